@@ -1,0 +1,19 @@
+/* cli/plan-source.h - PLAN or NETWORK with strategy options: whatever a command line names, as a Plan.
+ *
+ * Every command that takes a plan takes a network and strategy options in its place; they are read
+ * here, once.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+typedef struct _CliPlanSource CliPlanSource;
+
+/* Adds "Strategy options" to the context's help. */
+CliPlanSource *cli_plan_source_new(GOptionContext *context);
+void cli_plan_source_free(CliPlanSource *source);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
+
+/* name: a plan file (first line "foreshard-plan ..."), a network's data file, or a network's name.
+ * Options that were given together with a plan file are an error. */
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);

@@ -1,0 +1,22 @@
+/* plan/dtype.h - the element types a buffer can hold.
+ *
+ * A byte count is always elements times plan_dtype_bytes(); nothing in the plan is packed.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+    PLAN_FP32,
+    PLAN_BF16,
+    PLAN_FP16,
+    PLAN_INT64,
+    PLAN_UINT8,
+    PLAN_N_DTYPES
+} PlanDtype;
+
+const char *plan_dtype_name(PlanDtype dtype);
+uint64_t plan_dtype_bytes(PlanDtype dtype);
+bool plan_dtype_parse(const char *name, PlanDtype *ret_dtype);

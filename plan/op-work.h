@@ -1,0 +1,15 @@
+/* plan/op-work.h - how much work an op is: arithmetic and bytes moved.
+ *
+ * Counted from shapes alone. A multiply-add is two operations. Bytes are what the kernel must read
+ * from and write to memory at least once, taken from its operands' elements and dtypes.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+typedef struct {
+    double flops;
+    double bytes; /* memory traffic; for a collective, the whole tensor of collectives.def */
+} PlanOpWork;
+
+PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);

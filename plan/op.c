@@ -1,0 +1,113 @@
+#include "plan/op.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    PlanOpClass op_class;
+    const char *operands, *dims, *attrs;
+    unsigned ring_steps;
+} rows[PLAN_N_OP_KINDS] = {
+#define OP(id, name, cls, operands, dims, attrs)                                                   \
+    [PLAN_OP_##id] = {name, PLAN_CLASS_##cls, operands, dims, attrs, 0},
+#include "plan/ops.def"
+#undef OP
+#define COLLECTIVE(id, name, operands, steps)                                                      \
+    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, "elements ranks", "average", steps},
+#include "plan/collectives.def"
+#undef COLLECTIVE
+};
+
+static PlanOpInfo infos[PLAN_N_OP_KINDS];
+static GHashTable *kinds_by_name;
+
+static unsigned split_names(const char *text, const char **names, unsigned max) {
+    g_auto(GStrv) words = g_strsplit(text, " ", -1);
+    unsigned n = 0;
+    for (char **word = words; *word; word++) {
+        if (**word) {
+            g_assert(n < max);
+            names[n++] = g_intern_string(*word);
+        }
+    }
+    return n;
+}
+
+static void parse_operands(PlanOpInfo *info, const char *text) {
+    g_auto(GStrv) words = g_strsplit(text, " ", -1);
+    PlanSlotFlags access = PLAN_SLOT_READ;
+    for (char **word = words; *word; word++) {
+        if (g_str_equal(*word, ">")) {
+            access = PLAN_SLOT_WRITE;
+        } else if (g_str_equal(*word, "&")) {
+            access = PLAN_SLOT_READ | PLAN_SLOT_WRITE;
+        } else if (**word) {
+            g_assert(info->n_slots < PLAN_MAX_SLOTS);
+            PlanSlot *slot = &info->slots[info->n_slots++];
+            slot->flags = access;
+            char *end = *word + strlen(*word) - 1;
+            if (*end == '?' || *end == '*') {
+                slot->flags |= *end == '?' ? PLAN_SLOT_OPTIONAL : PLAN_SLOT_LIST;
+                info->n_lists += *end == '*';
+                *end = 0;
+            }
+            slot->name = g_intern_string(*word);
+        }
+    }
+}
+
+static gpointer parse_rows(gpointer unused) {
+    kinds_by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        PlanOpInfo *info = &infos[kind];
+        info->name = rows[kind].name;
+        info->op_class = rows[kind].op_class;
+        info->ring_steps = rows[kind].ring_steps;
+        parse_operands(info, rows[kind].operands);
+        info->n_dims = split_names(rows[kind].dims, info->dims, PLAN_MAX_DIMS);
+        info->n_attrs = split_names(rows[kind].attrs, info->attrs, PLAN_MAX_ATTRS);
+        g_hash_table_insert(kinds_by_name, (gpointer)info->name, GUINT_TO_POINTER(kind));
+    }
+    return NULL;
+}
+
+static void ensure_parsed(void) {
+    static GOnce once = G_ONCE_INIT;
+    g_once(&once, parse_rows, NULL);
+}
+
+const PlanOpInfo *plan_op_info(PlanOpKind kind) {
+    g_assert(kind < PLAN_N_OP_KINDS);
+    ensure_parsed();
+    return &infos[kind];
+}
+
+bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind) {
+    ensure_parsed();
+    gpointer kind;
+    if (!g_hash_table_lookup_extended(kinds_by_name, name, NULL, &kind)) {
+        return false;
+    }
+    *ret_kind = (PlanOpKind)GPOINTER_TO_UINT(kind);
+    return true;
+}
+
+bool plan_op_is_collective(PlanOpKind kind) {
+    return plan_op_info(kind)->op_class == PLAN_CLASS_COLLECTIVE;
+}
+
+unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands) {
+    return info->n_lists ? (n_operands - (info->n_slots - info->n_lists)) / info->n_lists : 0;
+}
+
+unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i) {
+    unsigned length = plan_op_list_length(info, n_operands);
+    for (unsigned slot = 0; slot < info->n_slots; slot++) {
+        unsigned n = info->slots[slot].flags & PLAN_SLOT_LIST ? length : 1;
+        if (i < n) {
+            return slot;
+        }
+        i -= n;
+    }
+    g_assert_not_reached();
+}

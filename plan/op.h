@@ -1,0 +1,69 @@
+/* plan/op.h - the kinds of work a plan can launch, and what a row of ops.def says of them.
+ *
+ * To add an op: a row in ops.def. The compiler then names every switch that lacks it: its backward
+ * (plan/differentiate.c), its work (plan/op-work.c), its call (exec/host/launch.c).
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+#define OP(id, ...) PLAN_OP_##id,
+#include "plan/ops.def"
+#undef OP
+#define COLLECTIVE(id, ...) PLAN_OP_##id,
+#include "plan/collectives.def"
+#undef COLLECTIVE
+    PLAN_N_OP_KINDS
+} PlanOpKind;
+
+typedef enum {
+    PLAN_CLASS_MATMUL,
+    PLAN_CLASS_ATTENTION,
+    PLAN_CLASS_MEMORY,
+    PLAN_CLASS_INPUT,
+    PLAN_CLASS_COLLECTIVE,
+} PlanOpClass;
+
+enum {
+    PLAN_MAX_SLOTS = 10, /* operand names of an op kind, lists counted once */
+    PLAN_MAX_DIMS = 10,
+    PLAN_MAX_ATTRS = 4,
+};
+
+typedef enum {
+    PLAN_SLOT_READ = 1,
+    PLAN_SLOT_WRITE = 2,
+    PLAN_SLOT_OPTIONAL = 4,
+    PLAN_SLOT_LIST = 8,
+} PlanSlotFlags;
+
+typedef struct {
+    const char *name;
+    PlanSlotFlags flags;
+} PlanSlot;
+
+/* A row of the table, parsed once. */
+typedef struct {
+    const char *name;
+    PlanOpClass op_class;
+    unsigned n_slots;
+    PlanSlot slots[PLAN_MAX_SLOTS];
+    unsigned n_lists; /* slots that are lists */
+    unsigned n_dims;
+    const char *dims[PLAN_MAX_DIMS];
+    unsigned n_attrs;
+    const char *attrs[PLAN_MAX_ATTRS];
+    unsigned ring_steps; /* collectives: the STEPS of collectives.def */
+} PlanOpInfo;
+
+const PlanOpInfo *plan_op_info(PlanOpKind kind);
+bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind);
+bool plan_op_is_collective(PlanOpKind kind);
+
+/* The slot that operand number i of an op with n operands belongs to. Operands lie slot by slot, a
+ * list's elements together; a missing optional operand is present with buffer PLAN_NONE. */
+unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i);
+unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands);

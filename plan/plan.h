@@ -1,0 +1,197 @@
+/* plan/plan.h - the frozen program of a training run, the same for every device that plays it.
+ *
+ * A plan holds, for each role (ranks whose local shapes are equal), the instructions of one host
+ * thread in the order in which it issues them, in four sections: construct, first, second and
+ * steady. It knows shapes, bytes, order and dependencies; it knows no times and no device. What
+ * differs between the ranks of a role (which rows of a parameter, which slice of a gather, which
+ * samples) is symbolic: a device derives it from its own rank.
+ *
+ * A buffer is a slot that may be allocated many times, never twice at once. An event is recorded at
+ * most once a section; `event@-1` means the recording of the step before.
+ *
+ * Owns: everything in it; indices, never pointers, refer from one part to another. After
+ * plan_builder_freeze() or plan_read() a Plan is const. Threads: any number may read it.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan/category.h"
+#include "plan/dtype.h"
+#include "plan/op.h"
+
+#define PLAN_ERROR (plan_error_quark())
+GQuark plan_error_quark(void);
+
+typedef enum {
+    PLAN_ERROR_SYNTAX,   /* the text cannot be read; the message names file and line */
+    PLAN_ERROR_VALUE,    /* a value is wrong or refused; the message says what to do */
+    PLAN_ERROR_CHECK,    /* the plan breaks a rule of the checker */
+    PLAN_ERROR_FILE,     /* a file cannot be read or written */
+} PlanError;
+
+#define PLAN_NONE UINT32_MAX
+
+typedef enum {
+    PLAN_SECTION_CONSTRUCT,
+    PLAN_SECTION_FIRST,
+    PLAN_SECTION_SECOND,
+    PLAN_SECTION_STEADY,
+    PLAN_N_SECTIONS
+} PlanSection;
+
+typedef enum {
+    PLAN_PHASE_SETUP,
+    PLAN_PHASE_FORWARD,
+    PLAN_PHASE_RECOMPUTE,
+    PLAN_PHASE_BACKWARD,
+    PLAN_PHASE_OPTIMIZER,
+    PLAN_N_PHASES
+} PlanPhase;
+
+typedef enum {
+    PLAN_AXIS_NONE,
+    PLAN_AXIS_REPLICATE,
+    PLAN_AXIS_SHARD,
+    PLAN_N_AXES
+} PlanAxis;
+
+typedef enum {
+    PLAN_ALLOC,     /* arg: buffer; lane: the stream whose pool serves it */
+    PLAN_FREE,      /* arg: buffer */
+    PLAN_MARK,      /* arg: buffer; lane: another lane uses it (record_stream) */
+    PLAN_LAUNCH,    /* arg: op; lane: where it runs */
+    PLAN_RECORD,    /* arg: event; lane */
+    PLAN_WAIT,      /* arg: event; lane: waits, the host does not */
+    PLAN_HOST_WAIT, /* arg: event; the host waits */
+    PLAN_HOST_OP,   /* arg: op; the host does it itself */
+    PLAN_N_INSTRS
+} PlanInstrKind;
+
+typedef struct {
+    uint8_t kind;   /* PlanInstrKind */
+    uint8_t lane;
+    uint8_t phase;  /* PlanPhase */
+    uint8_t before; /* WAIT, HOST_WAIT: how many steps before this one the event was recorded, 0 or 1 */
+    uint32_t unit;   /* PLAN_NONE when none */
+    uint32_t module; /* PLAN_NONE when none */
+    uint32_t arg;
+} PlanInstr;
+
+typedef struct {
+    uint64_t bytes;
+    uint8_t dtype; /* PlanDtype */
+    uint8_t sub;   /* PlanSubcategory */
+    uint8_t lane;  /* whose pool serves it */
+    uint8_t carried; /* lives across the end of a section */
+    uint32_t unit; /* whom it serves; PLAN_NONE when nobody in particular */
+    const char *name;
+} PlanBuffer;
+
+typedef struct {
+    uint32_t buffer; /* PLAN_NONE: an optional operand that is missing */
+    uint32_t pad;
+    uint64_t offset_bytes;
+    uint64_t elements;
+} PlanOperand;
+
+typedef struct {
+    uint16_t kind; /* PlanOpKind */
+    uint8_t axis;  /* PlanAxis of a collective, or of the ranks among which a slice is chosen */
+    uint8_t dtype; /* PlanDtype it computes in */
+    uint32_t n_operands;
+    uint32_t operands; /* first in the role's operand array */
+    uint32_t dims;     /* first in the role's dims array; their number is in plan_op_info() */
+    uint32_t attrs;    /* first in the role's attrs array */
+} PlanOp;
+
+typedef struct {
+    const char *name; /* qualified, "" for the root */
+    const char *class_name;
+    uint32_t parent;  /* PLAN_NONE for the root */
+} PlanModule;
+
+typedef struct {
+    const char *name; /* qualified, like PyTorch's */
+    uint32_t unit;
+    uint8_t dtype;
+    uint8_t n_dims;
+    int64_t dims[4];
+    uint64_t elements;
+} PlanParameter;
+
+typedef struct {
+    const char *name; /* of its module; "root" for the root */
+    uint64_t elements;       /* of its parameters, without padding */
+    uint64_t shard_elements; /* of one rank, with padding */
+} PlanUnit;
+
+typedef struct {
+    uint32_t *ranks;
+    uint32_t n_ranks;
+    uint64_t n_parameter_elements; /* local ones, unpadded */
+    PlanInstr *sections[PLAN_N_SECTIONS];
+    uint32_t n_instrs[PLAN_N_SECTIONS];
+    PlanBuffer *buffers;
+    uint32_t n_buffers;
+    uint32_t n_events;
+    PlanOp *ops;
+    uint32_t n_ops;
+    PlanOperand *operands;
+    uint32_t n_operands;
+    int64_t *dims;
+    uint32_t n_dims;
+    double *attrs;
+    uint32_t n_attrs;
+    /* Where a training loop looks: */
+    uint32_t loss_op; /* the op whose first output is the loss, PLAN_NONE when unknown; steady section */
+} PlanRole;
+
+typedef struct _Plan Plan;
+struct _Plan {
+    const char *network;  /* its text, for tools that vary a knob; outside the digest */
+    const char *strategy; /* likewise */
+    const char *title;    /* one line: network, strategy, ranks */
+    uint32_t world;
+    uint32_t axes[PLAN_N_AXES]; /* sizes: replicate x shard == world; axes[NONE] is 1 */
+    uint64_t tokens_per_rank;   /* per step */
+    const char **lanes;
+    uint32_t n_lanes;
+    PlanModule *modules;
+    uint32_t n_modules;
+    PlanParameter *parameters;
+    uint32_t n_parameters;
+    PlanUnit *units;
+    uint32_t n_units;
+    PlanRole *roles;
+    uint32_t n_roles;
+    GStringChunk *strings;
+    char *digest; /* made when first asked for */
+};
+
+void plan_free(Plan *plan); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+const char *plan_section_name(PlanSection section);
+const char *plan_phase_name(PlanPhase phase);
+const char *plan_axis_name(PlanAxis axis);
+const char *plan_instr_name(PlanInstrKind kind);
+
+uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
+/* Rank r's place on an axis; shard is the inner one: r = replicate * axes[SHARD] + shard. */
+uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
+
+/* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */
+const char *plan_digest(const Plan *plan);
+
+static inline const PlanOperand *plan_op_operands(const PlanRole *role, const PlanOp *op) {
+    return role->operands + op->operands;
+}
+static inline const int64_t *plan_op_dims(const PlanRole *role, const PlanOp *op) {
+    return role->dims + op->dims;
+}
+static inline const double *plan_op_attrs(const PlanRole *role, const PlanOp *op) {
+    return role->attrs + op->attrs;
+}
