@@ -1,0 +1,36 @@
+/* kernels/host/loss.h - softmax, and cross entropy as PyTorch's eager ops take it apart.
+ *
+ * cross_entropy is log_softmax, then nll_loss; backward is nll_loss's, then log_softmax's. Rows are
+ * the last dimension; maxima in float, sums in double. y and dx may alias their first input.
+ * Bound: one exponential an element where one is taken, else memory.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* y = exp(x - max) / sum for each row of x[rows, width]. A row that is all -inf gives NaN. */
+void kernel_softmax_forward_f32(float *y, const float *x, size_t rows, size_t width);
+
+/* dx = y (dy - sum over the row of dy y), from the output y. */
+void kernel_softmax_backward_f32(float *dx, const float *dy, const float *y, size_t rows,
+                                 size_t width);
+
+/* y = x - max - log(sum of exp(x - max)) for each row. */
+void kernel_log_softmax_forward_f32(float *y, const float *x, size_t rows, size_t width);
+
+/* dx = dy - exp(y) (sum over the row of dy), from the output y. */
+void kernel_log_softmax_backward_f32(float *dx, const float *dy, const float *y, size_t rows,
+                                     size_t width);
+
+/* loss[0] = -(mean of logp[r, target[r]] over the rows whose target is not ignore_index), and
+ * total_weight[0] = how many those are; logp is [rows, classes]. No such row gives NaN, as PyTorch.
+ * Returns false, with outputs undefined, if a target is neither ignore_index nor a class. */
+bool kernel_nll_loss_forward_f32(float *loss, float *total_weight, const float *logp,
+                                 const int64_t *target, size_t rows, size_t classes,
+                                 int64_t ignore_index);
+
+/* dlogp[r, c] = -dloss[0] / total_weight[0] at c = target[r], and 0 elsewhere. */
+bool kernel_nll_loss_backward_f32(float *dlogp, const float *dloss, const int64_t *target,
+                                  const float *total_weight, size_t rows, size_t classes,
+                                  int64_t ignore_index);
