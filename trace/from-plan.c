@@ -1,0 +1,133 @@
+#include "trace/from-plan.h"
+
+#include <string.h>
+
+#include "plan/ini.h"
+
+/* A trace's header holds lines, a plan holds whole files: "key=value" of each entry, in their order,
+ * with the spaces inside values gone. A text that is no ini file (a plan made by hand) is left out. */
+static void set_folded(Trace *trace, const char *key, const char *text) {
+    g_autoptr(PlanIni) ini = text ? plan_ini_read(text, strlen(text), key, NULL) : NULL;
+    if (!ini || !ini->n_entries) {
+        return;
+    }
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        g_auto(GStrv) words = g_strsplit_set(ini->entries[i].value, " \t", -1);
+        g_autofree char *value = g_strjoinv("", words);
+        g_string_append_printf(line, "%s%s=%s", i ? " " : "", ini->entries[i].key, value);
+    }
+    trace_set(trace, key, line->str);
+}
+
+static TraceWhat what_of(PlanInstrKind kind) {
+    switch (kind) {
+    case PLAN_ALLOC:
+        return TRACE_ALLOC;
+    case PLAN_FREE:
+        return TRACE_FREE;
+    case PLAN_MARK:
+        return TRACE_MARK;
+    case PLAN_LAUNCH:
+        return TRACE_OP;
+    case PLAN_RECORD:
+        return TRACE_RECORD;
+    case PLAN_WAIT:
+        return TRACE_WAIT;
+    case PLAN_HOST_WAIT:
+        return TRACE_HOST_WAIT;
+    case PLAN_HOST_OP:
+        return TRACE_HOST_OP;
+    case PLAN_N_INSTRS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+static TraceSection section_of(PlanSection section) {
+    switch (section) {
+    case PLAN_SECTION_CONSTRUCT:
+        return TRACE_SECTION_CONSTRUCT;
+    case PLAN_SECTION_FIRST:
+        return TRACE_SECTION_FIRST;
+    case PLAN_SECTION_SECOND:
+        return TRACE_SECTION_SECOND;
+    case PLAN_SECTION_STEADY:
+        return TRACE_SECTION_STEADY;
+    case PLAN_N_SECTIONS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+/* Ops that only move bytes from one layout to another are named so: gather_copy_in and the like. */
+static TraceKindClass kind_class_of(PlanOpKind kind) {
+    if (plan_op_is_collective(kind)) {
+        return TRACE_KIND_COLLECTIVE;
+    }
+    return strstr(plan_op_info(kind)->name, "_copy_") ? TRACE_KIND_COPY : TRACE_KIND_COMPUTE;
+}
+
+static void describe_instruction(Trace *trace, uint32_t role_number, const PlanRole *role,
+                                 PlanSection section, uint32_t index) {
+    const PlanInstr *instr = &role->sections[section][index];
+    TraceInstruction row = {
+        .what = what_of(instr->kind),
+        .section = section_of(section),
+        .lane = instr->lane,
+        .phase = instr->phase,
+        .index = index,
+        .kind = TRACE_NONE,
+        .unit = instr->unit == PLAN_NONE ? TRACE_NONE : instr->unit,
+        .module = instr->module == PLAN_NONE ? TRACE_NONE : instr->module,
+        .category = TRACE_NONE,
+    };
+    if (row.what == TRACE_OP || row.what == TRACE_HOST_OP) {
+        const PlanOp *op = &role->ops[instr->arg];
+        row.kind = op->kind;
+        if (plan_op_is_collective(op->kind)) {
+            row.bytes = (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes(op->dtype);
+        }
+    } else if (row.what == TRACE_ALLOC || row.what == TRACE_FREE) {
+        row.category = role->buffers[instr->arg].sub;
+        row.bytes = role->buffers[instr->arg].bytes;
+    }
+    trace_add_instruction(trace, role_number, &row);
+}
+
+void trace_describe_plan(Trace *trace, const Plan *plan) {
+    trace_set(trace, "digest", plan_digest(plan));
+    if (plan->title) {
+        trace_set(trace, "title", plan->title);
+    }
+    set_folded(trace, "network", plan->network);
+    set_folded(trace, "strategy", plan->strategy);
+    trace_set_uint(trace, "world", plan->world);
+    for (uint32_t i = 0; i < plan->n_lanes; i++) {
+        trace_add_lane(trace, plan->lanes[i]);
+    }
+    for (uint32_t i = 0; i < plan->n_units; i++) {
+        trace_add_unit(trace, plan->units[i].name);
+    }
+    for (uint32_t i = 0; i < plan->n_modules; i++) {
+        trace_add_module(trace, plan->modules[i].name);
+    }
+    for (unsigned i = 0; i < PLAN_N_PHASES; i++) {
+        trace_add_phase(trace, plan_phase_name(i));
+    }
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        trace_add_category(trace, plan_subcategory_name(i));
+    }
+    for (unsigned i = 0; i < PLAN_N_OP_KINDS; i++) {
+        trace_add_kind(trace, plan_op_info(i)->name, kind_class_of(i));
+    }
+    for (uint32_t number = 0; number < plan->n_roles; number++) {
+        const PlanRole *role = &plan->roles[number];
+        trace_add_role(trace);
+        for (unsigned section = 0; section < PLAN_N_SECTIONS; section++) {
+            for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
+                describe_instruction(trace, number, role, section, i);
+            }
+        }
+    }
+}
