@@ -12,13 +12,14 @@
 
 /* cos and sin of position * base^(-2 j / head_dim), each half of a row alike, for positions
  * first_position .. first_position + seq - 1; computed in double. base is usually 10000. */
-void kernel_rope_tables_f32(float *cos, float *sin, size_t seq, size_t head_dim, double base,
-                            size_t first_position);
+void kernel_rope_tables_f32(float *cos_table, float *sin_table, size_t seq, size_t head_dim,
+                            double base, size_t first_position);
 
-void kernel_rope_forward_f32(KernelView y, KernelConstView x, const float *cos, const float *sin,
-                             size_t batch, size_t heads, size_t seq, size_t head_dim);
+void kernel_rope_forward_f32(KernelView y, KernelConstView x, const float *cos_table,
+                             const float *sin_table, size_t batch, size_t heads, size_t seq,
+                             size_t head_dim);
 
 /* dx from dy: the transpose of forward. */
-void kernel_rope_backward_f32(KernelView dx, KernelConstView dy, const float *cos,
-                              const float *sin, size_t batch, size_t heads, size_t seq,
+void kernel_rope_backward_f32(KernelView dx, KernelConstView dy, const float *cos_table,
+                              const float *sin_table, size_t batch, size_t heads, size_t seq,
                               size_t head_dim);

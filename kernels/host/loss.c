@@ -1,0 +1,154 @@
+/* kernels/host/loss.c - see loss.h. */
+#include "kernels/host/loss.h"
+#include <math.h>
+#include "kernels/host/vector.h"
+
+KERNEL_INLINE float
+row_max(const float *x, size_t width)
+{
+    float largest = -INFINITY;
+
+    KERNEL_MAX(largest)
+    for (size_t i = 0; i < width; i++) {
+        largest = x[i] > largest ? x[i] : largest;
+    }
+    return largest;
+}
+
+KERNEL(void, kernel_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *x_row = x + r * width;
+        float *y_row = y + r * width;
+        float largest = row_max(x_row, width);
+        double total = 0.0;
+
+        KERNEL_SUM(total)
+        for (size_t i = 0; i < width; i++) {
+            float e = exp_f32(x_row[i] - largest);
+
+            y_row[i] = e;
+            total += (double)e;
+        }
+
+        float share = (float)(1.0 / total);
+
+        KERNEL_LOOP
+        for (size_t i = 0; i < width; i++) {
+            y_row[i] *= share;
+        }
+    }
+}
+
+KERNEL(void, kernel_softmax_backward_f32)(float *dx, const float *dy, const float *y, size_t rows,
+                                          size_t width)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *dy_row = dy + r * width;
+        const float *y_row = y + r * width;
+        float *dx_row = dx + r * width;
+        double dot = 0.0;
+
+        KERNEL_SUM(dot)
+        for (size_t i = 0; i < width; i++) {
+            dot += (double)dy_row[i] * (double)y_row[i];
+        }
+
+        float common = (float)dot;
+
+        KERNEL_LOOP
+        for (size_t i = 0; i < width; i++) {
+            dx_row[i] = y_row[i] * (dy_row[i] - common);
+        }
+    }
+}
+
+KERNEL(void, kernel_log_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *x_row = x + r * width;
+        float *y_row = y + r * width;
+        float largest = row_max(x_row, width);
+        double total = 0.0;
+
+        KERNEL_SUM(total)
+        for (size_t i = 0; i < width; i++) {
+            total += (double)exp_f32(x_row[i] - largest);
+        }
+
+        float log_total = (float)log(total);
+
+        KERNEL_LOOP
+        for (size_t i = 0; i < width; i++) {
+            y_row[i] = x_row[i] - largest - log_total;
+        }
+    }
+}
+
+KERNEL(void, kernel_log_softmax_backward_f32)(float *dx, const float *dy, const float *y,
+                                              size_t rows, size_t width)
+{
+    for (size_t r = 0; r < rows; r++) {
+        const float *dy_row = dy + r * width;
+        const float *y_row = y + r * width;
+        float *dx_row = dx + r * width;
+        double total = 0.0;
+
+        KERNEL_SUM(total)
+        for (size_t i = 0; i < width; i++) {
+            total += (double)dy_row[i];
+        }
+
+        float common = (float)total;
+
+        KERNEL_LOOP
+        for (size_t i = 0; i < width; i++) {
+            dx_row[i] = dy_row[i] - exp_f32(y_row[i]) * common;
+        }
+    }
+}
+
+KERNEL(bool, kernel_nll_loss_forward_f32)(float *loss, float *total_weight, const float *logp,
+                                          const int64_t *target, size_t rows, size_t classes,
+                                          int64_t ignore_index)
+{
+    double total = 0.0;
+    size_t count = 0;
+
+    for (size_t r = 0; r < rows; r++) {
+        if (target[r] == ignore_index) {
+            continue;
+        }
+        if (target[r] < 0 || (uint64_t)target[r] >= classes) {
+            return false;
+        }
+        total -= (double)logp[r * classes + (size_t)target[r]];
+        count++;
+    }
+    loss[0] = count > 0 ? (float)(total / (double)count) : NAN;
+    total_weight[0] = (float)count;
+    return true;
+}
+
+KERNEL(bool, kernel_nll_loss_backward_f32)(float *dlogp, const float *dloss, const int64_t *target,
+                                           const float *total_weight, size_t rows, size_t classes,
+                                           int64_t ignore_index)
+{
+    float share = -dloss[0] / total_weight[0];
+
+    for (size_t r = 0; r < rows; r++) {
+        float *row = dlogp + r * classes;
+
+        if (classes > 0) {
+            memset(row, 0, classes * sizeof *row);
+        }
+        if (target[r] == ignore_index) {
+            continue;
+        }
+        if (target[r] < 0 || (uint64_t)target[r] >= classes) {
+            return false;
+        }
+        row[target[r]] = share;
+    }
+    return true;
+}
