@@ -1,0 +1,218 @@
+#include "models/cluster.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "plan/ini.h"
+#include "plan/plan.h"
+
+#define REQUIRED (-DBL_MAX)
+
+typedef struct {
+    const char *section, *key, *help;
+    double min, max, fallback;
+    gsize offset;
+    bool whole;
+} KeyRow;
+
+static const KeyRow rows[] = {
+#define COUNT(section, key, min, max, fallback, help)                                              \
+    {#section, #key, help, min, max, fallback, G_STRUCT_OFFSET(ModelCluster, section##_##key), true},
+#define REAL(section, key, min, max, fallback, help)                                               \
+    {#section, #key, help, min, max, fallback, G_STRUCT_OFFSET(ModelCluster, section##_##key),     \
+     false},
+#include "models/cluster-keys.def"
+#undef COUNT
+#undef REAL
+};
+
+static void set_number(ModelCluster *cluster, const KeyRow *row, double value, uint64_t whole) {
+    if (row->whole) {
+        G_STRUCT_MEMBER(uint64_t, cluster, row->offset) = whole;
+    } else {
+        G_STRUCT_MEMBER(double, cluster, row->offset) = value;
+    }
+}
+
+static const KeyRow *find_row(const char *section, const char *key) {
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (g_str_equal(rows[i].section, section) && g_str_equal(rows[i].key, key)) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static bool read_number(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
+                        const KeyRow *row, GError **error) {
+    uint64_t whole = 0;
+    double value = 0;
+    if (row->whole && !plan_parse_u64(entry->value, &whole)) {
+        return plan_ini_refuse(ini, entry, error,
+                               "'%s' is no whole number; give %s as digits, %.0f at least",
+                               entry->value, entry->key, row->min);
+    }
+    if (!row->whole && !plan_parse_double(entry->value, &value)) {
+        return plan_ini_refuse(ini, entry, error, "'%s' is no number; give %s as a decimal number",
+                               entry->value, entry->key);
+    }
+    double judged = row->whole ? (double)whole : value;
+    if (judged < row->min || judged > row->max) {
+        return plan_ini_refuse(ini, entry, error,
+                               "%s = %s is out of bounds; it is %s: give a number from %g to %g "
+                               "and mind its unit",
+                               entry->key, entry->value, row->help, row->min, row->max);
+    }
+    set_number(cluster, row, value, whole);
+    return true;
+}
+
+/* A word that is not in the table: the file's own description of itself. */
+static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
+                      GError **error) {
+    if (g_str_equal(entry->section, "cluster") && g_str_equal(entry->key, "title")) {
+        g_free(cluster->title);
+        cluster->title = g_strdup(entry->value);
+        return true;
+    }
+    if (g_str_equal(entry->section, "device") && g_str_equal(entry->key, "model")) {
+        g_free(cluster->model);
+        cluster->model = g_strdup(entry->value);
+        return true;
+    }
+    if (g_str_equal(entry->section, "device") && g_str_equal(entry->key, "kind")) {
+        if (!g_str_equal(entry->value, "gpu") && !g_str_equal(entry->value, "cpu")) {
+            return plan_ini_refuse(ini, entry, error, "kind = %s is unknown; give gpu or cpu",
+                                   entry->value);
+        }
+        cluster->device_kind =
+            g_str_equal(entry->value, "gpu") ? MODEL_DEVICE_GPU : MODEL_DEVICE_CPU;
+        return true;
+    }
+    return plan_ini_refuse(ini, entry, error,
+                           "unknown key '%s' in [%s]; the keys stand in models/clusters/README.md",
+                           entry->key, entry->section);
+}
+
+static const PlanIniEntry *first_of_section(const PlanIni *ini, const char *section) {
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        if (g_str_equal(ini->entries[i].section, section)) {
+            return &ini->entries[i];
+        }
+    }
+    return NULL;
+}
+
+/* A key that is missing is reported at the first line of its section, where it would be added. */
+static bool refuse_missing(const PlanIni *ini, const KeyRow *row, GError **error) {
+    return plan_ini_refuse(ini, first_of_section(ini, row->section), error,
+                           "section [%s] lacks the key %s (%s); add it", row->section, row->key,
+                           row->help);
+}
+
+static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
+    if (!plan_ini_find(ini, "device", "kind")) {
+        return plan_ini_refuse(ini, first_of_section(ini, "device"), error,
+                               "section [device] lacks the key kind; add kind = gpu or cpu");
+    }
+    if (cluster->device_outside_allocator_bytes >= cluster->device_memory_bytes) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "device", "outside_allocator_bytes"), error,
+                               "outside_allocator_bytes leaves nothing of memory_bytes; give less");
+    }
+    if (cluster->topology_nodes > 1) {
+        const char *needed[] = {"nic_gb_per_s", "step_latency_us"};
+        for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
+            if (!plan_ini_find(ini, "inter_node", needed[i])) {
+                return refuse_missing(ini, find_row("inter_node", needed[i]), error);
+            }
+        }
+    }
+    return true;
+}
+
+static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **error) {
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const PlanIniEntry *entry = plan_ini_find(ini, rows[i].section, rows[i].key);
+        if (!entry && rows[i].fallback == REQUIRED) {
+            return refuse_missing(ini, &rows[i], error);
+        }
+        if (!entry) {
+            set_number(cluster, &rows[i], rows[i].fallback, (uint64_t)rows[i].fallback);
+        }
+    }
+    return check_whole(cluster, ini, error);
+}
+
+ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
+                                 GError **error) {
+    g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
+    if (!ini) {
+        return NULL;
+    }
+    g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
+    g_autofree char *base = g_path_get_basename(file_name);
+    char *dot = strrchr(base, '.');
+    cluster->name = dot && dot > base ? g_strndup(base, (gsize)(dot - base)) : g_strdup(base);
+    cluster->title = g_strdup(cluster->name);
+    cluster->model = g_strdup("");
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        const PlanIniEntry *entry = &ini->entries[i];
+        const KeyRow *row = find_row(entry->section, entry->key);
+        if (row ? !read_number(cluster, ini, entry, row, error)
+                : !read_word(cluster, ini, entry, error)) {
+            return NULL;
+        }
+    }
+    if (!read_entries(cluster, ini, error)) {
+        return NULL;
+    }
+    if (cluster->intra_node_reduce_bus_gb_per_s == 0) {
+        cluster->intra_node_reduce_bus_gb_per_s = cluster->intra_node_bus_gb_per_s;
+    }
+    return g_steal_pointer(&cluster);
+}
+
+ModelCluster *model_cluster_read_file(const char *path, GError **error) {
+    g_autofree char *text = NULL;
+    gsize length;
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(path, &text, &length, &cause)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
+                    cause->message);
+        return NULL;
+    }
+    return model_cluster_read(text, length, path, error);
+}
+
+void model_cluster_free(ModelCluster *cluster) {
+    if (cluster) {
+        g_free(cluster->name);
+        g_free(cluster->title);
+        g_free(cluster->model);
+        g_free(cluster);
+    }
+}
+
+uint64_t model_cluster_ranks(const ModelCluster *cluster) {
+    return cluster->topology_nodes * cluster->topology_gpus_per_node;
+}
+
+double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype) {
+    switch (dtype) {
+    case PLAN_FP32:
+        return cluster->device_matmul_fp32_tflops * 1e12;
+    case PLAN_BF16:
+        return cluster->device_matmul_bf16_tflops * 1e12;
+    case PLAN_FP16:
+        return cluster->device_matmul_fp16_tflops * 1e12;
+    case PLAN_INT64:
+    case PLAN_UINT8:
+    case PLAN_N_DTYPES:
+        break;
+    }
+    return 0;
+}
+
+uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster) {
+    return cluster->device_memory_bytes - cluster->device_outside_allocator_bytes;
+}

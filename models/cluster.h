@@ -1,0 +1,41 @@
+/* models/cluster.h - a machine to predict on: its GPUs, hosts and links, and how good each really is.
+ *
+ * Read from an ini file in which each number stands beside its source; models/cluster-keys.def lists
+ * the keys. A cluster knows times and no plan.
+ *
+ * Owns: its strings. Threads: const after reading, so any number.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan/dtype.h"
+
+typedef enum { MODEL_DEVICE_GPU, MODEL_DEVICE_CPU } ModelDeviceKind;
+
+typedef struct {
+    char *name;  /* of the file, without folder and ending */
+    char *title; /* one line for people */
+    char *model; /* of the device: "A100-SXM4-80GB" */
+    ModelDeviceKind device_kind;
+#define COUNT(section, key, ...) uint64_t section##_##key;
+#define REAL(section, key, ...) double section##_##key;
+#include "models/cluster-keys.def"
+#undef COUNT
+#undef REAL
+} ModelCluster;
+
+/* Errors read "FILE:LINE: what is wrong; what to do". */
+ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
+                                 GError **error);
+ModelCluster *model_cluster_read_file(const char *path, GError **error);
+void model_cluster_free(ModelCluster *cluster); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelCluster, model_cluster_free)
+
+uint64_t model_cluster_ranks(const ModelCluster *cluster); /* how many it has place for */
+/* Peak in operations a second; 0 when the device cannot compute in this dtype. */
+double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype);
+/* What is left of the device's memory to the framework's allocator. */
+uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);

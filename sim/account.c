@@ -1,0 +1,121 @@
+#include "sim/account.h"
+
+struct _SimAccount {
+    uint32_t n_steps, n_lanes, compute_lane;
+    SimStepBook *books; /* construction, then each step */
+    SimTime shares_ns[SIM_N_SHARES];
+    SimTime settled_ns; /* shares are complete up to here */
+    bool computes;      /* the compute lane runs an op, since: */
+    SimTime compute_since_ns, compute_busy_ns;
+    uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis */
+    uint32_t n_beside;               /* kernels of other lanes */
+};
+
+SimAccount *sim_account_new(uint32_t n_steps, uint32_t n_lanes, uint32_t compute_lane) {
+    SimAccount *account = g_new0(SimAccount, 1);
+    account->n_steps = n_steps;
+    account->n_lanes = n_lanes;
+    account->compute_lane = compute_lane;
+    account->books = g_new0(SimStepBook, n_steps + 1);
+    for (uint32_t i = 0; i <= n_steps; i++) {
+        account->books[i].end_ns = SIM_NEVER;
+        account->books[i].lane_busy_ns = g_new0(SimTime, n_lanes);
+    }
+    return account;
+}
+
+void sim_account_free(SimAccount *account) {
+    if (account) {
+        for (uint32_t i = 0; i <= account->n_steps; i++) {
+            g_free(account->books[i].lane_busy_ns);
+        }
+        g_free(account->books);
+        g_free(account);
+    }
+}
+
+static SimStepBook *book_of(const SimAccount *account, int32_t step) {
+    g_assert(step >= -1 && step < (int32_t)account->n_steps);
+    return &account->books[step + 1];
+}
+
+/* Where idle time of the compute lane goes while things are as they are. */
+static SimShare idle_share(const SimAccount *account) {
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        if (account->n_running[axis]) {
+            return (SimShare)(SIM_SHARE_NETWORK + axis);
+        }
+    }
+    return account->n_beside ? SIM_SHARE_BESIDE : SIM_SHARE_HOST;
+}
+
+/* Books idle time up to now. Busy time is booked by its op, which knows what bounds it. */
+static void settle(SimAccount *account, SimTime now) {
+    if (!account->computes) {
+        account->shares_ns[idle_share(account)] += now - account->settled_ns;
+    }
+    account->settled_ns = now;
+}
+
+static SimTime compute_busy(const SimAccount *account, SimTime now) {
+    return account->compute_busy_ns + (account->computes ? now - account->compute_since_ns : 0);
+}
+
+SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at) {
+    settle(account, at);
+    if (lane == account->compute_lane) {
+        account->computes = true;
+        account->compute_since_ns = at;
+    } else if (!op->cost) {
+        account->n_running[op->axis]++;
+    } else {
+        account->n_beside++;
+    }
+    return compute_busy(account, at);
+}
+
+static void book_compute(SimAccount *account, const SimAccountOp *op, SimTime start, SimTime end) {
+    account->computes = false;
+    account->compute_busy_ns += end - start;
+    if (!op->cost) { /* a collective on the compute lane itself */
+        account->shares_ns[SIM_SHARE_NETWORK + op->axis] += end - start;
+        return;
+    }
+    SimTime overhead = MIN(sim_time_from_ns(op->cost->overhead_ns), end - start);
+    SimShare bound =
+        op->cost->flops_ns > op->cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
+    account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
+    account->shares_ns[bound] += end - start - overhead;
+}
+
+void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
+                      SimTime end, SimTime compute_busy_at_start) {
+    SimStepBook *book = book_of(account, op->step);
+    settle(account, end);
+    if (!op->cost) {
+        SimCollectiveSum *sum = &book->collectives[op->kind];
+        SimTime overlap = lane == account->compute_lane
+                              ? 0
+                              : compute_busy(account, end) - compute_busy_at_start;
+        sum->count++;
+        sum->bytes += op->bytes;
+        sum->total_ns += end - start;
+        sum->exposed_ns += end - start - overlap;
+    }
+    book->lane_busy_ns[lane] += end - start;
+    if (lane == account->compute_lane) {
+        book_compute(account, op, start, end);
+        book->end_ns = end;
+        for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+            book->shares_ns[i] = account->shares_ns[i];
+        }
+    } else if (!op->cost) {
+        account->n_running[op->axis]--;
+    } else {
+        account->n_beside--;
+    }
+}
+
+const SimStepBook *sim_account_step(const SimAccount *account, int32_t step) {
+    return book_of(account, step);
+}

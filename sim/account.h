@@ -1,0 +1,63 @@
+/* sim/account.h - where the time of a simulated rank goes.
+ *
+ * Told of each op as it starts and ends, it keeps two sets of books:
+ *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic, the
+ *           gap before a kernel, idle while a collective runs (by axis), idle while another lane's
+ *           kernel runs, idle while nothing runs at all, which is the host's doing
+ *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
+ *           exposed is the part of a collective's time in which the compute lane runs nothing
+ * A step ends with its last op on the compute lane; the shares stand as they did then.
+ *
+ * Owns: its books. Threads: one.
+ */
+#pragma once
+
+#include "plan/plan.h"
+#include "sim/cost-compute.h"
+#include "sim/time.h"
+
+typedef enum {
+    SIM_SHARE_ARITHMETIC,
+    SIM_SHARE_MEMORY,
+    SIM_SHARE_OVERHEAD,
+    SIM_SHARE_NETWORK, /* one for each axis, this one for PLAN_AXIS_NONE */
+    SIM_SHARE_BESIDE = SIM_SHARE_NETWORK + PLAN_N_AXES,
+    SIM_SHARE_HOST,
+    SIM_N_SHARES
+} SimShare;
+
+typedef struct {
+    uint32_t count;
+    double bytes; /* of the whole tensors */
+    SimTime total_ns, exposed_ns;
+} SimCollectiveSum;
+
+typedef struct {
+    SimTime end_ns;                     /* of the last op on the compute lane; SIM_NEVER when none */
+    SimTime shares_ns[SIM_N_SHARES];    /* since the beginning, at end_ns */
+    SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
+    SimTime *lane_busy_ns;              /* n_lanes */
+} SimStepBook;
+
+/* What the books need to know of an op. */
+typedef struct {
+    int32_t step;
+    PlanOpKind kind;
+    PlanAxis axis;               /* of a collective */
+    double bytes;                /* of a collective */
+    const SimComputeCost *cost;  /* of a kernel; NULL for a collective */
+} SimAccountOp;
+
+typedef struct _SimAccount SimAccount;
+
+SimAccount *sim_account_new(uint32_t n_steps, uint32_t n_lanes, uint32_t compute_lane);
+void sim_account_free(SimAccount *account); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimAccount, sim_account_free)
+
+/* Returns the compute lane's busy time so far, to be handed back when the op ends. */
+SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at);
+void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
+                      SimTime end, SimTime compute_busy_at_start);
+
+/* step -1: construction. */
+const SimStepBook *sim_account_step(const SimAccount *account, int32_t step);

@@ -1,0 +1,25 @@
+/* sim/cost-compute.h - how long a kernel takes: a roofline.
+ *
+ * The longer of arithmetic at the reachable share of peak and of bytes at the reachable share of memory
+ * bandwidth, and the gap between two kernels of a lane before it. The work is counted by
+ * plan/op-work.h; the cluster names the speeds.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/time.h"
+
+typedef struct {
+    double overhead_ns; /* before the kernel's own time */
+    double flops_ns;    /* arithmetic alone */
+    double bytes_ns;    /* memory traffic alone */
+} SimComputeCost;
+
+/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. */
+bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                      SimComputeCost *ret_cost);
+
+static inline SimTime sim_compute_time(const SimComputeCost *cost) {
+    return sim_time_from_ns(cost->overhead_ns + MAX(cost->flops_ns, cost->bytes_ns));
+}

@@ -1,0 +1,232 @@
+#include "sim/engine.h"
+
+#include <string.h>
+
+#include "sim/queue.h"
+
+typedef struct {
+    uint64_t issued, done; /* tickets given out, tickets finished */
+    bool busy;
+} Axis;
+
+struct _SimEngine {
+    SimTime now;
+    SimQueue *queue; /* a slot a lane: the end of the op that runs there */
+    SimLane *lanes;
+    uint32_t n_lanes;
+    Axis *axes;
+    uint32_t n_axes;
+    /* Recordings base and on; earlier ones have all passed. */
+    bool *passed;
+    uint32_t base, n_recordings, capacity;
+    const SimWatcher *watcher;
+    gpointer self;
+};
+
+static void advance_lane(SimEngine *engine, uint32_t index);
+
+SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *watcher,
+                          gpointer self) {
+    SimEngine *engine = g_new0(SimEngine, 1);
+    engine->queue = sim_queue_new(n_lanes);
+    engine->lanes = g_new0(SimLane, n_lanes);
+    engine->n_lanes = n_lanes;
+    for (uint32_t i = 0; i < n_lanes; i++) {
+        sim_lane_init(&engine->lanes[i]);
+    }
+    engine->axes = g_new0(Axis, n_axes);
+    engine->n_axes = n_axes;
+    engine->capacity = 1024;
+    engine->passed = g_new0(bool, engine->capacity);
+    engine->watcher = watcher;
+    engine->self = self;
+    return engine;
+}
+
+void sim_engine_free(SimEngine *engine) {
+    if (engine) {
+        sim_queue_free(engine->queue);
+        for (uint32_t i = 0; i < engine->n_lanes; i++) {
+            sim_lane_clear(&engine->lanes[i]);
+        }
+        g_free(engine->lanes);
+        g_free(engine->axes);
+        g_free(engine->passed);
+        g_free(engine);
+    }
+}
+
+SimTime sim_engine_now(const SimEngine *engine) {
+    return engine->now;
+}
+
+bool sim_engine_passed(const SimEngine *engine, uint32_t recording) {
+    g_assert(recording < engine->n_recordings);
+    return recording < engine->base || engine->passed[recording - engine->base];
+}
+
+/* Forgets the oldest recordings once all of them have passed, so that a long play stays small; what is
+ * moved is at most what was forgotten. */
+static void make_room(SimEngine *engine) {
+    uint32_t kept = engine->n_recordings - engine->base, old = 0;
+    while (old < kept && engine->passed[old]) {
+        old++;
+    }
+    if (old >= kept / 2 && old > 0) {
+        memmove(engine->passed, engine->passed + old, (kept - old) * sizeof(bool));
+        engine->base += old;
+    } else {
+        engine->capacity *= 2;
+        engine->passed = g_renew(bool, engine->passed, engine->capacity);
+    }
+}
+
+static void pass(SimEngine *engine, uint32_t recording) {
+    engine->passed[recording - engine->base] = true;
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        SimLane *lane = &engine->lanes[i];
+        if (lane->state == SIM_LANE_WAITS && sim_lane_first(lane)->recording == recording) {
+            lane->state = SIM_LANE_IDLE;
+            advance_lane(engine, i);
+        }
+    }
+}
+
+/* Whether the lane's first op can start; if not, its state says what it waits for. */
+static bool take_axis(SimEngine *engine, SimLane *lane, const SimCommand *op) {
+    if (op->axis == SIM_NO_AXIS) {
+        return true;
+    }
+    Axis *axis = &engine->axes[op->axis];
+    if (axis->busy || axis->done != op->ticket) {
+        lane->state = SIM_LANE_WAITS_AXIS;
+        return false;
+    }
+    axis->busy = true;
+    return true;
+}
+
+static void leave_axis(SimEngine *engine, uint32_t axis_index) {
+    Axis *axis = &engine->axes[axis_index];
+    axis->busy = false;
+    axis->done++;
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        SimLane *lane = &engine->lanes[i];
+        if (lane->state == SIM_LANE_WAITS_AXIS && sim_lane_first(lane)->axis == axis_index &&
+            sim_lane_first(lane)->ticket == axis->done) {
+            lane->state = SIM_LANE_IDLE;
+            advance_lane(engine, i);
+            return;
+        }
+    }
+}
+
+/* Runs what can run of a lane that nothing holds at the present moment. A lane that this wakes cannot
+ * wake this one again, so the recursion is no deeper than there are lanes. */
+static void advance_lane(SimEngine *engine, uint32_t index) {
+    SimLane *lane = &engine->lanes[index];
+    while (lane->state == SIM_LANE_IDLE && lane->n) {
+        const SimCommand *first = sim_lane_first(lane);
+        switch (first->kind) {
+        case SIM_COMMAND_OP:
+            if (take_axis(engine, lane, first)) {
+                lane->state = SIM_LANE_RUNS;
+                lane->start_ns = engine->now;
+                lane->finish_ns = engine->now + first->duration_ns;
+                sim_queue_set(engine->queue, index, lane->finish_ns);
+                engine->watcher->op_starts(engine->self, index, first, engine->now);
+            }
+            break;
+        case SIM_COMMAND_RECORD:
+            pass(engine, sim_lane_pop(lane).recording);
+            break;
+        case SIM_COMMAND_WAIT:
+            if (sim_engine_passed(engine, first->recording)) {
+                sim_lane_pop(lane);
+            } else {
+                lane->state = SIM_LANE_WAITS;
+            }
+            break;
+        }
+    }
+}
+
+static void finish_op(SimEngine *engine, uint32_t index) {
+    SimLane *lane = &engine->lanes[index];
+    SimCommand op = sim_lane_pop(lane);
+    lane->state = SIM_LANE_IDLE;
+    engine->watcher->op_ends(engine->self, index, &op, lane->start_ns, engine->now);
+    if (op.axis != SIM_NO_AXIS) {
+        leave_axis(engine, op.axis);
+    }
+    advance_lane(engine, index);
+}
+
+bool sim_engine_step(SimEngine *engine) {
+    uint32_t lane;
+    SimTime at;
+    if (!sim_queue_pop(engine->queue, &lane, &at)) {
+        return false;
+    }
+    engine->now = at;
+    finish_op(engine, lane);
+    return true;
+}
+
+void sim_engine_advance(SimEngine *engine, SimTime until) {
+    while (sim_queue_next(engine->queue) <= until) {
+        sim_engine_step(engine);
+    }
+    if (engine->now < until) {
+        engine->now = until;
+    }
+}
+
+bool sim_engine_idle(const SimEngine *engine) {
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        if (engine->lanes[i].n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void give(SimEngine *engine, uint32_t lane, const SimCommand *command) {
+    g_assert(lane < engine->n_lanes);
+    sim_lane_push(&engine->lanes[lane], command);
+    if (engine->lanes[lane].state == SIM_LANE_IDLE) {
+        advance_lane(engine, lane);
+    }
+}
+
+void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
+                       uint32_t tag) {
+    g_assert(duration >= 0 && (axis == SIM_NO_AXIS || axis < engine->n_axes));
+    SimCommand command = {
+        .kind = SIM_COMMAND_OP,
+        .axis = axis,
+        .tag = tag,
+        .ticket = axis == SIM_NO_AXIS ? 0 : engine->axes[axis].issued++,
+        .duration_ns = duration,
+    };
+    give(engine, lane, &command);
+}
+
+uint32_t sim_engine_record(SimEngine *engine, uint32_t lane) {
+    if (engine->n_recordings - engine->base == engine->capacity) {
+        make_room(engine);
+    }
+    uint32_t recording = engine->n_recordings++;
+    engine->passed[recording - engine->base] = false;
+    SimCommand command = {.kind = SIM_COMMAND_RECORD, .recording = recording};
+    give(engine, lane, &command);
+    return recording;
+}
+
+void sim_engine_wait(SimEngine *engine, uint32_t lane, uint32_t recording) {
+    if (sim_engine_passed(engine, recording) && engine->lanes[lane].n == 0) {
+        return;
+    }
+    SimCommand command = {.kind = SIM_COMMAND_WAIT, .recording = recording};
+    give(engine, lane, &command);
+}

@@ -1,0 +1,52 @@
+/* sim/lane.h - a stream of one simulated rank: commands in the order in which the host issued them.
+ *
+ * A lane is a queue of commands and the op that runs now. The engine moves it forward; the lane itself
+ * knows no time. What is left of the running op at t is finish_ns - t: whoever changes its speed moves
+ * finish_ns and sets the lane's moment in the engine's queue again.
+ *
+ * Owns: its ring of commands. Threads: one.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/time.h"
+
+typedef enum {
+    SIM_COMMAND_OP,
+    SIM_COMMAND_RECORD,
+    SIM_COMMAND_WAIT,
+} SimCommandKind;
+
+#define SIM_NO_AXIS UINT32_MAX
+
+typedef struct {
+    SimCommandKind kind;
+    uint32_t recording;   /* RECORD, WAIT */
+    uint32_t axis;        /* OP: the communicator it takes, or SIM_NO_AXIS */
+    uint32_t tag;         /* OP: the caller's own number */
+    uint64_t ticket;      /* OP on an axis: its turn there */
+    SimTime duration_ns;  /* OP */
+} SimCommand;
+
+typedef enum {
+    SIM_LANE_IDLE,      /* nothing left to do */
+    SIM_LANE_RUNS,      /* its first command is an op that runs */
+    SIM_LANE_WAITS,     /* its first command waits for a recording */
+    SIM_LANE_WAITS_AXIS /* its first command is a collective whose turn has not come */
+} SimLaneState;
+
+typedef struct {
+    SimLaneState state;
+    SimTime start_ns, finish_ns; /* of the op that runs */
+    SimCommand *ring;
+    uint32_t capacity, head, n; /* capacity is a power of two */
+} SimLane;
+
+void sim_lane_init(SimLane *lane);
+void sim_lane_clear(SimLane *lane);
+void sim_lane_push(SimLane *lane, const SimCommand *command);
+const SimCommand *sim_lane_first(const SimLane *lane); /* NULL when empty */
+SimCommand sim_lane_pop(SimLane *lane);

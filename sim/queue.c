@@ -1,0 +1,111 @@
+/* sim/queue.c - a binary heap of slots that knows where each slot sits. */
+#include "sim/queue.h"
+
+#define ABSENT UINT32_MAX
+
+typedef struct {
+    SimTime at;
+    uint64_t turn; /* insertion count: breaks ties */
+    uint32_t slot;
+} Entry;
+
+struct _SimQueue {
+    Entry *heap;
+    uint32_t n, n_slots;
+    uint32_t *place; /* of each slot in the heap, or ABSENT */
+    uint64_t turns;
+};
+
+static bool before(const Entry *a, const Entry *b) {
+    return a->at != b->at ? a->at < b->at : a->turn < b->turn;
+}
+
+static void put(SimQueue *queue, uint32_t place, const Entry *entry) {
+    queue->heap[place] = *entry;
+    queue->place[entry->slot] = place;
+}
+
+static void sift_up(SimQueue *queue, uint32_t place, Entry entry) {
+    while (place > 0 && before(&entry, &queue->heap[(place - 1) / 2])) {
+        put(queue, place, &queue->heap[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    put(queue, place, &entry);
+}
+
+static void sift_down(SimQueue *queue, uint32_t place, Entry entry) {
+    for (;;) {
+        uint32_t child = 2 * place + 1;
+        if (child >= queue->n) {
+            break;
+        }
+        if (child + 1 < queue->n && before(&queue->heap[child + 1], &queue->heap[child])) {
+            child++;
+        }
+        if (!before(&queue->heap[child], &entry)) {
+            break;
+        }
+        put(queue, place, &queue->heap[child]);
+        place = child;
+    }
+    put(queue, place, &entry);
+}
+
+static void take_out(SimQueue *queue, uint32_t place) {
+    queue->place[queue->heap[place].slot] = ABSENT;
+    Entry last = queue->heap[--queue->n];
+    if (place == queue->n) {
+        return;
+    }
+    if (place > 0 && before(&last, &queue->heap[(place - 1) / 2])) {
+        sift_up(queue, place, last);
+    } else {
+        sift_down(queue, place, last);
+    }
+}
+
+SimQueue *sim_queue_new(uint32_t n_slots) {
+    SimQueue *queue = g_new0(SimQueue, 1);
+    queue->n_slots = n_slots;
+    queue->heap = g_new(Entry, n_slots);
+    queue->place = g_new(uint32_t, n_slots);
+    for (uint32_t slot = 0; slot < n_slots; slot++) {
+        queue->place[slot] = ABSENT;
+    }
+    return queue;
+}
+
+void sim_queue_free(SimQueue *queue) {
+    if (queue) {
+        g_free(queue->heap);
+        g_free(queue->place);
+        g_free(queue);
+    }
+}
+
+void sim_queue_set(SimQueue *queue, uint32_t slot, SimTime at) {
+    g_assert(slot < queue->n_slots);
+    sim_queue_unset(queue, slot);
+    sift_up(queue, queue->n++, (Entry){.at = at, .turn = queue->turns++, .slot = slot});
+}
+
+void sim_queue_unset(SimQueue *queue, uint32_t slot) {
+    g_assert(slot < queue->n_slots);
+    if (queue->place[slot] != ABSENT) {
+        take_out(queue, queue->place[slot]);
+    }
+}
+
+SimTime sim_queue_next(const SimQueue *queue) {
+    return queue->n ? queue->heap[0].at : SIM_NEVER;
+}
+
+bool sim_queue_pop(SimQueue *queue, uint32_t *ret_slot, SimTime *ret_at) {
+    if (!queue->n) {
+        return false;
+    }
+    *ret_slot = queue->heap[0].slot;
+    *ret_at = queue->heap[0].at;
+    take_out(queue, 0);
+    return true;
+}

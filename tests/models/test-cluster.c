@@ -1,0 +1,144 @@
+/* Cluster files: what is read, and what is refused with which words. */
+#include <glib.h>
+#include <string.h>
+
+#include "models/cluster.h"
+
+static const char *folder; /* models/clusters of the source tree */
+
+static char *file_text(const char *name) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_autoptr(GError) error = NULL;
+    char *text = NULL;
+    g_file_get_contents(path, &text, NULL, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+static char *replaced(const char *text, const char *from, const char *to) {
+    const char *place = strstr(text, from);
+    g_assert_nonnull(place);
+    g_autofree char *head = g_strndup(text, (gsize)(place - text));
+    return g_strconcat(head, to, place + strlen(from), NULL);
+}
+
+static unsigned line_of(const char *text, const char *words) {
+    unsigned line = 1;
+    for (const char *c = text, *end = strstr(text, words); c < end; c++) {
+        line += *c == '\n';
+    }
+    return line;
+}
+
+/* Replacing from by to in the A100's file is refused at the line of at (in the new text), with these
+ * words in the message. */
+static void assert_refused(const char *from, const char *to, const char *at, const char *words) {
+    g_autofree char *good = file_text("a100-node.ini");
+    g_autofree char *bad = replaced(good, from, to);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster = model_cluster_read(bad, strlen(bad), "bad.ini", &error);
+    g_assert_null(cluster);
+    g_assert_nonnull(error);
+    g_autofree char *place = g_strdup_printf("bad.ini:%u: ", line_of(bad, at));
+    g_assert_true(g_str_has_prefix(error->message, place));
+    g_assert_nonnull(strstr(error->message, words));
+}
+
+static void test_files_are_read(void) {
+    const char *names[] = {"a100-node.ini", "this-machine.ini"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_build_filename(folder, names[i], NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
+        g_assert_no_error(error);
+        g_assert_cmpstr(cluster->name, ==, i ? "this-machine" : "a100-node");
+        g_assert_cmpint(cluster->device_kind, ==, i ? MODEL_DEVICE_CPU : MODEL_DEVICE_GPU);
+    }
+}
+
+static void test_numbers(void) {
+    g_autofree char *text = file_text("a100-node.ini");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster = model_cluster_read(text, strlen(text), "a.ini", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(model_cluster_ranks(cluster), ==, 8);
+    g_assert_cmpfloat(model_cluster_peak_flops(cluster, PLAN_BF16), ==, 312e12);
+    g_assert_cmpfloat(model_cluster_peak_flops(cluster, PLAN_INT64), ==, 0);
+    g_assert_cmpuint(cluster->device_memory_bytes, ==, 84986626048);
+    g_assert_cmpuint(model_cluster_allocator_bytes(cluster), ==,
+                     cluster->device_memory_bytes - cluster->device_outside_allocator_bytes);
+    /* Not in the file, so as bus_gb_per_s. */
+    g_assert_cmpfloat(cluster->intra_node_reduce_bus_gb_per_s, ==, 218);
+}
+
+static void test_refusals(void) {
+    assert_refused("matmul_efficiency = 0.78", "matmul_efficiency = 78", "matmul_efficiency = 78",
+                   "out of bounds");
+    assert_refused("launch_us = 5", "launch_us = -5", "launch_us = -5", "out of bounds");
+    assert_refused("memory_bytes = 84986626048", "memory_bytes = -1", "memory_bytes = -1",
+                   "no whole number");
+    assert_refused("memory_bytes = 84986626048", "memory_bytes = 80GB", "memory_bytes = 80GB",
+                   "no whole number");
+    assert_refused("bus_gb_per_s = 218", "bus_gb_per_s = 0", "bus_gb_per_s = 0", "out of bounds");
+    assert_refused("bus_gb_per_s = 218", "bus_gb_per_s = nan", "bus_gb_per_s = nan", "no number");
+    assert_refused("bus_gb_per_s = 218", "bus_gb_per_s = fast", "bus_gb_per_s = fast", "no number");
+    assert_refused("kind = gpu", "kind = tpu", "kind = tpu", "give gpu or cpu");
+    assert_refused("kind = gpu\n", "", "model =", "lacks the key kind");
+    assert_refused("free_us = 0.5", "free_ms = 0.5", "free_ms", "unknown key 'free_ms'");
+    assert_refused("[topology]", "[topologie]", "nodes = 1", "unknown key 'nodes' in [topologie]");
+    assert_refused("record_us = 1\n", "", "alloc_us = 1", "lacks the key record_us");
+    assert_refused("launch_us = 5", "launch_us = 5\nlaunch_us = 6", "launch_us = 6", "twice");
+    assert_refused("outside_allocator_bytes = 1342177280", "outside_allocator_bytes = 90000000000",
+                   "outside_allocator_bytes = 9", "leaves nothing");
+}
+
+/* Several nodes need a network; the message stands where it would be added, or names the file. */
+static void test_network_is_needed(void) {
+    assert_refused("nodes = 1\n", "nodes = 2\n[inter_node]\nstep_latency_us = 14\n[topology]\n",
+                   "step_latency_us = 14", "lacks the key nic_gb_per_s");
+    g_autofree char *good = file_text("a100-node.ini");
+    g_autofree char *bad = replaced(good, "nodes = 1\n", "nodes = 2\n");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster = model_cluster_read(bad, strlen(bad), "bad.ini", &error);
+    g_assert_null(cluster);
+    g_assert_nonnull(strstr(error->message, "bad.ini: section [inter_node] lacks"));
+}
+
+static void test_no_file(void) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster = model_cluster_read_file("no/such/cluster.ini", &error);
+    g_assert_null(cluster);
+    g_assert_nonnull(strstr(error->message, "no/such/cluster.ini"));
+}
+
+/* Any mutation is read or refused, never worse; this runs under the sanitizers too. */
+static void test_mutations(void) {
+    g_autofree char *text = file_text("a100-node.ini");
+    gsize length = strlen(text);
+    g_autoptr(GRand) dice = g_rand_new_with_seed(7);
+    for (int round = 0; round < 400; round++) {
+        g_autofree char *copy = g_strndup(text, length);
+        for (int i = 0; i < 4; i++) {
+            copy[g_rand_int_range(dice, 0, (gint32)length)] =
+                (char)g_rand_int_range(dice, 1, 128);
+        }
+        gsize cut = (gsize)g_rand_int_range(dice, 0, (gint32)length + 1);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelCluster) cluster =
+            model_cluster_read(copy, round % 2 ? cut : length, "mutant.ini", &error);
+        g_assert_true((cluster == NULL) == (error != NULL));
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    folder = g_getenv("FORESHARD_TEST_CLUSTERS");
+    g_assert_nonnull(folder);
+    g_test_add_func("/models/cluster/files_are_read", test_files_are_read);
+    g_test_add_func("/models/cluster/numbers", test_numbers);
+    g_test_add_func("/models/cluster/refusals", test_refusals);
+    g_test_add_func("/models/cluster/network_is_needed", test_network_is_needed);
+    g_test_add_func("/models/cluster/no_file", test_no_file);
+    g_test_add_func("/models/cluster/mutations", test_mutations);
+    return g_test_run();
+}
