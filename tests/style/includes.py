@@ -1,0 +1,57 @@
+"""tests/style/includes.py - who may include whom.
+
+The table is the architecture: a plan that knew times, or a simulator that could see the executor,
+would let a prediction lean on a measurement. Whoever changes a row changes the README's table of
+rooms too, and says why in the commit.
+"""
+import os
+import re
+
+from tree import matches, room_of, without_comments
+
+ANY = None
+
+# room: (rooms it may include besides itself, system headers it may not)
+_DEVICES = r'mpi\.h|cuda.*|cublas.*|cudnn.*|nccl.*|curand.*|nvml\.h|cblas.*|openblas.*|lapacke.*'
+_GLIB = r'glib.*|gio/.*|gmodule.*|gobject.*|json-glib/.*'
+TABLE = {
+    'plan': ((), _DEVICES),
+    'models': (('plan',), _DEVICES),
+    'memory': ((), _DEVICES),
+    'trace': (('plan',), _DEVICES),
+    'sim': (('plan', 'memory', 'trace', 'models'), _DEVICES),
+    'kernels': ((), r'mpi\.h|nccl.*|' + _GLIB),
+    'exec': (('plan', 'memory', 'trace', 'models', 'kernels'), r''),
+    'cli': (('plan', 'memory', 'trace', 'models', 'sim', 'exec', 'plots'), _DEVICES),
+    'bench': (ANY, r''),
+    'tests': (ANY, r''),
+    'plots': ((), r'.*'),
+}
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>)', re.MULTILINE)
+
+
+def check_includes(tree):
+    """Complaints, file:line first."""
+    complaints = []
+    for path in tree.c_paths():
+        room = room_of(path)
+        if room not in TABLE:
+            complaints.append(path + ':1: C outside the rooms ' + ' '.join(TABLE))
+            continue
+        allowed, banned = TABLE[room]
+        for line, match in matches(without_comments(tree.text(path) or '', True), _INCLUDE):
+            quoted, system = match.groups()
+            where = '%s:%d: ' % (path, line)
+            if quoted is None:
+                if banned and re.fullmatch(banned, system):
+                    complaints.append(where + room + '/ may not include <' + system + '>')
+                continue
+            target = room_of(quoted)
+            if target not in TABLE:
+                complaints.append(where + '"' + quoted + '" is not written from the root')
+            elif allowed is not ANY and target != room and target not in allowed:
+                complaints.append(where + room + '/ may not include ' + target + '/')
+            elif not os.path.exists(tree.full(quoted)):
+                complaints.append(where + '"' + quoted + '" does not exist')
+    return complaints
