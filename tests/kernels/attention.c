@@ -1,0 +1,309 @@
+/* tests/kernels/attention.c - blockwise attention against the plain one in double. */
+#include "kernels/host/attention.h"
+#include "tests/kernels/check.h"
+
+typedef enum {
+    LAYOUT_BSHD,            /* q, k, v each contiguous [batch, seq, heads, width] */
+    LAYOUT_BHSD,            /* each contiguous [batch, heads, seq, width] */
+    LAYOUT_PACKED,          /* one [batch, seq, heads + 2 kv_heads, width] */
+} Layout;
+
+typedef struct {
+    KernelAttentionShape shape;
+    Layout layout;
+    size_t q_at, k_at, v_at, size;              /* elements, in one array of all inputs */
+    float *array;                               /* borrowed: that array */
+} Case;
+
+/* The views of an array of all inputs (or of their gradients). */
+static void
+views(const Case *test, float *array, KernelView *q, KernelView *k, KernelView *v)
+{
+    const KernelAttentionShape *s = &test->shape;
+    size_t all = s->heads + 2 * s->kv_heads;
+
+    switch (test->layout) {
+    case LAYOUT_BSHD:
+        *q = kernel_view_bshd(array + test->q_at, s->seq_q, s->heads, s->head_dim);
+        *k = kernel_view_bshd(array + test->k_at, s->seq_kv, s->kv_heads, s->head_dim);
+        *v = kernel_view_bshd(array + test->v_at, s->seq_kv, s->kv_heads, s->head_dim);
+        break;
+    case LAYOUT_BHSD:
+        *q = kernel_view_bhsd(array + test->q_at, s->seq_q, s->heads, s->head_dim);
+        *k = kernel_view_bhsd(array + test->k_at, s->seq_kv, s->kv_heads, s->head_dim);
+        *v = kernel_view_bhsd(array + test->v_at, s->seq_kv, s->kv_heads, s->head_dim);
+        break;
+    case LAYOUT_PACKED:
+        *q = kernel_view_bshd(array, s->seq_q, all, s->head_dim);
+        *k = kernel_view_bshd(array, s->seq_q, all, s->head_dim);
+        *v = kernel_view_bshd(array, s->seq_q, all, s->head_dim);
+        k->data += s->heads * s->head_dim;
+        v->data += (s->heads + s->kv_heads) * s->head_dim;
+        break;
+    }
+}
+
+static size_t
+offset(KernelView view, const float *base, size_t b, size_t s, size_t h)
+{
+    return (size_t)(view.data - base) + b * view.batch_stride + s * view.seq_stride +
+           h * view.head_stride;
+}
+
+/* out is o[batch, seq_q, heads, head_dim], then logsumexp[batch, heads, seq_q]. */
+static void
+plain(const double *in, double *out, gpointer data)
+{
+    const Case *test = data;
+    const KernelAttentionShape *s = &test->shape;
+    float *base = test->array;
+    KernelView q, k, v;
+    g_autofree double *p = g_new(double, s->seq_kv);
+    double *lse = out + s->batch * s->seq_q * s->heads * s->head_dim;
+
+    views(test, base, &q, &k, &v);          /* for the offsets; the values come from in */
+    for (size_t b = 0; b < s->batch; b++) {
+        for (size_t h = 0; h < s->heads; h++) {
+            size_t kv = h / (s->heads / s->kv_heads);
+
+            for (size_t i = 0; i < s->seq_q; i++) {
+                const double *q_row = in + offset(q, base, b, i, h);
+                double *o_row = out + ((b * s->seq_q + i) * s->heads + h) * s->head_dim;
+                size_t seen = s->causal && i + 1 < s->seq_kv ? i + 1 : s->seq_kv;
+                double largest = -INFINITY, total = 0.0;
+
+                for (size_t j = 0; j < seen; j++) {
+                    p[j] = 0.0;
+                    for (size_t d = 0; d < s->head_dim; d++) {
+                        p[j] += (double)s->scale * q_row[d] * in[offset(k, base, b, j, kv) + d];
+                    }
+                    largest = MAX(largest, p[j]);
+                }
+                for (size_t d = 0; d < s->head_dim; d++) {
+                    o_row[d] = 0.0;
+                }
+                for (size_t j = 0; j < seen; j++) {
+                    p[j] = exp(p[j] - largest);
+                    total += p[j];
+                    for (size_t d = 0; d < s->head_dim; d++) {
+                        o_row[d] += p[j] * in[offset(v, base, b, j, kv) + d];
+                    }
+                }
+                for (size_t d = 0; d < s->head_dim; d++) {
+                    o_row[d] /= total;
+                }
+                lse[(b * s->heads + h) * s->seq_q + i] = largest + log(total);
+            }
+        }
+    }
+}
+
+static Case
+new_case(KernelAttentionShape shape, Layout layout)
+{
+    size_t q = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
+    size_t k = shape.batch * shape.seq_kv * shape.kv_heads * shape.head_dim;
+
+    return (Case) { shape, layout, 0, q, q + k, q + 2 * k, NULL };
+}
+
+/* Forward for any case; scores reach far enough apart for the running maximum to matter. */
+static void
+try_forward(KernelAttentionShape shape, Layout layout)
+{
+    Case test = new_case(shape, layout);
+    size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
+    size_t lse_stride = shape.seq_q + 3;
+    size_t n_lse = shape.batch * shape.heads * lse_stride;
+    g_autofree float *in = check_random(test.size, -3, 3, 1);
+    g_autofree float *o = check_poisoned(n_out);
+    g_autofree float *lse = check_poisoned(n_lse);
+    g_autofree float *lse_row = check_poisoned(shape.seq_q);
+    g_autofree double *wide = check_doubles(in, test.size);
+    g_autofree double *want = g_new(double, n_out + shape.batch * shape.heads * shape.seq_q);
+    KernelView q, k, v;
+
+    test.array = in;
+    views(&test, in, &q, &k, &v);
+    plain(wide, want, &test);
+    kernel_attention_forward_f32(o, lse, lse_stride, kernel_view_const(q), kernel_view_const(k),
+                                 kernel_view_const(v), &shape);
+    check_close("attention_forward o", o, want, n_out, 2e-6, 2e-5);
+    for (size_t r = 0; r < shape.batch * shape.heads; r++) {
+        memcpy(lse_row, lse + r * lse_stride, shape.seq_q * sizeof *lse);
+        check_close("attention_forward logsumexp", lse_row, want + n_out + r * shape.seq_q,
+                    shape.seq_q, 2e-6, 2e-6);
+        for (size_t i = shape.seq_q; i < lse_stride; i++) {
+            g_assert_true(isnan(lse[r * lse_stride + i]));
+        }
+    }
+    check_guard("attention_forward logsumexp", lse, n_lse);
+}
+
+static void
+test_forward(void)
+{
+    const size_t lengths[] = { 1, 3, 33, 127, 128, 129, 300 };
+
+    for (size_t l = 0; l < G_N_ELEMENTS(lengths); l++) {
+        for (int causal = 0; causal < 2; causal++) {
+            KernelAttentionShape shape = { 2, 4, 2, lengths[l], lengths[l], 7, 0.4f, causal != 0 };
+
+            try_forward(shape, LAYOUT_BSHD);
+            try_forward(shape, LAYOUT_BHSD);
+            try_forward(shape, LAYOUT_PACKED);
+        }
+    }
+    try_forward((KernelAttentionShape) { 1, 3, 3, 5, 200, 16, 0.25f, false }, LAYOUT_BSHD);
+    try_forward((KernelAttentionShape) { 1, 3, 1, 200, 5, 16, 0.25f, true }, LAYOUT_BHSD);
+    try_forward((KernelAttentionShape) { 1, 6, 1, 140, 270, 64, 0.125f, true }, LAYOUT_BSHD);
+}
+
+/* The backward in double, from formulas; itself held against central differences below. */
+static void
+plain_backward(const Case *test, const double *in, const float *d_o, double *d_in)
+{
+    const KernelAttentionShape *s = &test->shape;
+    size_t n_out = s->batch * s->seq_q * s->heads * s->head_dim;
+    g_autofree double *out = g_new(double, n_out + s->batch * s->heads * s->seq_q);
+    float *base = test->array;
+    KernelView q, k, v;
+
+    plain(in, out, (gpointer)test);
+    views(test, base, &q, &k, &v);
+    memset(d_in, 0, test->size * sizeof *d_in);
+    for (size_t b = 0; b < s->batch; b++) {
+        for (size_t h = 0; h < s->heads; h++) {
+            size_t kv = h / (s->heads / s->kv_heads);
+
+            for (size_t i = 0; i < s->seq_q; i++) {
+                size_t at_q = offset(q, base, b, i, h);
+                size_t at_o = ((b * s->seq_q + i) * s->heads + h) * s->head_dim;
+                double lse = out[n_out + (b * s->heads + h) * s->seq_q + i];
+                size_t seen = s->causal && i + 1 < s->seq_kv ? i + 1 : s->seq_kv;
+                double dot = 0.0;
+
+                for (size_t d = 0; d < s->head_dim; d++) {
+                    dot += (double)d_o[at_o + d] * out[at_o + d];
+                }
+                for (size_t j = 0; j < seen; j++) {
+                    size_t at_k = offset(k, base, b, j, kv);
+                    size_t at_v = offset(v, base, b, j, kv);
+                    double score = 0.0, dp = 0.0;
+
+                    for (size_t d = 0; d < s->head_dim; d++) {
+                        score += (double)s->scale * in[at_q + d] * in[at_k + d];
+                        dp += (double)d_o[at_o + d] * in[at_v + d];
+                    }
+
+                    double p = exp(score - lse);
+                    double ds = (double)s->scale * p * (dp - dot);
+
+                    for (size_t d = 0; d < s->head_dim; d++) {
+                        d_in[at_v + d] += p * (double)d_o[at_o + d];
+                        d_in[at_q + d] += ds * in[at_k + d];
+                        d_in[at_k + d] += ds * in[at_q + d];
+                    }
+                }
+            }
+        }
+    }
+}
+
+typedef enum {
+    AGAINST_FORMULAS,
+    AGAINST_DIFFERENCES,
+} Reference;
+
+static void
+try_backward(KernelAttentionShape shape, Layout layout, Reference reference)
+{
+    Case test = new_case(shape, layout);
+    size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
+    size_t n_lse = shape.batch * shape.heads * shape.seq_q;
+    g_autofree float *in = check_random(test.size, -2, 2, 1);
+    g_autofree float *d_in = check_poisoned(test.size);
+    g_autofree float *d_out = check_random(n_out + n_lse, -1, 1, 2);
+    g_autofree float *o = check_poisoned(n_out);
+    g_autofree float *lse = check_poisoned(n_lse);
+    g_autofree double *wide = check_doubles(in, test.size);
+    g_autofree double *want = g_new(double, test.size);
+    KernelView q, k, v, dq, dk, dv;
+
+    for (size_t i = 0; i < n_lse; i++) {
+        d_out[n_out + i] = 0.0f;            /* nothing depends on the logsumexp */
+    }
+    test.array = in;
+    views(&test, in, &q, &k, &v);
+    views(&test, d_in, &dq, &dk, &dv);
+    kernel_attention_forward_f32(o, lse, shape.seq_q, kernel_view_const(q), kernel_view_const(k),
+                                 kernel_view_const(v), &shape);
+    kernel_attention_backward_f32(dq, dk, dv, d_out, kernel_view_const(q), kernel_view_const(k),
+                                  kernel_view_const(v), o, lse, shape.seq_q, &shape);
+    switch (reference) {
+    case AGAINST_FORMULAS:
+        plain_backward(&test, wide, d_out, want);
+        check_close("attention_backward", d_in, want, test.size, 1e-5, 5e-5);
+        break;
+    case AGAINST_DIFFERENCES:
+        check_gradient("attention_backward", d_in, plain, &test, wide, test.size, d_out,
+                       n_out + n_lse, 1e-5, 1e-5);
+        break;
+    }
+}
+
+static void
+test_backward_differences(void)
+{
+    for (int causal = 0; causal < 2; causal++) {
+        KernelAttentionShape shape = { 2, 4, 2, 7, 7, 3, 0.6f, causal != 0 };
+
+        try_backward(shape, LAYOUT_BSHD, AGAINST_DIFFERENCES);
+        try_backward(shape, LAYOUT_PACKED, AGAINST_DIFFERENCES);
+        shape.seq_q = 1;
+        try_backward(shape, LAYOUT_BHSD, AGAINST_DIFFERENCES);
+        shape.seq_q = 9;
+        try_backward(shape, LAYOUT_BHSD, AGAINST_DIFFERENCES);
+    }
+}
+
+static void
+test_backward_blocks(void)
+{
+    for (int causal = 0; causal < 2; causal++) {
+        KernelAttentionShape shape = { 1, 4, 2, 300, 300, 9, 0.3f, causal != 0 };
+
+        try_backward(shape, LAYOUT_PACKED, AGAINST_FORMULAS);
+        shape.seq_kv = 129;
+        try_backward(shape, LAYOUT_BHSD, AGAINST_FORMULAS);
+        shape.seq_q = 33;
+        try_backward(shape, LAYOUT_BSHD, AGAINST_FORMULAS);
+    }
+}
+
+/* Scores in the thousands overflow exp() unless the maximum is taken out first. */
+static void
+test_large_scores(void)
+{
+    KernelAttentionShape shape = { 1, 1, 1, 2, 2, 1, 1.0f, false };
+    float q[2] = { 100.0f, -100.0f }, k[2] = { 50.0f, -50.0f }, v[2] = { 1.0f, 2.0f };
+    float o[2], lse[2];
+
+    kernel_attention_forward_f32(o, lse, 2, kernel_const_view_bshd(q, 2, 1, 1),
+                                 kernel_const_view_bshd(k, 2, 1, 1),
+                                 kernel_const_view_bshd(v, 2, 1, 1), &shape);
+    g_assert_cmpfloat(o[0], ==, 1.0f);
+    g_assert_cmpfloat(o[1], ==, 2.0f);
+    g_assert_cmpfloat(lse[0], ==, 5000.0f);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernels/attention/forward", test_forward);
+    g_test_add_func("/kernels/attention/backward-differences", test_backward_differences);
+    g_test_add_func("/kernels/attention/backward-blocks", test_backward_blocks);
+    g_test_add_func("/kernels/attention/large-scores", test_large_scores);
+    return g_test_run();
+}
