@@ -66,7 +66,7 @@ typedef struct {
     uint8_t section; /* TraceSection */
     uint8_t lane;
     uint8_t phase;
-    uint32_t index;    /* within the section */
+    uint32_t index;    /* within the section, from 0; trace_add_instruction() counts it */
     uint32_t kind;     /* TRACE_OP, TRACE_HOST_OP: the op kind; else TRACE_NONE */
     uint32_t unit;     /* TRACE_NONE when none */
     uint32_t module;   /* TRACE_NONE when none */
@@ -140,7 +140,8 @@ uint32_t trace_add_category(Trace *trace, const char *name); /* "category/sub" *
 uint32_t trace_add_module(Trace *trace, const char *name);
 uint32_t trace_add_kind(Trace *trace, const char *name, TraceKindClass kind_class);
 uint32_t trace_add_role(Trace *trace);
-/* The returned number is what rows carry. Within a role (section, index) must grow. */
+/* The returned number is what rows carry. Sections come in order; every instruction of the plan is
+ * added, so that numbers are the plan's. */
 uint32_t trace_add_instruction(Trace *trace, uint32_t role, const TraceInstruction *instruction);
 /* A recorded rank. Once a rank, in any order. */
 void trace_add_rank(Trace *trace, uint32_t rank, uint32_t role);
