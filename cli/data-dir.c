@@ -1,0 +1,172 @@
+/* cli/data-dir.c - see data-dir.h. The three roots are compiled in by the build file. */
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/data-dir.h"
+
+G_DEFINE_QUARK(foreshard - cli - data - error, cli_data_error)
+
+typedef struct {
+    const char *what; /* in messages */
+    const char *folder;
+    const char *source_folder; /* in the source tree */
+    const char *ending;
+} Kind;
+
+static const Kind kinds[] = {
+    [CLI_DATA_NETWORKS] = {"network", "networks", "models/networks", ".ini"},
+    [CLI_DATA_CLUSTERS] = {"cluster", "clusters", "models/clusters", ".ini"},
+    [CLI_DATA_PLOTS] = {"plot script", "plots", "plots", ".gp"},
+};
+
+/* Links resolved, since the build root may have been reached by one; NULL if there is no such file. */
+static char *real_path(const char *path) {
+    char buffer[PATH_MAX];
+    return realpath(path, buffer) != NULL ? g_strdup(buffer) : NULL;
+}
+
+static bool lies_in(const char *path, const char *folder) {
+    g_autofree char *real = real_path(path);
+    g_autofree char *real_folder = real_path(folder);
+    if (real == NULL || real_folder == NULL) {
+        return false;
+    }
+    size_t length = strlen(real_folder);
+    return strncmp(real, real_folder, length) == 0 && real[length] == G_DIR_SEPARATOR;
+}
+
+void cli_data_places_init(CliDataPlaces *places, const char *program, const char *user) {
+    g_autofree char *self = NULL;
+    if (program == NULL) {
+        self = g_file_read_link("/proc/self/exe", NULL);
+        program = self;
+    }
+    bool in_build = program != NULL && lies_in(program, FORESHARD_BUILD_ROOT);
+    *places = (CliDataPlaces){
+        .user = user != NULL && *user != '\0' ? g_strdup(user) : NULL,
+        .source = in_build ? g_strdup(FORESHARD_SOURCE_ROOT) : NULL,
+        .installed = g_strdup(FORESHARD_DATADIR),
+    };
+}
+
+void cli_data_places_clear(CliDataPlaces *places) {
+    if (places == NULL) {
+        return;
+    }
+    g_clear_pointer(&places->user, g_free);
+    g_clear_pointer(&places->source, g_free);
+    g_clear_pointer(&places->installed, g_free);
+}
+
+/* The folders of a kind, in the order in which they are searched. */
+static GPtrArray *folders_of(const CliDataPlaces *places, const Kind *kind) {
+    GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
+    if (places->user != NULL) {
+        g_ptr_array_add(folders, g_build_filename(places->user, kind->folder, NULL));
+    }
+    if (places->source != NULL) {
+        g_ptr_array_add(folders, g_build_filename(places->source, kind->source_folder, NULL));
+    }
+    if (places->installed != NULL) {
+        g_ptr_array_add(folders, g_build_filename(places->installed, kind->folder, NULL));
+    }
+    return folders;
+}
+
+static bool is_file(const char *path) {
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+}
+
+static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
+                          GPtrArray *folders, GError **error) {
+    g_auto(GStrv) names = cli_data_names_in(places, kind);
+    g_autofree char *known = g_strjoinv(", ", names);
+    g_autoptr(GString) searched = g_string_new(NULL);
+    for (guint i = 0; i < folders->len; i++) {
+        g_string_append_printf(searched, "%s%s", i > 0 ? ", " : "",
+                               (const char *)folders->pdata[i]);
+    }
+    g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
+                "no %s is called '%s' (looked in %s); there %s: %s", kinds[kind].what, name,
+                searched->str, g_strv_length(names) == 1 ? "is" : "are",
+                *known != '\0' ? known : "none");
+}
+
+char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
+                       GError **error) {
+    const Kind *row = &kinds[kind];
+    bool has_ending = g_str_has_suffix(name, row->ending);
+    if (strchr(name, G_DIR_SEPARATOR) != NULL) {
+        if (is_file(name)) {
+            return g_strdup(name);
+        }
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: there is no such file",
+                    name);
+        return NULL;
+    }
+    if (has_ending && is_file(name)) {
+        return g_strdup(name);
+    }
+    if (places->user != NULL && !g_file_test(places->user, G_FILE_TEST_IS_DIR)) {
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_PLACE,
+                    "FORESHARD_DATA is '%s', which is no folder; name one that holds %s/, or unset "
+                    "it",
+                    places->user, row->folder);
+        return NULL;
+    }
+
+    g_autofree char *file_name = g_strconcat(name, has_ending ? "" : row->ending, NULL);
+    g_autoptr(GPtrArray) folders = folders_of(places, row);
+    for (guint i = 0; i < folders->len; i++) {
+        g_autofree char *path = g_build_filename(folders->pdata[i], file_name, NULL);
+        if (is_file(path)) {
+            return g_steal_pointer(&path);
+        }
+    }
+    set_none_such(places, kind, name, folders, error);
+    return NULL;
+}
+
+static int compare_names(gconstpointer a, gconstpointer b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+char **cli_data_names_in(const CliDataPlaces *places, CliDataKind kind) {
+    const Kind *row = &kinds[kind];
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) folders = folders_of(places, row);
+    for (guint i = 0; i < folders->len; i++) {
+        g_autoptr(GDir) dir = g_dir_open(folders->pdata[i], 0, NULL);
+        const char *entry;
+        while (dir != NULL && (entry = g_dir_read_name(dir)) != NULL) {
+            g_autofree char *path = g_build_filename(folders->pdata[i], entry, NULL);
+            if (g_str_has_suffix(entry, row->ending) && is_file(path)) {
+                g_ptr_array_add(all, g_strndup(entry, strlen(entry) - strlen(row->ending)));
+            }
+        }
+    }
+    g_ptr_array_sort(all, compare_names);
+
+    GPtrArray *names = g_ptr_array_new();
+    for (guint i = 0; i < all->len; i++) {
+        if (i == 0 || strcmp(all->pdata[i - 1], all->pdata[i]) != 0) {
+            g_ptr_array_add(names, g_strdup(all->pdata[i]));
+        }
+    }
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+char *cli_data_find(CliDataKind kind, const char *name, GError **error) {
+    g_auto(CliDataPlaces) places = {0};
+    cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
+    return cli_data_find_in(&places, kind, name, error);
+}
+
+char **cli_data_names(CliDataKind kind) {
+    g_auto(CliDataPlaces) places = {0};
+    cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
+    return cli_data_names_in(&places, kind);
+}
