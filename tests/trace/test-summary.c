@@ -1,0 +1,136 @@
+/* Figures of a made-up play against answers worked out by hand, and exposure against counting. */
+#include "tests/trace/toy-trace.h"
+#include "trace/summary.h"
+
+#define US 1000
+
+static void times(void) {
+    ToyOptions options = TOY_DEFAULT;
+    options.n_ranks = 2;
+    options.slower_us = 7;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, 1);
+    g_assert_cmpuint(summary->n_steps, ==, 5);
+    g_assert_cmpint(summary->steps[0].step, ==, -1);
+    for (int32_t number = 0; number < 4; number++) {
+        const TraceStepSummary *step = trace_summary_step(summary, number);
+        g_assert_cmpint(trace_step_time_ns(step), ==, 1007 * US);
+        g_assert_cmpint(step->start_ns, ==, number * 1007 * US);
+        g_assert_cmpint(step->phase_ns[0], ==, 607 * US);
+        g_assert_cmpint(step->phase_ns[1], ==, 300 * US);
+        g_assert_cmpint(step->phase_ns[2], ==, 100 * US);
+        g_assert_cmpint(step->lane_ns[0], ==, 757 * US);
+        g_assert_cmpint(step->lane_ns[1], ==, 300 * US);
+        g_assert_cmpint(step->lane_ns[2], ==, 130 * US);
+        g_assert_cmpuint(step->kinds[0].count, ==, 3);
+        g_assert_cmpint(step->kinds[0].total_ns, ==, 707 * US);
+        g_assert_cmpint(step->kinds[0].exposed_ns, ==, 0);
+        g_assert_cmpint(step->kinds[1].total_ns, ==, 50 * US);
+        g_assert_cmpuint(step->kinds[2].count, ==, 2);
+        g_assert_cmpint(step->kinds[2].total_ns, ==, 300 * US);
+        g_assert_cmpint(step->kinds[2].exposed_ns, ==, 100 * US);
+        g_assert_cmpint(step->kinds[3].total_ns, ==, 130 * US);
+        g_assert_cmpint(step->kinds[3].exposed_ns, ==, 50 * US);
+        g_assert_cmpint(step->communication_ns, ==, 430 * US);
+        g_assert_cmpint(step->exposed_ns, ==, 150 * US);
+    }
+    g_assert_false(trace_summary_is_steady(summary, 0));
+    g_assert_false(trace_summary_is_steady(summary, 2));
+    g_assert_true(trace_summary_is_steady(summary, 3));
+    g_assert_null(trace_summary_new(trace, 2));
+}
+
+static void few_steps(void) {
+    ToyOptions options = TOY_DEFAULT;
+    options.steps = 2;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
+    g_assert_false(trace_summary_is_steady(summary, 0));
+    g_assert_true(trace_summary_is_steady(summary, 1));
+}
+
+static void peaks(void) {
+    ToyOptions options = TOY_DEFAULT;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
+    const TracePeak *peak = &summary->peaks[TRACE_ALLOCATED];
+    g_assert_true(peak->known);
+    g_assert_cmpuint(peak->bytes, ==, 7680);
+    g_assert_cmpint(peak->step, ==, 0);
+    g_assert_cmpint(peak->host_ns, ==, 620 * US);
+    g_assert_cmpuint(peak->instruction, ==, 7);
+    g_assert_cmpuint(peak->unit, ==, 1);
+    g_assert_cmpuint(peak->phase, ==, 1);
+    g_assert_cmpuint(peak->categories[0], ==, 4096);
+    g_assert_cmpuint(peak->categories[1], ==, 2048);
+    g_assert_cmpuint(peak->categories[2], ==, 512);
+    g_assert_cmpuint(peak->categories[3], ==, 1024);
+    g_assert_cmpuint(summary->peaks[TRACE_ACTIVE].bytes, ==, 7680);
+    g_assert_cmpuint(summary->peaks[TRACE_RESERVED].bytes, ==, 8192);
+    g_assert_cmpint(summary->peaks[TRACE_RESERVED].step, ==, -1);
+    const TraceStepSummary *third = trace_summary_step(summary, 2);
+    g_assert_cmpuint(third->peaks[TRACE_ALLOCATED].bytes, ==, 7680);
+    g_assert_cmpint(third->peaks[TRACE_ALLOCATED].step, ==, 2);
+    g_assert_cmpint(third->peaks[TRACE_ALLOCATED].host_ns, ==, 2620 * US);
+    g_assert_cmpuint(third->peaks[TRACE_ALLOCATED].instruction, ==, 1 + 2 * 13 + 6);
+    g_assert_cmpuint(summary->category_peaks[3], ==, 1024);
+    g_assert_cmpuint(third->category_peaks[1], ==, 2048);
+    g_assert_cmpuint(summary->n_memory_rows, ==, 25);
+}
+
+/* Random ops on all lanes, overlapping at will: each nanosecond is looked at. */
+static void exposure_by_counting(void) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    ToyOptions options = TOY_DEFAULT;
+    for (guint round = 0; round < 50; round++) {
+        g_autoptr(Trace) trace = toy_trace(&options);
+        g_array_set_size(trace->memory, 0);
+        g_array_set_size(trace->ops, 0);
+        enum { SPAN = 200 };
+        bool computing[SPAN] = {false}, communicating[SPAN] = {false};
+        int64_t total_ns = 0, exposed_ns = 0, communication_ns = 0, bare_ns = 0;
+        for (guint i = 0; i < 40; i++) {
+            bool gathers = g_rand_boolean(rand);
+            int64_t start_ns = g_rand_int_range(rand, 0, SPAN - 20);
+            int64_t end_ns = start_ns + g_rand_int_range(rand, 0, 12);
+            /* Instruction 2 gathers, 3 computes; a gather on the compute lane does not compute. */
+            TraceOpRow row = {.instruction = gathers ? 2 : 3,
+                              .lane = gathers ? (uint32_t)g_rand_int_range(rand, 0, 3) : 0,
+                              .start_ns = start_ns,
+                              .end_ns = end_ns};
+            trace_add_op(trace, &row);
+            for (int64_t t = start_ns; t < end_ns; t++) {
+                *(gathers ? &communicating[t] : &computing[t]) = true;
+            }
+        }
+        for (guint i = 0; i < trace->ops->len; i++) {
+            const TraceOpRow *row = trace_op(trace, i);
+            for (int64_t t = row->start_ns; row->instruction == 2 && t < row->end_ns; t++) {
+                total_ns++;
+                exposed_ns += !computing[t];
+            }
+        }
+        for (guint t = 0; t < SPAN; t++) {
+            communication_ns += communicating[t];
+            bare_ns += communicating[t] && !computing[t];
+        }
+        g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
+        g_assert_cmpuint(summary->n_steps, ==, 1);
+        const TraceStepSummary *step = &summary->steps[0];
+        g_assert_cmpint(step->kinds[2].total_ns, ==, total_ns);
+        g_assert_cmpint(step->kinds[2].exposed_ns, ==, exposed_ns);
+        g_assert_cmpint(step->communication_ns, ==, communication_ns);
+        g_assert_cmpint(step->exposed_ns, ==, bare_ns);
+        int64_t phases_ns = step->phase_ns[0] + step->phase_ns[1] + step->phase_ns[2];
+        g_assert_cmpint(phases_ns, ==, trace_step_time_ns(step));
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/trace/summary/times", times);
+    g_test_add_func("/trace/summary/few-steps", few_steps);
+    g_test_add_func("/trace/summary/peaks", peaks);
+    g_test_add_func("/trace/summary/exposure-by-counting", exposure_by_counting);
+    return g_test_run();
+}
