@@ -85,14 +85,14 @@ typedef struct {
     uint8_t dtype; /* PlanDtype */
     uint8_t sub;   /* PlanSubcategory */
     uint8_t lane;  /* whose pool serves it */
-    uint8_t carried; /* lives across the end of a section */
+    uint8_t carried; /* bit s is set: it lives at the end of section s */
     uint32_t unit; /* whom it serves; PLAN_NONE when nobody in particular */
     const char *name;
 } PlanBuffer;
 
 typedef struct {
     uint32_t buffer; /* PLAN_NONE: an optional operand that is missing */
-    uint32_t pad;
+    uint32_t rows; /* leading dimension, where an op deals rows out to ranks; else 0 */
     uint64_t offset_bytes;
     uint64_t elements;
 } PlanOperand;

@@ -1,0 +1,183 @@
+#include "models/network.h"
+
+#include <string.h>
+
+#include "plan/ini.h"
+
+static const ModelFamily *const families[] = {&model_gpt, &model_mlp};
+
+void model_network_free(ModelNetwork *network) {
+    if (network) {
+        g_free(network->name);
+        g_free(network->text);
+        g_free(network);
+    }
+}
+
+/* Bounds keep every product of shapes inside 64 bits. */
+static const struct {
+    const char *key;
+    gsize offset;
+    uint64_t max;
+} numbers[] = {
+    {"layers", offsetof(ModelNetwork, layers), 10000},
+    {"width", offsetof(ModelNetwork, width), 1 << 20},
+    {"heads", offsetof(ModelNetwork, heads), 1 << 14},
+    {"vocab", offsetof(ModelNetwork, vocab), 1 << 24},
+    {"seq", offsetof(ModelNetwork, seq), 1 << 24},
+    {"ffn", offsetof(ModelNetwork, ffn), 1 << 22},
+};
+
+static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                        unsigned row, GError **error) {
+    uint64_t value;
+    if (!plan_parse_u64(entry->value, &value) || value < 1 || value > numbers[row].max) {
+        return plan_ini_refuse(ini, entry, error,
+                               "%s must be a whole number from 1 to %" G_GUINT64_FORMAT
+                               ", not '%s'",
+                               entry->key, numbers[row].max, entry->value);
+    }
+    *(uint64_t *)(gpointer)((char *)network + numbers[row].offset) = value;
+    return true;
+}
+
+static bool read_choice(const PlanIni *ini, const PlanIniEntry *entry, const char *yes,
+                        const char *no, bool *ret_value, GError **error) {
+    if (!g_str_equal(entry->value, yes) && !g_str_equal(entry->value, no)) {
+        return plan_ini_refuse(ini, entry, error, "%s must be %s or %s, not '%s'", entry->key, yes,
+                               no, entry->value);
+    }
+    *ret_value = g_str_equal(entry->value, yes);
+    return true;
+}
+
+static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                       GError **error) {
+    if (g_str_equal(entry->key, "tied")) {
+        return read_choice(ini, entry, "yes", "no", &network->tied, error);
+    }
+    if (g_str_equal(entry->key, "gelu")) {
+        return read_choice(ini, entry, "tanh", "erf", &network->gelu_tanh, error);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (g_str_equal(numbers[i].key, entry->key)) {
+            return read_number(network, ini, entry, i, error);
+        }
+    }
+    g_assert_not_reached();
+}
+
+static bool is_word_of(const char *word, const char *words) {
+    g_auto(GStrv) list = g_strsplit_set(words, " |", -1);
+    return g_strv_contains((const char *const *)list, word);
+}
+
+static bool find_family(ModelNetwork *network, const PlanIni *ini, GError **error) {
+    const PlanIniEntry *entry = plan_ini_find(ini, "network", "family");
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {
+        g_string_append_printf(known, "%s%s", i ? ", " : "", families[i]->name);
+        if (entry && g_str_equal(entry->value, families[i]->name)) {
+            network->family = i;
+            return true;
+        }
+    }
+    if (!entry) {
+        return plan_ini_refuse(ini, NULL, error, "[network] has no 'family'; it is one of %s",
+                               known->str);
+    }
+    return plan_ini_refuse(ini, entry, error, "unknown family '%s'; it is one of %s", entry->value,
+                           known->str);
+}
+
+static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError **error) {
+    g_auto(GStrv) needed = g_strsplit(family->keys, "|", 2);
+    g_auto(GStrv) words = g_strsplit(needed[0], " ", -1);
+    for (char **word = words; *word; word++) {
+        if (**word && !plan_ini_find(ini, "network", *word)) {
+            return plan_ini_refuse(ini, NULL, error, "[network] lacks '%s'; family %s needs %s",
+                                   *word, family->name, g_strstrip(needed[0]));
+        }
+    }
+    return true;
+}
+
+static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    if (network->heads && network->width % network->heads) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "heads"), error,
+                               "width %" G_GUINT64_FORMAT " does not divide by %" G_GUINT64_FORMAT
+                               " heads; change one",
+                               network->width, network->heads);
+    }
+    return true;
+}
+
+ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,
+                                 GError **error) {
+    g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
+    if (!ini) {
+        return NULL;
+    }
+    g_autoptr(ModelNetwork) network = g_new0(ModelNetwork, 1);
+    g_autofree char *base = g_path_get_basename(file_name);
+    network->name = g_str_has_suffix(base, ".ini") ? g_strndup(base, strlen(base) - 4)
+                                                   : g_strdup(base);
+    network->text = g_strndup(text, length);
+    network->gelu_tanh = true;
+    if (!find_family(network, ini, error)) {
+        return NULL;
+    }
+    const ModelFamily *family = families[network->family];
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        const PlanIniEntry *entry = &ini->entries[i];
+        if (!g_str_equal(entry->section, "network")) {
+            plan_ini_refuse(ini, entry, error, "'%s' stands outside [network]; move it there",
+                            entry->key);
+            return NULL;
+        }
+        if (g_str_equal(entry->key, "family")) {
+            continue;
+        }
+        if (!is_word_of(entry->key, family->keys)) {
+            plan_ini_refuse(ini, entry, error, "family %s has no key '%s'; it has %s",
+                            family->name, entry->key, family->keys);
+            return NULL;
+        }
+        if (!read_entry(network, ini, entry, error)) {
+            return NULL;
+        }
+    }
+    if (!has_all_keys(ini, family, error) || !shape_is_sound(network, ini, error)) {
+        return NULL;
+    }
+    return g_steal_pointer(&network);
+}
+
+ModelNetwork *model_network_read_file(const char *path, GError **error) {
+    g_autofree char *text = NULL;
+    gsize length;
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(path, &text, &length, &cause)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
+                    cause->message);
+        return NULL;
+    }
+    return model_network_read(text, length, path, error);
+}
+
+PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
+                              GError **error) {
+    uint64_t tokens_per_sequence = seq ? seq : network->seq;
+    if (network->vocab && tokens_per_sequence > network->seq) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
+                    " positions of network %s; lower seq, or edit the network",
+                    tokens_per_sequence, network->seq, network->name);
+        return NULL;
+    }
+    PlanGraph *graph = plan_graph_new();
+    graph->samples = batch;
+    graph->tokens = batch * tokens_per_sequence;
+    families[network->family]->emit(network, batch, tokens_per_sequence, graph);
+    return graph;
+}

@@ -1,0 +1,40 @@
+/* models/network.h - a network: its data file and the forward graph its family emits.
+ *
+ * A data file has one section [network] with `family` and the family's keys; a user copies one and
+ * edits it. To add a network: a file in models/networks/. To add a family: models/NAME.c with one
+ * emit function, and a row in the table of network.c.
+ *
+ * Owns: its strings. Threads: one makes it, any read it.
+ */
+#pragma once
+
+#include "plan/graph.h"
+
+typedef struct {
+    char *name;
+    char *text; /* of its file */
+    unsigned family;
+    /* Shape; what a family does not know stays 0. */
+    uint64_t layers, width, heads, vocab, seq, ffn;
+    bool tied;
+    bool gelu_tanh;
+} ModelNetwork;
+
+ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,
+                                 GError **error);
+ModelNetwork *model_network_read_file(const char *path, GError **error);
+void model_network_free(ModelNetwork *network);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
+
+/* The forward graph of one pass over `batch` sequences of `seq` tokens (0: the network's own). */
+PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
+                              GError **error);
+
+/* What each family offers; rows of the family table in network.c. */
+typedef struct {
+    const char *name;
+    const char *keys; /* those it needs, then after '|' those that may stand */
+    void (*emit)(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
+} ModelFamily;
+
+extern const ModelFamily model_gpt, model_mlp;

@@ -1,0 +1,296 @@
+/* plan/build.c - units, roles and sections: plays the training loop once for each and freezes it. */
+#include "plan/build.h"
+
+#include "plan/check.h"
+#include "plan/eager.h"
+
+static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
+    switch ((PlanFlavourId)strategy->flavour) {
+    case PLAN_FLAVOUR_PLAIN:
+        return &plan_flavour_plain;
+    case PLAN_FLAVOUR_DDP:
+        return &plan_flavour_ddp;
+    case PLAN_FLAVOUR_FSDP2:
+        return &plan_flavour_fsdp2;
+    case PLAN_FLAVOUR_AUTO:
+    case PLAN_N_FLAVOURS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+/* ---- units ------------------------------------------------------------------------------------ */
+
+static bool is_unit(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t module) {
+    return module == 0 ||
+           (strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->wrap == PLAN_WRAP_BLOCK &&
+            plan_graph_at(graph->modules, PlanGraphModule, module)->is_block);
+}
+
+static void assign_units(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    GArray *units = g_array_new(FALSE, FALSE, sizeof(PlanRunUnit));
+    run->unit_of_module = g_new(uint32_t, graph->modules->len);
+    run->unit_at_module = g_new(uint32_t, graph->modules->len);
+    run->unit_of_parameter = g_new(uint32_t, graph->parameters->len);
+    for (uint32_t m = 0; m < graph->modules->len; m++) {
+        uint32_t parent = plan_graph_at(graph->modules, PlanGraphModule, m)->parent;
+        bool wrapped = is_unit(graph, run->strategy, m);
+        run->unit_at_module[m] = wrapped ? units->len : PLAN_NONE;
+        run->unit_of_module[m] = wrapped ? units->len : run->unit_of_module[parent];
+        if (wrapped) {
+            PlanRunUnit unit = {m, g_array_new(FALSE, FALSE, sizeof(uint32_t)), 0};
+            g_array_append_val(units, unit);
+        }
+    }
+    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+        const PlanGraphParameter *parameter = plan_graph_at(graph->parameters, PlanGraphParameter, p);
+        uint32_t u = run->unit_of_module[parameter->module];
+        PlanRunUnit *unit = &g_array_index(units, PlanRunUnit, u);
+        run->unit_of_parameter[p] = u;
+        g_array_append_val(unit->parameters, p);
+        unit->elements += parameter->elements;
+    }
+    run->n_units = units->len;
+    run->units = (PlanRunUnit *)(gpointer)g_array_free(units, FALSE);
+}
+
+/* ---- one role --------------------------------------------------------------------------------- */
+
+static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
+                     uint32_t rank) {
+    *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
+    run->flavour = flavour_of(strategy);
+    plan_builder_init(&run->builder);
+    assign_units(run);
+    uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
+    run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
+    run->storage_of_value = g_new(uint32_t, n_values);
+    run->producer_of_value = g_new(PlanEdge, n_values);
+    for (uint32_t i = 0; i < n_values; i++) {
+        run->storage_of_value[i] = PLAN_NONE;
+        run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
+    }
+    run->nodes = g_array_new(FALSE, FALSE, sizeof(PlanNode));
+    run->edges = g_array_new(FALSE, FALSE, sizeof(PlanEdge));
+    run->slots = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
+    run->saved = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
+    run->hooks = g_array_new(FALSE, FALSE, sizeof(PlanHook));
+    run->aliases = g_array_new(FALSE, FALSE, sizeof(uint32_t) + sizeof(PlanEdge));
+    run->frame_buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    run->frames = g_array_new(FALSE, FALSE, 2 * sizeof(uint32_t));
+    run->gradients = g_new(PlanTensor, n_parameters);
+    run->incoming = g_new(PlanTensor, n_parameters);
+    run->n_contributions = g_new0(uint32_t, n_parameters);
+    run->moments = g_new(uint32_t, 2 * n_parameters);
+    for (uint32_t p = 0; p < n_parameters; p++) {
+        run->gradients[p] = run->incoming[p] = PLAN_NO_TENSOR;
+        run->moments[2 * p] = run->moments[2 * p + 1] = PLAN_NONE;
+    }
+}
+
+static void run_clear(PlanRun *run) {
+    run->flavour->clear(run);
+    plan_builder_clear(&run->builder);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        g_array_unref(run->units[u].parameters);
+    }
+    g_free(run->units);
+    g_free(run->unit_of_module);
+    g_free(run->unit_at_module);
+    g_free(run->unit_of_parameter);
+    g_free(run->storage_of_value);
+    g_free(run->producer_of_value);
+    g_free(run->gradients);
+    g_free(run->incoming);
+    g_free(run->n_contributions);
+    g_free(run->moments);
+    GArray *arrays[] = {run->storages, run->nodes,   run->edges,         run->slots, run->saved,
+                        run->hooks,    run->aliases, run->frame_buffers, run->frames};
+    for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
+        g_array_unref(arrays[i]);
+    }
+}
+
+static void make_inputs(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    plan_run_at(run, PLAN_PHASE_SETUP, 0);
+    for (uint32_t i = 0; i < graph->inputs->len; i++) {
+        uint32_t value = g_array_index(graph->inputs, uint32_t, i);
+        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, "input");
+        plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub =
+            PLAN_ACTIVATIONS_INPUT;
+        run->storage_of_value[value] = tensor.storage;
+    }
+}
+
+static void next_batch(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, first);
+    plan_run_at(run, PLAN_PHASE_FORWARD, 0);
+    plan_builder_begin_op(&run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)graph->samples,
+                                      (int64_t)(v->elements / graph->samples), (int64_t)v->bound},
+                          NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        plan_run_operand(run, i < graph->inputs->len
+                                  ? plan_run_value(run, g_array_index(graph->inputs, uint32_t, i))
+                                  : PLAN_NO_TENSOR);
+    }
+    plan_builder_launch(&run->builder, 0);
+}
+
+static void train_step(PlanRun *run, bool first) {
+    next_batch(run);
+    run->flavour->begin_step(run);
+    plan_run_forward(run);
+    plan_run_backward(run);
+    plan_run_optimizer(run, first);
+}
+
+static void build_role(PlanRun *run, PlanRole *role) {
+    plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
+    make_inputs(run);
+    run->flavour->construct(run);
+    plan_builder_end_section(&run->builder);
+    for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+        plan_builder_begin_section(&run->builder, s);
+        train_step(run, s == PLAN_SECTION_FIRST);
+        plan_builder_end_section(&run->builder);
+    }
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        role->n_parameter_elements += run->flavour->owned(run, p).elements;
+    }
+    plan_builder_finish(&run->builder, role);
+}
+
+/* ---- the tables all roles share --------------------------------------------------------------- */
+
+static void name_everything(Plan *plan, PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    plan->n_modules = graph->modules->len;
+    plan->modules = g_new0(PlanModule, plan->n_modules);
+    for (uint32_t i = 0; i < plan->n_modules; i++) {
+        const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, i);
+        plan->modules[i].name = g_string_chunk_insert(plan->strings, m->name);
+        plan->modules[i].class_name = g_string_chunk_insert_const(plan->strings, m->class_name);
+        plan->modules[i].parent = m->parent;
+    }
+    bool sharded = run->strategy->sharding == PLAN_SHARDING_FULL;
+    uint64_t ranks = run->strategy->ranks;
+    plan->n_units = run->n_units;
+    plan->units = g_new0(PlanUnit, plan->n_units);
+    plan->n_parameters = graph->parameters->len;
+    plan->parameters = g_new0(PlanParameter, plan->n_parameters);
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        const char *name = plan->modules[run->units[u].module].name;
+        plan->units[u].name = *name ? name : "root";
+        plan->units[u].elements = run->units[u].elements;
+    }
+    for (uint32_t i = 0; i < plan->n_parameters; i++) {
+        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        PlanParameter *out = &plan->parameters[i];
+        out->name = g_string_chunk_insert(plan->strings, p->name);
+        out->unit = run->unit_of_parameter[i];
+        out->dtype = PLAN_FP32;
+        out->n_dims = p->n_dims;
+        for (unsigned d = 0; d < 4; d++) {
+            out->dims[d] = p->dims[d];
+        }
+        out->elements = p->elements;
+        uint64_t rows = (uint64_t)p->dims[0];
+        plan->units[out->unit].shard_elements +=
+            sharded ? (rows + ranks - 1) / ranks * (p->elements / rows) : p->elements;
+    }
+}
+
+static void name_lanes(Plan *plan, const PlanFlavour *flavour) {
+    while (flavour->lanes[plan->n_lanes]) {
+        plan->n_lanes++;
+    }
+    plan->lanes = g_new(const char *, plan->n_lanes);
+    for (uint32_t i = 0; i < plan->n_lanes; i++) {
+        plan->lanes[i] = flavour->lanes[i];
+    }
+}
+
+/* Buffers and so programs outlive the graph, whose parameters' names they borrow. */
+static void keep_names(Plan *plan, PlanRole *role) {
+    for (uint32_t i = 0; i < role->n_buffers; i++) {
+        role->buffers[i].name = g_string_chunk_insert_const(plan->strings, role->buffers[i].name);
+    }
+}
+
+/* What tells the roles apart: how many rows of each kind of parameter a rank has. */
+static char *shape_of_rank(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t rank) {
+    GString *shape = g_string_new(NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
+    for (uint32_t i = 0; i < graph->parameters->len && strategy->sharding == PLAN_SHARDING_FULL;
+         i++) {
+        int64_t *rows = plan_graph_at(graph->parameters, PlanGraphParameter, i)->dims;
+        if (g_hash_table_add(seen, rows)) {
+            int64_t ranks = (int64_t)strategy->ranks, chunk = (*rows + ranks - 1) / ranks;
+            int64_t before = MIN(*rows, chunk * rank);
+            g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(chunk, *rows - before));
+        }
+    }
+    return g_string_free(shape, FALSE);
+}
+
+static void find_roles(Plan *plan, const PlanGraph *graph, const PlanStrategy *strategy) {
+    g_autoptr(GHashTable) roles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) members =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    for (uint32_t rank = 0; rank < plan->world; rank++) {
+        char *shape = shape_of_rank(graph, strategy, rank);
+        gpointer known = g_hash_table_lookup(roles, shape);
+        if (!known) {
+            g_ptr_array_add(members, g_array_new(FALSE, FALSE, sizeof(uint32_t)));
+            known = GUINT_TO_POINTER(members->len);
+            g_hash_table_insert(roles, shape, known);
+        } else {
+            g_free(shape);
+        }
+        g_array_append_val((GArray *)members->pdata[GPOINTER_TO_UINT(known) - 1], rank);
+    }
+    plan->n_roles = members->len;
+    plan->roles = g_new0(PlanRole, plan->n_roles);
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        GArray *ranks = members->pdata[i];
+        plan->roles[i].n_ranks = ranks->len;
+        plan->roles[i].ranks = g_memdup2(ranks->data, ranks->len * sizeof(uint32_t));
+    }
+}
+
+Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
+                 const char *network_text, GError **error) {
+    g_autoptr(Plan) plan = g_new0(Plan, 1);
+    plan->strings = g_string_chunk_new(1 << 16);
+    g_autofree char *strategy_text = plan_strategy_text(strategy);
+    g_autofree char *strategy_title = plan_strategy_title(strategy);
+    g_autofree char *title = g_strdup_printf("%s, %s", network_name, strategy_title);
+    plan->network = g_string_chunk_insert(plan->strings, network_text);
+    plan->strategy = g_string_chunk_insert(plan->strings, strategy_text);
+    plan->title = g_string_chunk_insert(plan->strings, title);
+    plan->world = (uint32_t)strategy->ranks;
+    bool sharded = strategy->sharding == PLAN_SHARDING_FULL;
+    plan->axes[PLAN_AXIS_NONE] = 1;
+    plan->axes[PLAN_AXIS_REPLICATE] = sharded ? 1 : plan->world;
+    plan->axes[PLAN_AXIS_SHARD] = sharded ? plan->world : 1;
+    plan->tokens_per_rank = graph->tokens;
+    find_roles(plan, graph, strategy);
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        PlanRun run;
+        run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
+        build_role(&run, &plan->roles[i]);
+        keep_names(plan, &plan->roles[i]);
+        if (i == 0) {
+            name_everything(plan, &run);
+            name_lanes(plan, run.flavour);
+        }
+        run_clear(&run);
+    }
+    return plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
+}

@@ -1,0 +1,53 @@
+/* plan/builder.h - writes one role's program, instruction by instruction.
+ *
+ * Inside plan/ only. The schedules say what happens in which order; the builder keeps the arrays, the
+ * context (phase, unit, module) that each instruction carries, and which buffers live.
+ *
+ * Owns: the arrays until plan_builder_finish() moves them into a PlanRole. Threads: one.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+typedef struct {
+    GArray *sections[PLAN_N_SECTIONS]; /* PlanInstr */
+    GArray *buffers, *ops, *operands, *dims, *attrs;
+    GArray *live;     /* uint8_t per buffer */
+    PlanSection section;
+    PlanPhase phase;
+    uint32_t unit, module;
+    uint32_t n_events, max_events;
+    uint32_t loss_op;
+} PlanBuilder;
+
+void plan_builder_init(PlanBuilder *builder);
+void plan_builder_clear(PlanBuilder *builder);
+
+void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
+void plan_builder_end_section(PlanBuilder *builder);
+
+/* name must outlive the plan: interned, or in the plan's string chunk. */
+uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
+                             PlanSubcategory sub, uint8_t lane, const char *name);
+void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);
+void plan_builder_free(PlanBuilder *builder, uint32_t buffer);
+uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane); /* a fresh event */
+void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event);
+/* What PyTorch calls lane.wait_stream(other): all that other has been given so far. */
+void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other);
+
+/* Operands may be added after the op is begun and before the next is. */
+uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis,
+                               const int64_t *dims, const double *attrs);
+void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
+                          uint64_t elements);
+void plan_builder_rows(PlanBuilder *builder, uint64_t rows); /* of the operand added last */
+void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it */
+void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
+
+static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer) {
+    return &g_array_index(builder->buffers, PlanBuffer, buffer);
+}
+
+/* Moves the arrays into the role. */
+void plan_builder_finish(PlanBuilder *builder, PlanRole *role);

@@ -1,0 +1,309 @@
+/* plan/check.c - see check.h.
+ *
+ * Order between lanes is kept with vector clocks: each lane counts its launches, and remembers how far
+ * it knows every other lane to have come; recording an event stores that knowledge, waiting merges it.
+ * Memory: when a buffer is freed, the uses other lanes made of it are added to what its pool (the lane
+ * whose stream allocated it) is in debt for; whoever first uses memory allocated later from that pool
+ * must know of those uses. Marked lanes are left out: the allocator itself waits for them.
+ */
+#include "plan/check.h"
+
+#include <string.h>
+
+enum { MAX_LANES = 16 };
+
+typedef struct {
+    uint64_t of[MAX_LANES];
+} Clock;
+
+typedef struct {
+    bool live, touched;
+    uint16_t marks; /* lanes */
+    Clock debt;     /* at its allocation: uses of its pool's freed memory */
+    Clock used;     /* last use by each lane */
+    uint64_t written_at;
+    uint8_t written_by; /* lane */
+    bool written;
+} BufferState;
+
+typedef struct {
+    const Plan *plan;
+    const PlanRole *role;
+    uint32_t role_id;
+    PlanSection section;
+    uint32_t index;
+    Clock lanes[MAX_LANES], debt[MAX_LANES];
+    BufferState *buffers;
+    Clock *events, *events_before;
+    bool *recorded, *recorded_before;
+    GError **error;
+} Check;
+
+static bool G_GNUC_PRINTF(2, 3) fail(Check *c, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, section %s, instruction %u: %s",
+                c->role_id, plan_section_name(c->section), c->index, message);
+    return false;
+}
+
+static void merge(Clock *into, const Clock *from) {
+    for (unsigned i = 0; i < MAX_LANES; i++) {
+        into->of[i] = MAX(into->of[i], from->of[i]);
+    }
+}
+
+static bool alloc(Check *c, uint32_t b) {
+    BufferState *state = &c->buffers[b];
+    if (state->live) {
+        return fail(c, "buffer b%u is allocated twice; free it before", b);
+    }
+    *state = (BufferState){.live = true, .debt = c->debt[c->role->buffers[b].lane]};
+    return true;
+}
+
+static bool free_buffer(Check *c, uint32_t b) {
+    BufferState *state = &c->buffers[b];
+    if (!state->live) {
+        return fail(c, "buffer b%u is freed but does not live", b);
+    }
+    uint8_t pool = c->role->buffers[b].lane;
+    for (unsigned lane = 0; lane < c->plan->n_lanes; lane++) {
+        if (!(state->marks & (1u << lane))) {
+            c->debt[pool].of[lane] = MAX(c->debt[pool].of[lane], state->used.of[lane]);
+        }
+    }
+    state->live = false;
+    return true;
+}
+
+static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
+    BufferState *state = &c->buffers[b];
+    for (unsigned other = 0; other < c->plan->n_lanes; other++) {
+        if (other != lane && state->debt.of[other] > c->lanes[lane].of[other]) {
+            return fail(c,
+                        "b%u may lie in memory that lane %s still uses, and lane %s has not waited "
+                        "for it; add a wait, or mark the buffer freed before",
+                        b, c->plan->lanes[other], c->plan->lanes[lane]);
+        }
+    }
+    state->touched = true;
+    return true;
+}
+
+static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint8_t lane,
+                uint64_t now) {
+    uint32_t b = operand->buffer;
+    BufferState *state = &c->buffers[b];
+    const PlanBuffer *buffer = &c->role->buffers[b];
+    uint64_t size = plan_dtype_bytes((PlanDtype)buffer->dtype);
+    if (!state->live) {
+        return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
+    }
+    if (operand->offset_bytes > buffer->bytes || operand->offset_bytes % size ||
+        operand->elements > (buffer->bytes - operand->offset_bytes) / size) {
+        return fail(c, "operand %s reaches beyond b%u", slot->name, b);
+    }
+    if (!state->touched && !first_touch(c, b, lane)) {
+        return false;
+    }
+    const Clock *known = &c->lanes[lane];
+    if (state->written && state->written_by != lane &&
+        known->of[state->written_by] < state->written_at) {
+        return fail(c, "lane %s uses b%u (%s) without waiting for lane %s, which writes it",
+                    c->plan->lanes[lane], b, slot->name, c->plan->lanes[state->written_by]);
+    }
+    if (slot->flags & PLAN_SLOT_WRITE) {
+        for (unsigned other = 0; other < c->plan->n_lanes; other++) {
+            if (other != lane && known->of[other] < state->used.of[other]) {
+                return fail(c, "lane %s writes b%u (%s) without waiting for lane %s, which uses it",
+                            c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
+            }
+        }
+        state->written = true;
+        state->written_by = lane;
+        state->written_at = now;
+    }
+    state->used.of[lane] = now;
+    return true;
+}
+
+static bool launch(Check *c, const PlanInstr *instr) {
+    const PlanOp *op = &c->role->ops[instr->arg];
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    const PlanOperand *operands = plan_op_operands(c->role, op);
+    uint64_t now = ++c->lanes[instr->lane].of[instr->lane];
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
+        if (operands[i].buffer == PLAN_NONE) {
+            if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
+                return fail(c, "operand %s of %s is missing", slot->name, info->name);
+            }
+        } else if (!use(c, &operands[i], slot, instr->lane, now)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool wait_for(Check *c, const PlanInstr *instr) {
+    bool earlier = instr->before > 0;
+    if (!(earlier ? c->recorded_before : c->recorded)[instr->arg]) {
+        return fail(c, "event e%u%s is waited for but not recorded; record it before", instr->arg,
+                    earlier ? "@-1" : "");
+    }
+    const Clock *event = &(earlier ? c->events_before : c->events)[instr->arg];
+    if (instr->kind == PLAN_WAIT) {
+        merge(&c->lanes[instr->lane], event);
+    } else {
+        for (unsigned lane = 0; lane < c->plan->n_lanes; lane++) {
+            merge(&c->lanes[lane], event); /* what the host issues later comes after */
+        }
+    }
+    return true;
+}
+
+static bool check_instr(Check *c, const PlanInstr *instr) {
+    switch ((PlanInstrKind)instr->kind) {
+    case PLAN_ALLOC:
+        return alloc(c, instr->arg);
+    case PLAN_FREE:
+        return free_buffer(c, instr->arg);
+    case PLAN_MARK:
+        if (!c->buffers[instr->arg].live) {
+            return fail(c, "b%u is marked but does not live", instr->arg);
+        }
+        c->buffers[instr->arg].marks |= (uint16_t)(1u << instr->lane);
+        return true;
+    case PLAN_LAUNCH:
+    case PLAN_HOST_OP:
+        return launch(c, instr);
+    case PLAN_RECORD:
+        if (c->recorded[instr->arg]) {
+            return fail(c, "event e%u is recorded twice in a section", instr->arg);
+        }
+        c->recorded[instr->arg] = true;
+        c->events[instr->arg] = c->lanes[instr->lane];
+        return true;
+    case PLAN_WAIT:
+    case PLAN_HOST_WAIT:
+        return wait_for(c, instr);
+    case PLAN_N_INSTRS:
+        break;
+    }
+    return fail(c, "unknown instruction");
+}
+
+static bool check_end(Check *c) {
+    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
+        bool declared = c->role->buffers[b].carried >> c->section & 1;
+        if (declared != c->buffers[b].live) {
+            return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
+                        c->role->buffers[b].name, c->buffers[b].live ? "lives" : "does not live",
+                        declared ? "" : "not ");
+        }
+        bool loops = (c->role->buffers[b].carried >> PLAN_SECTION_SECOND & 1) ==
+                     (c->role->buffers[b].carried >> PLAN_SECTION_STEADY & 1);
+        if (c->section == PLAN_SECTION_STEADY && !loops) {
+            return fail(c, "b%u does not live alike at the start and the end of steady", b);
+        }
+    }
+    return true;
+}
+
+static bool check_section(Check *c, PlanSection section) {
+    uint32_t n_events = c->role->n_events;
+    Clock *events = c->events_before;
+    bool *recorded = c->recorded_before;
+    c->events_before = c->events;
+    c->recorded_before = c->recorded;
+    c->events = events;
+    c->recorded = recorded;
+    if (n_events) {
+        memset(c->recorded, 0, n_events * sizeof *c->recorded);
+    }
+    c->section = section;
+    for (c->index = 0; c->index < c->role->n_instrs[section]; c->index++) {
+        if (!check_instr(c, &c->role->sections[section][c->index])) {
+            return false;
+        }
+    }
+    return check_end(c);
+}
+
+static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
+    const PlanRole *role = &plan->roles[role_id];
+    Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
+    g_autofree BufferState *buffers = g_new0(BufferState, role->n_buffers);
+    g_autofree Clock *events = g_new0(Clock, 2 * (gsize)role->n_events);
+    g_autofree bool *recorded = g_new0(bool, 2 * (gsize)role->n_events);
+    c.buffers = buffers;
+    c.events = events;
+    c.events_before = events + role->n_events;
+    c.recorded = recorded;
+    c.recorded_before = recorded + role->n_events;
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (!check_section(&c, s)) {
+            return false;
+        }
+    }
+    return check_section(&c, PLAN_SECTION_STEADY);
+}
+
+/* ---- collectives across roles ----------------------------------------------------------------- */
+
+/* Like words of a sentence: what is said on each axis, in order. */
+static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {
+    while (*index < role->n_instrs[section]) {
+        const PlanInstr *instr = &role->sections[section][*index];
+        if (instr->kind == PLAN_LAUNCH &&
+            plan_op_is_collective((PlanOpKind)role->ops[instr->arg].kind)) {
+            return;
+        }
+        ++*index;
+    }
+}
+
+static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRole *b,
+                            const PlanInstr *y) {
+    const PlanOp *p = &a->ops[x->arg], *q = &b->ops[y->arg];
+    const int64_t *m = plan_op_dims(a, p), *n = plan_op_dims(b, q);
+    return p->kind == q->kind && p->axis == q->axis && p->dtype == q->dtype && m[0] == n[0] &&
+           m[1] == n[1];
+}
+
+static bool check_collectives(const Plan *plan, uint32_t other, GError **error) {
+    const PlanRole *a = &plan->roles[0], *b = &plan->roles[other];
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        uint32_t i = 0, j = 0;
+        for (;; i++, j++) {
+            next_collective(a, s, &i);
+            next_collective(b, s, &j);
+            bool a_ends = i == a->n_instrs[s], b_ends = j == b->n_instrs[s];
+            if (a_ends && b_ends) {
+                break;
+            }
+            if (a_ends || b_ends ||
+                !same_collective(a, &a->sections[s][i], b, &b->sections[s][j])) {
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
+                            "section %s: role 0 at instruction %u and role %u at instruction %u "
+                            "do not take part in the same collective",
+                            plan_section_name(s), i, other, j);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool plan_check(const Plan *plan, GError **error) {
+    g_assert(plan->n_lanes <= MAX_LANES);
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        if (!check_role(plan, i, error) || (i > 0 && !check_collectives(plan, i, error))) {
+            return false;
+        }
+    }
+    return true;
+}

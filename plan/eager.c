@@ -1,0 +1,314 @@
+#include "plan/eager.h"
+
+/* ---- context ---------------------------------------------------------------------------------- */
+
+void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
+    run->builder.phase = phase;
+    run->builder.module = module;
+    run->builder.unit = module == PLAN_NONE ? PLAN_NONE : run->unit_of_module[module];
+}
+
+void plan_run_at_unit(PlanRun *run, uint32_t unit) {
+    run->builder.unit = unit;
+}
+
+/* ---- tensors ---------------------------------------------------------------------------------- */
+
+static PlanStorage *storage_at(PlanRun *run, uint32_t storage) {
+    return &g_array_index(run->storages, PlanStorage, storage);
+}
+
+PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    PlanStorage storage = {.refs = 1};
+    storage.buffer =
+        plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name);
+    plan_builder_alloc(&run->builder, storage.buffer);
+    g_array_append_val(run->storages, storage);
+    return (PlanTensor){run->storages->len - 1, 0, elements};
+}
+
+PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor) {
+    if (tensor.storage != PLAN_NONE) {
+        storage_at(run, tensor.storage)->refs++;
+    }
+    return tensor;
+}
+
+void plan_run_unref(PlanRun *run, PlanTensor tensor) {
+    if (tensor.storage == PLAN_NONE) {
+        return;
+    }
+    PlanStorage *storage = storage_at(run, tensor.storage);
+    g_assert(storage->refs > 0);
+    if (--storage->refs == 0) {
+        plan_builder_free(&run->builder, storage->buffer);
+    }
+}
+
+uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
+    return storage_at(run, tensor.storage)->buffer;
+}
+
+void plan_run_operand(PlanRun *run, PlanTensor tensor) {
+    if (tensor.storage == PLAN_NONE) {
+        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
+        return;
+    }
+    uint32_t buffer = plan_run_buffer_of(run, tensor);
+    uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
+    plan_builder_operand(&run->builder, buffer, tensor.offset * size, tensor.elements);
+}
+
+PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
+}
+
+/* ---- forward ---------------------------------------------------------------------------------- */
+
+static uint32_t value_ref(const PlanRun *run, uint32_t i) {
+    return g_array_index(run->graph->value_refs, uint32_t, i);
+}
+
+static void append_operand(PlanRun *run, PlanOperand operand) {
+    plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes, operand.elements);
+}
+
+static void append_value(PlanRun *run, uint32_t value) {
+    if (value == PLAN_NONE) {
+        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
+        return;
+    }
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    if (v->parameter != PLAN_NONE) {
+        append_operand(run, run->flavour->parameter(run, v->parameter));
+    } else {
+        plan_run_operand(run, plan_run_value(run, value));
+    }
+}
+
+/* A view of an op's output shares its storage: the storage dies with its last value. */
+static void hold_value(PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    if (v->base != value) {
+        storage_at(run, run->storage_of_value[v->base])->refs++;
+    }
+}
+
+static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = value_ref(run, op->values + op->n_inputs + i);
+        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
+                                                info->slots[op->n_inputs + i].name);
+        run->storage_of_value[value] = tensor.storage;
+        uint32_t buffer = plan_run_buffer_of(run, tensor);
+        g_array_append_val(run->frame_buffers, buffer);
+    }
+    uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
+                                        plan_graph_at(graph->dims, int64_t, op->dims),
+                                        plan_graph_at(graph->attrs, double, op->attrs));
+    for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
+        append_value(run, value_ref(run, op->values + i));
+    }
+    plan_builder_launch(&run->builder, 0);
+    if (value_ref(run, op->values + op->n_inputs) == graph->loss) {
+        run->builder.loss_op = id;
+    }
+}
+
+static PlanEdge producer_of(const PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    return v->parameter != PLAN_NONE ? (PlanEdge){PLAN_NONE, v->parameter}
+                                     : run->producer_of_value[value];
+}
+
+static bool wants_gradient(const PlanRun *run, uint32_t value) {
+    return value != PLAN_NONE &&
+           plan_graph_at(run->graph->values, PlanGraphValue, value)->requires_grad;
+}
+
+static void add_edge(PlanRun *run, PlanNode *node, uint32_t value) {
+    PlanEdge edge = {PLAN_NONE, PLAN_NONE};
+    if (wants_gradient(run, value)) {
+        edge = producer_of(run, value);
+        if (edge.node == PLAN_NONE) {
+            run->n_contributions[edge.slot]++;
+        } else {
+            g_array_index(run->nodes, PlanNode, edge.node).n_dependencies++;
+        }
+    }
+    g_array_append_val(run->edges, edge);
+    node->n_edges++;
+}
+
+static uint32_t add_node(PlanRun *run, PlanNode node) {
+    PlanTensor none = PLAN_NO_TENSOR;
+    node.slots = run->slots->len;
+    for (unsigned i = 0; i < node.n_slots; i++) {
+        g_array_append_val(run->slots, none);
+    }
+    node.first_hook = PLAN_NONE;
+    g_array_append_val(run->nodes, node);
+    return run->nodes->len - 1;
+}
+
+static void save_for_backward(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    node->saved = run->saved->len;
+    node->n_saved = plan_saved_values(op, positions);
+    for (unsigned i = 0; i < node->n_saved; i++) {
+        uint32_t value = value_ref(run, op->values + positions[i]);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        g_array_append_val(run->saved, tensor);
+    }
+}
+
+static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
+    bool differentiable = false;
+    for (unsigned i = 0; i < op->n_inputs; i++) {
+        differentiable |= wants_gradient(run, value_ref(run, op->values + i));
+    }
+    if (!differentiable) {
+        return;
+    }
+    PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
+    node.edges = run->edges->len;
+    for (unsigned i = 0; i < op->n_inputs; i++) {
+        add_edge(run, &node, value_ref(run, op->values + i));
+    }
+    save_for_backward(run, op, &node);
+    uint32_t id = add_node(run, node);
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = value_ref(run, op->values + op->n_inputs + i);
+        if (wants_gradient(run, value)) {
+            run->producer_of_value[value] = (PlanEdge){id, i};
+        }
+    }
+}
+
+static void run_op(PlanRun *run, uint32_t op_id) {
+    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
+    plan_run_at(run, PLAN_PHASE_FORWARD, op->module);
+    if (op->kind == PLAN_GRAPH_SPLIT) {
+        for (unsigned i = 0; i < op->n_outputs; i++) {
+            hold_value(run, value_ref(run, op->values + op->n_inputs + i));
+        }
+    } else {
+        run_kernel(run, op);
+    }
+    remember_for_backward(run, op_id, op);
+}
+
+static void let_go(PlanRun *run, const PlanGraphStep *step) {
+    for (uint32_t i = 0; i < step->n_releases; i++) {
+        plan_run_unref(run, plan_run_value(run, g_array_index(run->graph->releases, uint32_t,
+                                                              step->releases + i)));
+    }
+}
+
+typedef struct {
+    uint32_t value;
+    PlanEdge producer;
+} Alias;
+
+/* A unit's arguments pass through an identity whose backward is the unit's post_backward: it runs
+ * when their gradients are complete. Inside the unit, they are the identity's outputs. */
+static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
+    PlanNode node = {.op = PLAN_NONE, .unit = unit, .edges = run->edges->len};
+    uint32_t n_aliases = run->aliases->len;
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = value_ref(run, step->values + i);
+        if (wants_gradient(run, value)) {
+            Alias alias = {value, run->producer_of_value[value]};
+            g_array_append_val(run->aliases, alias);
+            add_edge(run, &node, value);
+            node.n_slots++;
+        }
+    }
+    if (!node.n_slots) {
+        return;
+    }
+    uint32_t id = add_node(run, node);
+    for (uint32_t i = 0; i < node.n_slots; i++) {
+        const Alias *alias = &g_array_index(run->aliases, Alias, n_aliases + i);
+        run->producer_of_value[alias->value] = (PlanEdge){id, i};
+    }
+}
+
+static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, uint32_t n_aliases) {
+    while (run->aliases->len > n_aliases) {
+        const Alias *alias = &g_array_index(run->aliases, Alias, run->aliases->len - 1);
+        run->producer_of_value[alias->value] = alias->producer;
+        g_array_set_size(run->aliases, run->aliases->len - 1);
+    }
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = value_ref(run, step->values + i);
+        if (wants_gradient(run, value)) {
+            PlanEdge producer = run->producer_of_value[value];
+            PlanNode *node = &g_array_index(run->nodes, PlanNode, producer.node);
+            PlanHook hook = {unit, node->first_hook};
+            node->first_hook = run->hooks->len;
+            g_array_append_val(run->hooks, hook);
+        }
+    }
+}
+
+typedef struct {
+    uint32_t n_buffers, n_aliases;
+} Frame;
+
+static void enter(PlanRun *run, const PlanGraphStep *step) {
+    uint32_t unit = run->unit_at_module[step->index];
+    plan_run_at(run, PLAN_PHASE_FORWARD, step->index);
+    Frame frame = {run->frame_buffers->len, run->aliases->len};
+    g_array_append_val(run->frames, frame);
+    if (unit != PLAN_NONE) {
+        run->flavour->pre_forward(run, unit);
+        enter_unit(run, step, unit);
+    }
+}
+
+/* What a module made itself and is still alive when it ends is an activation; the rest was temporary.
+ */
+static void leave(PlanRun *run, const PlanGraphStep *step) {
+    uint32_t unit = run->unit_at_module[step->index];
+    Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
+    g_array_set_size(run->frames, run->frames->len - 1);
+    for (uint32_t i = frame.n_buffers; i < run->frame_buffers->len; i++) {
+        uint32_t buffer = g_array_index(run->frame_buffers, uint32_t, i);
+        if (g_array_index(run->builder.live, uint8_t, buffer)) {
+            plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
+        }
+    }
+    g_array_set_size(run->frame_buffers, frame.n_buffers);
+    plan_run_at(run, PLAN_PHASE_FORWARD, step->index);
+    if (unit != PLAN_NONE) {
+        leave_unit(run, step, unit, frame.n_aliases);
+        run->flavour->post_forward(run, unit);
+    }
+}
+
+void plan_run_forward(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = 0; i < graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        switch (step->kind) {
+        case PLAN_STEP_ENTER:
+            enter(run, step);
+            break;
+        case PLAN_STEP_OP:
+            run_op(run, step->index);
+            break;
+        case PLAN_STEP_RETURN:
+            plan_run_at(run, PLAN_PHASE_FORWARD, step->index);
+            break;
+        case PLAN_STEP_LEAVE:
+            leave(run, step);
+            break;
+        }
+        let_go(run, step);
+    }
+}

@@ -1,0 +1,134 @@
+/* plan/eager.h - plays PyTorch's eager program on the graph, and writes down what it asks for.
+ *
+ * Inside plan/ only. A plan is made by running the training loop once per section without any data:
+ * tensors have reference counts, an op's outputs are allocated when it is called, what its backward
+ * needs is saved with it, and autograd runs its nodes in PyTorch's order (latest first, gradients of
+ * parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets go.
+ * The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
+ *
+ * Files: eager.c tensors and forward; autograd.c the engine; differentiate.c one backward per op kind;
+ * flavour-*.c; optimizer.c; build.c puts the sections together.
+ */
+#pragma once
+
+#include "plan/builder.h"
+#include "plan/graph.h"
+#include "plan/strategy.h"
+
+typedef struct _PlanRun PlanRun;
+
+/* A tensor: part of a storage. storage PLAN_NONE: no tensor. */
+typedef struct {
+    uint32_t storage;
+    uint64_t offset, elements;
+} PlanTensor;
+
+#define PLAN_NO_TENSOR ((PlanTensor){PLAN_NONE, 0, 0})
+
+typedef struct {
+    uint32_t buffer;
+    uint32_t refs;
+} PlanStorage;
+
+/* What is gathered, used and dropped together. Unit 0 is the root, which may own no parameter. */
+typedef struct {
+    uint32_t module;
+    GArray *parameters; /* uint32_t, in PyTorch's order */
+    uint64_t elements;
+} PlanRunUnit;
+
+/* Where a gradient goes: slot of a node, or a parameter. */
+typedef struct {
+    uint32_t node; /* PLAN_NONE: the parameter */
+    uint32_t slot; /* or the parameter */
+} PlanEdge;
+
+typedef struct {
+    uint32_t op;         /* graph op; PLAN_NONE: the identity at a unit's entrance */
+    uint32_t unit;       /* of that identity */
+    uint32_t first_hook; /* units whose output this node made: pre_backward runs before it */
+    uint32_t edges, n_edges;   /* one per input */
+    uint32_t slots, n_slots;   /* gradients it waits for, one per output */
+    uint32_t saved, n_saved;   /* tensors it keeps */
+    uint32_t n_dependencies;
+} PlanNode;
+
+typedef struct {
+    uint32_t unit, next;
+} PlanHook;
+
+/* Hooks of a flavour; each is called where PyTorch calls its own, and none may be NULL. */
+typedef struct {
+    const char *name;
+    const char *const *lanes; /* NULL-terminated; lane 0 is compute */
+    void (*construct)(PlanRun *run);
+    void (*begin_step)(PlanRun *run);
+    void (*pre_forward)(PlanRun *run, uint32_t unit);
+    void (*post_forward)(PlanRun *run, uint32_t unit);
+    void (*pre_backward)(PlanRun *run, uint32_t unit);
+    void (*post_backward)(PlanRun *run, uint32_t unit);
+    void (*gradient_ready)(PlanRun *run, uint32_t parameter);
+    void (*end_backward)(PlanRun *run);
+    /* The parameter as compute uses it. */
+    PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
+    /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
+    PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
+    PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
+    void (*zero_grad)(PlanRun *run);
+    void (*clear)(PlanRun *run);
+} PlanFlavour;
+
+extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp2;
+
+struct _PlanRun {
+    PlanBuilder builder;
+    const PlanGraph *graph;
+    const PlanStrategy *strategy;
+    const PlanFlavour *flavour;
+    gpointer state; /* the flavour's */
+    uint32_t rank;  /* of those that play this role, the first */
+    GStringChunk *strings;
+
+    PlanRunUnit *units;
+    uint32_t n_units;
+    uint32_t *unit_of_module;    /* the unit that owns its parameters */
+    uint32_t *unit_at_module;    /* the unit it is the root of; PLAN_NONE */
+    uint32_t *unit_of_parameter;
+
+    GArray *storages;            /* PlanStorage */
+    uint32_t *storage_of_value;  /* of base values */
+    PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
+
+    GArray *nodes, *edges, *slots, *saved, *hooks; /* of the structs above; PlanTensor in the middle */
+    GArray *aliases;                               /* producers to restore when a unit is left */
+    GArray *frame_buffers, *frames;                /* buffers made in the modules being run */
+
+    PlanTensor *gradients;       /* .grad of each whole parameter */
+    PlanTensor *incoming;        /* what a parameter's accumulation waits with */
+    uint32_t *n_contributions;   /* how many gradients it still waits for */
+    uint32_t *moments;           /* optimizer buffers, two per parameter; PLAN_NONE before step 1 */
+};
+
+/* Context of the instructions that follow. */
+void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module);
+void plan_run_at_unit(PlanRun *run, uint32_t unit);
+
+/* Tensors. A new one has one reference. */
+PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
+PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
+void plan_run_unref(PlanRun *run, PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
+void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op being built */
+PlanTensor plan_run_value(PlanRun *run, uint32_t value);
+uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
+
+/* The program, in parts. */
+void plan_run_forward(PlanRun *run);
+void plan_run_backward(PlanRun *run);
+void plan_run_optimizer(PlanRun *run, bool first);
+
+/* Forward of one graph op's backward: given the gradients of its outputs (one per output, may be
+ * none), makes those of the inputs that want one into ret_inputs. */
+void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *outputs,
+                        PlanTensor *ret_inputs);
+/* Which of its values an op keeps for its backward, in the order in which they are let go. */
+unsigned plan_saved_values(const PlanGraphOp *op, uint8_t *ret_positions);

@@ -1,0 +1,419 @@
+/* plan/flavour-fsdp2.c - fully_shard of PyTorch 2.13, step by step.
+ *
+ * Sharding: each parameter is dealt out by its first dimension in chunks of ceil(rows / ranks) rows;
+ * every rank's shard has the size of the first chunk (trailing ranks hold padding). A unit's gather is
+ * laid out [ranks][slice], a slice being the unit's padded shards one after the other; so is what it
+ * reduces. Three ops know this layout:
+ *   gather_copy_in   shard* -> slice number rank of gathered
+ *   gather_copy_out  gathered -> parameter*, each [ranks * chunk rows] with the padding at its end
+ *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
+ *                    chunk has ceil(rows / ranks) * (elements / rows) elements; padding is zero
+ *
+ * Order (torch/distributed/fsdp/_fully_shard/, and recordings of it):
+ *   unshard(u)      copy-in lane: gather buffer, copy-in; gather lane: waits copy-in, all-gather
+ *   forward         unshard, then copy-out on compute. The unit before still holds its gather buffer,
+ *                   so that the next copy-in can overlap this copy-out; it is freed at the end of this
+ *                   copy-out. There is no forward prefetch: overlap comes from the host's lead.
+ *   post-forward    a block frees its parameters, the root keeps them.
+ *   backward        copy-out of u, its gather buffer freed at once, then unshard of the unit before u
+ *                   in post-forward order (prefetch), then u's gradient kernels.
+ *   post-backward   parameters freed; compute waits for the reduce-scatter of the unit before and lets
+ *                   go of its input; new input allocated and filled on compute; gradients freed, the
+ *                   last parameter's only when the function returns; output allocated and reduced on
+ *                   the reduce lane. Reduction averages.
+ * A unit whose inputs want no gradient gets its post-backward at the end of backward.
+ */
+#include "plan/whole.h"
+
+enum { LANE_COMPUTE, LANE_COPY_IN, LANE_GATHER, LANE_REDUCE };
+
+typedef struct {
+    uint64_t slice;        /* elements of one rank, padded */
+    uint32_t gathered;     /* buffer; PLAN_NONE when there is none */
+    uint32_t gather_event; /* the all-gather has run */
+    uint32_t copied_event; /* the copy-out has run */
+    bool unsharded;
+    bool reduced;          /* post-backward has run in this step */
+    uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
+} Unit;
+
+typedef struct {
+    uint64_t ranks;
+    Unit *units;
+    uint64_t *chunk_rows;  /* of each parameter */
+    uint64_t *row;         /* elements of one row */
+    uint64_t *local;       /* elements that are this rank's */
+    uint64_t *slice_start; /* elements before it in its unit's slice */
+    uint32_t *shards;      /* buffers */
+    uint32_t *whole;       /* buffers of the gathered parameters, PLAN_NONE while sharded */
+    uint32_t held;         /* unit whose gather buffer forward keeps; PLAN_NONE */
+    GArray *post_forward_order; /* uint32_t */
+    uint32_t reducing;     /* buffer of the input of the last reduce-scatter; PLAN_NONE */
+    uint32_t reduce_event; /* that reduce-scatter has run */
+    uint32_t post_reduce_event;
+} Fsdp2;
+
+static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
+    return plan_graph_at(run->graph->parameters, PlanGraphParameter, i);
+}
+
+static uint32_t parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
+    return g_array_index(run->units[unit].parameters, uint32_t, i);
+}
+
+static bool has_parameters(const PlanRun *run, uint32_t unit) {
+    return run->units[unit].parameters->len > 0;
+}
+
+static uint64_t chunk(const Fsdp2 *f, uint32_t p) {
+    return f->chunk_rows[p] * f->row[p];
+}
+
+/* ---- construction ----------------------------------------------------------------------------- */
+
+static void lay_out(PlanRun *run, Fsdp2 *f) {
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        Unit *unit = &f->units[u];
+        *unit = (Unit){.gathered = PLAN_NONE, .gradients = PLAN_NONE};
+        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+            uint32_t p = parameter_of(run, u, i);
+            const PlanGraphParameter *parameter = parameter_at(run, p);
+            uint64_t rows = (uint64_t)parameter->dims[0];
+            f->row[p] = parameter->elements / rows;
+            f->chunk_rows[p] = (rows + f->ranks - 1) / f->ranks;
+            uint64_t before = MIN(rows, f->chunk_rows[p] * run->rank);
+            f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
+            f->slice_start[p] = unit->slice;
+            unit->slice += chunk(f, p);
+            f->whole[p] = PLAN_NONE;
+        }
+    }
+}
+
+static void make_shards(PlanRun *run, Fsdp2 *f, uint32_t u) {
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = parameter_of(run, u, i);
+        plan_run_at(run, PLAN_PHASE_SETUP, parameter_at(run, p)->module);
+        f->shards[p] = plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32,
+                                           PLAN_PARAMETERS_SHARDED, LANE_COMPUTE,
+                                           parameter_at(run, p)->name);
+        plan_builder_alloc(&run->builder, f->shards[p]);
+        plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, chunk(f, p), chunk(f, p));
+    }
+}
+
+/* Blocks are sharded in order, the root last: as fully_shard is called. */
+static void construct(PlanRun *run) {
+    Fsdp2 *f = run->state = g_new0(Fsdp2, 1);
+    uint32_t n = run->graph->parameters->len;
+    f->ranks = run->strategy->ranks;
+    f->units = g_new0(Unit, run->n_units);
+    f->chunk_rows = g_new0(uint64_t, n);
+    f->row = g_new0(uint64_t, n);
+    f->local = g_new0(uint64_t, n);
+    f->slice_start = g_new0(uint64_t, n);
+    f->shards = g_new0(uint32_t, n);
+    f->whole = g_new0(uint32_t, n);
+    f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    f->held = f->reducing = PLAN_NONE;
+    lay_out(run, f);
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        make_shards(run, f, u);
+    }
+    make_shards(run, f, 0);
+}
+
+/* ---- gathering -------------------------------------------------------------------------------- */
+
+static void gather_lanes_wait(PlanRun *run, uint32_t event) {
+    plan_builder_wait(&run->builder, LANE_COPY_IN, event);
+    plan_builder_wait(&run->builder, LANE_GATHER, event);
+}
+
+static void begin_step(PlanRun *run) {
+    Fsdp2 *f = run->state;
+    uint32_t event = plan_builder_record(&run->builder, LANE_COMPUTE);
+    gather_lanes_wait(run, event);
+    g_array_set_size(f->post_forward_order, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].reduced = false;
+    }
+}
+
+static void unshard(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    Unit *unit = &f->units[u];
+    if (unit->unsharded || unit->gathered != PLAN_NONE || !has_parameters(run, u)) {
+        return;
+    }
+    uint32_t context = run->builder.unit;
+    plan_run_at_unit(run, u);
+    unit->gathered =
+        plan_builder_buffer(&run->builder, unit->slice * f->ranks, PLAN_FP32,
+                            PLAN_COMMUNICATION_GATHER, LANE_COPY_IN, "gathered");
+    plan_builder_alloc(&run->builder, unit->gathered);
+    int64_t slices[] = {(int64_t)unit->slice, (int64_t)f->ranks};
+    plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD, slices, NULL);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        plan_builder_whole(&run->builder, f->shards[parameter_of(run, u, i)]);
+    }
+    plan_builder_whole(&run->builder, unit->gathered);
+    plan_builder_launch(&run->builder, LANE_COPY_IN);
+    plan_builder_wait_lane(&run->builder, LANE_GATHER, LANE_COPY_IN);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
+        (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks}, (double[]){0});
+    plan_builder_whole(&run->builder, unit->gathered);
+    plan_builder_launch(&run->builder, LANE_GATHER);
+    unit->gather_event = plan_builder_record(&run->builder, LANE_GATHER);
+    plan_run_at_unit(run, context);
+}
+
+static void free_gathered(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    plan_builder_free(&run->builder, f->units[u].gathered);
+    f->units[u].gathered = PLAN_NONE;
+}
+
+static void copy_out(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    Unit *unit = &f->units[u];
+    plan_builder_wait(&run->builder, LANE_COMPUTE, unit->gather_event);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = parameter_of(run, u, i);
+        f->whole[p] = plan_builder_buffer(&run->builder, chunk(f, p) * f->ranks, PLAN_FP32,
+                                          PLAN_PARAMETERS_UNSHARDED, LANE_COMPUTE,
+                                          parameter_at(run, p)->name);
+        plan_builder_alloc(&run->builder, f->whole[p]);
+    }
+    int64_t slices[] = {(int64_t)unit->slice, (int64_t)f->ranks};
+    plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_OUT, PLAN_AXIS_NONE, slices, NULL);
+    plan_builder_whole(&run->builder, unit->gathered);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        plan_builder_whole(&run->builder, f->whole[parameter_of(run, u, i)]);
+    }
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    unit->copied_event = plan_builder_record(&run->builder, LANE_COMPUTE);
+    unit->unsharded = true;
+}
+
+static void reshard(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    if (!f->units[u].unsharded) {
+        return;
+    }
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = parameter_of(run, u, i);
+        plan_builder_free(&run->builder, f->whole[p]);
+        f->whole[p] = PLAN_NONE;
+    }
+    f->units[u].unsharded = false;
+}
+
+/* ---- forward ---------------------------------------------------------------------------------- */
+
+static void pre_forward(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    if (!has_parameters(run, u)) {
+        return;
+    }
+    unshard(run, u);
+    if (f->held != PLAN_NONE) {
+        gather_lanes_wait(run, f->units[f->held].copied_event);
+    }
+    copy_out(run, u);
+    if (f->held != PLAN_NONE) {
+        free_gathered(run, f->held);
+    }
+    f->held = u;
+}
+
+static void post_forward(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    if (has_parameters(run, u)) {
+        g_array_append_val(f->post_forward_order, u);
+        if (u != 0) {
+            reshard(run, u);
+        }
+    }
+    if (u == 0 && f->held != PLAN_NONE) {
+        gather_lanes_wait(run, f->units[f->held].copied_event);
+        free_gathered(run, f->held);
+        f->held = PLAN_NONE;
+    }
+}
+
+/* ---- backward --------------------------------------------------------------------------------- */
+
+static void prefetch(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE) {
+        return;
+    }
+    for (uint32_t i = f->post_forward_order->len; i-- > 1;) {
+        if (g_array_index(f->post_forward_order, uint32_t, i) == u) {
+            unshard(run, g_array_index(f->post_forward_order, uint32_t, i - 1));
+            return;
+        }
+    }
+}
+
+static void pre_backward(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    if (!has_parameters(run, u)) {
+        return;
+    }
+    unshard(run, u);
+    if (!f->units[u].unsharded) {
+        copy_out(run, u);
+        gather_lanes_wait(run, f->units[u].copied_event);
+        free_gathered(run, u);
+    }
+    prefetch(run, u);
+}
+
+static void pack_gradients(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    int64_t slices[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
+    f->reducing = plan_builder_buffer(&run->builder, f->units[u].slice * f->ranks, PLAN_FP32,
+                                      PLAN_COMMUNICATION_REDUCE, LANE_COMPUTE, "packed");
+    plan_builder_alloc(&run->builder, f->reducing);
+    plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = parameter_of(run, u, i);
+        plan_run_operand(run, run->gradients[p]);
+        plan_builder_rows(&run->builder, (uint64_t)parameter_at(run, p)->dims[0]);
+    }
+    plan_builder_whole(&run->builder, f->reducing);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+}
+
+static void drop_gradient(PlanRun *run, uint32_t p) {
+    plan_run_unref(run, run->gradients[p]);
+    run->gradients[p] = PLAN_NO_TENSOR;
+}
+
+static void reduce(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    Unit *unit = &f->units[u];
+    plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
+    unit->gradients = plan_builder_buffer(&run->builder, unit->slice, PLAN_FP32,
+                                          PLAN_GRADIENTS_SHARDED, LANE_REDUCE, "gradients");
+    plan_builder_alloc(&run->builder, unit->gradients);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
+        (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks}, (double[]){1});
+    plan_builder_whole(&run->builder, f->reducing);
+    plan_builder_whole(&run->builder, unit->gradients);
+    plan_builder_launch(&run->builder, LANE_REDUCE);
+    f->reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
+    f->post_reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
+}
+
+static void let_go_of_reduced(PlanRun *run) {
+    Fsdp2 *f = run->state;
+    if (f->reducing != PLAN_NONE) {
+        plan_builder_wait(&run->builder, LANE_COMPUTE, f->reduce_event);
+        plan_builder_free(&run->builder, f->reducing);
+        f->reducing = PLAN_NONE;
+    }
+}
+
+static void post_backward(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    uint32_t n = run->units[u].parameters->len;
+    if (!n || f->units[u].reduced) {
+        return;
+    }
+    f->units[u].reduced = true;
+    reshard(run, u);
+    let_go_of_reduced(run);
+    pack_gradients(run, u);
+    for (uint32_t i = n - 1; i-- > 0;) {
+        drop_gradient(run, parameter_of(run, u, i));
+    }
+    reduce(run, u);
+    drop_gradient(run, parameter_of(run, u, n - 1));
+}
+
+static void end_backward(PlanRun *run) {
+    Fsdp2 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        plan_run_at_unit(run, u);
+        post_backward(run, u);
+    }
+    plan_run_at_unit(run, 0);
+    plan_builder_wait(&run->builder, LANE_COMPUTE, f->post_reduce_event);
+    let_go_of_reduced(run);
+}
+
+static void gradient_ready(PlanRun *run, uint32_t p) {
+}
+
+/* ---- what compute and optimizer see ----------------------------------------------------------- */
+
+static PlanOperand parameter(PlanRun *run, uint32_t p) {
+    Fsdp2 *f = run->state;
+    g_assert(f->whole[p] != PLAN_NONE);
+    return (PlanOperand){.buffer = f->whole[p], .elements = parameter_at(run, p)->elements};
+}
+
+static PlanOperand owned(PlanRun *run, uint32_t p) {
+    Fsdp2 *f = run->state;
+    return (PlanOperand){.buffer = f->shards[p], .elements = f->local[p]};
+}
+
+static PlanOperand gradient(PlanRun *run, uint32_t p) {
+    Fsdp2 *f = run->state;
+    return (PlanOperand){.buffer = f->units[run->unit_of_parameter[p]].gradients,
+                         .offset_bytes = f->slice_start[p] * plan_dtype_bytes(PLAN_FP32),
+                         .elements = f->local[p]};
+}
+
+/* All gradients of a unit lie in one buffer, which dies with the last of them. */
+static void zero_grad(PlanRun *run) {
+    Fsdp2 *f = run->state;
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        uint32_t u = run->unit_of_parameter[p];
+        if (p == parameter_of(run, u, run->units[u].parameters->len - 1)) {
+            plan_run_at_unit(run, u);
+            plan_builder_free(&run->builder, f->units[u].gradients);
+            f->units[u].gradients = PLAN_NONE;
+        }
+    }
+}
+
+static void clear(PlanRun *run) {
+    Fsdp2 *f = run->state;
+    if (f) {
+        g_free(f->units);
+        g_free(f->chunk_rows);
+        g_free(f->row);
+        g_free(f->local);
+        g_free(f->slice_start);
+        g_free(f->shards);
+        g_free(f->whole);
+        g_array_unref(f->post_forward_order);
+        g_free(f);
+    }
+}
+
+static const char *const lanes[] = {"compute", "copy_in", "gather", "reduce", NULL};
+
+const PlanFlavour plan_flavour_fsdp2 = {
+    .name = "fsdp2",
+    .lanes = lanes,
+    .construct = construct,
+    .begin_step = begin_step,
+    .pre_forward = pre_forward,
+    .post_forward = post_forward,
+    .pre_backward = pre_backward,
+    .post_backward = post_backward,
+    .gradient_ready = gradient_ready,
+    .end_backward = end_backward,
+    .parameter = parameter,
+    .owned = owned,
+    .gradient = gradient,
+    .zero_grad = zero_grad,
+    .clear = clear,
+};

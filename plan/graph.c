@@ -1,0 +1,273 @@
+#include "plan/graph.h"
+
+/* A local variable of the module that was entered at a step. */
+typedef struct {
+    uint32_t enter_step, value;
+} Local;
+
+PlanGraph *plan_graph_new(void) {
+    PlanGraph *graph = g_new0(PlanGraph, 1);
+    graph->modules = g_array_new(FALSE, FALSE, sizeof(PlanGraphModule));
+    graph->parameters = g_array_new(FALSE, FALSE, sizeof(PlanGraphParameter));
+    graph->values = g_array_new(FALSE, FALSE, sizeof(PlanGraphValue));
+    graph->ops = g_array_new(FALSE, FALSE, sizeof(PlanGraphOp));
+    graph->steps = g_array_new(FALSE, FALSE, sizeof(PlanGraphStep));
+    graph->value_refs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    graph->attrs = g_array_new(FALSE, FALSE, sizeof(double));
+    graph->inputs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->releases = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->holds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->locals = g_array_new(FALSE, FALSE, sizeof(Local));
+    graph->loss = PLAN_NONE;
+    graph->strings = g_string_chunk_new(4096);
+    return graph;
+}
+
+void plan_graph_free(PlanGraph *graph) {
+    if (!graph) {
+        return;
+    }
+    GArray *arrays[] = {graph->modules,    graph->parameters, graph->values, graph->ops,
+                        graph->steps,      graph->value_refs, graph->dims,   graph->attrs,
+                        graph->inputs,     graph->releases,   graph->holds,  graph->frames,
+                        graph->locals};
+    for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
+        g_array_unref(arrays[i]);
+    }
+    g_string_chunk_free(graph->strings);
+    g_free(graph);
+}
+
+static const char *qualified(PlanGraph *graph, uint32_t parent, const char *local) {
+    const char *prefix =
+        parent == PLAN_NONE ? "" : plan_graph_at(graph->modules, PlanGraphModule, parent)->name;
+    g_autofree char *name = *prefix ? g_strconcat(prefix, ".", local, NULL) : g_strdup(local);
+    return g_string_chunk_insert(graph->strings, name);
+}
+
+uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_name,
+                           const char *class_name, bool is_block) {
+    PlanGraphModule module = {
+        .name = qualified(graph, parent, local_name),
+        .class_name = g_string_chunk_insert_const(graph->strings, class_name),
+        .parent = parent,
+        .is_block = is_block,
+    };
+    g_array_append_val(graph->modules, module);
+    return graph->modules->len - 1;
+}
+
+static uint32_t add_value(PlanGraph *graph, PlanGraphValue value) {
+    uint32_t id = graph->values->len;
+    if (value.base == PLAN_NONE) {
+        value.base = id;
+    }
+    g_array_append_val(graph->values, value);
+    uint32_t never = PLAN_NONE;
+    g_array_append_val(graph->holds, never);
+    return id;
+}
+
+uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
+                              unsigned n_dims, const int64_t *dims, PlanInit init,
+                              double init_value) {
+    PlanGraphParameter parameter = {
+        .name = qualified(graph, module, local_name),
+        .module = module,
+        .n_dims = (uint8_t)n_dims,
+        .elements = 1,
+        .init = init,
+        .init_value = init_value,
+    };
+    for (unsigned i = 0; i < n_dims; i++) {
+        parameter.dims[i] = dims[i];
+        parameter.elements *= (uint64_t)dims[i];
+    }
+    g_array_append_val(graph->parameters, parameter);
+    return add_value(graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
+                                             .base = PLAN_NONE,
+                                             .elements = parameter.elements,
+                                             .dtype = PLAN_FP32,
+                                             .requires_grad = true});
+}
+
+uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound) {
+    uint32_t value = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                       .base = PLAN_NONE,
+                                                       .elements = elements,
+                                                       .dtype = (uint8_t)dtype,
+                                                       .is_input = true,
+                                                       .bound = bound});
+    g_array_append_val(graph->inputs, value);
+    return value;
+}
+
+static uint32_t add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
+    uint32_t first = graph->value_refs->len;
+    g_array_append_vals(graph->value_refs, values, n);
+    return first;
+}
+
+static void add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
+                     const uint32_t *values, unsigned n) {
+    PlanGraphStep step = {
+        .kind = kind, .index = index, .values = add_refs(graph, values, n), .n_values = n};
+    g_array_append_val(graph->steps, step);
+}
+
+/* The value is held at least until that step. */
+static void hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
+    uint32_t *hold = plan_graph_at(graph->holds, uint32_t, value);
+    if (*hold == PLAN_NONE || *hold < step) {
+        *hold = step;
+    }
+}
+
+void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
+    uint32_t frame[2] = {module, graph->steps->len};
+    add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
+    g_array_append_vals(graph->frames, frame, 2);
+}
+
+void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
+    g_assert(graph->frames->len >= 2);
+    uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
+    uint32_t module = g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
+    g_array_set_size(graph->frames, graph->frames->len - 2);
+    uint32_t return_step = graph->steps->len;
+    add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    add_step(graph, PLAN_STEP_LEAVE, module, results, n);
+    PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
+    for (unsigned i = 0; i < entered.n_values; i++) {
+        hold_until(graph, g_array_index(graph->value_refs, uint32_t, entered.values + i),
+                   return_step + 1);
+    }
+    while (graph->locals->len) {
+        Local local = g_array_index(graph->locals, Local, graph->locals->len - 1);
+        if (local.enter_step != enter) {
+            break;
+        }
+        g_array_set_size(graph->locals, graph->locals->len - 1);
+        hold_until(graph, local.value, return_step);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        hold_until(graph, results[i], return_step + 1);
+    }
+}
+
+void plan_graph_hold(PlanGraph *graph, uint32_t value) {
+    g_assert(graph->frames->len >= 2);
+    Local local = {g_array_index(graph->frames, uint32_t, graph->frames->len - 1), value};
+    g_array_append_val(graph->locals, local);
+}
+
+static uint32_t add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
+    PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, base);
+    return add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                             .base = of.base,
+                                             .offset = of.offset + offset,
+                                             .elements = elements,
+                                             .dtype = of.dtype,
+                                             .requires_grad = of.requires_grad});
+}
+
+static uint32_t current_module(const PlanGraph *graph) {
+    g_assert(graph->frames->len >= 2);
+    return g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
+}
+
+static uint32_t add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values) {
+    op.module = current_module(graph);
+    op.values = add_refs(graph, values, op.n_inputs + op.n_outputs);
+    g_array_append_val(graph->ops, op);
+    uint32_t step = graph->steps->len;
+    add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
+    for (unsigned i = 0; i < op.n_inputs + op.n_outputs; i++) {
+        if (values[i] != PLAN_NONE) {
+            hold_until(graph, values[i], step);
+        }
+    }
+    return graph->ops->len - 1;
+}
+
+uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
+                       const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
+                       const int64_t *dims, const double *attrs) {
+    const PlanOpInfo *info = plan_op_info(kind);
+    g_assert(n_inputs + n_outputs == info->n_slots && !info->n_lists);
+    uint32_t values[PLAN_MAX_SLOTS];
+    bool differentiable = false;
+    for (unsigned i = 0; i < n_inputs; i++) {
+        values[i] = inputs[i];
+        if (inputs[i] != PLAN_NONE) {
+            differentiable |=
+                plan_graph_at(graph->values, PlanGraphValue, inputs[i])->requires_grad;
+        }
+    }
+    for (unsigned i = 0; i < n_outputs; i++) {
+        values[n_inputs + i] = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                                 .base = PLAN_NONE,
+                                                                 .elements = elements[i],
+                                                                 .dtype = (uint8_t)dtypes[i],
+                                                                 .requires_grad =
+                                                                     differentiable && i == 0});
+    }
+    PlanGraphOp op = {.kind = kind,
+                      .n_inputs = n_inputs,
+                      .n_outputs = n_outputs,
+                      .dims = graph->dims->len,
+                      .attrs = graph->attrs->len};
+    g_array_append_vals(graph->dims, dims, info->n_dims);
+    g_array_append_vals(graph->attrs, attrs, info->n_attrs);
+    add_op(graph, op, values);
+    return values[n_inputs];
+}
+
+void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+                      uint32_t *ret_views) {
+    uint32_t values[PLAN_MAX_SLOTS] = {x};
+    g_assert(n < PLAN_MAX_SLOTS);
+    for (unsigned i = 0; i < n; i++) {
+        values[1 + i] = ret_views[i] = add_view(graph, x, i * cols, rows * cols);
+    }
+    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+    PlanGraphOp op = {.kind = PLAN_GRAPH_SPLIT,
+                      .n_inputs = 1,
+                      .n_outputs = n,
+                      .dims = graph->dims->len,
+                      .attrs = graph->attrs->len};
+    g_array_append_vals(graph->dims, dims, G_N_ELEMENTS(dims));
+    add_op(graph, op, values);
+}
+
+/* Counting sort of the values by the step that lets go of them; within a step in order of making. */
+void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
+    g_assert(graph->frames->len == 0);
+    graph->loss = loss;
+    *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
+    for (uint32_t value = 0; value < graph->values->len; value++) {
+        uint32_t hold = g_array_index(graph->holds, uint32_t, value);
+        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        if (hold != PLAN_NONE && v->parameter == PLAN_NONE && !v->is_input) {
+            plan_graph_at(graph->steps, PlanGraphStep, hold)->n_releases++;
+        }
+    }
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < graph->steps->len; i++) {
+        PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        step->releases = total;
+        total += step->n_releases;
+        step->n_releases = 0;
+    }
+    g_array_set_size(graph->releases, total);
+    for (uint32_t value = 0; value < graph->values->len; value++) {
+        uint32_t hold = g_array_index(graph->holds, uint32_t, value);
+        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        if (hold != PLAN_NONE && v->parameter == PLAN_NONE && !v->is_input) {
+            PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, hold);
+            g_array_index(graph->releases, uint32_t, step->releases + step->n_releases++) = value;
+        }
+    }
+}

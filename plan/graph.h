@@ -1,0 +1,118 @@
+/* plan/graph.h - the forward graph of a network: modules, parameters, and ops in program order.
+ *
+ * A family emits it in two passes: first it declares modules and their parameters (in the order in
+ * which PyTorch registers them), then it walks the forward program: enter a module, ops, leave it.
+ * The walk is Python's: it also says how long a local variable holds a value, because that decides
+ * when memory is given back.
+ *
+ * Values are numbered; a view shares its base's storage. Owns: all of it. Threads: one.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+/* Split x [rows, n * cols] into n views of its columns: no kernel forward, a concatenation backward. */
+#define PLAN_GRAPH_SPLIT PLAN_N_OP_KINDS
+
+typedef enum {
+    PLAN_INIT_FILL,   /* value */
+    PLAN_INIT_NORMAL, /* mean 0, standard deviation value */
+} PlanInit;
+
+typedef struct {
+    const char *name, *class_name;
+    uint32_t parent;
+    bool is_block; /* what wrap=block makes a unit */
+} PlanGraphModule;
+
+typedef struct {
+    const char *name; /* qualified */
+    uint32_t module;
+    uint8_t n_dims;
+    int64_t dims[4];
+    uint64_t elements;
+    PlanInit init;
+    double init_value;
+} PlanGraphParameter;
+
+typedef struct {
+    uint32_t parameter; /* PLAN_NONE unless the value is a parameter */
+    uint32_t base;      /* the value whose storage it shares; itself when it has its own */
+    uint64_t offset;    /* elements into the base */
+    uint64_t elements;
+    uint8_t dtype;
+    bool requires_grad;
+    bool is_input;
+    uint64_t bound;     /* inputs: integers are below it; 0: real numbers */
+} PlanGraphValue;
+
+typedef struct {
+    uint32_t kind; /* PlanOpKind or PLAN_GRAPH_SPLIT */
+    uint32_t module;
+    uint32_t values;   /* first in value_refs: operands in the order of ops.def, views for a split */
+    uint32_t n_inputs, n_outputs;
+    uint32_t dims, attrs; /* first in the arrays */
+} PlanGraphOp;
+
+typedef enum {
+    PLAN_STEP_ENTER,  /* module begins; hooks run, then its forward */
+    PLAN_STEP_OP,
+    PLAN_STEP_RETURN, /* module's forward has returned: its locals are gone */
+    PLAN_STEP_LEAVE,  /* hooks have run: its arguments are let go */
+} PlanGraphStepKind;
+
+typedef struct {
+    PlanGraphStepKind kind;
+    uint32_t index;    /* op or module */
+    uint32_t releases; /* first in the releases array: values whose last holder lets go here */
+    uint32_t n_releases;
+    uint32_t values;   /* ENTER: arguments, LEAVE: results, in value_refs */
+    uint32_t n_values;
+} PlanGraphStep;
+
+typedef struct _PlanGraph PlanGraph;
+struct _PlanGraph {
+    GArray *modules, *parameters, *values, *ops, *steps; /* of the structs above */
+    GArray *value_refs;                                  /* uint32_t */
+    GArray *dims;                                        /* int64_t */
+    GArray *attrs;                                       /* double */
+    GArray *inputs;                                      /* uint32_t values */
+    GArray *releases;                                    /* uint32_t values */
+    GArray *holds;                                       /* last step that holds each value */
+    GArray *frames;                                      /* modules being walked: id, enter step */
+    GArray *locals;                                      /* what plan_graph_hold() was told */
+    uint32_t loss;
+    uint64_t samples; /* sequences a pass */
+    uint64_t tokens;  /* tokens a pass */
+    GStringChunk *strings;
+};
+
+PlanGraph *plan_graph_new(void);
+void plan_graph_free(PlanGraph *graph);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanGraph, plan_graph_free)
+
+/* Declaring. parent PLAN_NONE makes the root. */
+uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_name,
+                           const char *class_name, bool is_block);
+uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
+                              unsigned n_dims, const int64_t *dims, PlanInit init,
+                              double init_value); /* a value */
+uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
+
+/* Walking. */
+void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);
+void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
+/* Operands in the order of ops.def; inputs may be PLAN_NONE where optional. Outputs are made:
+ * elements[i] and dtypes[i] each. Returns the first output; the others follow it. */
+uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
+                       const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
+                       const int64_t *dims, const double *attrs);
+/* The views in ret_views. */
+void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+                      uint32_t *ret_views);
+/* A local variable of the module being walked holds the value until the module returns. */
+void plan_graph_hold(PlanGraph *graph, uint32_t value);
+/* After the walk: the loss, and who lets go of what when. */
+void plan_graph_finish(PlanGraph *graph, uint32_t loss);
+
+#define plan_graph_at(array, type, i) (&g_array_index((array), type, (i)))

@@ -1,0 +1,59 @@
+#include "plan/op-work.h"
+
+/* Multiply-adds of both attention products over the pairs that the mask leaves, twice for the two
+ * operations each. */
+static double attention_flops(const int64_t *dims) {
+    double batch = (double)dims[0], heads = (double)dims[1], seq = (double)dims[3];
+    double head_dim = (double)dims[4], pairs = dims[8] ? seq * (seq + 1) / 2 : seq * seq;
+    return 4 * batch * heads * pairs * head_dim;
+}
+
+static double flops_of(PlanOpKind kind, const int64_t *dims) {
+    switch (plan_op_info(kind)->op_class) {
+    case PLAN_CLASS_MATMUL:
+        return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2];
+    case PLAN_CLASS_ATTENTION:
+        /* Backward makes the scores again and has four more products: five for two. */
+        return attention_flops(dims) * (kind == PLAN_OP_ATTENTION_BACKWARD ? 2.5 : 1);
+    case PLAN_CLASS_MEMORY:
+    case PLAN_CLASS_INPUT:
+    case PLAN_CLASS_COLLECTIVE:
+        return 0;
+    }
+    g_assert_not_reached();
+}
+
+static double traffic_of(const PlanRole *role, const PlanOp *op) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    const PlanOperand *operands = plan_op_operands(role, op);
+    double bytes = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        if (operands[i].buffer == PLAN_NONE) {
+            continue;
+        }
+        PlanSlotFlags flags = info->slots[plan_op_slot_of(info, op->n_operands, i)].flags;
+        PlanDtype dtype = (PlanDtype)role->buffers[operands[i].buffer].dtype;
+        double size = (double)operands[i].elements * (double)plan_dtype_bytes(dtype);
+        bytes += size * ((flags & PLAN_SLOT_READ ? 1 : 0) + (flags & PLAN_SLOT_WRITE ? 1 : 0));
+    }
+    return bytes;
+}
+
+PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    const int64_t *dims = plan_op_dims(role, op);
+    PlanOpWork work = {.flops = flops_of(kind, dims)};
+    double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    if (plan_op_is_collective(kind)) {
+        work.bytes = (double)dims[0] * size;
+    } else if (kind == PLAN_OP_EMBEDDING) {
+        /* Only the rows looked up are read, not the table. */
+        work.bytes = (double)dims[0] * (2 * (double)dims[1] * size + 8);
+    } else if (kind == PLAN_OP_GATHER_COPY_IN) {
+        /* Only this rank's slice is written. */
+        work.bytes = 2 * (double)dims[0] * size;
+    } else {
+        work.bytes = traffic_of(role, op);
+    }
+    return work;
+}

@@ -1,0 +1,102 @@
+#include "plan/plan.h"
+
+#include "plan/text.h"
+
+G_DEFINE_QUARK(foreshard-plan-error-quark, plan_error)
+
+static void clear_role(PlanRole *role) {
+    g_free(role->ranks);
+    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
+        g_free(role->sections[i]);
+    }
+    g_free(role->buffers);
+    g_free(role->ops);
+    g_free(role->operands);
+    g_free(role->dims);
+    g_free(role->attrs);
+}
+
+void plan_free(Plan *plan) {
+    if (!plan) {
+        return;
+    }
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        clear_role(&plan->roles[i]);
+    }
+    g_free(plan->roles);
+    g_free(plan->lanes);
+    g_free(plan->modules);
+    g_free(plan->parameters);
+    g_free(plan->units);
+    g_free(plan->digest);
+    if (plan->strings) {
+        g_string_chunk_free(plan->strings);
+    }
+    g_free(plan);
+}
+
+const char *plan_section_name(PlanSection section) {
+    static const char *const names[PLAN_N_SECTIONS] = {"construct", "first", "second", "steady"};
+    g_assert(section < PLAN_N_SECTIONS);
+    return names[section];
+}
+
+const char *plan_phase_name(PlanPhase phase) {
+    static const char *const names[PLAN_N_PHASES] = {"setup", "forward", "recompute", "backward",
+                                                     "optimizer"};
+    g_assert(phase < PLAN_N_PHASES);
+    return names[phase];
+}
+
+const char *plan_axis_name(PlanAxis axis) {
+    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard"};
+    g_assert(axis < PLAN_N_AXES);
+    return names[axis];
+}
+
+const char *plan_instr_name(PlanInstrKind kind) {
+    static const char *const names[PLAN_N_INSTRS] = {"alloc",  "free", "mark",      "launch",
+                                                     "record", "wait", "host_wait", "host_op"};
+    g_assert(kind < PLAN_N_INSTRS);
+    return names[kind];
+}
+
+uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank) {
+    g_assert(rank < plan->world);
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        for (uint32_t j = 0; j < plan->roles[i].n_ranks; j++) {
+            if (plan->roles[i].ranks[j] == rank) {
+                return i;
+            }
+        }
+    }
+    g_assert_not_reached();
+}
+
+uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis) {
+    switch (axis) {
+    case PLAN_AXIS_NONE:
+        return 0;
+    case PLAN_AXIS_REPLICATE:
+        return rank / plan->axes[PLAN_AXIS_SHARD];
+    case PLAN_AXIS_SHARD:
+        return rank % plan->axes[PLAN_AXIS_SHARD];
+    case PLAN_N_AXES:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+const char *plan_digest(const Plan *plan) {
+    static GMutex mutex;
+    g_mutex_lock(&mutex);
+    if (!plan->digest) {
+        g_autoptr(GString) text = g_string_sized_new(1 << 20);
+        plan_text_append_program(plan, text);
+        g_autofree char *hex =
+            g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text->str, text->len);
+        ((Plan *)plan)->digest = g_strconcat("sha256:", hex, NULL); /* a cache; guarded */
+    }
+    g_mutex_unlock(&mutex);
+    return plan->digest;
+}

@@ -1,0 +1,108 @@
+#include "plan/player.h"
+
+struct _PlanPlayer {
+    const PlanDevice *device;
+    gpointer self;
+    uint32_t steps;
+    PlanPosition at;
+    PlanInstr boundary; /* what instr points to before the first instruction of a section */
+    bool begun;         /* the section */
+    bool at_end;
+};
+
+PlanPlayer *plan_player_new(const Plan *plan, uint32_t role, uint32_t steps,
+                            const PlanDevice *device, gpointer self) {
+    g_assert(role < plan->n_roles);
+    PlanPlayer *player = g_new0(PlanPlayer, 1);
+    player->device = device;
+    player->self = self;
+    player->steps = steps;
+    player->boundary = (PlanInstr){.unit = PLAN_NONE, .module = PLAN_NONE};
+    player->at = (PlanPosition){.plan = plan,
+                                .role = &plan->roles[role],
+                                .section = PLAN_SECTION_CONSTRUCT,
+                                .step = -1,
+                                .instr = &player->boundary};
+    return player;
+}
+
+void plan_player_free(PlanPlayer *player) {
+    g_free(player);
+}
+
+static PlanAnswer ask(PlanPlayer *player, const PlanInstr *instr, GError **error) {
+    const PlanDevice *device = player->device;
+    const PlanPosition *at = &player->at;
+    gpointer self = player->self;
+    switch ((PlanInstrKind)instr->kind) {
+    case PLAN_ALLOC:
+        return device->alloc(self, at, instr->arg, error);
+    case PLAN_FREE:
+        return device->free(self, at, instr->arg, error);
+    case PLAN_MARK:
+        return device->mark(self, at, instr->arg, instr->lane, error);
+    case PLAN_LAUNCH:
+        return device->launch(self, at, &at->role->ops[instr->arg], instr->lane, error);
+    case PLAN_RECORD:
+        return device->record(self, at, instr->arg, instr->lane, error);
+    case PLAN_WAIT:
+        return device->wait(self, at, instr->arg, instr->before, instr->lane, error);
+    case PLAN_HOST_WAIT:
+        return device->host_wait(self, at, instr->arg, instr->before, error);
+    case PLAN_HOST_OP:
+        return device->host_op(self, at, &at->role->ops[instr->arg], error);
+    case PLAN_N_INSTRS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+static void next_section(PlanPlayer *player) {
+    player->at.step++;
+    player->at.index = 0;
+    player->at.instr = &player->boundary;
+    player->begun = false;
+    if (player->at.section < PLAN_SECTION_STEADY) {
+        player->at.section++;
+    }
+    player->at_end = player->at.step >= (int32_t)player->steps;
+}
+
+PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
+    PlanPosition *at = &player->at;
+    PlanAnswer answer;
+    if (player->at_end) {
+        return PLAN_DONE;
+    }
+    if (!player->begun) {
+        answer = player->device->section_begins(player->self, at, error);
+        player->begun = answer == PLAN_DONE;
+    } else if (at->index < at->role->n_instrs[at->section]) {
+        at->instr = &at->role->sections[at->section][at->index];
+        answer = ask(player, at->instr, error);
+        at->index += answer == PLAN_DONE;
+    } else {
+        at->instr = &player->boundary;
+        answer = player->device->section_ends(player->self, at, error);
+        if (answer == PLAN_DONE) {
+            next_section(player);
+        }
+    }
+    return answer;
+}
+
+bool plan_player_at_end(const PlanPlayer *player) {
+    return player->at_end;
+}
+
+PlanAnswer plan_player_run(PlanPlayer *player, GError **error) {
+    PlanAnswer answer = PLAN_DONE;
+    while (answer == PLAN_DONE && !player->at_end) {
+        answer = plan_player_step(player, error);
+    }
+    return answer;
+}
+
+const PlanPosition *plan_player_position(const PlanPlayer *player) {
+    return &player->at;
+}

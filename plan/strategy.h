@@ -1,0 +1,55 @@
+/* plan/strategy.h - every choice about a run that is not the network.
+ *
+ * A strategy is an ini file with one section [strategy], and every key is a command-line option too;
+ * both go through plan_strategy_set(), so they agree on names, bounds and messages. To add a key: a
+ * row in strategy-keys.def.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum { PLAN_SHARDING_NONE, PLAN_SHARDING_FULL } PlanSharding;
+typedef enum {
+    PLAN_FLAVOUR_AUTO,
+    PLAN_FLAVOUR_PLAIN,
+    PLAN_FLAVOUR_DDP,
+    PLAN_FLAVOUR_FSDP2,
+    PLAN_N_FLAVOURS
+} PlanFlavourId;
+typedef enum { PLAN_WRAP_BLOCK, PLAN_WRAP_WHOLE } PlanWrap;
+typedef enum { PLAN_PREFETCH_PRE, PLAN_PREFETCH_NONE } PlanPrefetch;
+typedef enum { PLAN_OPTIMIZER_ADAMW } PlanOptimizer;
+
+typedef struct {
+#define INT(field, ...) uint64_t field;
+#define REAL(field, ...) double field;
+#define CHOICE(field, ...) unsigned field;
+#include "plan/strategy-keys.def"
+#undef INT
+#undef REAL
+#undef CHOICE
+} PlanStrategy;
+
+typedef struct {
+    const char *key;
+    const char *help;
+    const char *choices; /* NULL for numbers */
+} PlanStrategyKey;
+
+const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n);
+
+void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */
+/* The message has no place in it: the caller knows the file and line, or the option. */
+bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error);
+/* Reads [strategy] of a file over what is set already. */
+bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
+                        const char *file_name, GError **error);
+bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **error);
+
+/* Settles what "auto" means and refuses what PyTorch refuses, with the reason. */
+bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
+
+char *plan_strategy_text(const PlanStrategy *strategy);  /* an ini file with every key */
+char *plan_strategy_title(const PlanStrategy *strategy); /* a few words for people */
