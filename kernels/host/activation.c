@@ -3,7 +3,7 @@
  * Both forms of gelu are x times a rising function from 0 to 1, and are computed so that this
  * function keeps its relative precision where it is small:
  *     tanh form: (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u))
- *     erf form:  (1 + erf(x / sqrt 2)) / 2 = erfc(-x / sqrt 2) / 2, with erfc(z) = exp(-z^2) erfcx(z)
+ *     erf form:  (1 + erf(x / sqrt 2)) / 2 = erfc(-x / sqrt 2) / 2
  */
 #include "kernels/host/activation.h"
 #include "kernels/host/vector.h"

@@ -1,10 +1,10 @@
 /* kernels/host/activation.h - nonlinearities, forward and backward.
  *
- * n elements each; an output may alias any input. Exponentials are this room's own (exp within
- * 2 ulp), so forward results are within 1e-6 (1 + |x|) of the exact ones. Backward kernels take what
+ * n elements each; an output may alias any input. Exponentials are this room's own (exp within 2
+ * ulp), so forward results are within 1e-6 (1 + |x|) of the exact ones. Backward kernels take what
  * PyTorch saves for them: the input x, except relu, which takes its own output y. SwiGLU is
- * silu(gate) and kernel_mul_f32(); its backward is two kernel_mul_f32() and silu's backward.
- * Bound: arithmetic for a single core (one exponential an element), memory otherwise.
+ * silu(gate) and kernel_mul_f32(); its backward is two kernel_mul_f32() and silu's backward. Bound:
+ * arithmetic for a single core (one exponential an element), memory otherwise.
  */
 #pragma once
 #include <stddef.h>

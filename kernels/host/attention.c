@@ -1,11 +1,12 @@
 /* kernels/host/attention.c - see attention.h.
  *
- * Forward, for a block of queries: with S = scale q k^T for one block of keys, the running maximum m
- * and sum l of each row, and the unnormalized output o,
+ * Forward, for a block of queries: with S = scale q k^T for one block of keys, the running maximum
+ * m and sum l of each row, and the unnormalized output o,
  *     m' = max(m, row max of S)     P = exp(S - m')     c = exp(m - m')
- *     l  = c l + row sum of P       o = c o + P v       and at the end o / l, logsumexp = m + log l.
- * Backward, for a block of keys and one of queries: P = exp(S - logsumexp) is the exact softmax, and
- * with D = row sum of do o (equal to the row sum of P dP),
+ *     l  = c l + row sum of P       o = c o + P v
+ * and at the end the output is o / l, and logsumexp = m + log l.
+ * Backward, for a block of keys and one of queries: P = exp(S - logsumexp) is the exact softmax,
+ * and with D = row sum of do o (equal to the row sum of P dP),
  *     dv += P^T do      dP = do v^T      dS = scale P (dP - D)      dq += dS k      dk += dS^T q.
  * (Dao et al., "FlashAttention", 2022, whose block recurrences these are.) All five products are
  * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality hides are skipped.
@@ -35,8 +36,8 @@ keys_seen(const KernelAttentionShape *shape, size_t row, size_t first, size_t co
     return row < first ? 0 : smaller(count, row - first + 1);
 }
 
-/* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum, and
- * returns what the output so far must be multiplied with. */
+/* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum,
+ * and returns what the output so far must be multiplied with. */
 KERNEL_INLINE float
 fold_row(float *row, size_t seen, size_t count, float *maximum, float *total)
 {

@@ -4,11 +4,11 @@
  * sum let each block of keys be folded in as it comes, and the logsumexp kept for each row lets the
  * backward pass remake any block of probabilities. Scratch is a few blocks on the stack.
  *
- * q is [batch, seq_q, heads, head_dim]; k and v are [batch, seq_kv, kv_heads, head_dim], all through
- * strided views. Query head h reads key head h / (heads / kv_heads); heads must be a multiple of
- * kv_heads. Causal means that query i sees keys 0 .. i (aligned at the start, as PyTorch's
- * is_causal). No dropout. Bound: arithmetic, 4 (forward) and 10 (backward) operations for each
- * seq_q * seq_kv * head_dim of a head, half of that if causal.
+ * q is [batch, seq_q, heads, head_dim]; k and v are [batch, seq_kv, kv_heads, head_dim], all
+ * through strided views. Query head h reads key head h / (heads / kv_heads); heads must be a
+ * multiple of kv_heads. Causal means that query i sees keys 0 .. i (aligned at the start, as
+ * PyTorch's is_causal). No dropout. Bound: arithmetic, 4 (forward) and 10 (backward) operations for
+ * each seq_q * seq_kv * head_dim of a head, half of that if causal.
  */
 #pragma once
 #include <stdbool.h>
@@ -26,8 +26,8 @@ typedef struct {
     bool causal;
 } KernelAttentionShape;
 
-/* Writes o[batch, seq_q, heads, head_dim] contiguous, and logsumexp[batch, heads, lse_stride] of the
- * scaled scores (natural logarithm). lse_stride >= seq_q; entries past seq_q are left alone. */
+/* Writes o[batch, seq_q, heads, head_dim] contiguous, and logsumexp[batch, heads, lse_stride] of
+ * the scaled scores (natural logarithm). lse_stride >= seq_q; entries past seq_q are left alone. */
 void kernel_attention_forward_f32(float *o, float *logsumexp, size_t lse_stride,
                                   KernelConstView q, KernelConstView k, KernelConstView v,
                                   const KernelAttentionShape *shape);

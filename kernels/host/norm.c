@@ -3,8 +3,8 @@
  * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
  *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy
  *     RMS norm:   dx = rstd (g - h <g h>), mean 0      dweight likewise
- * The parameter gradients are a sweep of their own, a block of columns at a time, so that their sums
- * can be kept in double on the stack.
+ * The parameter gradients are a sweep of their own, a block of columns at a time, so that their
+ * sums can be kept in double on the stack.
  */
 #include "kernels/host/norm.h"
 #include <math.h>

@@ -2,7 +2,7 @@
  *
  * The pieces are those of PyTorch's foreach Adam, which passes over its tensor lists once for each;
  * a plan of that flavour has an op and temporaries for every one. AdamW, in its order:
- *     param *= 1 - lr wd          mul_scalar          (Adam: grad += wd param, kernel_add_scaled_f32)
+ *     param *= 1 - lr wd          mul_scalar          (Adam: grad += wd param)
  *     m = lerp(m, grad, 1 - b1)   lerp
  *     v *= b2                     mul_scalar
  *     v += (1 - b2) grad grad     addcmul
@@ -23,7 +23,7 @@ void kernel_add_scalar_inplace_f32(float *x, float value, size_t n);    /* x += 
 void kernel_lerp_inplace_f32(float *x, const float *y, float weight, size_t n);
                             /* x += weight (y - x); from weight 0.5 up, y - (y - x)(1 - weight) */
 void kernel_addcmul_inplace_f32(float *x, const float *a, const float *b, float value,
-                                size_t n);                              /* x += value a b; a may be b */
+                                size_t n);              /* x += value a b; a may be b */
 void kernel_addcdiv_inplace_f32(float *x, const float *a, const float *b, float value,
                                 size_t n);                              /* x += value a / b */
 void kernel_sqrt_f32(float *out, const float *x, size_t n);             /* out may alias x */

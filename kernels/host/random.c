@@ -1,11 +1,12 @@
 /* kernels/host/random.c - see random.h.
  *
- * A round of Philox multiplies two of the four counter words by constants, to 64 bits each; the high
- * halves are mixed with the key and the other two words, and the halves change places. The key grows
- * by the golden ratio and sqrt(3) - 1 between rounds. Constants as in the paper's Philox 4x32.
+ * A round of Philox multiplies two of the four counter words by constants, to 64 bits each; the
+ * high halves are mixed with the key and the other two words, and the halves change places. The key
+ * grows by the golden ratio and sqrt(3) - 1 between rounds. Constants as in the paper's Philox
+ * 4x32.
  *
- * Blocks are made BATCH at a time into four arrays of words, which keeps the loops vectorizable, and
- * turned into numbers in a small array; the part that was asked for is copied out.
+ * Blocks are made BATCH at a time into four arrays of words, which keeps the loops vectorizable,
+ * and turned into numbers in a small array; the part that was asked for is copied out.
  */
 #include "kernels/host/random.h"
 #include <math.h>
@@ -85,9 +86,9 @@ unit(uint32_t word)
 
 /* Two independent standard normals from two words.
  *
- * The radius takes a uniform number in (0, 1]. The angle's top two bits choose a quarter turn and the
- * next 24 a place a within it, in turns, -1/8 <= a < 1/8; the polynomials were fitted at Chebyshev
- * nodes to sin(2 pi a) / a and cos(2 pi a) in a^2. */
+ * The radius takes a uniform number in (0, 1]. The angle's top two bits choose a quarter turn and
+ * the next 24 a place a within it, in turns, -1/8 <= a < 1/8; the polynomials were fitted at
+ * Chebyshev nodes to sin(2 pi a) / a and cos(2 pi a) in a^2. */
 KERNEL_INLINE void
 normal_pair(uint32_t word0, uint32_t word1, float *ret_first, float *ret_second)
 {

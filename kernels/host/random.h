@@ -16,7 +16,8 @@
 /* The block cipher itself: out = philox(counter, key). */
 void kernel_philox_4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
-/* Elements first_index .. first_index + n - 1 of the stream, normal with that mean and deviation. */
+/* Elements first_index .. first_index + n - 1 of the stream, normal with this mean and standard
+ * deviation. */
 void kernel_philox_normal_f32(float *out, size_t n, uint64_t seed, uint64_t stream_id,
                               uint64_t first_index, float mean, float std);
 

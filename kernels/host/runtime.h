@@ -7,7 +7,7 @@
  * an output may be exactly one of the inputs (never a part of it), otherwise they must not overlap.
  * The suffix names how elements are stored: _f32 computes in float and adds long sums in double.
  *
- * No kernel allocates, locks, prints or keeps state; scratch is at most 128 KiB of stack. So any
+ * No kernel allocates, locks, prints or keeps state; scratch is at most 160 KiB of stack. So any
  * number of threads may call them at once on different data. Results do not depend on the machine's
  * vector width except in the last bits of sums and matrix products (random.h: not even there).
  *

@@ -1,12 +1,13 @@
 /* kernels/host/vector.h - how the vector loops are written; for .c files of this folder only.
  *
  * Loops are plain C under KERNEL_LOOP or KERNEL_SUM, and compilers turn them into vector code. Each
- * file that has such loops is compiled once for each instruction set, with KERNEL_VARIANT set to the
- * suffix of its public names; dispatch.c lets the loader choose one. A public function is therefore
- * written
+ * file that has such loops is compiled once for each instruction set, with KERNEL_VARIANT set to
+ * the suffix of its public names; dispatch.c lets the loader choose one. A public function is
+ * therefore written
  *     KERNEL(void, kernel_add_f32)(float *out, ...) { ... }
  * which defines kernel_add_f32_v3 (say) and holds it to the prototype in the header. Where there is
- * no suffix (other processors, or a platform whose loader cannot choose) it defines the name itself.
+ * no suffix (other processors, or a platform whose loader cannot choose) it defines the name
+ * itself.
  *
  * Products are never fused with sums (-ffp-contract=off), so element by element all variants, and
  * both compilers, give the same bits.
@@ -54,10 +55,10 @@ float_bits(float value)
 
 /* exp(x), within 2 ulp; 0 below the smallest denormal, inf above the largest float, NaN for NaN.
  *
- * x = n ln 2 + r with n whole and |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds x / ln 2 to n and leaves
- * n in the low bits. ln 2 is cut in two so that the first product is exact. The polynomial was
- * fitted at Chebyshev nodes to (exp(r) - 1 - r) / r^2. 2^n is applied in two halves, since n may
- * pass the range of exponents where the result is denormal or inf. */
+ * x = n ln 2 + r with n whole and |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds x / ln 2 to n and
+ * leaves n in the low bits. ln 2 is cut in two so that the first product is exact. The polynomial
+ * was fitted at Chebyshev nodes to (exp(r) - 1 - r) / r^2. 2^n is applied in two halves, since n
+ * may pass the range of exponents where the result is denormal or inf. */
 KERNEL_INLINE float
 exp_f32(float x)
 {
@@ -94,8 +95,8 @@ sigmoid_f32(float x)
 
 /* log(x) for positive, finite, normal x, within 2 ulp.
  *
- * x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); the polynomial was fitted at Chebyshev nodes to
- * (log(1 + f) - f + f^2 / 2) / f^3. */
+ * x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); the polynomial was fitted at Chebyshev nodes
+ * to (log(1 + f) - f + f^2 / 2) / f^3. */
 KERNEL_INLINE float
 log_f32(float x)
 {

@@ -1,0 +1,208 @@
+/* tests/kernels/loss.c - softmax and cross entropy, piece by piece and as a whole. */
+#include "kernels/host/loss.h"
+#include "tests/kernels/check.h"
+
+typedef struct {
+    size_t rows, width;
+    const gint64 *target;
+} Size;
+
+static const Size sizes[] = { { 1, 1 }, { 3, 7 }, { 7, 3 }, { 2, 33 }, { 3, 100 } };
+static const gint64 IGNORE = -100;
+
+static void
+log_softmax(const double *in, double *out, gpointer data)
+{
+    const Size *size = data;
+
+    for (size_t r = 0; r < size->rows; r++) {
+        const double *x = in + r * size->width;
+        double largest = -INFINITY, total = 0.0;
+
+        for (size_t i = 0; i < size->width; i++) {
+            largest = MAX(largest, x[i]);
+        }
+        for (size_t i = 0; i < size->width; i++) {
+            total += exp(x[i] - largest);
+        }
+        for (size_t i = 0; i < size->width; i++) {
+            out[r * size->width + i] = x[i] - largest - log(total);
+        }
+    }
+}
+
+static void
+softmax(const double *in, double *out, gpointer data)
+{
+    const Size *size = data;
+
+    log_softmax(in, out, data);
+    for (size_t i = 0; i < size->rows * size->width; i++) {
+        out[i] = exp(out[i]);
+    }
+}
+
+static void
+nll(const double *in, double *out, gpointer data)
+{
+    const Size *size = data;
+    size_t count = 0;
+
+    out[0] = 0.0;
+    for (size_t r = 0; r < size->rows; r++) {
+        if (size->target[r] != IGNORE) {
+            out[0] -= in[r * size->width + (size_t)size->target[r]];
+            count++;
+        }
+    }
+    out[0] /= (double)count;
+}
+
+static void
+cross_entropy(const double *in, double *out, gpointer data)
+{
+    const Size *size = data;
+    g_autofree double *logp = g_new(double, size->rows * size->width);
+
+    log_softmax(in, logp, data);
+    nll(logp, out, data);
+}
+
+static void
+test_softmax(void)
+{
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        Size size = sizes[s];
+        size_t n = size.rows * size.width;
+        g_autofree float *x = check_random(n, -5, 5, 1);
+        g_autofree float *dy = check_random(n, -1, 1, 2);
+        g_autofree float *y = check_poisoned(n);
+        g_autofree float *dx = check_poisoned(n);
+        g_autofree double *wide = check_doubles(x, n);
+        g_autofree double *want = g_new(double, n);
+
+        softmax(wide, want, &size);
+        kernel_softmax_forward_f32(y, x, size.rows, size.width);
+        check_close("softmax_forward", y, want, n, 1e-6, 1e-9);
+        kernel_softmax_backward_f32(dx, dy, y, size.rows, size.width);
+        check_gradient("softmax_backward", dx, softmax, &size, wide, n, dy, n, 1e-6, 3e-7);
+        kernel_softmax_backward_f32(dy, dy, y, size.rows, size.width);
+        check_same("softmax_backward in place", dy, dx, n);
+        kernel_softmax_forward_f32(x, x, size.rows, size.width);
+        check_same("softmax_forward in place", x, y, n);
+    }
+}
+
+static void
+test_log_softmax(void)
+{
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        Size size = sizes[s];
+        size_t n = size.rows * size.width;
+        g_autofree float *x = check_random(n, -5, 5, 1);
+        g_autofree float *dy = check_random(n, -1, 1, 2);
+        g_autofree float *y = check_poisoned(n);
+        g_autofree float *dx = check_poisoned(n);
+        g_autofree double *wide = check_doubles(x, n);
+        g_autofree double *want = g_new(double, n);
+
+        log_softmax(wide, want, &size);
+        kernel_log_softmax_forward_f32(y, x, size.rows, size.width);
+        check_close("log_softmax_forward", y, want, n, 3e-7, 5e-7);
+        kernel_log_softmax_backward_f32(dx, dy, y, size.rows, size.width);
+        check_gradient("log_softmax_backward", dx, log_softmax, &size, wide, n, dy, n, 2e-6, 2e-6);
+        kernel_log_softmax_backward_f32(dy, dy, y, size.rows, size.width);
+        check_same("log_softmax_backward in place", dy, dx, n);
+        kernel_log_softmax_forward_f32(x, x, size.rows, size.width);
+        check_same("log_softmax_forward in place", x, y, n);
+    }
+}
+
+/* A masked row keeps its zeros, and far logits do not overflow. */
+static void
+test_extremes(void)
+{
+    float x[6] = { 1.0f, -INFINITY, -INFINITY, 1e4f, -1e4f, 0.0f }, y[6];
+
+    kernel_softmax_forward_f32(y, x, 2, 3);
+    for (size_t i = 0; i < 6; i++) {
+        g_assert_cmpfloat(y[i], ==, i % 3 == 0 ? 1.0f : 0.0f);
+    }
+    kernel_log_softmax_forward_f32(y, x, 2, 3);
+    g_assert_cmpfloat(y[0], ==, 0.0f);
+    g_assert_cmpfloat(y[1], ==, -INFINITY);
+    g_assert_cmpfloat(y[4], ==, -2e4f);
+    x[0] = -INFINITY;
+    kernel_softmax_forward_f32(y, x, 1, 3);
+    g_assert_true(isnan(y[0]) && isnan(y[1]) && isnan(y[2]));
+}
+
+static void
+test_cross_entropy(void)
+{
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        Size size = sizes[s];
+        size_t n = size.rows * size.width;
+        g_autofree gint64 *target = g_new(gint64, size.rows);
+        g_autofree float *x = check_random(n, -5, 5, 1);
+        g_autofree float *logp = check_poisoned(n);
+        g_autofree float *loss = check_poisoned(1);
+        g_autofree float *weight = check_poisoned(1);
+        g_autofree float *dloss = check_random(1, 0.5, 1, 3);
+        g_autofree float *dlogp = check_poisoned(n);
+        g_autofree float *dx = check_poisoned(n);
+        g_autofree double *wide = check_doubles(x, n);
+        g_autofree double *wide_logp = NULL;
+        double want, count = 0.0;
+
+        for (size_t r = 0; r < size.rows; r++) {
+            target[r] = r == 1 ? IGNORE : (gint64)((r * 5 + size.width - 1) % size.width);
+            count += r == 1 ? 0.0 : 1.0;
+        }
+        size.target = target;
+        cross_entropy(wide, &want, &size);
+        kernel_log_softmax_forward_f32(logp, x, size.rows, size.width);
+        g_assert_true(kernel_nll_loss_forward_f32(loss, weight, logp, target, size.rows,
+                                                  size.width, IGNORE));
+        check_close("cross entropy", loss, &want, 1, 5e-7, 5e-7);
+        check_close("nll_loss total weight", weight, &count, 1, 0.0, 0.0);
+
+        wide_logp = check_doubles(logp, n);
+        nll(wide_logp, &want, &size);
+        check_close("nll_loss_forward", loss, &want, 1, 1e-7, 1e-12);
+        g_assert_true(kernel_nll_loss_backward_f32(dlogp, dloss, target, weight, size.rows,
+                                                   size.width, IGNORE));
+        check_gradient("nll_loss_backward", dlogp, nll, &size, wide_logp, n, dloss, 1, 1e-6, 1e-9);
+        kernel_log_softmax_backward_f32(dx, dlogp, logp, size.rows, size.width);
+        check_gradient("cross entropy backward", dx, cross_entropy, &size, wide, n, dloss, 1, 2e-6,
+                       1e-6);
+    }
+}
+
+static void
+test_targets(void)
+{
+    const gint64 low[] = { 0, -1 }, high[] = { 4, 0 }, none[] = { IGNORE, IGNORE };
+    float logp[8] = { 0 }, loss, weight, dloss = 1.0f;
+
+    g_assert_false(kernel_nll_loss_forward_f32(&loss, &weight, logp, low, 2, 4, IGNORE));
+    g_assert_false(kernel_nll_loss_forward_f32(&loss, &weight, logp, high, 2, 4, IGNORE));
+    weight = 2.0f;
+    g_assert_false(kernel_nll_loss_backward_f32(logp, &dloss, low, &weight, 2, 4, IGNORE));
+    g_assert_false(kernel_nll_loss_backward_f32(logp, &dloss, high, &weight, 2, 4, IGNORE));
+    g_assert_true(kernel_nll_loss_forward_f32(&loss, &weight, logp, none, 2, 4, IGNORE));
+    g_assert_true(isnan(loss));
+    g_assert_cmpfloat(weight, ==, 0.0f);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernels/loss/softmax", test_softmax);
+    g_test_add_func("/kernels/loss/log-softmax", test_log_softmax);
+    g_test_add_func("/kernels/loss/extremes", test_extremes);
+    g_test_add_func("/kernels/loss/cross-entropy", test_cross_entropy);
+    g_test_add_func("/kernels/loss/targets", test_targets);
+    return g_test_run();
+}
