@@ -242,6 +242,28 @@ static bool same_roles(const Trace *a, const Trace *b) {
     return true;
 }
 
+const char *trace_differing_table(const Trace *a, const Trace *b) {
+    if (!same_names(a->lanes, b->lanes)) {
+        return "lanes";
+    }
+    if (!same_names(a->units, b->units)) {
+        return "units";
+    }
+    if (!same_names(a->phases, b->phases)) {
+        return "phases";
+    }
+    if (!same_names(a->categories, b->categories)) {
+        return "categories";
+    }
+    if (!same_names(a->modules, b->modules)) {
+        return "modules";
+    }
+    if (!same_kinds(a, b)) {
+        return "kinds";
+    }
+    return same_roles(a, b) ? NULL : "roles";
+}
+
 bool trace_merge(Trace *trace, const Trace *other, GError **error) {
     const char *digest = trace_get(trace, "digest"), *other_digest = trace_get(other, "digest");
     if (g_strcmp0(digest, other_digest) != 0) {
@@ -251,22 +273,7 @@ bool trace_merge(Trace *trace, const Trace *other, GError **error) {
                     other_digest != NULL ? other_digest : "no digest");
         return false;
     }
-    const char *table = NULL;
-    if (!same_names(trace->lanes, other->lanes)) {
-        table = "lanes";
-    } else if (!same_names(trace->units, other->units)) {
-        table = "units";
-    } else if (!same_names(trace->phases, other->phases)) {
-        table = "phases";
-    } else if (!same_names(trace->categories, other->categories)) {
-        table = "categories";
-    } else if (!same_names(trace->modules, other->modules)) {
-        table = "modules";
-    } else if (!same_kinds(trace, other)) {
-        table = "kinds";
-    } else if (!same_roles(trace, other)) {
-        table = "roles";
-    }
+    const char *table = trace_differing_table(trace, other);
     if (table != NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
                     "traces cannot be merged: their tables of %s differ", table);

@@ -163,6 +163,9 @@ bool trace_merge(Trace *trace, const Trace *other, GError **error);
  * so on; what the writer demands and the reader guarantees. */
 bool trace_check(const Trace *trace, GError **error);
 
+/* The name of the first table in which the two differ, NULL when all tables are equal. */
+const char *trace_differing_table(const Trace *a, const Trace *b);
+
 /* Looking things up. */
 uint32_t trace_compute_lane(const Trace *trace);
 uint32_t trace_role_of_rank(const Trace *trace, uint32_t rank); /* TRACE_NONE: not recorded */

@@ -1,0 +1,313 @@
+#include <math.h>
+
+#include "trace/compare.h"
+#include "trace/scale.h"
+
+static bool is_bytes(TraceCompareGroup group) {
+    switch (group) {
+    case TRACE_COMPARE_STEP:
+    case TRACE_COMPARE_PHASE:
+    case TRACE_COMPARE_LANE:
+    case TRACE_COMPARE_COMMUNICATION:
+    case TRACE_COMPARE_COLLECTIVE:
+    case TRACE_COMPARE_COLLECTIVE_EXPOSED:
+    case TRACE_COMPARE_OP:
+        return false;
+    case TRACE_COMPARE_PEAK:
+    case TRACE_COMPARE_CATEGORY_PEAK:
+        return true;
+    case TRACE_COMPARE_N_GROUPS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+/* Before the name in text, and the key in JSON. */
+static const struct {
+    const char *before, *after, *key;
+} group_words[TRACE_COMPARE_N_GROUPS] = {
+    [TRACE_COMPARE_STEP] = {"", " time", "step"},
+    [TRACE_COMPARE_PHASE] = {"phase ", "", "phase"},
+    [TRACE_COMPARE_LANE] = {"lane ", " busy", "lane"},
+    [TRACE_COMPARE_COMMUNICATION] = {"communication ", "", "communication"},
+    [TRACE_COMPARE_COLLECTIVE] = {"", " total", "collective"},
+    [TRACE_COMPARE_COLLECTIVE_EXPOSED] = {"", " exposed", "collective_exposed"},
+    [TRACE_COMPARE_OP] = {"op ", "", "op"},
+    [TRACE_COMPARE_PEAK] = {"peak ", "", "peak"},
+    [TRACE_COMPARE_CATEGORY_PEAK] = {"peak of ", "", "category_peak"},
+};
+
+/* "+1.2 %", or "-" where nothing was to be met. Never "-0.0 %". */
+static char *percent(double error) {
+    if (isnan(error)) {
+        return g_strdup("-");
+    }
+    double rounded = round(error * 1000) / 10;
+    if (rounded == 0) {
+        return g_strdup(error == 0 ? "equal" : "0.0 %");
+    }
+    return g_strdup_printf("%+.1f %%", rounded);
+}
+
+static double largest(const TraceComparison *comparison, bool bytes) {
+    double most = 0;
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
+        if (is_bytes(row->group) == bytes) {
+            most = MAX(most, MAX(row->value[0], row->value[1]));
+        }
+    }
+    return most;
+}
+
+static void append_side(GString *text, const TraceComparison *comparison, guint side) {
+    const Trace *trace = comparison->traces[side];
+    static const char *const facts[] = {"side", "device", "cluster"};
+    g_string_append_printf(text, "%-10s", comparison->sides[side]);
+    for (guint i = 0; i < G_N_ELEMENTS(facts); i++) {
+        const char *value = trace_get(trace, facts[i]);
+        bool said = value != NULL && g_str_equal(value, comparison->sides[side]);
+        if (value != NULL && !said) {
+            g_string_append_printf(text, " %s %s,", facts[i], value);
+        }
+    }
+    if (g_strcmp0(trace_get(trace, "paced"), "yes") == 0) {
+        g_string_append(text, " paced,");
+    }
+    g_string_append_printf(text, " rank %u, %u steady step%s\n", comparison->summaries[side]->rank,
+                           comparison->n_steps[side], comparison->n_steps[side] == 1 ? "" : "s");
+}
+
+static void append_table(GString *text, const TraceComparison *comparison, bool bytes) {
+    double most = largest(comparison, bytes);
+    TraceScale scale = bytes ? trace_scale_bytes(most) : trace_scale_time(most);
+    g_autofree char *head = g_strdup_printf(
+        bytes ? "memory (%s)" : "time (%s), median of the steady steps", scale.unit);
+    g_string_append_printf(text, "\n%-40s %12s %12s %9s", head, comparison->sides[0],
+                           comparison->sides[1], "error");
+    g_string_append_printf(text, bytes ? "\n" : "   %s, least to most\n", comparison->sides[1]);
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
+        if (is_bytes(row->group) != bytes) {
+            continue;
+        }
+        g_autofree char *name = g_strconcat(group_words[row->group].before, row->name,
+                                            group_words[row->group].after, NULL);
+        g_autofree char *error = percent(row->error);
+        g_string_append_printf(text, "%-40s %12.3f %12.3f %9s", name, row->value[0] / scale.per_unit,
+                               row->value[1] / scale.per_unit, error);
+        if (!bytes) {
+            g_string_append_printf(text, "   %.3f to %.3f", row->low[1] / scale.per_unit,
+                                   row->high[1] / scale.per_unit);
+        }
+        g_string_append_c(text, '\n');
+    }
+}
+
+static void append_peak_place(GString *text, const TraceComparison *comparison, guint side) {
+    const Trace *trace = comparison->traces[side];
+    const TracePeak *peak = &comparison->summaries[side]->peaks[TRACE_ALLOCATED];
+    if (!peak->known) {
+        return;
+    }
+    g_string_append_printf(text, "peak allocated, %s: step %d, %s of unit %s, instruction %u\n",
+                           comparison->sides[side], peak->step,
+                           (const char *)trace->phases->pdata[peak->phase],
+                           trace_name(trace->units, peak->unit, "(none)"), peak->instruction);
+}
+
+static void append_memory(GString *text, const TraceComparison *comparison) {
+    g_string_append_printf(text, "\nmemory at every instruction (%u compared, %u rank%s%s)\n",
+                           comparison->n_compared, comparison->n_ranks,
+                           comparison->n_ranks == 1 ? "" : "s",
+                           comparison->n_unpaired > 0 ? ", some without a counterpart" : "");
+    if (comparison->n_unpaired > 0) {
+        g_string_append_printf(text, "%u instructions of one side have no counterpart\n",
+                               comparison->n_unpaired);
+    }
+    for (guint i = 0; i < TRACE_N_STATISTICS && comparison->n_compared > 0; i++) {
+        const TraceCompareMemory *memory = &comparison->memory[i];
+        if (memory->differing == 0) {
+            g_string_append_printf(text, "%-10s equal at all of them\n", trace_statistic_name(i));
+            continue;
+        }
+        const Trace *trace = comparison->traces[1];
+        const TraceInstruction *instruction = trace_instruction(
+            trace, trace_role_of_rank(trace, memory->rank), memory->instruction);
+        double peak = (double)comparison->summaries[1]->peaks[i].bytes;
+        g_string_append_printf(
+            text,
+            "%-10s differs at %u; by up to %.0f B (%.2f %% of the peak), on average %.0f B\n"
+            "%-10s first: rank %u, step %d, %s of unit %s, instruction %u (%s): "
+            "%s %" G_GUINT64_FORMAT " B, %s %" G_GUINT64_FORMAT " B\n",
+            trace_statistic_name(i), memory->differing, memory->largest_bytes,
+            peak > 0 ? memory->largest_bytes / peak * 100 : 0, memory->mean_bytes, "", memory->rank,
+            memory->step, (const char *)trace->phases->pdata[instruction->phase],
+            trace_name(trace->units, instruction->unit, "(none)"), memory->instruction,
+            trace_what_name(instruction->what), comparison->sides[0], (guint64)memory->value[0],
+            comparison->sides[1], (guint64)memory->value[1]);
+    }
+}
+
+char *trace_comparison_text(const TraceComparison *comparison) {
+    GString *text = g_string_new(NULL);
+    const char *title = trace_get(comparison->traces[1], "title");
+    if (title != NULL) {
+        g_string_append_printf(text, "%s\n", title);
+    }
+    append_side(text, comparison, 0);
+    append_side(text, comparison, 1);
+    append_table(text, comparison, false);
+    append_table(text, comparison, true);
+    append_peak_place(text, comparison, 0);
+    append_peak_place(text, comparison, 1);
+    append_memory(text, comparison);
+    return g_string_free(text, FALSE);
+}
+
+static const TraceCompareRow *find_row(const TraceComparison *comparison, TraceCompareGroup group,
+                                       const char *name) {
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
+        if (row->group == group && g_str_equal(row->name, name)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+char *trace_comparison_verdict(const TraceComparison *comparison) {
+    GString *text = g_string_new(NULL);
+    if (comparison->n_compared == 0) {
+        g_string_append(text, "no memory to compare");
+    }
+    for (guint i = 0; i < TRACE_N_STATISTICS && comparison->n_compared > 0; i++) {
+        const TraceCompareMemory *memory = &comparison->memory[i];
+        g_string_append_printf(text, "%s%s ", i > 0 ? ", " : "", trace_statistic_name(i));
+        if (memory->differing == 0 && comparison->n_unpaired == 0) {
+            g_string_append_printf(text, "equal at all %u instructions", comparison->n_compared);
+        } else if (memory->differing == 0) {
+            g_string_append_printf(text, "equal where both have rows");
+        } else {
+            g_string_append_printf(text, "differs at %u of %u", memory->differing,
+                                   comparison->n_compared);
+        }
+    }
+    if (comparison->n_unpaired > 0) {
+        g_string_append_printf(text, ", %u instruction%s without a counterpart",
+                               comparison->n_unpaired, comparison->n_unpaired == 1 ? "" : "s");
+    }
+    const TraceCompareRow *peak = find_row(comparison, TRACE_COMPARE_PEAK, "reserved");
+    if (peak != NULL) {
+        g_autofree char *error = percent(peak->error);
+        g_string_append_printf(text, "; peak reserved %s", error);
+    }
+    const TraceCompareRow *step = find_row(comparison, TRACE_COMPARE_STEP, "step");
+    if (step != NULL) {
+        g_autofree char *error = percent(step->error);
+        TraceScale scale = trace_scale_time(MAX(step->value[0], step->value[1]));
+        g_string_append_printf(text, "; step time %s (%s %.3f %s, %s %.3f %s)", error,
+                               comparison->sides[0], step->value[0] / scale.per_unit, scale.unit,
+                               comparison->sides[1], step->value[1] / scale.per_unit, scale.unit);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void set_number_or_null(JsonBuilder *builder, const char *key, double value) {
+    json_builder_set_member_name(builder, key);
+    if (isnan(value)) {
+        json_builder_add_null_value(builder);
+    } else if (value == floor(value) && fabs(value) < 0x1p53) {
+        json_builder_add_int_value(builder, (gint64)value);
+    } else {
+        json_builder_add_double_value(builder, value);
+    }
+}
+
+static void set_text(JsonBuilder *builder, const char *key, const char *value) {
+    json_builder_set_member_name(builder, key);
+    if (value != NULL) {
+        json_builder_add_string_value(builder, value);
+    } else {
+        json_builder_add_null_value(builder);
+    }
+}
+
+/* Memory at every instruction: one object a statistic. */
+static void build_memory(JsonBuilder *builder, const TraceComparison *comparison) {
+    json_builder_set_member_name(builder, "memory");
+    json_builder_begin_object(builder);
+    set_number_or_null(builder, "instructions_compared", comparison->n_compared);
+    set_number_or_null(builder, "instructions_unpaired", comparison->n_unpaired);
+    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
+        const TraceCompareMemory *memory = &comparison->memory[i];
+        json_builder_set_member_name(builder, trace_statistic_name(i));
+        json_builder_begin_object(builder);
+        set_number_or_null(builder, "differing", memory->differing);
+        set_number_or_null(builder, "largest_error_bytes", memory->largest_bytes);
+        set_number_or_null(builder, "mean_error_bytes", memory->mean_bytes);
+        json_builder_set_member_name(builder, "first_difference");
+        if (memory->differing == 0) {
+            json_builder_add_null_value(builder);
+        } else {
+            json_builder_begin_object(builder);
+            set_number_or_null(builder, "rank", memory->rank);
+            set_number_or_null(builder, "step", memory->step);
+            set_number_or_null(builder, "instruction", memory->instruction);
+            set_number_or_null(builder, "first_bytes", (double)memory->value[0]);
+            set_number_or_null(builder, "second_bytes", (double)memory->value[1]);
+            json_builder_end_object(builder);
+        }
+        json_builder_end_object(builder);
+    }
+    json_builder_end_object(builder);
+}
+
+static void build_sides(JsonBuilder *builder, const TraceComparison *comparison) {
+    static const char *const facts[] = {"side", "device", "cluster", "paced"};
+    json_builder_set_member_name(builder, "sides");
+    json_builder_begin_array(builder);
+    for (guint side = 0; side < 2; side++) {
+        json_builder_begin_object(builder);
+        for (guint i = 0; i < G_N_ELEMENTS(facts); i++) {
+            set_text(builder, facts[i], trace_get(comparison->traces[side], facts[i]));
+        }
+        set_number_or_null(builder, "rank", comparison->summaries[side]->rank);
+        set_number_or_null(builder, "steady_steps", comparison->n_steps[side]);
+        json_builder_end_object(builder);
+    }
+    json_builder_end_array(builder);
+}
+
+JsonNode *trace_comparison_json(const TraceComparison *comparison) {
+    g_autoptr(JsonBuilder) builder = json_builder_new();
+    g_autofree char *verdict = trace_comparison_verdict(comparison);
+    json_builder_begin_object(builder);
+    set_text(builder, "digest", trace_get(comparison->traces[1], "digest"));
+    set_text(builder, "title", trace_get(comparison->traces[1], "title"));
+    set_text(builder, "verdict", verdict);
+    build_sides(builder, comparison);
+    json_builder_set_member_name(builder, "rows");
+    json_builder_begin_array(builder);
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
+        json_builder_begin_object(builder);
+        set_text(builder, "group", group_words[row->group].key);
+        set_text(builder, "name", row->name);
+        set_text(builder, "unit", is_bytes(row->group) ? "bytes" : "ns");
+        set_number_or_null(builder, "first", row->value[0]);
+        set_number_or_null(builder, "second", row->value[1]);
+        set_number_or_null(builder, "error", row->error);
+        if (!is_bytes(row->group)) {
+            set_number_or_null(builder, "first_least", row->low[0]);
+            set_number_or_null(builder, "first_most", row->high[0]);
+            set_number_or_null(builder, "second_least", row->low[1]);
+            set_number_or_null(builder, "second_most", row->high[1]);
+        }
+        json_builder_end_object(builder);
+    }
+    json_builder_end_array(builder);
+    build_memory(builder, comparison);
+    json_builder_end_object(builder);
+    return json_builder_get_root(builder);
+}
