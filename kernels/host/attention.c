@@ -41,13 +41,8 @@ keys_seen(const KernelAttentionShape *shape, size_t row, size_t first, size_t co
 KERNEL_INLINE float
 fold_row(float *row, size_t seen, size_t count, float *maximum, float *total)
 {
-    float largest = *maximum;
+    float largest = max_f32(row, seen, *maximum);
     float sum = 0.0f;
-
-    KERNEL_MAX(largest)
-    for (size_t j = 0; j < seen; j++) {
-        largest = row[j] > largest ? row[j] : largest;
-    }
 
     KERNEL_SUM(sum)
     for (size_t j = 0; j < seen; j++) {

@@ -3,24 +3,12 @@
 #include <math.h>
 #include "kernels/host/vector.h"
 
-KERNEL_INLINE float
-row_max(const float *x, size_t width)
-{
-    float largest = -INFINITY;
-
-    KERNEL_MAX(largest)
-    for (size_t i = 0; i < width; i++) {
-        largest = x[i] > largest ? x[i] : largest;
-    }
-    return largest;
-}
-
 KERNEL(void, kernel_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width)
 {
     for (size_t r = 0; r < rows; r++) {
         const float *x_row = x + r * width;
         float *y_row = y + r * width;
-        float largest = row_max(x_row, width);
+        float largest = max_f32(x_row, width, -INFINITY);
         double total = 0.0;
 
         KERNEL_SUM(total)
@@ -68,7 +56,7 @@ KERNEL(void, kernel_log_softmax_forward_f32)(float *y, const float *x, size_t ro
     for (size_t r = 0; r < rows; r++) {
         const float *x_row = x + r * width;
         float *y_row = y + r * width;
-        float largest = row_max(x_row, width);
+        float largest = max_f32(x_row, width, -INFINITY);
         double total = 0.0;
 
         KERNEL_SUM(total)

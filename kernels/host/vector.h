@@ -13,6 +13,7 @@
  * both compilers, give the same bits.
  */
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -28,10 +29,9 @@
 
 /* The iterations of the next loop do not depend on each other, even if an output is an input. */
 #define KERNEL_LOOP _Pragma("omp simd")
-/* They do, only in that sums (or maxima) are formed; these may be formed in any order. */
+/* They do, only in that sums are formed; these may be formed in any order. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)
 #define KERNEL_SUM(...) KERNEL_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
-#define KERNEL_MAX(name) KERNEL_PRAGMA(omp simd reduction(max : name))
 
 #define KERNEL_INLINE static inline __attribute__((always_inline, unused))
 
@@ -84,6 +84,33 @@ exp_f32(float x)
 
     return p * float_from_bits((uint32_t)(half + 127) << 23) *
            float_from_bits((uint32_t)(rest + 127) << 23);
+}
+
+/* The largest of n numbers and least. Kept in lanes by hand, as a compiler that heeds NaN will not
+ * take a maximum apart; a NaN among the numbers may or may not be passed over. */
+#define MAX_LANES 32
+KERNEL_INLINE float
+max_f32(const float *x, size_t n, float least)
+{
+    float lane[MAX_LANES];
+    size_t i = 0;
+
+    for (size_t l = 0; l < MAX_LANES; l++) {
+        lane[l] = least;
+    }
+    for (; i + MAX_LANES <= n; i += MAX_LANES) {
+        KERNEL_LOOP
+        for (size_t l = 0; l < MAX_LANES; l++) {
+            lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
+        }
+    }
+    for (; i < n; i++) {
+        least = x[i] > least ? x[i] : least;
+    }
+    for (size_t l = 0; l < MAX_LANES; l++) {
+        least = lane[l] > least ? lane[l] : least;
+    }
+    return least;
 }
 
 /* 1 / (1 + exp(-x)), within 4 ulp where it is a normal number. */

@@ -137,6 +137,42 @@ test_extremes(void)
     g_assert_true(isnan(y[0]) && isnan(y[1]) && isnan(y[2]));
 }
 
+/* One NaN makes its row NaN, wherever it stands, and no other. */
+static void
+test_nan(void)
+{
+    const size_t width = 71;
+
+    for (size_t at = 0; at < width; at++) {
+        g_autofree float *x = check_random(2 * width, -1, 1, 1);
+        g_autofree float *y = check_poisoned(2 * width);
+
+        x[at] = NAN;
+        kernel_softmax_forward_f32(y, x, 2, width);
+        for (size_t i = 0; i < 2 * width; i++) {
+            g_assert_true(isnan(y[i]) == (i < width));
+        }
+    }
+}
+
+/* The maximum is found in any place, or the exponentials would overflow. */
+static void
+test_maximum(void)
+{
+    const size_t width = 71;
+
+    for (size_t at = 0; at < width; at++) {
+        g_autofree float *x = check_random(width, -1, 1, 1);
+        g_autofree float *y = check_poisoned(width);
+
+        x[at] = 1000.0f;
+        kernel_softmax_forward_f32(y, x, 1, width);
+        for (size_t i = 0; i < width; i++) {
+            g_assert_cmpfloat(y[i], ==, i == at ? 1.0f : 0.0f);
+        }
+    }
+}
+
 static void
 test_cross_entropy(void)
 {
@@ -202,6 +238,8 @@ main(int argc, char **argv)
     g_test_add_func("/kernels/loss/softmax", test_softmax);
     g_test_add_func("/kernels/loss/log-softmax", test_log_softmax);
     g_test_add_func("/kernels/loss/extremes", test_extremes);
+    g_test_add_func("/kernels/loss/nan", test_nan);
+    g_test_add_func("/kernels/loss/maximum", test_maximum);
     g_test_add_func("/kernels/loss/cross-entropy", test_cross_entropy);
     g_test_add_func("/kernels/loss/targets", test_targets);
     return g_test_run();

@@ -1,5 +1,6 @@
 /* tests/kernels/runtime.c - setting up, and what the machine says of itself. */
 #include "kernels/host/runtime.h"
+#include "kernels/host/attention.h"
 #include "kernels/host/matmul.h"
 #include "tests/kernels/check.h"
 
@@ -30,11 +31,51 @@ test_threads(void)
     kernel_set_threads(1);
 }
 
+enum { SIDE = 130, ROUNDS = 20 };
+
+/* Products and attention, again and again, into the caller's own arrays. */
+static gpointer
+work(gpointer data)
+{
+    const KernelAttentionShape shape = { 1, 1, 1, SIDE, SIDE, SIDE, 0.1f, true };
+    const float *in = data;
+    float *out = check_poisoned(2 * SIDE * SIDE);
+    g_autofree float *lse = check_poisoned(SIDE);
+    KernelConstView x = kernel_const_view_bshd(in, SIDE, 1, SIDE);
+
+    for (int i = 0; i < ROUNDS; i++) {
+        kernel_linear_forward_f32(out, in, in, NULL, SIDE, SIDE, SIDE);
+        kernel_attention_forward_f32(out + SIDE * SIDE, lse, SIDE, x, x, x, &shape);
+    }
+    return out;
+}
+
+/* Callers on several threads do not disturb each other. */
+static void
+test_callers(void)
+{
+    g_autofree float *in = check_random(SIDE * SIDE, -1, 1, 1);
+    g_autofree float *want = NULL;
+    GThread *threads[4];
+
+    kernel_set_threads(1);
+    want = work(in);
+    for (size_t t = 0; t < G_N_ELEMENTS(threads); t++) {
+        threads[t] = g_thread_new("caller", work, in);
+    }
+    for (size_t t = 0; t < G_N_ELEMENTS(threads); t++) {
+        g_autofree float *got = g_thread_join(threads[t]);
+
+        check_same("a caller on a thread", got, want, 2 * SIDE * SIDE);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/runtime/names", test_names);
     g_test_add_func("/kernels/runtime/threads", test_threads);
+    g_test_add_func("/kernels/runtime/callers", test_callers);
     return g_test_run();
 }
