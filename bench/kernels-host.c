@@ -56,7 +56,7 @@ report(const char *name, const char *size, double seconds, double amount, const 
            amount / seconds / 1e9, unit);
 }
 
-/* Times the call and prints its line. Nanoseconds would be false precision: a call takes 10 us up. */
+/* Times the call and prints its line, to a microsecond: the shortest call takes hundreds. */
 #define MEASURE(name, size, amount, unit, call)                                                    \
     do {                                                                                           \
         if (is_wanted(bench, name)) {                                                              \
