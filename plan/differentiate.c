@@ -263,6 +263,7 @@ void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *o
     case PLAN_OP_NLL_LOSS_BACKWARD:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_FILL:
+    case PLAN_OP_COPY:
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:
     case PLAN_OP_REDUCE_COPY_IN:

@@ -22,6 +22,8 @@
  *                   last parameter's only when the function returns; output allocated and reduced on
  *                   the reduce lane. Reduction averages.
  * A unit whose inputs want no gradient gets its post-backward at the end of backward.
+ * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
+ * be reduced is copied too.
  */
 #include "plan/whole.h"
 
@@ -33,6 +35,7 @@ typedef struct {
     uint32_t gather_event; /* the all-gather has run */
     uint32_t copied_event; /* the copy-out has run */
     bool unsharded;
+    bool pending;          /* one rank: unshard has been called, copy-out has not */
     bool reduced;          /* post-backward has run in this step */
     uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
 } Unit;
@@ -130,8 +133,40 @@ static void gather_lanes_wait(PlanRun *run, uint32_t event) {
     plan_builder_wait(&run->builder, LANE_GATHER, event);
 }
 
+/* The first forward pads the shards anew where this rank has fewer rows than the first
+ * (reset_sharded_param, called by lazy initialization). */
+static void pad_again(PlanRun *run, Fsdp2 *f, uint32_t p) {
+    uint32_t old = f->shards[p];
+    plan_run_at_unit(run, run->unit_of_parameter[p]);
+    f->shards[p] = plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32,
+                                       PLAN_PARAMETERS_SHARDED, LANE_COMPUTE,
+                                       parameter_at(run, p)->name);
+    plan_builder_alloc(&run->builder, f->shards[p]);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)chunk(f, p)}, (double[]){0});
+    plan_builder_whole(&run->builder, f->shards[p]);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    if (f->local[p]) {
+        plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                              (int64_t[]){(int64_t)f->local[p]}, NULL);
+        plan_builder_operand(&run->builder, old, 0, f->local[p]);
+        plan_builder_operand(&run->builder, f->shards[p], 0, f->local[p]);
+        plan_builder_launch(&run->builder, LANE_COMPUTE);
+    }
+    plan_builder_free(&run->builder, old);
+}
+
 static void begin_step(PlanRun *run) {
     Fsdp2 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units && run->builder.section == PLAN_SECTION_FIRST; u++) {
+        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+            uint32_t p = parameter_of(run, u, i);
+            if (f->local[p] < chunk(f, p)) {
+                pad_again(run, f, p);
+            }
+        }
+    }
+    plan_run_at_unit(run, 0);
     uint32_t event = plan_builder_record(&run->builder, LANE_COMPUTE);
     gather_lanes_wait(run, event);
     g_array_set_size(f->post_forward_order, 0);
@@ -144,6 +179,13 @@ static void unshard(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     Unit *unit = &f->units[u];
     if (unit->unsharded || unit->gathered != PLAN_NONE || !has_parameters(run, u)) {
+        return;
+    }
+    if (f->ranks == 1) {
+        if (!unit->pending) {
+            unit->gather_event = plan_builder_record(&run->builder, LANE_COMPUTE);
+            unit->pending = true;
+        }
         return;
     }
     uint32_t context = run->builder.unit;
@@ -175,17 +217,17 @@ static void free_gathered(PlanRun *run, uint32_t u) {
     f->units[u].gathered = PLAN_NONE;
 }
 
-static void copy_out(PlanRun *run, uint32_t u) {
+static void copy(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, NULL);
+    plan_builder_operand(&run->builder, from, 0, elements);
+    plan_builder_operand(&run->builder, to, 0, elements);
+    plan_builder_launch(&run->builder, lane);
+}
+
+static void unpack(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     Unit *unit = &f->units[u];
-    plan_builder_wait(&run->builder, LANE_COMPUTE, unit->gather_event);
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = parameter_of(run, u, i);
-        f->whole[p] = plan_builder_buffer(&run->builder, chunk(f, p) * f->ranks, PLAN_FP32,
-                                          PLAN_PARAMETERS_UNSHARDED, LANE_COMPUTE,
-                                          parameter_at(run, p)->name);
-        plan_builder_alloc(&run->builder, f->whole[p]);
-    }
     int64_t slices[] = {(int64_t)unit->slice, (int64_t)f->ranks};
     plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_OUT, PLAN_AXIS_NONE, slices, NULL);
     plan_builder_whole(&run->builder, unit->gathered);
@@ -193,8 +235,34 @@ static void copy_out(PlanRun *run, uint32_t u) {
         plan_builder_whole(&run->builder, f->whole[parameter_of(run, u, i)]);
     }
     plan_builder_launch(&run->builder, LANE_COMPUTE);
+}
+
+static void copy_out(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    Unit *unit = &f->units[u];
+    bool alone = f->ranks == 1;
+    if (!alone) {
+        plan_builder_wait(&run->builder, LANE_COMPUTE, unit->gather_event);
+    }
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = parameter_of(run, u, i);
+        f->whole[p] = plan_builder_buffer(&run->builder, chunk(f, p) * f->ranks, PLAN_FP32,
+                                          PLAN_PARAMETERS_UNSHARDED, LANE_COMPUTE,
+                                          parameter_at(run, p)->name);
+        plan_builder_alloc(&run->builder, f->whole[p]);
+        if (alone) {
+            copy(run, LANE_COMPUTE, f->shards[p], f->whole[p], chunk(f, p));
+        }
+    }
+    if (!alone) {
+        unpack(run, u);
+    }
     unit->copied_event = plan_builder_record(&run->builder, LANE_COMPUTE);
+    if (alone) {
+        gather_lanes_wait(run, unit->copied_event);
+    }
     unit->unsharded = true;
+    unit->pending = false;
 }
 
 static void reshard(PlanRun *run, uint32_t u) {
@@ -225,7 +293,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     if (f->held != PLAN_NONE) {
         free_gathered(run, f->held);
     }
-    f->held = u;
+    f->held = f->ranks > 1 ? u : PLAN_NONE;
 }
 
 static void post_forward(PlanRun *run, uint32_t u) {
@@ -247,7 +315,9 @@ static void post_forward(PlanRun *run, uint32_t u) {
 
 static void prefetch(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
-    if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE) {
+    /* PyTorch has no switch: one gives each block itself as its only target. The root stays as it is.
+     */
+    if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE && u != 0) {
         return;
     }
     for (uint32_t i = f->post_forward_order->len; i-- > 1;) {
@@ -266,8 +336,10 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     unshard(run, u);
     if (!f->units[u].unsharded) {
         copy_out(run, u);
-        gather_lanes_wait(run, f->units[u].copied_event);
-        free_gathered(run, u);
+        if (f->ranks > 1) {
+            gather_lanes_wait(run, f->units[u].copied_event);
+            free_gathered(run, u);
+        }
     }
     prefetch(run, u);
 }
@@ -276,7 +348,8 @@ static void pack_gradients(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     int64_t slices[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
     f->reducing = plan_builder_buffer(&run->builder, f->units[u].slice * f->ranks, PLAN_FP32,
-                                      PLAN_COMMUNICATION_REDUCE, LANE_COMPUTE, "packed");
+                                      f->ranks > 1 ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP,
+                                      LANE_COMPUTE, "packed");
     plan_builder_alloc(&run->builder, f->reducing);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
@@ -300,12 +373,16 @@ static void reduce(PlanRun *run, uint32_t u) {
     unit->gradients = plan_builder_buffer(&run->builder, unit->slice, PLAN_FP32,
                                           PLAN_GRADIENTS_SHARDED, LANE_REDUCE, "gradients");
     plan_builder_alloc(&run->builder, unit->gradients);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-        (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks}, (double[]){1});
-    plan_builder_whole(&run->builder, f->reducing);
-    plan_builder_whole(&run->builder, unit->gradients);
-    plan_builder_launch(&run->builder, LANE_REDUCE);
+    if (f->ranks == 1) {
+        copy(run, LANE_REDUCE, f->reducing, unit->gradients, unit->slice);
+    } else {
+        plan_builder_begin_op(
+            &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
+            (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks}, (double[]){1});
+        plan_builder_whole(&run->builder, f->reducing);
+        plan_builder_whole(&run->builder, unit->gradients);
+        plan_builder_launch(&run->builder, LANE_REDUCE);
+    }
     f->reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
     f->post_reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
 }
@@ -329,11 +406,16 @@ static void post_backward(PlanRun *run, uint32_t u) {
     reshard(run, u);
     let_go_of_reduced(run);
     pack_gradients(run, u);
-    for (uint32_t i = n - 1; i-- > 0;) {
+    /* A loop variable holds the last one until the function returns; on one rank the loop is not run.
+     */
+    uint32_t held = f->ranks > 1;
+    for (uint32_t i = n - held; i-- > 0;) {
         drop_gradient(run, parameter_of(run, u, i));
     }
     reduce(run, u);
-    drop_gradient(run, parameter_of(run, u, n - 1));
+    if (held) {
+        drop_gradient(run, parameter_of(run, u, n - 1));
+    }
 }
 
 static void end_backward(PlanRun *run) {

@@ -1,0 +1,194 @@
+/* cli/cmd-plan.c - builds, shows and checks plans. */
+#include <json-glib/json-glib.h>
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/plan-source.h"
+#include "plan/op-work.h"
+#include "plan/player.h"
+#include "plan/text.h"
+
+typedef struct {
+    char *output;
+    gboolean print, check, json;
+} Options;
+
+typedef struct {
+    uint64_t count, bytes;
+} Collective;
+
+typedef struct {
+    double build_ms;
+    uint64_t instructions;
+    PlanNullCounts memory;            /* rank 0, exact bytes */
+    Collective collectives[PLAN_N_OP_KINDS]; /* of one steady step */
+} Facts;
+
+static bool gather_facts(const Plan *plan, Facts *facts, GError **error) {
+    const PlanRole *role = &plan->roles[0];
+    for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
+        facts->instructions += role->n_instrs[s];
+    }
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        const PlanOp *op = &role->ops[instr->arg];
+        if (instr->kind == PLAN_LAUNCH && plan_op_is_collective((PlanOpKind)op->kind)) {
+            facts->collectives[op->kind].count++;
+            facts->collectives[op->kind].bytes += (uint64_t)plan_op_work(role, op).bytes;
+        }
+    }
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 3, &plan_null_device, &facts->memory);
+    return plan_player_run(player, error) == PLAN_DONE;
+}
+
+static uint64_t parameters_of(const Plan *plan) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < plan->n_parameters; i++) {
+        total += plan->parameters[i].elements;
+    }
+    return total;
+}
+
+
+static void print_summary(const Plan *plan, const Facts *facts) {
+    printf("%s\n", plan->title);
+    printf("digest        %s\n", plan_digest(plan));
+    printf("parameters    %" G_GUINT64_FORMAT " in %u tensors, %u unit%s\n", parameters_of(plan),
+           plan->n_parameters, plan->n_units, plan->n_units == 1 ? "" : "s");
+    printf("ranks         %u (replicate %u x shard %u), %u role%s\n", plan->world,
+           plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], plan->n_roles,
+           plan->n_roles == 1 ? "" : "s");
+    printf("instructions  %" G_GUINT64_FORMAT " (rank 0), built in %.2f ms\n", facts->instructions,
+           facts->build_ms);
+    printf("peak          %.3f MB (1e6 bytes) requested by rank 0, in section %s\n",
+           (double)facts->memory.peak_bytes / 1e6, plan_section_name(facts->memory.peak_section));
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        if (facts->memory.at_peak[i]) {
+            printf("  %-26s %12.3f MB\n", plan_subcategory_name((PlanSubcategory)i),
+                   (double)facts->memory.at_peak[i] / 1e6);
+        }
+    }
+    printf("between steps %.3f MB\n", (double)facts->memory.floor_bytes / 1e6);
+    printf("a step's collectives\n");
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        if (facts->collectives[kind].count) {
+            printf("  %-26s %5" G_GUINT64_FORMAT " times %12.3f MB in all (whole tensors)\n",
+                   plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count,
+                   (double)facts->collectives[kind].bytes / 1e6);
+        }
+    }
+}
+
+static void add_int(JsonBuilder *json, const char *key, uint64_t value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_int_value(json, (gint64)value);
+}
+
+static void print_json(const Plan *plan, const Facts *facts) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    json_builder_set_member_name(json, "digest");
+    json_builder_add_string_value(json, plan_digest(plan));
+    json_builder_set_member_name(json, "network");
+    json_builder_add_string_value(json, plan->title);
+    add_int(json, "parameters", parameters_of(plan));
+    add_int(json, "world", plan->world);
+    add_int(json, "units", plan->n_units);
+    add_int(json, "instructions", facts->instructions);
+    json_builder_set_member_name(json, "build_ms");
+    json_builder_add_double_value(json, facts->build_ms);
+    add_int(json, "peak_bytes", facts->memory.peak_bytes);
+    add_int(json, "floor_bytes", facts->memory.floor_bytes);
+    json_builder_set_member_name(json, "peak_by_category");
+    json_builder_begin_object(json);
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        add_int(json, plan_subcategory_name((PlanSubcategory)i), facts->memory.at_peak[i]);
+    }
+    json_builder_end_object(json);
+    json_builder_set_member_name(json, "collectives");
+    json_builder_begin_object(json);
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        if (facts->collectives[kind].count) {
+            json_builder_set_member_name(json, plan_op_info((PlanOpKind)kind)->name);
+            json_builder_begin_object(json);
+            add_int(json, "count", facts->collectives[kind].count);
+            add_int(json, "bytes", facts->collectives[kind].bytes);
+            json_builder_end_object(json);
+        }
+    }
+    json_builder_end_object(json);
+    json_builder_end_object(json);
+    g_autoptr(JsonNode) root = json_builder_get_root(json);
+    g_autofree char *text = json_to_string(root, TRUE);
+    printf("%s\n", text);
+}
+
+static int report(GError *error) {
+    fprintf(stderr, "foreshard plan: %s\n", error->message);
+    return error->domain == PLAN_ERROR && error->code == PLAN_ERROR_FILE ? 1 : 2;
+}
+
+static int show(const Plan *plan, const Options *options, Facts *facts) {
+    g_autoptr(GError) error = NULL;
+    if (options->print) {
+        g_autoptr(GString) text = plan_text(plan);
+        fwrite(text->str, 1, text->len, stdout);
+        return 0;
+    }
+    if (options->check) {
+        printf("%s: sound\n", plan->title);
+        return 0;
+    }
+    if (!gather_facts(plan, facts, &error)) {
+        return report(error);
+    }
+    if (options->json) {
+        print_json(plan, facts);
+    } else {
+        print_summary(plan, facts);
+    }
+    return 0;
+}
+
+int cmd_plan(int argc, char **argv) {
+    Options options = {0};
+    GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the plan here", "FILE"},
+        {"print", 0, 0, G_OPTION_ARG_NONE, &options.print, "print the plan's text", NULL},
+        {"check", 0, 0, G_OPTION_ARG_NONE, &options.check,
+         "only say whether it is sound (building and reading always check)", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the summary as JSON", NULL},
+        {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(context,
+                                 "Builds a plan from a network and a strategy (or reads one), and "
+                                 "says what is in it.");
+    g_option_context_set_description(
+        context, "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
+                 "  foreshard plan gpt-toy -n 8 --wrap whole\n"
+                 "  foreshard plan gpt-toy.plan --print | less\n");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autofree char *output = NULL;
+    g_autoptr(GError) error = NULL;
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard plan: %s\n", error->message);
+        return 2;
+    }
+    output = options.output;
+    if (argc != 2) {
+        fprintf(stderr, "foreshard plan: give one PLAN or NETWORK; --help says more\n");
+        return 2;
+    }
+    Facts facts = {0};
+    gint64 start = g_get_monotonic_time();
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    if (!plan) {
+        return report(error);
+    }
+    facts.build_ms = (double)(g_get_monotonic_time() - start) / 1e3;
+    if (output && !plan_write_file(plan, output, &error)) {
+        return report(error);
+    }
+    return show(plan, &options, &facts);
+}

@@ -1,0 +1,11 @@
+/* cli/commands.h - the sub-commands: argv[0] is the command's name.
+ *
+ * Each returns the exit status: 0, 1 for a failure at run time, 2 for bad input.
+ */
+#pragma once
+
+int cmd_plan(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_plot(int argc, char **argv);

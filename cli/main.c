@@ -1,0 +1,54 @@
+/* cli/main.c - the `foreshard` command: finds the sub-command and hands over. */
+#include <glib.h>
+#include <locale.h>
+#include <stdio.h>
+
+#include "cli/commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+} commands[] = {
+    {"plan", cmd_plan, "build a plan from a network and a strategy, show it, check it"},
+    {"predict", cmd_predict, "play a plan on a modeled cluster: memory, step time, does it fit"},
+    {"run", cmd_run, "play the same plan for real on local ranks"},
+    {"compare", cmd_compare, "hold a predicted trace against a measured one"},
+    {"plot", cmd_plot, "draw traces: memory over time, lanes"},
+};
+
+static void print_help(FILE *to) {
+    fprintf(to, "Usage: foreshard COMMAND ...\n\n"
+                "Predicts a sharded training run, and proves the prediction by running the "
+                "identical plan.\n\nCommands:\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+    }
+    fprintf(to, "\n`foreshard COMMAND --help` says what a command takes. An example:\n"
+                "  foreshard predict gpt-toy -n 2 --cluster this-machine\n");
+}
+
+int main(int argc, char **argv) {
+    setlocale(LC_CTYPE, "");
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    if (g_str_equal(argv[1], "--help") || g_str_equal(argv[1], "-h") ||
+        g_str_equal(argv[1], "help")) {
+        print_help(stdout);
+        return 0;
+    }
+    if (g_str_equal(argv[1], "--version")) {
+        printf("foreshard %s\n", FORESHARD_VERSION);
+        return 0;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (g_str_equal(commands[i].name, argv[1])) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "foreshard: there is no command '%s'; `foreshard --help` lists them\n",
+            argv[1]);
+    return 2;
+}

@@ -1,0 +1,179 @@
+#include "cli/plan-source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/data-dir.h"
+#include "models/network.h"
+#include "plan/build.h"
+#include "plan/strategy.h"
+#include "plan/text.h"
+
+typedef struct {
+    const char *key;
+    char *value;
+} Setting;
+
+struct _CliPlanSource {
+    char *strategy_file;
+    GArray *settings;    /* Setting, in the order given */
+    char **option_names; /* of the strategy's keys, "micro-batch" */
+};
+
+static bool take_option(const char *option, const char *value, gpointer data, GError **error) {
+    CliPlanSource *source = data;
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    const char *name = g_str_equal(option, "-n") ? "ranks" : option + 2;
+    for (unsigned i = 0; i < n; i++) {
+        if (g_str_equal(name, source->option_names[i]) || g_str_equal(name, keys[i].key)) {
+            PlanStrategy trial;
+            plan_strategy_init(&trial);
+            g_autoptr(GError) cause = NULL;
+            if (!plan_strategy_set(&trial, keys[i].key, value, &cause)) {
+                g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "option %s: %s",
+                            option, cause->message);
+                return false;
+            }
+            Setting setting = {keys[i].key, g_strdup(value)};
+            g_array_append_val(source->settings, setting);
+            return true;
+        }
+    }
+    g_assert_not_reached();
+}
+
+static gboolean take_option_callback(const char *option, const char *value, gpointer data,
+                                     GError **error) {
+    return take_option(option, value, data, error);
+}
+
+static char *describe(const PlanStrategyKey *key) {
+    return key->choices ? g_strdup_printf("%s (%s)", key->help, key->choices) : g_strdup(key->help);
+}
+
+CliPlanSource *cli_plan_source_new(GOptionContext *context) {
+    CliPlanSource *source = g_new0(CliPlanSource, 1);
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    source->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
+    source->option_names = g_new0(char *, n + 1);
+    GOptionGroup *group = g_option_group_new(
+        "strategy", "Strategy options (with a NETWORK; each is also a key of an ini file):",
+        "Show strategy options", source, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        source->option_names[i] = g_strdelimit(g_strdup(keys[i].key), "_", '-');
+        g_autofree char *help = describe(&keys[i]);
+        GOptionEntry entry[] = {{source->option_names[i],
+                                 g_str_equal(keys[i].key, "ranks") ? 'n' : 0, 0,
+                                 G_OPTION_ARG_CALLBACK, (gpointer)take_option_callback,
+                                 g_intern_string(help), keys[i].choices ? "CHOICE" : "NUMBER"},
+                                {0}};
+        g_option_group_add_entries(group, entry);
+    }
+    GOptionEntry file[] = {{"strategy", 0, 0, G_OPTION_ARG_FILENAME, &source->strategy_file,
+                            "an ini file with [strategy]; options given beside it win", "FILE"},
+                           {0}};
+    g_option_group_add_entries(group, file);
+    g_option_context_add_group(context, group);
+    return source;
+}
+
+void cli_plan_source_free(CliPlanSource *source) {
+    if (!source) {
+        return;
+    }
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        g_free(g_array_index(source->settings, Setting, i).value);
+    }
+    g_array_unref(source->settings);
+    g_strfreev(source->option_names);
+    g_free(source->strategy_file);
+    g_free(source);
+}
+
+/* A plan says so in its first line; anything else is taken for a network. */
+static bool is_plan_file(const char *path) {
+    static const char magic[] = "foreshard-plan";
+    char start[sizeof magic] = "";
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return false;
+    }
+    gsize n = fread(start, 1, sizeof magic - 1, file);
+    fclose(file);
+    return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
+}
+
+static Plan *load_plan(const CliPlanSource *source, const char *path, GError **error) {
+    g_autoptr(Plan) plan = plan_read_file(path, error);
+    if (!plan) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        const Setting *setting = &g_array_index(source->settings, Setting, i);
+        if (!g_str_equal(setting->key, "ranks")) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s is a plan, whose %s is settled; build another from its network to "
+                        "change it",
+                        path, setting->key);
+            return NULL;
+        }
+        if (g_ascii_strtoull(setting->value, NULL, 10) != plan->world) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s is a plan for %u rank%s, not %s; leave -n away, or build a plan for "
+                        "%s",
+                        path, plan->world, plan->world == 1 ? "" : "s", setting->value,
+                        setting->value);
+            return NULL;
+        }
+    }
+    if (source->strategy_file) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s is a plan, whose strategy is settled; leave --strategy away", path);
+        return NULL;
+    }
+    return g_steal_pointer(&plan);
+}
+
+static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
+    plan_strategy_init(strategy);
+    if (source->strategy_file &&
+        !plan_strategy_read_file(strategy, source->strategy_file, error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        const Setting *setting = &g_array_index(source->settings, Setting, i);
+        if (!plan_strategy_set(strategy, setting->key, setting->value, error)) {
+            return false;
+        }
+    }
+    return plan_strategy_settle(strategy, error);
+}
+
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
+    if (is_plan_file(name)) {
+        return load_plan(source, name, error);
+    }
+    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
+    if (!path) {
+        return NULL;
+    }
+    if (is_plan_file(path)) {
+        return load_plan(source, path, error);
+    }
+    PlanStrategy strategy;
+    if (!settle(source, &strategy, error)) {
+        return NULL;
+    }
+    g_autoptr(ModelNetwork) network = model_network_read_file(path, error);
+    if (!network) {
+        return NULL;
+    }
+    g_autoptr(PlanGraph) graph =
+        model_network_emit(network, strategy.micro_batch, strategy.seq, error);
+    if (!graph) {
+        return NULL;
+    }
+    return plan_build(graph, &strategy, network->name, network->text, error);
+}

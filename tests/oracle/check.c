@@ -1,0 +1,350 @@
+/* tests/oracle/check.c - holds plans against recordings of real PyTorch.
+ *
+ * check RECORD.jsonl...: for each, the plan for its settings is built, and step by step compared:
+ * parameters; bytes by category at start and end; the peak, exact and rounded to 512 bytes, with its
+ * categories and module; every collective in order with unit, bytes and phase; and, where the file
+ * has events, every allocation, free and collective in order. Exits 0 when all is equal, 1 with what
+ * differs, 2 when a file cannot be read or expressed.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/op-work.h"
+#include "tests/oracle/recording.h"
+
+/* The recorder's categories, folded to ours. */
+static const struct {
+    const char *recorded;
+    PlanSubcategory sub;
+} folds[] = {
+    {"param_sharded", PLAN_PARAMETERS_SHARDED},
+    {"param_unsharded", PLAN_PARAMETERS_UNSHARDED},
+    {"grad_sharded", PLAN_GRADIENTS_SHARDED},
+    {"reduce_scatter_output", PLAN_GRADIENTS_SHARDED},
+    {"grad_unsharded", PLAN_GRADIENTS_UNSHARDED},
+    {"optimizer", PLAN_OPTIMIZER_STATE},
+    {"all_gather_input", PLAN_COMMUNICATION_GATHER},
+    {"all_gather_output", PLAN_COMMUNICATION_GATHER},
+    {"reduce_scatter_input", PLAN_COMMUNICATION_REDUCE},
+    {"all_reduce", PLAN_COMMUNICATION_REPLICATE},
+    {"activation", PLAN_ACTIVATIONS_SAVED},
+    {"input", PLAN_ACTIVATIONS_INPUT},
+    {"temporary", PLAN_TEMPORARY_OP},
+};
+
+static const char *const kinds[][2] = {{"all_gather_into_tensor", "all_gather"},
+                                       {"reduce_scatter_tensor", "reduce_scatter"},
+                                       {"all_reduce", "all_reduce"}};
+
+typedef struct {
+    const Plan *plan;
+    const PlanRole *role;
+    const char *file_name;
+    gint64 step;
+    unsigned n_differences;
+    uint64_t live[2][PLAN_N_SUBCATEGORIES]; /* exact, rounded */
+} Check;
+
+static void G_GNUC_PRINTF(2, 3) differ(Check *c, const char *format, ...) {
+    if (c->n_differences++ < 20) {
+        va_list args;
+        va_start(args, format);
+        g_autofree char *message = g_strdup_vprintf(format, args);
+        va_end(args);
+        printf("%s: step %" G_GINT64_FORMAT ": %s\n", c->file_name, c->step, message);
+    }
+}
+
+static uint64_t rounded(uint64_t bytes) {
+    return (bytes + 511) / 512 * 512;
+}
+
+static uint64_t sum(const uint64_t *by_sub) {
+    uint64_t total = 0;
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        total += by_sub[i];
+    }
+    return total;
+}
+
+static void compare_breakdown(Check *c, const char *what, JsonObject *recorded,
+                              const uint64_t *ours) {
+    uint64_t theirs[PLAN_N_SUBCATEGORIES] = {0};
+    for (unsigned i = 0; i < G_N_ELEMENTS(folds); i++) {
+        if (json_object_has_member(recorded, folds[i].recorded)) {
+            theirs[folds[i].sub] +=
+                (uint64_t)json_object_get_int_member(recorded, folds[i].recorded);
+        }
+    }
+    uint64_t total = (uint64_t)json_object_get_int_member(recorded, "total");
+    if (sum(theirs) != total) {
+        differ(c, "%s: the recording has a category that is not known here", what);
+    }
+    if (sum(ours) != total) {
+        differ(c, "%s: PyTorch %" G_GUINT64_FORMAT " bytes, plan %" G_GUINT64_FORMAT, what, total,
+               sum(ours));
+    }
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        if (theirs[i] != ours[i]) {
+            differ(c, "%s, %s: PyTorch %" G_GUINT64_FORMAT " bytes, plan %" G_GUINT64_FORMAT, what,
+                   plan_subcategory_name((PlanSubcategory)i), theirs[i], ours[i]);
+        }
+    }
+}
+
+typedef struct {
+    uint64_t total, at[PLAN_N_SUBCATEGORIES];
+    const PlanInstr *instr;
+} Peak;
+
+static PlanSection section_of(gint64 step) {
+    return step == 0 ? PLAN_SECTION_FIRST : step == 1 ? PLAN_SECTION_SECOND : PLAN_SECTION_STEADY;
+}
+
+/* Plays a section's allocations; what a step starts with is already live. */
+static void play(Check *c, PlanSection section, Peak peaks[2]) {
+    for (unsigned r = 0; r < 2; r++) {
+        peaks[r] = (Peak){.total = sum(c->live[r])};
+        memcpy(peaks[r].at, c->live[r], sizeof peaks[r].at);
+    }
+    for (uint32_t i = 0; i < c->role->n_instrs[section]; i++) {
+        const PlanInstr *instr = &c->role->sections[section][i];
+        if (instr->kind != PLAN_ALLOC && instr->kind != PLAN_FREE) {
+            continue;
+        }
+        const PlanBuffer *b = &c->role->buffers[instr->arg];
+        uint64_t sizes[] = {b->bytes, rounded(b->bytes)};
+        for (unsigned r = 0; r < 2; r++) {
+            c->live[r][b->sub] += instr->kind == PLAN_ALLOC ? sizes[r] : -sizes[r];
+            if (sum(c->live[r]) > peaks[r].total) {
+                peaks[r] = (Peak){.total = sum(c->live[r]), .instr = instr};
+                memcpy(peaks[r].at, c->live[r], sizeof peaks[r].at);
+            }
+        }
+    }
+}
+
+static void compare_peak(Check *c, const char *key, JsonObject *summary, const Peak *ours) {
+    JsonObject *recorded = json_object_get_object_member(summary, key);
+    g_autofree char *what = g_strdup_printf("%s", key);
+    compare_breakdown(c, what, json_object_get_object_member(recorded, "breakdown"), ours->at);
+    JsonObject *where = json_object_get_object_member(recorded, "where");
+    if (!where || !json_object_has_member(where, "module") || !ours->instr) {
+        return;
+    }
+    const char *module = json_object_get_string_member(where, "module");
+    uint32_t id = ours->instr->module;
+    const char *mine = id == PLAN_NONE ? "" : c->plan->modules[id].name;
+    if (!*module || id == PLAN_NONE) {
+        return; /* the recorder does not always know */
+    }
+    if (!g_str_equal(module, *mine ? mine : "root")) {
+        differ(c, "%s falls in module %s, in the plan in %s", key, module, *mine ? mine : "root");
+    }
+}
+
+/* ---- collectives ------------------------------------------------------------------------------ */
+
+static const char *recorded_kind(const PlanOp *op) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (g_str_equal(plan_op_info((PlanOpKind)op->kind)->name, kinds[i][1])) {
+            return kinds[i][0];
+        }
+    }
+    return "none";
+}
+
+static uint64_t output_bytes(const PlanRole *role, const PlanOp *op) {
+    uint64_t whole = (uint64_t)plan_op_work(role, op).bytes;
+    return op->kind == PLAN_OP_REDUCE_SCATTER ? whole / (uint64_t)plan_op_dims(role, op)[1] : whole;
+}
+
+static const PlanInstr *next_collective(const Check *c, PlanSection section, uint32_t *at) {
+    while (*at < c->role->n_instrs[section]) {
+        const PlanInstr *instr = &c->role->sections[section][(*at)++];
+        if (instr->kind == PLAN_LAUNCH &&
+            plan_op_is_collective((PlanOpKind)c->role->ops[instr->arg].kind)) {
+            return instr;
+        }
+    }
+    return NULL;
+}
+
+static void compare_collective(Check *c, unsigned i, JsonArray *recorded, const PlanInstr *instr) {
+    const PlanOp *op = &c->role->ops[instr->arg];
+    const char *unit = json_array_get_null_element(recorded, 1)
+                           ? ""
+                           : json_array_get_string_element(recorded, 1);
+    const char *our_unit =
+        *unit && instr->unit != PLAN_NONE ? c->plan->units[instr->unit].name : "";
+    uint64_t bytes = (uint64_t)json_array_get_int_element(recorded, 2);
+    const char *kind = json_array_get_string_element(recorded, 0);
+    const char *phase = json_array_get_string_element(recorded, 4);
+    if (!g_str_equal(kind, recorded_kind(op)) || !g_str_equal(unit, our_unit) ||
+        bytes != output_bytes(c->role, op) ||
+        !g_str_equal(phase, plan_phase_name((PlanPhase)instr->phase))) {
+        differ(c,
+               "collective %u: PyTorch %s of %s, %" G_GUINT64_FORMAT
+               " bytes in %s; plan %s of %s, %" G_GUINT64_FORMAT " bytes in %s",
+               i, kind, unit, bytes, phase, recorded_kind(op), our_unit,
+               output_bytes(c->role, op), plan_phase_name((PlanPhase)instr->phase));
+    }
+}
+
+static void compare_collectives(Check *c, JsonObject *summary, PlanSection section) {
+    JsonArray *order = json_object_get_array_member(summary, "collective_order");
+    uint32_t at = 0;
+    unsigned n = 0;
+    for (const PlanInstr *instr; (instr = next_collective(c, section, &at)); n++) {
+        if (n < json_array_get_length(order)) {
+            compare_collective(c, n, json_array_get_array_element(order, n), instr);
+        }
+    }
+    if (n != json_array_get_length(order)) {
+        differ(c, "PyTorch has %u collectives, the plan %u", json_array_get_length(order), n);
+    }
+}
+
+/* ---- every event, where the recording has them ------------------------------------------------ */
+
+typedef struct {
+    char what; /* a, f, c */
+    uint64_t bytes;
+    uint32_t which; /* a free: which allocation of this step it ends, or NONE for an older one */
+} Event;
+
+static GArray *recorded_events(GPtrArray *lines) {
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(Event));
+    g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
+    uint32_t n_allocs = 0;
+    for (unsigned i = 0; i < lines->len; i++) {
+        JsonObject *line = lines->pdata[i];
+        const char *kind = json_object_get_string_member(line, "kind");
+        if (g_str_equal(kind, "alloc")) {
+            Event e = {'a', (uint64_t)json_object_get_int_member(line, "bytes"), 0};
+            g_hash_table_insert(
+                blocks, GINT_TO_POINTER((gint)json_object_get_int_member(line, "block")),
+                GUINT_TO_POINTER(++n_allocs));
+            g_array_append_val(events, e);
+        } else if (g_str_equal(kind, "free")) {
+            gpointer which = g_hash_table_lookup(
+                blocks, GINT_TO_POINTER((gint)json_object_get_int_member(line, "block")));
+            Event e = {'f', 0, which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE};
+            g_array_append_val(events, e);
+        } else if (g_str_equal(kind, "collective")) {
+            Event e = {'c', (uint64_t)json_object_get_int_member(line, "output_bytes"), 0};
+            g_array_append_val(events, e);
+        }
+    }
+    return events;
+}
+
+static GArray *planned_events(const Check *c, PlanSection section) {
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(Event));
+    g_autofree uint32_t *alloc_of = g_new(uint32_t, c->role->n_buffers);
+    memset(alloc_of, 0xff, c->role->n_buffers * sizeof *alloc_of);
+    uint32_t n_allocs = 0;
+    for (uint32_t i = 0; i < c->role->n_instrs[section]; i++) {
+        const PlanInstr *instr = &c->role->sections[section][i];
+        if (instr->kind == PLAN_ALLOC) {
+            Event e = {'a', c->role->buffers[instr->arg].bytes, 0};
+            alloc_of[instr->arg] = n_allocs++;
+            g_array_append_val(events, e);
+        } else if (instr->kind == PLAN_FREE) {
+            Event e = {'f', 0, alloc_of[instr->arg]};
+            g_array_append_val(events, e);
+        } else if (instr->kind == PLAN_LAUNCH &&
+                   plan_op_is_collective((PlanOpKind)c->role->ops[instr->arg].kind)) {
+            Event e = {'c', output_bytes(c->role, &c->role->ops[instr->arg]), 0};
+            g_array_append_val(events, e);
+        }
+    }
+    return events;
+}
+
+static void compare_events(Check *c, GPtrArray *lines, PlanSection section) {
+    g_autoptr(GArray) theirs = recorded_events(lines);
+    g_autoptr(GArray) ours = planned_events(c, section);
+    for (unsigned i = 0; i < MIN(theirs->len, ours->len); i++) {
+        const Event *a = &g_array_index(theirs, Event, i), *b = &g_array_index(ours, Event, i);
+        if (a->what != b->what || a->bytes != b->bytes || a->which != b->which) {
+            differ(c,
+                   "event %u: PyTorch %c of %" G_GUINT64_FORMAT " bytes (#%d), plan %c of "
+                   "%" G_GUINT64_FORMAT " bytes (#%d)",
+                   i, a->what, a->bytes, (int)a->which, b->what, b->bytes, (int)b->which);
+            return; /* what follows is shifted */
+        }
+    }
+    if (theirs->len != ours->len) {
+        differ(c, "PyTorch has %u events, the plan %u", theirs->len, ours->len);
+    }
+}
+
+/* ---- a recording ------------------------------------------------------------------------------ */
+
+static void check_step(Check *c, const Recording *recording, unsigned i) {
+    JsonObject *summary = recording->summaries->pdata[i];
+    c->step = json_object_get_int_member(summary, "step");
+    PlanSection section = section_of(c->step);
+    Peak peaks[2];
+    compare_breakdown(c, "start", json_object_get_object_member(summary, "start"), c->live[0]);
+    compare_breakdown(c, "start_rounded", json_object_get_object_member(summary, "start_rounded"),
+                      c->live[1]);
+    play(c, section, peaks);
+    compare_peak(c, "peak_bytes", summary, &peaks[0]);
+    compare_peak(c, "peak_rounded", summary, &peaks[1]);
+    compare_breakdown(c, "end", json_object_get_object_member(summary, "end"), c->live[0]);
+    compare_breakdown(c, "end_rounded", json_object_get_object_member(summary, "end_rounded"),
+                      c->live[1]);
+    compare_collectives(c, summary, section);
+    if (i < recording->events->len) {
+        compare_events(c, recording->events->pdata[i], section);
+    }
+}
+
+static int check_file(const char *path) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Recording) recording = recording_read(path, &error);
+    g_autoptr(Plan) plan = recording ? recording_plan(recording, &error) : NULL;
+    if (!plan) {
+        fprintf(stderr, "check: %s\n", error->message);
+        return 2;
+    }
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    uint32_t rank = (uint32_t)json_object_get_int_member(options, "rank");
+    Check c = {.plan = plan, .file_name = path};
+    c.role = &plan->roles[rank < plan->world ? plan_role_of_rank(plan, rank) : 0];
+    uint64_t parameters = 0;
+    for (uint32_t i = 0; i < plan->n_parameters; i++) {
+        parameters += plan->parameters[i].elements;
+    }
+    uint64_t recorded = (uint64_t)json_object_get_int_member(recording->header, "parameters");
+    if (parameters != recorded) {
+        differ(&c, "PyTorch has %" G_GUINT64_FORMAT " parameters, the plan %" G_GUINT64_FORMAT,
+               recorded, parameters);
+    }
+    Peak unused[2];
+    play(&c, PLAN_SECTION_CONSTRUCT, unused);
+    for (unsigned i = 0; i < recording->summaries->len; i++) {
+        check_step(&c, recording, i);
+    }
+    if (c.n_differences) {
+        printf("%s: %u differences\n", path, c.n_differences);
+    } else {
+        printf("%s: equal in %u steps\n", path, recording->summaries->len);
+    }
+    return c.n_differences > 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: check RECORD.jsonl...\n");
+        return 2;
+    }
+    int worst = 0;
+    for (int i = 1; i < argc; i++) {
+        int status = check_file(argv[i]);
+        worst = MAX(worst, status);
+    }
+    return worst;
+}

@@ -1,0 +1,197 @@
+#include "tests/oracle/recording.h"
+
+#include <string.h>
+
+#include "models/network.h"
+#include "plan/build.h"
+
+void recording_free(Recording *recording) {
+    if (recording) {
+        g_free(recording->file_name);
+        g_clear_pointer(&recording->header, json_object_unref);
+        g_ptr_array_unref(recording->summaries);
+        g_ptr_array_unref(recording->events);
+        g_free(recording);
+    }
+}
+
+static void take_line(Recording *recording, JsonObject *line) {
+    if (json_object_has_member(line, "header")) {
+        recording->header = json_object_ref(json_object_get_object_member(line, "header"));
+    } else if (json_object_has_member(line, "summary")) {
+        g_ptr_array_add(recording->summaries,
+                        json_object_ref(json_object_get_object_member(line, "summary")));
+    } else if (json_object_has_member(line, "step")) {
+        gint64 step = json_object_get_int_member(line, "step");
+        while ((gint64)recording->events->len <= step) {
+            g_ptr_array_add(recording->events, g_ptr_array_new_with_free_func(
+                                                   (GDestroyNotify)json_object_unref));
+        }
+        g_ptr_array_add(recording->events->pdata[step], json_object_ref(line));
+    }
+}
+
+Recording *recording_read(const char *path, GError **error) {
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, error)) {
+        return NULL;
+    }
+    g_autoptr(Recording) recording = g_new0(Recording, 1);
+    recording->file_name = g_strdup(path);
+    recording->summaries = g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
+    recording->events = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (unsigned i = 0; lines[i]; i++) {
+        if (!*lines[i]) {
+            continue;
+        }
+        g_autoptr(JsonParser) parser = json_parser_new();
+        g_autoptr(GError) cause = NULL;
+        if (!json_parser_load_from_data(parser, lines[i], -1, &cause) ||
+            !JSON_NODE_HOLDS_OBJECT(json_parser_get_root(parser))) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s:%u: no JSON object: %s", path,
+                        i + 1, cause ? cause->message : "");
+            return NULL;
+        }
+        take_line(recording, json_node_get_object(json_parser_get_root(parser)));
+    }
+    if (!recording->header || !recording->summaries->len) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX,
+                    "%s: not a recording: it lacks a header or summaries", path);
+        return NULL;
+    }
+    return g_steal_pointer(&recording);
+}
+
+/* ---- header to plan --------------------------------------------------------------------------- */
+
+static const char *text_of(JsonObject *object, const char *key) {
+    JsonNode *node = json_object_get_member(object, key);
+    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
+               ? json_node_get_string(node)
+               : "";
+}
+
+static gint64 int_of(JsonObject *object, const char *key) {
+    JsonNode *node = json_object_get_member(object, key);
+    return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_int(node) : 0;
+}
+
+static bool refuse(const Recording *recording, GError **error, const char *key) {
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: a plan cannot express its %s yet",
+                recording->file_name, key);
+    return false;
+}
+
+/* Settings that must have the one value a plan stands for. */
+static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
+                        GError **error) {
+    static const struct {
+        const char *key, *value;
+    } texts[] = {{"model_dtype", "fp32"},
+                 {"checkpointing", "none"},
+                 {"param_dtype", ""},
+                 {"reduce_dtype", ""},
+                 {"reshard_after_forward", "default"},
+                 {"optimizer", "adamw"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        if (!g_str_equal(text_of(options, texts[i].key), texts[i].value)) {
+            return refuse(recording, error, texts[i].key);
+        }
+    }
+    if (int_of(options, "accumulate") != 1) {
+        return refuse(recording, error, "accumulate");
+    }
+    if (int_of(options, "shard_size") &&
+        int_of(options, "shard_size") != int_of(options, "world")) {
+        return refuse(recording, error, "shard_size");
+    }
+    if (!json_object_get_null_member(options, "clip")) {
+        return refuse(recording, error, "clip");
+    }
+    if (json_object_get_boolean_member(options, "ddp_bucket_view")) {
+        return refuse(recording, error, "ddp_bucket_view");
+    }
+    /* PyTorch picks foreach by default for DTensors, one loop per tensor for the recorder's others. */
+    const char *kernel = text_of(options, "optimizer_kernel");
+    bool foreach = g_str_equal(kernel, "foreach") ||
+                   (g_str_equal(kernel, "default") && g_str_equal(text_of(options, "mode"), "fsdp2"));
+    if (!foreach) {
+        return refuse(recording, error, "optimizer_kernel");
+    }
+    const char *kind = text_of(shape, "kind");
+    if (!g_str_equal(kind, "gpt") && !g_str_equal(kind, "mlp")) {
+        return refuse(recording, error, "network family");
+    }
+    return g_str_equal(kind, "mlp") || g_str_equal(text_of(shape, "attention"), "flash") ||
+           refuse(recording, error, "attention");
+}
+
+static char *network_text(JsonObject *shape) {
+    GString *text = g_string_new("[network]\n");
+    const char *kind = text_of(shape, "kind");
+    g_string_append_printf(text, "family = %s\n", kind);
+    static const char *const gpt[] = {"layers", "width", "heads", "vocab", "seq", "ffn"};
+    static const char *const mlp[] = {"layers", "width", "seq"};
+    bool is_mlp = g_str_equal(kind, "mlp");
+    for (unsigned i = 0; i < (is_mlp ? G_N_ELEMENTS(mlp) : G_N_ELEMENTS(gpt)); i++) {
+        const char *key = (is_mlp ? mlp : gpt)[i];
+        g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", key, int_of(shape, key));
+    }
+    if (!is_mlp) {
+        g_string_append_printf(text, "tied = %s\ngelu = %s\n",
+                               json_object_get_boolean_member(shape, "tied") ? "yes" : "no",
+                               g_str_equal(text_of(shape, "gelu"), "tanh") ? "tanh" : "erf");
+    }
+    return g_string_free(text, FALSE);
+}
+
+static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
+                         GError **error) {
+    const char *mode = text_of(options, "mode");
+    plan_strategy_init(strategy);
+    strategy->ranks = (uint64_t)int_of(options, "world");
+    strategy->micro_batch = (uint64_t)int_of(options, "batch");
+    if (g_str_equal(mode, "fsdp2")) {
+        strategy->flavour = PLAN_FLAVOUR_FSDP2;
+        strategy->backward_prefetch =
+            json_object_get_boolean_member(options, "fsdp2_backward_prefetch")
+                ? PLAN_PREFETCH_PRE
+                : PLAN_PREFETCH_NONE;
+    } else if (g_str_equal(mode, "ddp")) {
+        strategy->sharding = PLAN_SHARDING_NONE;
+        strategy->flavour = PLAN_FLAVOUR_DDP;
+        if (!json_object_get_null_member(options, "ddp_bucket_mb")) {
+            strategy->bucket_mb = json_object_get_double_member(options, "ddp_bucket_mb");
+        }
+    } else if (g_str_equal(mode, "none")) {
+        strategy->sharding = PLAN_SHARDING_NONE;
+        strategy->flavour = PLAN_FLAVOUR_PLAIN;
+        strategy->ranks = 1;
+    } else {
+        return refuse(recording, error, "mode");
+    }
+    return plan_strategy_settle(strategy, error);
+}
+
+Plan *recording_plan(const Recording *recording, GError **error) {
+    JsonObject *shape = json_object_get_object_member(recording->header, "shape");
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    if (!shape || !options) {
+        refuse(recording, error, "header (shape or options is missing)");
+        return NULL;
+    }
+    PlanStrategy strategy;
+    if (!expressible(recording, shape, options, error) ||
+        !set_strategy(recording, options, &strategy, error)) {
+        return NULL;
+    }
+    g_autofree char *text = network_text(shape);
+    g_autoptr(ModelNetwork) network =
+        model_network_read(text, strlen(text), recording->file_name, error);
+    if (!network) {
+        return NULL;
+    }
+    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, 0, error);
+    return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
+}

@@ -1,0 +1,24 @@
+/* tests/oracle/recording.h - a file that the recorder of real PyTorch wrote, line by line.
+ *
+ * The recorder (record_fsdp.py, torch 2.13.0) writes JSON lines: a header with every setting, with
+ * --events one line per event, and a summary per step.
+ */
+#pragma once
+
+#include <json-glib/json-glib.h>
+
+#include "plan/plan.h"
+
+typedef struct {
+    char *file_name;
+    JsonObject *header;
+    GPtrArray *summaries; /* JsonObject, one a step */
+    GPtrArray *events;    /* GPtrArray of JsonObject, one a step; empty without --events */
+} Recording;
+
+Recording *recording_read(const char *path, GError **error);
+void recording_free(Recording *recording);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Recording, recording_free)
+
+/* The plan for the header's settings. A setting that a plan cannot express yet is an error naming it. */
+Plan *recording_plan(const Recording *recording, GError **error);
