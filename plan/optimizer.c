@@ -62,14 +62,18 @@ static void foreach(PlanRun *run, const uint32_t *roots, PlanOpKind kind, unsign
     plan_builder_launch(&run->builder, 0);
 }
 
-void plan_run_optimizer(PlanRun *run, bool first) {
+static bool owns_something(PlanRun *run) {
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        if (run->flavour->owned(run, p).elements) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void step(PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     uint32_t n = run->graph->parameters->len;
-    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
-    if (first) {
-        make_moments(run);
-    }
-    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
     g_autofree uint32_t *roots = g_new(uint32_t, n);
     List parameter[] = {LIST_PARAMETER}, moment[] = {LIST_GRADIENT, LIST_EXP_AVG},
          decay[] = {LIST_EXP_AVG_SQ}, square[] = {LIST_GRADIENT, LIST_EXP_AVG_SQ},
@@ -96,6 +100,17 @@ void plan_run_optimizer(PlanRun *run, bool first) {
         if (roots[p] != PLAN_NONE) {
             plan_builder_free(&run->builder, roots[p]);
         }
+    }
+}
+
+void plan_run_optimizer(PlanRun *run, bool first) {
+    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+    if (first) {
+        make_moments(run);
+    }
+    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+    if (owns_something(run)) { /* a rank beyond the last row has nothing to step */
+        step(run);
     }
     run->flavour->zero_grad(run);
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);

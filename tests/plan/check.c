@@ -1,0 +1,153 @@
+/* The checker: each rule refuses a plan with that rule broken, planted in the text of a sound one. */
+#include "plan/check.h"
+
+#include <string.h>
+
+#include "plan/text.h"
+#include "tests/plan/plans.h"
+
+/* Two lanes, one buffer handed from one to the other and back, loop-carried memory, a collective. */
+static const char sound[] = "foreshard-plan 1\n"
+                            "title t\n"
+                            "tokens_per_rank 1\n"
+                            "network\n"
+                            "strategy\n"
+                            "mesh replicate=1 shard=1\n"
+                            "lanes compute side\n"
+                            "modules 0\n"
+                            "units 0\n"
+                            "parameters 0\n"
+                            "roles 1\n"
+                            "role 0 ranks 0\n"
+                            "owns 0\n"
+                            "loss -\n"
+                            "buffers 3\n"
+                            "b0 64 fp32 parameters/sharded compute - cfst p\n"
+                            "b1 64 fp32 communication/gather side - - g\n"
+                            "b2 64 fp32 temporary/op side - - t\n"
+                            "section construct 2\n"
+                            "@setup - -\n"
+                            "alloc b0\n"
+                            "launch compute fill n=16 value=0 y=b0\n"
+                            "section first 0\n"
+                            "section second 0\n"
+                            "section steady 16\n"
+                            "@forward - -\n"
+                            "record compute e0\n"
+                            "wait side e0\n"
+                            "alloc b1\n"
+                            "launch side copy n=16 x=b0 y=b1\n"
+                            "record side e1\n"
+                            "wait compute e1\n"
+                            "launch compute copy n=16 x=b1 y=b0\n"
+                            "record compute e2\n"
+                            "free b1\n"
+                            "wait side e2\n"
+                            "alloc b2\n"
+                            "launch side fill n=16 value=1 y=b2\n"
+                            "free b2\n"
+                            "record side e3\n"
+                            "wait compute e3\n"
+                            "launch compute fill n=16 value=0 y=b0\n"
+                            "end\n";
+
+static char *error_of(const char *text) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = plan_read(text, strlen(text), "x.plan", &error);
+    return plan ? NULL : g_strdup(error->message);
+}
+
+static void sound_is_sound(void) {
+    g_autofree char *message = error_of(sound);
+    g_assert_cmpstr(message, ==, NULL);
+}
+
+typedef struct {
+    const char *name, *from, *to, *expected;
+} Fault;
+
+static const Fault faults[] = {
+    {"use without waiting for the writer", "wait compute e1\n", "record compute e4\n",
+     "lane compute uses b1 (x) without waiting for lane side, which writes it"},
+    {"write without waiting for the reader", "wait compute e1\nlaunch compute copy n=16 x=b1 y=b0\n",
+     "record compute e4\nlaunch compute fill n=16 value=0 y=b0\n",
+     "lane compute writes b0 (y) without waiting for lane side, which uses it"},
+    {"reuse of memory still in use", "wait side e2\n", "record side e4\n",
+     "b2 may lie in memory that lane compute still uses"},
+    {"the next step's use is checked too", "wait side e0\n", "wait compute e0\n",
+     "lane side uses b0 (x) without waiting for lane compute, which writes it"},
+    {"allocated twice", "alloc b2\n", "alloc b1\nfree b1\nalloc b0\n", "b0 is allocated twice"},
+    {"freed but not alive", "free b2\n", "free b1\n", "b1 is freed but does not live"},
+    {"used after free", "launch side fill n=16 value=1 y=b2\nfree b2\n",
+     "free b2\nlaunch side fill n=16 value=1 y=b2\n", "operand y uses b2, which does not live"},
+    {"a leak", "free b2\n", "record compute e4\n", "at the end b2 (t) lives, but is not declared"},
+    {"carried but gone", "free b2\n", "free b2\nfree b0\n", "does not live"},
+    {"an event never recorded", "wait compute e3\n", "wait compute e9\n",
+     "event e9 is waited for but not recorded"},
+    {"an event recorded twice", "record side e3\n", "record side e1\n",
+     "event e1 is recorded twice"},
+    {"an operand too long", "launch side fill n=16 value=1 y=b2", "launch side fill n=16 value=1 y=b2+8[15]",
+     "reaches beyond b2"},
+};
+
+static void fault_is_found(gconstpointer data) {
+    const Fault *fault = data;
+    g_autoptr(GString) text = g_string_new(sound);
+    g_assert_cmpuint(g_string_replace(text, fault->from, fault->to, 1), ==, 1);
+    if (strstr(fault->to, "free b2\nfree b0") || strstr(fault->to, "alloc b1\nfree b1")) {
+        g_string_replace(text, "section steady 16", strstr(fault->to, "alloc b1") ?
+                         "section steady 18" : "section steady 17", 1);
+    }
+    g_autofree char *message = error_of(text->str);
+    g_assert_nonnull(message);
+    if (!strstr(message, fault->expected)) {
+        g_test_message("expected '%s' in '%s'", fault->expected, message);
+        g_test_fail();
+    }
+}
+
+/* A mark lets memory be freed while another lane uses it: the allocator waits for that lane. */
+static void mark_excuses(void) {
+    g_autoptr(GString) text = g_string_new(sound);
+    g_string_replace(text, "free b1\nwait side e2\n", "mark b1 compute\nfree b1\n", 1);
+    g_autofree char *message = error_of(text->str);
+    g_assert_cmpstr(message, ==, NULL);
+}
+
+/* What the step before recorded may be waited for as e@-1. */
+static void earlier_step(void) {
+    g_autoptr(GString) text = g_string_new(sound);
+    g_string_replace(text, "wait side e0\n", "wait side e0@-1\n", 1);
+    g_autofree char *message = error_of(text->str);
+    g_assert_nonnull(message); /* the first steady step has no step before it that records e0 */
+    g_assert_nonnull(strstr(message, "event e0@-1 is waited for but not recorded"));
+}
+
+static void roles_must_match(void) {
+    g_autoptr(Plan) plan = test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=5\nseq=2\n", "ranks=2");
+    g_assert_cmpuint(plan->n_roles, ==, 2);
+    PlanRole *role = &plan->roles[1];
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        if (role->ops[i].kind == PLAN_OP_ALL_GATHER) {
+            role->dims[role->ops[i].dims] += 2;
+            break;
+        }
+    }
+    g_autoptr(GError) error = NULL;
+    g_assert_false(plan_check(plan, &error));
+    g_assert_error(error, PLAN_ERROR, PLAN_ERROR_CHECK);
+    g_assert_nonnull(strstr(error->message, "do not take part in the same collective"));
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/check/a sound plan is sound", sound_is_sound);
+    for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
+        g_autofree char *name = g_strdup_printf("/plan/check/%s", faults[i].name);
+        g_test_add_data_func(name, &faults[i], fault_is_found);
+    }
+    g_test_add_func("/plan/check/a mark excuses", mark_excuses);
+    g_test_add_func("/plan/check/an earlier step's event", earlier_step);
+    g_test_add_func("/plan/check/roles must match", roles_must_match);
+    return g_test_run();
+}

@@ -1,0 +1,115 @@
+/* Schedules: the counts and orders that PyTorch's own documentation and recordings promise. */
+#include "plan/op-work.h"
+#include "tests/plan/plans.h"
+
+typedef struct {
+    unsigned n[PLAN_N_OP_KINDS];
+    uint64_t bytes[PLAN_N_OP_KINDS];
+} Counts;
+
+static Counts count_steady(const Plan *plan) {
+    Counts counts = {0};
+    const PlanRole *role = &plan->roles[0];
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind == PLAN_LAUNCH) {
+            const PlanOp *op = &role->ops[instr->arg];
+            counts.n[op->kind]++;
+            counts.bytes[op->kind] += (uint64_t)plan_op_work(role, op).bytes;
+        }
+    }
+    return counts;
+}
+
+/* Blocks are gathered twice, the root once; every unit is reduced once. */
+static void gathers_and_reduces(void) {
+    for (unsigned blocks = 1; blocks < 6; blocks++) {
+        g_autofree char *network = g_strdup_printf(
+            "[network]\nfamily=gpt\nlayers=%u\nwidth=16\nheads=2\nvocab=16\nseq=8\n", blocks);
+        g_autoptr(Plan) plan = test_plan(network, "ranks=4");
+        Counts counts = count_steady(plan);
+        g_assert_cmpuint(counts.n[PLAN_OP_ALL_GATHER], ==, 2 * blocks + 1);
+        g_assert_cmpuint(counts.n[PLAN_OP_REDUCE_SCATTER], ==, blocks + 1);
+    }
+}
+
+/* Without padding: full sharding gathers all but the root twice and reduces all once. */
+static void volumes(void) {
+    const char *network = "[network]\nfamily=gpt\nlayers=3\nwidth=32\nheads=2\nvocab=64\nseq=16\n";
+    g_autoptr(Plan) full = test_plan(network, "ranks=4");
+    uint64_t all = 0, root = full->units[0].elements * 4;
+    for (uint32_t u = 0; u < full->n_units; u++) {
+        g_assert_cmpuint(full->units[u].shard_elements * 4, ==, full->units[u].elements);
+        all += full->units[u].elements * 4;
+    }
+    Counts counts = count_steady(full);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, 2 * all - root);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+    g_autoptr(Plan) ddp = test_plan(network, "ranks=4 sharding=none");
+    g_assert_cmpuint(count_steady(ddp).bytes[PLAN_OP_ALL_REDUCE], ==, all);
+}
+
+/* DDP: one bucket in the first step, PyTorch's limits afterwards. */
+static void buckets(void) {
+    const char *network = "[network]\nfamily=mlp\nlayers=10\nwidth=1024\nseq=1\n";
+    g_autoptr(Plan) plan = test_plan(network, "ranks=2 sharding=none");
+    static const uint64_t expected[] = {4198400, 29388800, 8396800}; /* 4.004, 28.027, 8.008 MiB */
+    const PlanRole *role = &plan->roles[0];
+    unsigned n[PLAN_N_SECTIONS] = {0};
+    for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
+        for (uint32_t i = 0; i < role->n_instrs[s]; i++) {
+            const PlanInstr *instr = &role->sections[s][i];
+            if (instr->kind != PLAN_LAUNCH || role->ops[instr->arg].kind != PLAN_OP_ALL_REDUCE) {
+                continue;
+            }
+            uint64_t bytes = (uint64_t)plan_op_work(role, &role->ops[instr->arg]).bytes;
+            g_assert_cmpuint(bytes, ==, s == PLAN_SECTION_FIRST ? 41984000 : expected[n[s]]);
+            n[s]++;
+        }
+    }
+    g_assert_cmpuint(n[PLAN_SECTION_FIRST], ==, 1);
+    g_assert_cmpuint(n[PLAN_SECTION_SECOND], ==, 3);
+    g_assert_cmpuint(n[PLAN_SECTION_STEADY], ==, 3);
+}
+
+/* The gather of the block before stands ahead of this block's gradients, or behind them. */
+static void prefetch_order(void) {
+    static const char *const words[] = {"ranks=2", "ranks=2 backward_prefetch=none"};
+    for (unsigned with = 0; with < 2; with++) {
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words[with]);
+        const PlanRole *role = &plan->roles[0];
+        bool gathered_ahead = false;
+        for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+            if (instr->kind != PLAN_LAUNCH || instr->phase != PLAN_PHASE_BACKWARD) {
+                continue;
+            }
+            unsigned kind = role->ops[instr->arg].kind;
+            gathered_ahead |= kind == PLAN_OP_ALL_GATHER && instr->unit == 1;
+            if (kind == PLAN_OP_LINEAR_DW && instr->unit == 2) {
+                g_assert_true(gathered_ahead == (with == 0));
+                break;
+            }
+        }
+    }
+}
+
+static void uneven_roles(void) {
+    g_autoptr(Plan) plan =
+        test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=10\nseq=2\n", "ranks=4");
+    g_assert_cmpuint(plan->n_roles, ==, 2); /* 3, 3, 3 and 1 rows */
+    g_assert_cmpuint(plan->roles[0].n_ranks, ==, 3);
+    g_assert_cmpuint(plan_role_of_rank(plan, 3), ==, 1);
+    g_assert_cmpuint(plan->roles[0].n_parameter_elements, ==, 2 * (3 * 10 + 3));
+    g_assert_cmpuint(plan->roles[1].n_parameter_elements, ==, 2 * (1 * 10 + 1));
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/schedule/gathers and reduces", gathers_and_reduces);
+    g_test_add_func("/plan/schedule/volumes", volumes);
+    g_test_add_func("/plan/schedule/DDP buckets", buckets);
+    g_test_add_func("/plan/schedule/prefetch order", prefetch_order);
+    g_test_add_func("/plan/schedule/uneven roles", uneven_roles);
+    return g_test_run();
+}

@@ -1,0 +1,86 @@
+/* Strategies and ini files: what is wrong is said with file, line and remedy. */
+#include "plan/strategy.h"
+
+#include <string.h>
+
+#include "plan/ini.h"
+#include "tests/plan/plans.h"
+
+static void text_reads_back(void) {
+    PlanStrategy a, b;
+    plan_strategy_init(&a);
+    a.ranks = 12;
+    a.lr = 0.1 + 0.2; /* not a short decimal */
+    a.wrap = PLAN_WRAP_WHOLE;
+    g_autofree char *text = plan_strategy_text(&a);
+    plan_strategy_init(&b);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(plan_strategy_read(&b, text, strlen(text), "s.ini", &error));
+    g_assert_no_error(error);
+    g_autofree char *again = plan_strategy_text(&b);
+    g_assert_cmpstr(text, ==, again);
+}
+
+static void bad_files(void) {
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"[strategy]\nranks = 0\n", "s.ini:2: ranks must be a whole number from 1 to"},
+        {"[strategy]\nranks = -1\n", "s.ini:2: ranks must be"},
+        {"[strategy]\n\nwrap = blocks\n", "s.ini:3: wrap must be one of block, whole"},
+        {"[strategy]\nwarp = block\n", "s.ini:2: 'warp' is no key of a strategy"},
+        {"[strategy]\nlr = fast\n", "s.ini:2: lr must be a number"},
+        {"[strategy]\nlr = nan\n", "s.ini:2: lr must be a number"},
+        {"ranks = 2\n", "s.ini:1: 'ranks' stands outside [strategy]"},
+        {"[strategy\nranks = 2\n", "s.ini:1: a section is written [name]"},
+        {"[strategy]\nranks\n", "s.ini:2: expected a [section] or a line"},
+        {"[strategy]\nranks=2\nranks=3\n", "s.ini:3: 'ranks' stands twice"},
+        {"[strategy]\n\xff\n", "s.ini:2: not text"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        PlanStrategy strategy;
+        plan_strategy_init(&strategy);
+        g_autoptr(GError) error = NULL;
+        g_assert_false(plan_strategy_read(&strategy, cases[i].text, strlen(cases[i].text), "s.ini",
+                                          &error));
+        g_assert_nonnull(error);
+        if (!g_str_has_prefix(error->message, cases[i].expected)) {
+            g_test_message("expected '%s', got '%s'", cases[i].expected, error->message);
+            g_test_fail();
+        }
+    }
+}
+
+static void comments(void) {
+    const char *text = "# a comment\n; another\n[a]\nkey = value # behind\nb = x#y\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(PlanIni) ini = plan_ini_read(text, strlen(text), "c.ini", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(ini->n_entries, ==, 2);
+    g_assert_cmpstr(plan_ini_find(ini, "a", "key")->value, ==, "value");
+    g_assert_cmpstr(plan_ini_find(ini, "a", "b")->value, ==, "x#y");
+    g_assert_cmpuint(plan_ini_find(ini, "a", "b")->line, ==, 5);
+}
+
+static void contradictions(void) {
+    static const struct {
+        const char *words, *expected;
+    } cases[] = {
+        {"ranks=2 sharding=none flavour=plain", "flavour=plain has nothing that joins ranks"},
+        {"ranks=2 flavour=ddp", "flavour=ddp shards nothing"},
+        {"ranks=2 sharding=none flavour=fsdp2", "flavour=fsdp2 shards everything"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = test_plan_error(MLP_TOY, cases[i].words);
+        g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/strategy/text reads back", text_reads_back);
+    g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
+    g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
+    g_test_add_func("/plan/ini/comments", comments);
+    return g_test_run();
+}
