@@ -1,0 +1,174 @@
+/* Records of segments and blocks, and the one way in which pieces become whole again. */
+#include "memory/caching-private.h"
+
+#define BLOCKS_PER_PAGE 256
+
+static MemoryBlock *new_block(MemoryCaching *caching) {
+    if (!caching->spares) {
+        MemoryBlock *page = g_new(MemoryBlock, BLOCKS_PER_PAGE);
+        g_ptr_array_add(caching->pages, page);
+        for (uint32_t i = 0; i < BLOCKS_PER_PAGE; i++) {
+            page[i].next = i + 1 < BLOCKS_PER_PAGE ? &page[i + 1] : NULL;
+        }
+        caching->spares = page;
+    }
+    MemoryBlock *block = caching->spares;
+    caching->spares = block->next;
+    return block;
+}
+
+static void recycle(MemoryCaching *caching, MemoryBlock *block) {
+    block->next = caching->spares;
+    caching->spares = block;
+}
+
+MemorySegment *memory_segment_add(MemoryCaching *caching, const MemoryRequest *request,
+                                  gpointer handle, uint64_t bytes, MemoryBlockState state) {
+    MemorySegment *segment = g_new(MemorySegment, 1);
+    MemoryBlock *block = new_block(caching);
+    *segment = (MemorySegment){
+        .prev = caching->last_segment,
+        .first = block,
+        .handle = handle,
+        .base = caching->next_base,
+        .bytes = bytes,
+        .number = caching->n_segments++,
+        .stream = request->stream,
+        .pool = request->pool,
+    };
+    *block =
+        (MemoryBlock){.address = segment->base, .bytes = bytes, .segment = segment, .state = state};
+    caching->next_base += bytes;
+    if (segment->prev) {
+        segment->prev->next = segment;
+    } else {
+        caching->first_segment = segment;
+    }
+    caching->last_segment = segment;
+    return segment;
+}
+
+void memory_segment_remove(MemoryCaching *caching, MemorySegment *segment) {
+    if (segment->prev) {
+        segment->prev->next = segment->next;
+    } else {
+        caching->first_segment = segment->next;
+    }
+    if (segment->next) {
+        segment->next->prev = segment->prev;
+    } else {
+        caching->last_segment = segment->prev;
+    }
+    recycle(caching, segment->first);
+    g_free(segment);
+}
+
+MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64_t bytes) {
+    MemoryBlock *cut = new_block(caching);
+    *cut = (MemoryBlock){
+        .address = block->address,
+        .bytes = bytes,
+        .segment = block->segment,
+        .prev = block->prev,
+        .next = block,
+        .state = block->state,
+    };
+    if (cut->prev) {
+        cut->prev->next = cut;
+    } else {
+        cut->segment->first = cut;
+    }
+    block->prev = cut;
+    block->address += bytes;
+    block->bytes -= bytes;
+    return cut;
+}
+
+void memory_block_file(MemoryCaching *caching, MemoryBlock *block) {
+    MemoryCache *cache = &caching->caches[block->segment->pool];
+    uint32_t stream = block->segment->stream;
+    if (block->state == MEMORY_BLOCK_FREE) {
+        block->searches_before = cache->n_searches;
+        memory_free_list_insert(&cache->free[stream], block->bytes, block->address, block);
+    } else {
+        memory_free_list_insert(&cache->unmapped[stream], 0, block->address, block);
+    }
+}
+
+void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block) {
+    MemoryCache *cache = &caching->caches[block->segment->pool];
+    uint32_t stream = block->segment->stream;
+    if (block->state == MEMORY_BLOCK_FREE) {
+        memory_free_list_remove(&cache->free[stream], block->bytes, block->address);
+    } else {
+        memory_free_list_remove(&cache->unmapped[stream], 0, block->address);
+    }
+}
+
+uint64_t memory_block_swallow(MemoryCaching *caching, MemoryBlock *block, MemoryBlock *neighbour) {
+    if (!neighbour || neighbour->state != block->state) {
+        return 0;
+    }
+    memory_block_unfile(caching, neighbour);
+    if (block->prev == neighbour) {
+        block->address = neighbour->address;
+        block->prev = neighbour->prev;
+        if (block->prev) {
+            block->prev->next = block;
+        } else {
+            block->segment->first = block;
+        }
+    } else {
+        block->next = neighbour->next;
+        if (block->next) {
+            block->next->prev = block;
+        }
+    }
+    uint64_t bytes = neighbour->bytes;
+    block->bytes += bytes;
+    recycle(caching, neighbour);
+    return bytes;
+}
+
+/* What becomes a free piece of a segment counts as inactive split; what is whole again does not. As in
+ * PyTorch only the net change is booked, so that a merge leaves no peak behind. */
+static void book_inactive_split(MemoryCaching *caching, const MemoryBlock *block,
+                                uint64_t swallowed_bytes) {
+    MemoryPool pool = block->segment->pool;
+    uint64_t now = memory_block_is_split(block) ? block->bytes : 0;
+    if (now > swallowed_bytes) {
+        MEMORY_STAT_ADD(caching, pool, inactive_split_bytes, now - swallowed_bytes);
+    } else if (now < swallowed_bytes) {
+        MEMORY_STAT_SUB(caching, pool, inactive_split_bytes, swallowed_bytes - now);
+    }
+}
+
+void memory_block_release(MemoryCaching *caching, MemoryBlock *block) {
+    if (block->state == MEMORY_BLOCK_WAITING && caching->done) {
+        caching->done(caching->done_self, block);
+    }
+    MemoryPool pool = block->segment->pool;
+    MEMORY_STAT_SUB(caching, pool, active_bytes, block->bytes);
+    MEMORY_STAT_SUB(caching, pool, requested_bytes, block->requested_bytes);
+    block->state = MEMORY_BLOCK_FREE;
+    uint64_t swallowed = memory_block_swallow(caching, block, block->prev);
+    swallowed += memory_block_swallow(caching, block, block->next);
+    memory_block_file(caching, block);
+    if (!caching->options.expandable_segments) {
+        book_inactive_split(caching, block, swallowed);
+    }
+}
+
+void memory_blocks_clear(MemoryCaching *caching) {
+    for (MemorySegment *segment = caching->first_segment, *next; segment; segment = next) {
+        next = segment->next;
+        g_free(segment);
+    }
+    for (uint32_t pool = 0; pool < MEMORY_N_POOLS; pool++) {
+        for (uint32_t stream = 0; stream < MEMORY_N_STREAMS; stream++) {
+            memory_free_list_clear(&caching->caches[pool].free[stream]);
+            memory_free_list_clear(&caching->caches[pool].unmapped[stream]);
+        }
+    }
+    g_ptr_array_unref(caching->pages);
+}

@@ -1,0 +1,93 @@
+/* memory/caching.h - PyTorch's CUDA caching allocator (2.13), rule for rule, over any source.
+ *
+ * Blocks belong to the stream that asked for them: a free block serves later requests of that stream
+ * only. A block that other streams use is marked with them; dropped, it waits until the events that are
+ * then recorded on those streams have passed. That is looked at only by the next alloc(), as in PyTorch.
+ *
+ * Out of memory is an answer. Everything is a function of the calls and of the source's answers: ties
+ * between blocks of equal size go to the older segment, then the lower offset, never by address.
+ *
+ * memory/README.md has the path of a request. Free blocks stand in sorted arrays (memory/free-list.h);
+ * block records are pooled, so an alloc() that hits the cache and a drop() take no memory of their own.
+ *
+ * Owns: segments (given back to the source by _free(), which waits for nothing), blocks. Borrows: the
+ * source's table and self. Threads: one.
+ */
+#pragma once
+
+#include "memory/options.h"
+#include "memory/source.h"
+#include "memory/stats.h"
+
+/* Streams are numbered 0 to 63. */
+#define MEMORY_N_STREAMS 64
+
+typedef struct _MemoryCaching MemoryCaching;
+/* Valid from alloc() until drop(); when that leaves the block waiting, until it is done. */
+typedef struct _MemoryBlock MemoryBlock;
+
+typedef enum {
+    MEMORY_BLOCK_USED,
+    MEMORY_BLOCK_WAITING, /* dropped; its events have not been seen to pass */
+    MEMORY_BLOCK_FREE,
+    MEMORY_BLOCK_UNMAPPED, /* addresses without memory, in an expandable segment */
+} MemoryBlockState;
+
+/* options NULL: defaults. Fails when the options want expandable segments and the source has none. */
+MemoryCaching *memory_caching_new(const MemoryOptions *options, const MemorySource *source,
+                                  gpointer self, GError **error);
+void memory_caching_free(MemoryCaching *caching); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MemoryCaching, memory_caching_free)
+
+/* False: out of memory. No bytes, no block: true, and *ret_block is NULL. */
+bool memory_caching_alloc(MemoryCaching *caching, uint32_t stream, uint64_t bytes,
+                          MemoryBlock **ret_block);
+/* The block is no longer needed. True when it is free at once, false when it waits for events. NULL is
+ * fine. */
+bool memory_caching_drop(MemoryCaching *caching, MemoryBlock *block);
+/* stream, too, uses the block, which is not dropped yet (PyTorch's record_stream). NULL is fine. */
+void memory_caching_mark(MemoryCaching *caching, MemoryBlock *block, uint32_t stream);
+/* Waits for every pending event and gives all that is wholly free back to the source. */
+void memory_caching_empty(MemoryCaching *caching);
+
+const MemoryStats *memory_caching_stats(const MemoryCaching *caching);
+void memory_caching_reset_peaks(MemoryCaching *caching);
+
+static inline uint64_t memory_caching_allocated(const MemoryCaching *caching) {
+    return memory_caching_stats(caching)->pools[MEMORY_POOL_ALL].allocated_bytes.current;
+}
+
+static inline uint64_t memory_caching_active(const MemoryCaching *caching) {
+    return memory_caching_stats(caching)->pools[MEMORY_POOL_ALL].active_bytes.current;
+}
+
+static inline uint64_t memory_caching_reserved(const MemoryCaching *caching) {
+    return memory_caching_stats(caching)->pools[MEMORY_POOL_ALL].reserved_bytes.current;
+}
+
+/* Told of each block that had waited, as it becomes free and just before it is merged. NULL: nobody. */
+void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
+                          gpointer self);
+
+/* A block lies at the source's handle plus the offset. */
+gpointer memory_block_handle(const MemoryBlock *block);
+uint64_t memory_block_offset(const MemoryBlock *block);
+uint32_t
+memory_block_segment(const MemoryBlock *block);        /* segments count from 0 as they are taken */
+uint64_t memory_block_bytes(const MemoryBlock *block); /* as the statistics count it */
+uint32_t memory_block_stream(const MemoryBlock *block);
+MemoryBlockState memory_block_state(const MemoryBlock *block);
+/* The block behind it in its range of memory; NULL at the end. */
+const MemoryBlock *memory_block_next(const MemoryBlock *block);
+
+/* What is held from the source: one range a segment, or one for each contiguously mapped part of an
+ * expandable one. Valid until the next call that changes anything. */
+typedef struct {
+    uint32_t segment, stream;
+    uint64_t offset, bytes;
+    MemoryPool pool;
+    const MemoryBlock *first;
+} MemoryRange;
+
+/* By segment, then offset. Transfer full: an array of MemoryRange. */
+GArray *memory_caching_ranges(const MemoryCaching *caching);

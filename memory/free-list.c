@@ -1,0 +1,131 @@
+#include "memory/free-list.h"
+
+#include <string.h>
+
+static bool is_before(const MemoryFreeEntry *entry, uint64_t key, uint64_t address) {
+    return entry->key < key || (entry->key == key && entry->address < address);
+}
+
+void memory_free_list_clear(MemoryFreeList *list) {
+    for (uint32_t i = 0; i < list->n_made; i++) {
+        g_free(list->chunks[i]);
+    }
+    g_free(list->chunks);
+    *list = (MemoryFreeList){0};
+}
+
+/* The first chunk whose last entry is not before; n when there is none. */
+static uint32_t find_chunk(const MemoryFreeList *list, uint64_t key, uint64_t address) {
+    uint32_t low = 0, high = list->n;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        const MemoryFreeChunk *chunk = list->chunks[middle];
+        if (is_before(&chunk->entries[chunk->n - 1], key, address)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The first entry that is not before; n when there is none. */
+static uint32_t find_entry(const MemoryFreeChunk *chunk, uint64_t key, uint64_t address) {
+    uint32_t low = 0, high = chunk->n;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (is_before(&chunk->entries[middle], key, address)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+MemoryFreeCursor memory_free_list_find(const MemoryFreeList *list, uint64_t key, uint64_t address) {
+    uint32_t chunk = find_chunk(list, key, address);
+    if (chunk == list->n) {
+        return (MemoryFreeCursor){chunk, 0};
+    }
+    return (MemoryFreeCursor){chunk, find_entry(list->chunks[chunk], key, address)};
+}
+
+/* An empty chunk at that place among those in use. */
+static MemoryFreeChunk *add_chunk(MemoryFreeList *list, uint32_t at) {
+    if (list->n == list->n_made) {
+        if (list->n_made == list->room) {
+            list->room = list->room ? 2 * list->room : 4;
+            list->chunks = g_renew(MemoryFreeChunk *, list->chunks, list->room);
+        }
+        list->chunks[list->n_made++] = g_new(MemoryFreeChunk, 1);
+    }
+    MemoryFreeChunk *chunk = list->chunks[list->n];
+    memmove(&list->chunks[at + 1], &list->chunks[at], (list->n - at) * sizeof *list->chunks);
+    list->chunks[at] = chunk;
+    list->n++;
+    chunk->n = 0;
+    return chunk;
+}
+
+/* The upper half of a full chunk moves to a new one behind it. */
+static void split_chunk(MemoryFreeList *list, uint32_t at) {
+    MemoryFreeChunk *upper = add_chunk(list, at + 1);
+    MemoryFreeChunk *lower = list->chunks[at];
+    upper->n = MEMORY_CHUNK / 2;
+    lower->n = MEMORY_CHUNK - upper->n;
+    memcpy(upper->entries, &lower->entries[lower->n], upper->n * sizeof *upper->entries);
+}
+
+void memory_free_list_insert(MemoryFreeList *list, uint64_t key, uint64_t address, gpointer block) {
+    uint32_t at = find_chunk(list, key, address);
+    if (at == list->n) {
+        /* Behind everything: into the last chunk. */
+        if (list->n == 0) {
+            add_chunk(list, 0);
+        }
+        at = list->n - 1;
+    }
+    if (list->chunks[at]->n == MEMORY_CHUNK) {
+        split_chunk(list, at);
+        const MemoryFreeChunk *lower = list->chunks[at];
+        if (is_before(&lower->entries[lower->n - 1], key, address)) {
+            at++;
+        }
+    }
+    MemoryFreeChunk *chunk = list->chunks[at];
+    uint32_t entry = find_entry(chunk, key, address);
+    memmove(&chunk->entries[entry + 1], &chunk->entries[entry],
+            (chunk->n - entry) * sizeof *chunk->entries);
+    chunk->entries[entry] = (MemoryFreeEntry){key, address, block};
+    chunk->n++;
+}
+
+void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor) {
+    MemoryFreeChunk *chunk = list->chunks[cursor.chunk];
+    chunk->n--;
+    memmove(&chunk->entries[cursor.entry], &chunk->entries[cursor.entry + 1],
+            (chunk->n - cursor.entry) * sizeof *chunk->entries);
+    if (chunk->n == 0) {
+        list->n--;
+        memmove(&list->chunks[cursor.chunk], &list->chunks[cursor.chunk + 1],
+                (list->n - cursor.chunk) * sizeof *list->chunks);
+        list->chunks[list->n] = chunk;
+    }
+}
+
+void memory_free_list_remove(MemoryFreeList *list, uint64_t key, uint64_t address) {
+    MemoryFreeCursor cursor = memory_free_list_find(list, key, address);
+    g_assert(cursor.chunk < list->n);
+    const MemoryFreeEntry *entry = &list->chunks[cursor.chunk]->entries[cursor.entry];
+    g_assert(entry->key == key && entry->address == address);
+    memory_free_list_remove_at(list, cursor);
+}
+
+gpointer memory_free_list_last(const MemoryFreeList *list) {
+    if (list->n == 0) {
+        return NULL;
+    }
+    const MemoryFreeChunk *chunk = list->chunks[list->n - 1];
+    return chunk->entries[chunk->n - 1].block;
+}

@@ -1,0 +1,55 @@
+/* Looking at blocks, one or all. */
+#include "memory/caching-private.h"
+
+gpointer memory_block_handle(const MemoryBlock *block) {
+    return block->segment->handle;
+}
+
+uint64_t memory_block_offset(const MemoryBlock *block) {
+    return block->address - block->segment->base;
+}
+
+uint32_t memory_block_segment(const MemoryBlock *block) {
+    return block->segment->number;
+}
+
+uint64_t memory_block_bytes(const MemoryBlock *block) {
+    return block->bytes;
+}
+
+uint32_t memory_block_stream(const MemoryBlock *block) {
+    return block->segment->stream;
+}
+
+MemoryBlockState memory_block_state(const MemoryBlock *block) {
+    return block->state;
+}
+
+const MemoryBlock *memory_block_next(const MemoryBlock *block) {
+    const MemoryBlock *next = block->next;
+    return next && next->state != MEMORY_BLOCK_UNMAPPED ? next : NULL;
+}
+
+GArray *memory_caching_ranges(const MemoryCaching *caching) {
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(MemoryRange));
+    for (const MemorySegment *segment = caching->first_segment; segment; segment = segment->next) {
+        for (const MemoryBlock *block = segment->first; block; block = block->next) {
+            bool starts = !block->prev || block->prev->state == MEMORY_BLOCK_UNMAPPED;
+            if (block->state == MEMORY_BLOCK_UNMAPPED || !starts) {
+                continue;
+            }
+            MemoryRange range = {
+                .segment = segment->number,
+                .stream = segment->stream,
+                .offset = memory_block_offset(block),
+                .pool = segment->pool,
+                .first = block,
+            };
+            for (const MemoryBlock *piece = block; piece; piece = memory_block_next(piece)) {
+                range.bytes += piece->bytes;
+            }
+            g_array_append_val(ranges, range);
+        }
+    }
+    return ranges;
+}
