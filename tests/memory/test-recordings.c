@@ -1,5 +1,6 @@
 /* Every recorded script of PyTorch's own allocator comes out line by line. */
 #include <glib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "tests/memory/script.h"
