@@ -60,6 +60,7 @@ struct _MemoryCaching {
     gpointer self;
     uint64_t total_bytes;
     uint64_t limit_bytes; /* UINT64_MAX: none */
+    uint64_t throw_bytes; /* UINT64_MAX: never refused at once */
     bool collects;        /* garbage */
 
     MemoryCache caches[MEMORY_N_POOLS]; /* MEMORY_POOL_ALL has none */

@@ -11,6 +11,10 @@ typedef enum {
     REFUSED, /* throw_on_cudamalloc_oom: not even asked */
 } Outcome;
 
+static uint64_t part_of(uint64_t bytes, double fraction) {
+    return (uint64_t)(fraction * (double)bytes);
+}
+
 MemoryCaching *memory_caching_new(const MemoryOptions *options, const MemorySource *source,
                                   gpointer self, GError **error) {
     MemoryOptions defaults;
@@ -29,8 +33,12 @@ MemoryCaching *memory_caching_new(const MemoryOptions *options, const MemorySour
     caching->self = self;
     caching->total_bytes = source->total_bytes(self);
     caching->limit_bytes = UINT64_MAX;
+    caching->throw_bytes = UINT64_MAX;
+    if (options->throw_on_cudamalloc_oom) {
+        caching->throw_bytes = part_of(caching->total_bytes, options->throw_fraction);
+    }
     if (options->memory_fraction < 1) {
-        caching->limit_bytes = (uint64_t)(options->memory_fraction * (double)caching->total_bytes);
+        caching->limit_bytes = part_of(caching->total_bytes, options->memory_fraction);
         caching->collects = options->garbage_collection_threshold > 0;
     }
     caching->pages = g_ptr_array_new_with_free_func(g_free);
@@ -101,7 +109,7 @@ static Outcome take_segment(MemoryCaching *caching, const MemoryRequest *request
     if (after > caching->limit_bytes) {
         return NO_ROOM;
     }
-    if (caching->options.throw_on_cudamalloc_oom && after > caching->total_bytes) {
+    if (after > caching->throw_bytes) {
         return REFUSED;
     }
     if (caching->options.expandable_segments) {

@@ -19,6 +19,7 @@ void memory_options_init(MemoryOptions *options) {
         .max_non_split_rounding_bytes = 20 * MIB,
         .large_segment_bytes = 20 * MIB,
         .memory_fraction = 1.0,
+        .throw_fraction = 1.0,
     };
 }
 
@@ -269,6 +270,7 @@ static bool take_value(Parser *parser, GError **error) {
                         "allocator option %s: %g; it lies from 0 to 1", key, said->memory_fraction);
             return false;
         }
+        said->throw_fraction = said->memory_fraction;
         return true;
     }
     if (g_str_equal(key, "expandable_segments")) {

@@ -22,16 +22,21 @@ typedef enum {
 #define MEMORY_N_ROUNDUPS 16
 
 typedef struct {
-    uint64_t max_split_bytes; /* blocks of this size and more are not split; UINT64_MAX: all are */
-    uint64_t
-        max_non_split_rounding_bytes; /* how much larger such a block may be than its request */
-    uint64_t large_segment_bytes;     /* segment of a request of 1 to 10 MiB */
+    /* Blocks of this size and more are not split, nor used for less; UINT64_MAX: there are none. */
+    uint64_t max_split_bytes;
+    /* How much larger such a block may be than its request. */
+    uint64_t max_non_split_rounding_bytes;
+    uint64_t large_segment_bytes;                  /* segment of a request of 1 to 10 MiB */
     uint32_t roundup_divisions[MEMORY_N_ROUNDUPS]; /* by interval; 0 and 1: off */
     double garbage_collection_threshold;           /* of the limit; 0: off */
     double memory_fraction; /* limit, as a part of all memory; 1: no limit and no collection */
     bool expandable_segments;
-    bool throw_on_cudamalloc_oom; /* what cannot fit beside what is reserved fails at once */
+    bool throw_on_cudamalloc_oom; /* what would lift reserved above ... fails without any release */
+    double throw_fraction;        /* ... this part of all memory */
 } MemoryOptions;
+
+/* per_process_memory_fraction sets both fractions. PyTorch's set_per_process_memory_fraction(), called
+ * later, changes memory_fraction alone. */
 
 /* PyTorch 2.13's defaults. */
 void memory_options_init(MemoryOptions *options);
