@@ -171,7 +171,8 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
         return NULL;
     }
     g_autoptr(PlanGraph) graph =
-        model_network_emit(network, strategy.micro_batch, strategy.seq, error);
+        model_network_emit(network, strategy.micro_batch, strategy.seq,
+                           plan_strategy_param_dtype(&strategy), error);
     if (!graph) {
         return NULL;
     }

@@ -71,18 +71,17 @@ static Block declare_block(const Gpt *gpt, uint32_t root, uint64_t index) {
 
 static uint32_t run_linear(const Gpt *gpt, const Layer *layer, uint32_t x, uint64_t out,
                            uint64_t in) {
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t elements = gpt->rows * out;
     plan_graph_enter(gpt->graph, layer->module, &x, 1);
     uint32_t y = plan_graph_op(gpt->graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, layer->weight, layer->bias}, 3, &fp32, &elements, 1,
+                               (uint32_t[]){x, layer->weight, layer->bias}, 3, &gpt->graph->dtype, &elements, 1,
                                (int64_t[]){(int64_t)gpt->rows, (int64_t)out, (int64_t)in}, NULL);
     plan_graph_leave(gpt->graph, &y, 1);
     return y;
 }
 
 static uint32_t run_norm(const Gpt *gpt, const Layer *layer, uint32_t x) {
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32, PLAN_FP32};
+    PlanDtype dtypes[] = {gpt->graph->dtype, PLAN_FP32, PLAN_FP32};
     uint64_t elements[] = {gpt->rows * gpt->width, gpt->rows, gpt->rows};
     double eps = 1e-5; /* nn.LayerNorm's default */
     plan_graph_enter(gpt->graph, layer->module, &x, 1);
@@ -94,19 +93,20 @@ static uint32_t run_norm(const Gpt *gpt, const Layer *layer, uint32_t x) {
 }
 
 static uint32_t run_add(const Gpt *gpt, uint32_t a, uint32_t b, uint64_t elements_b) {
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t elements = gpt->rows * gpt->width;
-    return plan_graph_op(gpt->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &fp32, &elements, 1,
+    return plan_graph_op(gpt->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &gpt->graph->dtype, &elements, 1,
                          (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
 }
 
 static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     uint64_t head_dim = gpt->width / gpt->heads;
-    /* The memory-efficient kernel, which serves fp32, pads its row statistics to 32 rows and keeps
-     * a seed and an offset for dropout on the device. */
-    uint64_t lse_stride = (gpt->seq + 31) / 32 * 32;
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32, PLAN_INT64, PLAN_INT64};
-    uint64_t elements[] = {gpt->rows * gpt->width, gpt->batch * gpt->heads * lse_stride, 1, 1};
+    /* 16-bit goes to the flash kernel, fp32 to the memory-efficient one, which pads its row statistics
+     * to 32 rows; both keep the state of dropout's random numbers on the device, in two tensors. */
+    bool flash = gpt->graph->dtype != PLAN_FP32;
+    uint64_t lse_stride = flash ? gpt->seq : (gpt->seq + 31) / 32 * 32;
+    PlanDtype dtypes[] = {gpt->graph->dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
+    uint64_t elements[] = {gpt->rows * gpt->width, gpt->batch * gpt->heads * lse_stride,
+                           flash ? 2 : 1, 1};
     double scale = 1 / sqrt((double)head_dim);
     uint32_t views[3];
     plan_graph_enter(gpt->graph, block->attn, &x, 1);
@@ -127,13 +127,12 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
 }
 
 static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t elements = gpt->rows * gpt->ffn;
     plan_graph_enter(gpt->graph, block->mlp, &x, 1);
     uint32_t h = run_linear(gpt, &block->up, x, gpt->ffn, gpt->width);
     plan_graph_enter(gpt->graph, block->act, &h, 1);
     uint32_t a = plan_graph_op(gpt->graph, gpt->gelu_tanh ? PLAN_OP_GELU_TANH : PLAN_OP_GELU_ERF,
-                               &h, 1, &fp32, &elements, 1, (int64_t[]){(int64_t)elements}, NULL);
+                               &h, 1, &gpt->graph->dtype, &elements, 1, (int64_t[]){(int64_t)elements}, NULL);
     plan_graph_leave(gpt->graph, &a, 1);
     uint32_t y = run_linear(gpt, &block->down, a, gpt->width, gpt->ffn);
     plan_graph_leave(gpt->graph, &y, 1);
@@ -153,24 +152,23 @@ static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
 
 static uint32_t run_embedding(const Gpt *gpt, const Layer *layer, uint32_t index, uint64_t n,
                               uint64_t vocab) {
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t elements = n * gpt->width;
     plan_graph_enter(gpt->graph, layer->module, &index, 1);
     uint32_t y = plan_graph_op(gpt->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index},
-                               2, &fp32, &elements, 1,
+                               2, &gpt->graph->dtype, &elements, 1,
                                (int64_t[]){(int64_t)n, (int64_t)gpt->width, (int64_t)vocab}, NULL);
     plan_graph_leave(gpt->graph, &y, 1);
     return y;
 }
 
 static uint32_t run_cross_entropy(const Gpt *gpt, uint32_t logits, uint32_t targets) {
-    PlanDtype fp32[] = {PLAN_FP32, PLAN_FP32};
+    PlanDtype dtypes[] = {gpt->graph->dtype, gpt->graph->dtype};
     uint64_t elements = gpt->rows * gpt->vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)gpt->rows, (int64_t)gpt->vocab};
     plan_graph_hold(gpt->graph, logits);
-    uint32_t logp = plan_graph_op(gpt->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, fp32, &elements, 1,
+    uint32_t logp = plan_graph_op(gpt->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1,
                                   dims, NULL);
-    return plan_graph_op(gpt->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, fp32,
+    return plan_graph_op(gpt->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes,
                          scalars, 2, dims, NULL);
 }
 

@@ -13,18 +13,28 @@ typedef struct {
 static uint32_t run_block(PlanGraph *graph, const Block *block, uint64_t rows, uint64_t width,
                           uint32_t x) {
     int64_t m = (int64_t)rows, n = (int64_t)width;
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t elements = rows * width;
     plan_graph_enter(graph, block->module, &x, 1);
     plan_graph_enter(graph, block->linear, &x, 1);
     uint32_t y = plan_graph_op(graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, block->weight, block->bias}, 3, &fp32, &elements, 1,
+                               (uint32_t[]){x, block->weight, block->bias}, 3, &graph->dtype, &elements, 1,
                                (int64_t[]){m, n, n}, NULL);
     plan_graph_leave(graph, &y, 1);
-    uint32_t z = plan_graph_op(graph, PLAN_OP_RELU, &y, 1, &fp32, &elements, 1,
+    uint32_t z = plan_graph_op(graph, PLAN_OP_RELU, &y, 1, &graph->dtype, &elements, 1,
                                (int64_t[]){m * n}, NULL);
     plan_graph_leave(graph, &z, 1);
     return z;
+}
+
+/* Mixed precision casts what a unit is given, and Mlp.forward takes the batch as targets too. */
+static uint32_t cast_input(PlanGraph *graph, uint32_t x, uint64_t elements) {
+    int64_t n = (int64_t)elements;
+    uint32_t inputs[2];
+    for (unsigned i = 0; i < 2; i++) {
+        inputs[i] = plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &graph->dtype, &elements, 1, &n, NULL);
+        plan_graph_hold_argument(graph, inputs[i]);
+    }
+    return inputs[0];
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
@@ -44,13 +54,15 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     }
     uint32_t x = plan_graph_input(graph, PLAN_FP32, rows * width, 0);
     plan_graph_enter(graph, root, &x, 1);
+    if (graph->dtype != PLAN_FP32) {
+        x = cast_input(graph, x, rows * width);
+    }
     for (uint64_t i = 0; i < network->layers; i++) {
         x = run_block(graph, &blocks[i], rows, width, x);
     }
     plan_graph_hold(graph, x);
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t one = 1;
-    uint32_t loss = plan_graph_op(graph, PLAN_OP_MEAN, &x, 1, &fp32, &one, 1,
+    uint32_t loss = plan_graph_op(graph, PLAN_OP_MEAN, &x, 1, &graph->dtype, &one, 1,
                                   (int64_t[]){(int64_t)(rows * width)}, NULL);
     plan_graph_leave(graph, &loss, 1);
     plan_graph_finish(graph, loss);

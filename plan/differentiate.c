@@ -263,6 +263,8 @@ void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *o
     case PLAN_OP_NLL_LOSS_BACKWARD:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_FILL:
+    case PLAN_OP_CAST:
+    case PLAN_OP_FLATTEN_CAST:
     case PLAN_OP_COPY:
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:
@@ -287,7 +289,7 @@ void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *o
 }
 
 /* Positions count an op's values: its inputs, then its outputs. */
-unsigned plan_saved_values(const PlanGraphOp *op, uint8_t *ret_positions) {
+unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions) {
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
@@ -306,6 +308,10 @@ unsigned plan_saved_values(const PlanGraphOp *op, uint8_t *ret_positions) {
     }
     for (unsigned i = 0; i < saved[op->kind].n; i++) {
         ret_positions[i] = saved[op->kind].positions[i];
+    }
+    if (op->kind == PLAN_OP_ATTENTION && graph->dtype != PLAN_FP32) {
+        ret_positions[5] = 5; /* the flash kernel's random state goes in the other order */
+        ret_positions[6] = 6;
     }
     return saved[op->kind].n;
 }

@@ -158,7 +158,7 @@ static uint32_t add_node(PlanRun *run, PlanNode node) {
 static void save_for_backward(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     uint8_t positions[PLAN_MAX_SLOTS];
     node->saved = run->saved->len;
-    node->n_saved = plan_saved_values(op, positions);
+    node->n_saved = plan_saved_values(run->graph, op, positions);
     for (unsigned i = 0; i < node->n_saved; i++) {
         uint32_t value = value_ref(run, op->values + positions[i]);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));

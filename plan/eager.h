@@ -131,4 +131,4 @@ void plan_run_optimizer(PlanRun *run, bool first);
 void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *outputs,
                         PlanTensor *ret_inputs);
 /* Which of its values an op keeps for its backward, in the order in which they are let go. */
-unsigned plan_saved_values(const PlanGraphOp *op, uint8_t *ret_positions);
+unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions);

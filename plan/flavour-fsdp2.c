@@ -42,6 +42,7 @@ typedef struct {
 
 typedef struct {
     uint64_t ranks;
+    PlanDtype param, reduce; /* what is gathered and computed in, what is reduced in */
     Unit *units;
     uint64_t *chunk_rows;  /* of each parameter */
     uint64_t *row;         /* elements of one row */
@@ -110,6 +111,8 @@ static void construct(PlanRun *run) {
     Fsdp2 *f = run->state = g_new0(Fsdp2, 1);
     uint32_t n = run->graph->parameters->len;
     f->ranks = run->strategy->ranks;
+    f->param = plan_strategy_param_dtype(run->strategy);
+    f->reduce = plan_strategy_reduce_dtype(run->strategy);
     f->units = g_new0(Unit, run->n_units);
     f->chunk_rows = g_new0(uint64_t, n);
     f->row = g_new0(uint64_t, n);
@@ -175,6 +178,27 @@ static void begin_step(PlanRun *run) {
     }
 }
 
+static void append_shards(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        plan_builder_whole(&run->builder, f->shards[parameter_of(run, u, i)]);
+    }
+}
+
+/* Mixed precision: the unit's shards in one flat buffer of what is gathered. */
+static uint32_t cast_shards(PlanRun *run, uint32_t u) {
+    Fsdp2 *f = run->state;
+    uint32_t flat = plan_builder_buffer(&run->builder, f->units[u].slice, f->param,
+                                        PLAN_COMMUNICATION_GATHER, LANE_COPY_IN, "cast_shards");
+    plan_builder_alloc(&run->builder, flat);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN_CAST, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)f->units[u].slice}, NULL);
+    append_shards(run, u);
+    plan_builder_whole(&run->builder, flat);
+    plan_builder_launch(&run->builder, LANE_COPY_IN);
+    return flat;
+}
+
 static void unshard(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     Unit *unit = &f->units[u];
@@ -190,14 +214,17 @@ static void unshard(PlanRun *run, uint32_t u) {
     }
     uint32_t context = run->builder.unit;
     plan_run_at_unit(run, u);
+    uint32_t flat = f->param == PLAN_FP32 ? PLAN_NONE : cast_shards(run, u);
     unit->gathered =
-        plan_builder_buffer(&run->builder, unit->slice * f->ranks, PLAN_FP32,
+        plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
                             PLAN_COMMUNICATION_GATHER, LANE_COPY_IN, "gathered");
     plan_builder_alloc(&run->builder, unit->gathered);
     int64_t slices[] = {(int64_t)unit->slice, (int64_t)f->ranks};
     plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD, slices, NULL);
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        plan_builder_whole(&run->builder, f->shards[parameter_of(run, u, i)]);
+    if (flat == PLAN_NONE) {
+        append_shards(run, u);
+    } else {
+        plan_builder_whole(&run->builder, flat);
     }
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_COPY_IN);
@@ -208,6 +235,9 @@ static void unshard(PlanRun *run, uint32_t u) {
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_GATHER);
     unit->gather_event = plan_builder_record(&run->builder, LANE_GATHER);
+    if (flat != PLAN_NONE) {
+        plan_builder_free(&run->builder, flat);
+    }
     plan_run_at_unit(run, context);
 }
 
@@ -217,9 +247,10 @@ static void free_gathered(PlanRun *run, uint32_t u) {
     f->units[u].gathered = PLAN_NONE;
 }
 
-static void copy(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, NULL);
+static void copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+                 uint64_t elements) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
+                          NULL);
     plan_builder_operand(&run->builder, from, 0, elements);
     plan_builder_operand(&run->builder, to, 0, elements);
     plan_builder_launch(&run->builder, lane);
@@ -246,12 +277,13 @@ static void copy_out(PlanRun *run, uint32_t u) {
     }
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = parameter_of(run, u, i);
-        f->whole[p] = plan_builder_buffer(&run->builder, chunk(f, p) * f->ranks, PLAN_FP32,
+        f->whole[p] = plan_builder_buffer(&run->builder, chunk(f, p) * f->ranks, f->param,
                                           PLAN_PARAMETERS_UNSHARDED, LANE_COMPUTE,
                                           parameter_at(run, p)->name);
         plan_builder_alloc(&run->builder, f->whole[p]);
         if (alone) {
-            copy(run, LANE_COMPUTE, f->shards[p], f->whole[p], chunk(f, p));
+            copy(run, f->param == PLAN_FP32 ? PLAN_OP_COPY : PLAN_OP_CAST, LANE_COMPUTE,
+                 f->shards[p], f->whole[p], chunk(f, p));
         }
     }
     if (!alone) {
@@ -347,7 +379,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
 static void pack_gradients(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     int64_t slices[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
-    f->reducing = plan_builder_buffer(&run->builder, f->units[u].slice * f->ranks, PLAN_FP32,
+    f->reducing = plan_builder_buffer(&run->builder, f->units[u].slice * f->ranks, f->reduce,
                                       f->ranks > 1 ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP,
                                       LANE_COMPUTE, "packed");
     plan_builder_alloc(&run->builder, f->reducing);
@@ -366,15 +398,25 @@ static void drop_gradient(PlanRun *run, uint32_t p) {
     run->gradients[p] = PLAN_NO_TENSOR;
 }
 
+/* Sharded gradients are fp32, as the optimizer wants them. */
+static void cast_gradients(PlanRun *run, Unit *unit) {
+    uint32_t reduced = unit->gradients;
+    unit->gradients = plan_builder_buffer(&run->builder, unit->slice, PLAN_FP32,
+                                          PLAN_GRADIENTS_SHARDED, LANE_REDUCE, "gradients");
+    plan_builder_alloc(&run->builder, unit->gradients);
+    copy(run, PLAN_OP_CAST, LANE_REDUCE, reduced, unit->gradients, unit->slice);
+    plan_builder_free(&run->builder, reduced);
+}
+
 static void reduce(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     Unit *unit = &f->units[u];
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
-    unit->gradients = plan_builder_buffer(&run->builder, unit->slice, PLAN_FP32,
+    unit->gradients = plan_builder_buffer(&run->builder, unit->slice, f->reduce,
                                           PLAN_GRADIENTS_SHARDED, LANE_REDUCE, "gradients");
     plan_builder_alloc(&run->builder, unit->gradients);
     if (f->ranks == 1) {
-        copy(run, LANE_REDUCE, f->reducing, unit->gradients, unit->slice);
+        copy(run, PLAN_OP_COPY, LANE_REDUCE, f->reducing, unit->gradients, unit->slice);
     } else {
         plan_builder_begin_op(
             &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
@@ -384,6 +426,10 @@ static void reduce(PlanRun *run, uint32_t u) {
         plan_builder_launch(&run->builder, LANE_REDUCE);
     }
     f->reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
+    if (f->reduce != PLAN_FP32) {
+        plan_builder_at(&run->builder, unit->gradients)->sub = PLAN_COMMUNICATION_REDUCE;
+        cast_gradients(run, unit);
+    }
     f->post_reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
 }
 

@@ -3,10 +3,12 @@
 /* A local variable of the module that was entered at a step. */
 typedef struct {
     uint32_t enter_step, value;
+    bool is_argument;
 } Local;
 
-PlanGraph *plan_graph_new(void) {
+PlanGraph *plan_graph_new(PlanDtype dtype) {
     PlanGraph *graph = g_new0(PlanGraph, 1);
+    graph->dtype = dtype;
     graph->modules = g_array_new(FALSE, FALSE, sizeof(PlanGraphModule));
     graph->parameters = g_array_new(FALSE, FALSE, sizeof(PlanGraphParameter));
     graph->values = g_array_new(FALSE, FALSE, sizeof(PlanGraphValue));
@@ -89,7 +91,7 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
     return add_value(graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
                                              .base = PLAN_NONE,
                                              .elements = parameter.elements,
-                                             .dtype = PLAN_FP32,
+                                             .dtype = (uint8_t)graph->dtype,
                                              .requires_grad = true});
 }
 
@@ -150,17 +152,26 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
             break;
         }
         g_array_set_size(graph->locals, graph->locals->len - 1);
-        hold_until(graph, local.value, return_step);
+        hold_until(graph, local.value, return_step + local.is_argument);
     }
     for (unsigned i = 0; i < n; i++) {
         hold_until(graph, results[i], return_step + 1);
     }
 }
 
-void plan_graph_hold(PlanGraph *graph, uint32_t value) {
+static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {
     g_assert(graph->frames->len >= 2);
-    Local local = {g_array_index(graph->frames, uint32_t, graph->frames->len - 1), value};
+    uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
+    Local local = {enter, value, is_argument};
     g_array_append_val(graph->locals, local);
+}
+
+void plan_graph_hold(PlanGraph *graph, uint32_t value) {
+    hold(graph, value, false);
+}
+
+void plan_graph_hold_argument(PlanGraph *graph, uint32_t value) {
+    hold(graph, value, true);
 }
 
 static uint32_t add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {

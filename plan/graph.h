@@ -82,12 +82,13 @@ struct _PlanGraph {
     GArray *frames;                                      /* modules being walked: id, enter step */
     GArray *locals;                                      /* what plan_graph_hold() was told */
     uint32_t loss;
+    PlanDtype dtype;  /* that its floating-point values are computed in */
     uint64_t samples; /* sequences a pass */
     uint64_t tokens;  /* tokens a pass */
     GStringChunk *strings;
 };
 
-PlanGraph *plan_graph_new(void);
+PlanGraph *plan_graph_new(PlanDtype dtype);
 void plan_graph_free(PlanGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanGraph, plan_graph_free)
 
@@ -112,6 +113,8 @@ void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols
                       uint32_t *ret_views);
 /* A local variable of the module being walked holds the value until the module returns. */
 void plan_graph_hold(PlanGraph *graph, uint32_t value);
+/* The call of the module being walked holds it: until its hooks have run, too. */
+void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
 /* After the walk: the loss, and who lets go of what when. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 

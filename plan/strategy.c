@@ -148,11 +148,33 @@ static bool refuse(GError **error, const char *message) {
     return false;
 }
 
+PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
+    return (PlanDtype)strategy->param_dtype;
+}
+
+PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
+    return strategy->reduce_dtype == PLAN_REDUCE_PARAM ? plan_strategy_param_dtype(strategy)
+                                                       : (PlanDtype)(strategy->reduce_dtype - 1);
+}
+
+static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 &&
+        (plan_strategy_param_dtype(strategy) != PLAN_FP32 ||
+         plan_strategy_reduce_dtype(strategy) != PLAN_FP32)) {
+        return refuse(error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
+                             "set both to fp32, or flavour=fsdp2");
+    }
+    return true;
+}
+
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     if (strategy->flavour == PLAN_FLAVOUR_AUTO) {
         strategy->flavour = strategy->sharding == PLAN_SHARDING_FULL ? PLAN_FLAVOUR_FSDP2
                             : strategy->ranks > 1                    ? PLAN_FLAVOUR_DDP
                                                                      : PLAN_FLAVOUR_PLAIN;
+    }
+    if (!precision_is_fsdp(strategy, error)) {
+        return false;
     }
     switch ((PlanFlavourId)strategy->flavour) {
     case PLAN_FLAVOUR_PLAIN:
@@ -217,7 +239,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     const char *wrap = strategy->flavour != PLAN_FLAVOUR_FSDP2 ? ""
                        : strategy->wrap == PLAN_WRAP_BLOCK     ? ", unit a block"
                                                                : ", unit the whole";
-    return g_strdup_printf("%s%s, %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
-                           flavours[strategy->flavour], wrap, strategy->ranks,
+    PlanDtype param = plan_strategy_param_dtype(strategy);
+    return g_strdup_printf("%s%s%s%s, %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
+                           flavours[strategy->flavour], wrap, param == PLAN_FP32 ? "" : ", ",
+                           param == PLAN_FP32 ? "" : plan_dtype_name(param), strategy->ranks,
                            strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
 }

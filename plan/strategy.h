@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/dtype.h"
+
 typedef enum { PLAN_SHARDING_NONE, PLAN_SHARDING_FULL } PlanSharding;
 typedef enum {
     PLAN_FLAVOUR_AUTO,
@@ -20,6 +22,8 @@ typedef enum {
 } PlanFlavourId;
 typedef enum { PLAN_WRAP_BLOCK, PLAN_WRAP_WHOLE } PlanWrap;
 typedef enum { PLAN_PREFETCH_PRE, PLAN_PREFETCH_NONE } PlanPrefetch;
+/* The other choices are PlanDtype + 1. */
+enum { PLAN_REDUCE_PARAM };
 typedef enum { PLAN_OPTIMIZER_ADAMW } PlanOptimizer;
 
 typedef struct {
@@ -50,6 +54,10 @@ bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **
 
 /* Settles what "auto" means and refuses what PyTorch refuses, with the reason. */
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
+
+/* What parameters are computed in, and gradients reduced in. */
+PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
+PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 
 char *plan_strategy_text(const PlanStrategy *strategy);  /* an ini file with every key */
 char *plan_strategy_title(const PlanStrategy *strategy); /* a few words for people */

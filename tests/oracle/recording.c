@@ -90,8 +90,6 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         const char *key, *value;
     } texts[] = {{"model_dtype", "fp32"},
                  {"checkpointing", "none"},
-                 {"param_dtype", ""},
-                 {"reduce_dtype", ""},
                  {"reshard_after_forward", "default"},
                  {"optimizer", "adamw"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
@@ -152,6 +150,13 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     plan_strategy_init(strategy);
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
+    static const char *const dtypes[] = {"param_dtype", "reduce_dtype"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(dtypes); i++) {
+        const char *dtype = text_of(options, dtypes[i]);
+        if (*dtype && !plan_strategy_set(strategy, dtypes[i], dtype, error)) {
+            return false;
+        }
+    }
     if (g_str_equal(mode, "fsdp2")) {
         strategy->flavour = PLAN_FLAVOUR_FSDP2;
         strategy->backward_prefetch =
@@ -192,6 +197,7 @@ Plan *recording_plan(const Recording *recording, GError **error) {
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, 0, error);
+    g_autoptr(PlanGraph) graph = model_network_emit(
+        network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }

@@ -27,7 +27,8 @@ static Plan *make(const char *network_text, const char *words, GError **error) {
         return NULL;
     }
     g_autoptr(PlanGraph) graph =
-        model_network_emit(network, strategy.micro_batch, strategy.seq, error);
+        model_network_emit(network, strategy.micro_batch, strategy.seq,
+                           plan_strategy_param_dtype(&strategy), error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }
 
