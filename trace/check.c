@@ -63,13 +63,13 @@ bool trace_check_instruction(const Trace *trace, uint32_t role, uint32_t number,
                (!is_op && !is_memory && instruction->bytes != 0)) {
         wrong = "number of bytes";
     }
-    return wrong == NULL ||
-           fault(error, "role %u, %s instruction %u (%s) has no possible %s", role,
-                 trace_section_name(instruction->section), instruction->index,
-                 trace_what_name(instruction->what), wrong);
+    return wrong == NULL || fault(error, "role %u, %s instruction %u (%s) has no possible %s", role,
+                                  trace_section_name(instruction->section), instruction->index,
+                                  trace_what_name(instruction->what), wrong);
 }
 
-bool trace_check_op(const Trace *trace, const TraceOpRow *row, TraceRankState *state, GError **error) {
+bool trace_check_op(const Trace *trace, const TraceOpRow *row, TraceRankState *state,
+                    GError **error) {
     GArray *table = trace_instructions(trace, state->role);
     if (row->instruction >= table->len) {
         return fault(error, "an op row of rank %u names instruction %u; there are %u", row->rank,
@@ -101,7 +101,7 @@ bool trace_check_op(const Trace *trace, const TraceOpRow *row, TraceRankState *s
 }
 
 bool trace_check_memory(const Trace *trace, const TraceMemoryRow *row, TraceRankState *state,
-                         GError **error) {
+                        GError **error) {
     GArray *table = trace_instructions(trace, state->role);
     if (row->instruction >= table->len) {
         return fault(error, "a memory row of rank %u names instruction %u; there are %u", row->rank,

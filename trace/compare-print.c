@@ -94,8 +94,9 @@ static void append_table(GString *text, const TraceComparison *comparison, bool 
         g_autofree char *name = g_strconcat(group_words[row->group].before, row->name,
                                             group_words[row->group].after, NULL);
         g_autofree char *error = percent(row->error);
-        g_string_append_printf(text, "%-40s %12.3f %12.3f %9s", name, row->value[0] / scale.per_unit,
-                               row->value[1] / scale.per_unit, error);
+        g_string_append_printf(text, "%-40s %12.3f %12.3f %9s", name,
+                               row->value[0] / scale.per_unit, row->value[1] / scale.per_unit,
+                               error);
         if (!bytes) {
             g_string_append_printf(text, "   %.3f to %.3f", row->low[1] / scale.per_unit,
                                    row->high[1] / scale.per_unit);
@@ -132,8 +133,8 @@ static void append_memory(GString *text, const TraceComparison *comparison) {
             continue;
         }
         const Trace *trace = comparison->traces[1];
-        const TraceInstruction *instruction = trace_instruction(
-            trace, trace_role_of_rank(trace, memory->rank), memory->instruction);
+        const TraceInstruction *instruction =
+            trace_instruction(trace, trace_role_of_rank(trace, memory->rank), memory->instruction);
         double peak = (double)comparison->summaries[1]->peaks[i].bytes;
         g_string_append_printf(
             text,

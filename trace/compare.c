@@ -74,11 +74,9 @@ static void add_time(TraceComparison *comparison, TraceCompareGroup group, const
 static void add_size(TraceComparison *comparison, TraceCompareGroup group, const char *name,
                      uint64_t first, uint64_t second) {
     double a = (double)first, b = (double)second;
-    add_row(comparison, (TraceCompareRow){.group = group,
-                                          .name = name,
-                                          .value = {a, b},
-                                          .low = {a, b},
-                                          .high = {a, b}});
+    add_row(comparison,
+            (TraceCompareRow){
+                .group = group, .name = name, .value = {a, b}, .low = {a, b}, .high = {a, b}});
 }
 
 static void add_rows(TraceComparison *comparison) {
@@ -155,17 +153,16 @@ static void compare_memory_rows(TraceComparison *comparison, const TraceMemoryRo
     }
 }
 
-static void compare_memory(TraceComparison *comparison, uint32_t first_rank,
-                           uint32_t second_rank) {
+static void compare_memory(TraceComparison *comparison, uint32_t first_rank, uint32_t second_rank) {
     g_autoptr(GPtrArray) first = memory_of(comparison->traces[0], first_rank);
     g_autoptr(GPtrArray) second = memory_of(comparison->traces[1], second_rank);
     guint i = 0, k = 0;
     while (i < first->len || k < second->len) {
         const TraceMemoryRow *a = i < first->len ? first->pdata[i] : NULL;
         const TraceMemoryRow *b = k < second->len ? second->pdata[k] : NULL;
-        bool a_first = b == NULL || (a != NULL && (a->step != b->step
-                                                       ? a->step < b->step
-                                                       : a->instruction < b->instruction));
+        bool a_first = b == NULL ||
+                       (a != NULL &&
+                        (a->step != b->step ? a->step < b->step : a->instruction < b->instruction));
         if (a != NULL && b != NULL && a->step == b->step && a->instruction == b->instruction) {
             compare_memory_rows(comparison, a, b);
             i++;

@@ -29,10 +29,10 @@ typedef enum {
 
 typedef struct {
     TraceCompareGroup group;
-    const char *name;               /* of the phase, lane, ... */
-    double value[2];                /* first, second: ns or bytes, by group */
-    double low[2], high[2];         /* over the steps; bytes have no spread */
-    double error;                   /* NAN when the second is 0 */
+    const char *name;       /* of the phase, lane, ... */
+    double value[2];        /* first, second: ns or bytes, by group */
+    double low[2], high[2]; /* over the steps; bytes have no spread */
+    double error;           /* NAN when the second is 0 */
 } TraceCompareRow;
 
 typedef struct {

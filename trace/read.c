@@ -253,8 +253,7 @@ static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
     if (!next_line(reader)) {
         return false;
     }
-    TraceInstruction instruction = {
-        .section = section, .kind = TRACE_NONE, .category = TRACE_NONE};
+    TraceInstruction instruction = {.section = section, .kind = TRACE_NONE, .category = TRACE_NONE};
     while (instruction.what < TRACE_N_WHATS &&
            !take_word(reader, trace_what_name(instruction.what))) {
         instruction.what++;
@@ -480,14 +479,10 @@ static bool read_rows(Reader *reader) {
 
 Trace *trace_read(const char *text, gsize length, const char *file_name, GError **error) {
     g_autoptr(Trace) trace = trace_new();
-    Reader reader = {.file_name = file_name,
-                     .next = text,
-                     .end = text + length,
-                     .trace = trace,
-                     .error = error};
+    Reader reader = {
+        .file_name = file_name, .next = text, .end = text + length, .trace = trace, .error = error};
     uint32_t counts[TRACE_TEXT_N_TABLES];
-    if (!read_header(&reader, counts) ||
-        !read_table(&reader, "lane", counts[0], trace_add_lane) ||
+    if (!read_header(&reader, counts) || !read_table(&reader, "lane", counts[0], trace_add_lane) ||
         !read_table(&reader, "unit", counts[1], trace_add_unit) ||
         !read_table(&reader, "phase", counts[2], trace_add_phase) ||
         !read_table(&reader, "category", counts[3], trace_add_category) ||

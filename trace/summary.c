@@ -134,10 +134,10 @@ static GArray *compute_intervals(const Trace *trace, uint32_t rank, uint32_t rol
 
 /* What the walk over op rows carries from row to row. */
 typedef struct {
-    GArray *compute;     /* of the rank */
-    GArray *collectives; /* of the step */
-    int64_t last_end_ns; /* of the compute lane */
-    bool any;            /* the step has an op on the compute lane */
+    GArray *compute;             /* of the rank */
+    GArray *collectives;         /* of the step */
+    int64_t last_end_ns;         /* of the compute lane */
+    bool any;                    /* the step has an op on the compute lane */
     int64_t first_ns, latest_ns; /* of the step's rows, on whatever lane */
 } OpWalk;
 
@@ -196,8 +196,8 @@ static void walk_ops(const Trace *trace, uint32_t rank, uint32_t role, GArray *s
         walk.first_ns = INT64_MAX;
         walk.latest_ns = INT64_MIN;
         walk.last_end_ns = begun_ns;
-        for (; row < trace->ops->len && (trace_op(trace, row)->rank != rank ||
-                                         trace_op(trace, row)->step == step->step);
+        for (; row < trace->ops->len &&
+               (trace_op(trace, row)->rank != rank || trace_op(trace, row)->step == step->step);
              row++) {
             if (trace_op(trace, row)->rank == rank) {
                 if (step->step < 0 && !walk.any) { /* nothing is before the first op */
@@ -213,8 +213,8 @@ static void walk_ops(const Trace *trace, uint32_t rank, uint32_t role, GArray *s
     g_array_unref(walk.collectives);
 }
 
-static void see_peak(const Trace *trace, uint32_t role, guint row_number,
-                     TraceStatistic statistic, const int64_t *held, TracePeak *peak) {
+static void see_peak(const Trace *trace, uint32_t role, guint row_number, TraceStatistic statistic,
+                     const int64_t *held, TracePeak *peak) {
     const TraceMemoryRow *row = trace_memory(trace, row_number);
     uint64_t bytes = trace_memory_statistic(row, statistic);
     if (peak->known && bytes <= peak->bytes) {

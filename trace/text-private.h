@@ -6,7 +6,9 @@
 #define TRACE_TEXT_MAGIC "foreshard-trace 1"
 
 /* "tables lanes 2 units 3 ...": in this order, so that a reader knows what follows. */
-enum { TRACE_TEXT_N_TABLES = 8 };
+enum {
+    TRACE_TEXT_N_TABLES = 8
+};
 extern const char *const trace_text_table_names[TRACE_TEXT_N_TABLES];
 
 /* The header's order: known keys in the order of this list, then the free facts by name. */

@@ -4,12 +4,12 @@
 
 #include "trace/check-private.h"
 
-G_DEFINE_QUARK(foreshard-trace-error, trace_error)
+G_DEFINE_QUARK(foreshard_trace_error, trace_error)
 
 static const char *const what_names[TRACE_N_WHATS] = {
-    [TRACE_OP] = "op",         [TRACE_HOST_OP] = "host_op", [TRACE_ALLOC] = "alloc",
-    [TRACE_FREE] = "free",     [TRACE_MARK] = "mark",       [TRACE_RECORD] = "record",
-    [TRACE_WAIT] = "wait",     [TRACE_HOST_WAIT] = "host_wait",
+    [TRACE_OP] = "op",     [TRACE_HOST_OP] = "host_op",     [TRACE_ALLOC] = "alloc",
+    [TRACE_FREE] = "free", [TRACE_MARK] = "mark",           [TRACE_RECORD] = "record",
+    [TRACE_WAIT] = "wait", [TRACE_HOST_WAIT] = "host_wait",
 };
 
 static const char *const section_names[TRACE_N_SECTIONS] = {

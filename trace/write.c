@@ -6,9 +6,9 @@
 
 #include "trace/text-private.h"
 
-const char *const trace_text_known_keys[] = {"side",   "digest",  "title",     "network", "strategy",
-                                             "device", "cluster", "allocator", "world",   "steps",
-                                             "seed",   "paced",   NULL};
+const char *const trace_text_known_keys[] = {
+    "side",      "digest", "title", "network", "strategy", "device", "cluster",
+    "allocator", "world",  "steps", "seed",    "paced",    NULL};
 
 const char *const trace_text_table_names[TRACE_TEXT_N_TABLES] = {
     "lanes", "units", "phases", "categories", "modules", "kinds", "roles", "ranks"};
@@ -249,8 +249,8 @@ GString *trace_text(const Trace *trace, GError **error) {
     if (!trace_check(trace, error)) {
         return NULL;
     }
-    GString *text = g_string_sized_new(4096 + 32 * (gsize)trace->ops->len +
-                                       48 * (gsize)trace->memory->len);
+    GString *text =
+        g_string_sized_new(4096 + 32 * (gsize)trace->ops->len + 48 * (gsize)trace->memory->len);
     g_string_append(text, TRACE_TEXT_MAGIC "\n");
     append_header(text, trace);
     const guint counts[TRACE_TEXT_N_TABLES] = {

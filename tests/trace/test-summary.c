@@ -86,7 +86,9 @@ static void exposure_by_counting(void) {
         g_autoptr(Trace) trace = toy_trace(&options);
         g_array_set_size(trace->memory, 0);
         g_array_set_size(trace->ops, 0);
-        enum { SPAN = 200 };
+        enum {
+            SPAN = 200
+        };
         bool computing[SPAN] = {false}, communicating[SPAN] = {false};
         int64_t total_ns = 0, exposed_ns = 0, communication_ns = 0, bare_ns = 0;
         for (guint i = 0; i < 40; i++) {

@@ -1,9 +1,27 @@
 #include "tests/trace/toy-trace.h"
 
-enum { COMPUTE, GATHER, REDUCE };
-enum { FORWARD, BACKWARD, OPTIMIZER };
-enum { PARAMETERS, SAVED, GRADIENTS, GATHERED };
-enum { LINEAR, ADAM, ALL_GATHER, REDUCE_SCATTER };
+enum {
+    COMPUTE,
+    GATHER,
+    REDUCE
+};
+enum {
+    FORWARD,
+    BACKWARD,
+    OPTIMIZER
+};
+enum {
+    PARAMETERS,
+    SAVED,
+    GRADIENTS,
+    GATHERED
+};
+enum {
+    LINEAR,
+    ADAM,
+    ALL_GATHER,
+    REDUCE_SCATTER
+};
 
 static void add_op(Trace *trace, uint8_t section, uint8_t lane, uint8_t phase, uint32_t unit,
                    uint32_t kind) {

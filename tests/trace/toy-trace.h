@@ -18,8 +18,9 @@
 typedef struct {
     uint32_t n_ranks;
     int32_t steps;
-    int64_t slower_us;  /* the second forward op lasts so much longer, and the rest shifts */
-    int64_t wrong_from; /* memory row from which on all sizes of rank 0 are 256 too large; -1 never */
+    int64_t slower_us; /* the second forward op lasts so much longer, and the rest shifts */
+    int64_t
+        wrong_from; /* memory row from which on all sizes of rank 0 are 256 too large; -1 never */
     const char *side, *digest;
 } ToyOptions;
 

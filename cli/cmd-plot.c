@@ -1,0 +1,205 @@
+/* cli/cmd-plot.c - foreshard plot: pictures of one trace, or of two on the same axes. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/data-dir.h"
+#include "trace/plot.h"
+#include "trace/text.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
+
+static const char summary[] =
+    "Draws memory over time, or what the lanes do, of one trace or of two on the same axes: to a\n"
+    "file (.png, .svg or .pdf), or to the terminal when no file is named.";
+
+static const char examples[] =
+    "Examples:\n"
+    "  foreshard plot predicted.trace measured.trace -o memory.png\n"
+    "  foreshard plot measured.trace\n"
+    "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
+    "\n"
+    "Exit status: 0 drawn; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
+    "trace\n"
+    "cannot be read, or the traces do not go together.";
+
+typedef struct {
+    char *output, *picture, *steps;
+    int rank; /* -1: the lowest that the trace recorded */
+} Options;
+
+static int complain(int status, const GError *error) {
+    fprintf(stderr, "foreshard plot: %s\n", error->message);
+    return status;
+}
+
+static guint terminal_columns(void) {
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        return size.ws_col;
+    }
+    return 100;
+}
+
+static bool parse_picture(const char *text, TracePicture *ret_picture) {
+    if (text == NULL || g_str_equal(text, "memory")) {
+        *ret_picture = TRACE_PICTURE_MEMORY;
+        return true;
+    }
+    if (g_str_equal(text, "lanes")) {
+        *ret_picture = TRACE_PICTURE_LANES;
+        return true;
+    }
+    return false;
+}
+
+/* "3" or "2-5". */
+static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last) {
+    g_auto(GStrv) parts = g_strsplit(text, "-", 2);
+    guint64 first, last;
+    if (parts[0] == NULL ||
+        !g_ascii_string_to_unsigned(parts[0], 10, 0, G_MAXINT32, &first, NULL)) {
+        return false;
+    }
+    last = first;
+    if (parts[1] != NULL &&
+        !g_ascii_string_to_unsigned(parts[1], 10, first, G_MAXINT32, &last, NULL)) {
+        return false;
+    }
+    *ret_first = (int32_t)first;
+    *ret_last = (int32_t)last;
+    return true;
+}
+
+static int32_t last_step(const Trace *trace, uint32_t rank) {
+    int32_t last = 0;
+    for (guint i = 0; i < trace->ops->len; i++) {
+        if (trace_op(trace, i)->rank == rank) {
+            last = MAX(last, trace_op(trace, i)->step);
+        }
+    }
+    for (guint i = 0; i < trace->memory->len; i++) {
+        if (trace_memory(trace, i)->rank == rank) {
+            last = MAX(last, trace_memory(trace, i)->step);
+        }
+    }
+    return last;
+}
+
+static uint32_t lowest_rank(const Trace *trace) {
+    uint32_t lowest = TRACE_NONE;
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        lowest = MIN(lowest, g_array_index(trace->ranks, TraceRank, i).rank);
+    }
+    return lowest;
+}
+
+/* Without --steps: the memory picture shows all that both recorded, the lanes the last of those. */
+static void choose_steps(TracePicture picture, const TracePanel *panels, guint n_panels,
+                         TracePlotOptions *plot) {
+    plot->last_step = INT32_MAX;
+    for (guint i = 0; i < n_panels; i++) {
+        plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
+    }
+    plot->first_step = picture == TRACE_PICTURE_LANES ? plot->last_step : 0;
+}
+
+static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
+                const Options *options) {
+    g_autoptr(GError) error = NULL;
+    TracePlotOptions plot = {.output = options->output, .columns = terminal_columns()};
+    choose_steps(picture, panels, n_panels, &plot);
+    if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
+        fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
+                options->steps);
+        return BAD_INPUT;
+    }
+    g_autofree char *name = trace_plot_script(picture, plot.output);
+    *strrchr(name, '.') = '\0'; /* looked up by name: a file of the current folder is not meant */
+    g_autofree char *script = cli_data_find(CLI_DATA_PLOTS, name, &error);
+    if (script == NULL) {
+        return complain(FAILED, error);
+    }
+    g_autofree char *folder = g_path_get_dirname(script);
+    plot.scripts = folder;
+    g_autofree char *text = NULL;
+    if (!trace_plot(picture, panels, n_panels, &plot, &text, &error)) {
+        bool bad_input = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_VALUE) ||
+                         g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MISMATCH);
+        return complain(bad_input ? BAD_INPUT : FAILED, error);
+    }
+    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
+        fprintf(stderr, "foreshard plot: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
+}
+
+static int plot_files(int n_files, char **files, const Options *options) {
+    TracePicture picture;
+    if (!parse_picture(options->picture, &picture)) {
+        fprintf(stderr, "foreshard plot: --picture %s: choose memory or lanes\n", options->picture);
+        return BAD_INPUT;
+    }
+    if (n_files < 1 || n_files > TRACE_MAX_PANELS) {
+        fprintf(stderr, "foreshard plot: give one trace or two; see foreshard plot --help\n");
+        return BAD_INPUT;
+    }
+    Trace *traces[TRACE_MAX_PANELS] = {NULL, NULL};
+    TracePanel panels[TRACE_MAX_PANELS];
+    int status = OK;
+    for (int i = 0; i < n_files && status == OK; i++) {
+        g_autoptr(GError) error = NULL;
+        traces[i] = trace_read_file(files[i], &error);
+        if (traces[i] == NULL) {
+            status = complain(BAD_INPUT, error);
+            break;
+        }
+        uint32_t rank = options->rank < 0 ? lowest_rank(traces[i]) : (uint32_t)options->rank;
+        panels[i] = (TracePanel){traces[i], rank};
+    }
+    if (status == OK) {
+        status = draw(picture, panels, (guint)n_files, options);
+    }
+    for (guint i = 0; i < TRACE_MAX_PANELS; i++) {
+        trace_free(traces[i]);
+    }
+    return status;
+}
+
+static void clear_options(Options *options) {
+    g_free(options->output);
+    g_free(options->picture);
+    g_free(options->steps);
+}
+
+int cmd_plot(int argc, char **argv) {
+    Options options = {.rank = -1};
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+         "The picture's file: .png, .svg or .pdf (default: the terminal)", "FILE"},
+        {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture, "memory (default) or lanes",
+         "NAME"},
+        {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
+         "A step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "The rank (default: the lowest recorded)",
+         "N"},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE]");
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, examples);
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    int status = g_option_context_parse(context, &argc, &argv, &error)
+                     ? plot_files(argc - 1, argv + 1, &options)
+                     : complain(BAD_INPUT, error);
+    clear_options(&options);
+    return status;
+}

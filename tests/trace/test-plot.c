@@ -1,0 +1,326 @@
+/* The tables hold the trace's numbers, thinning loses no peak, and pictures come out or a clear error. */
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/trace/toy-trace.h"
+#include "trace/plot.h"
+#include "trace/summary.h"
+
+/* Column by column, the first line left out. */
+static GArray *parse(const GString *table, guint *ret_columns) {
+    GArray *numbers = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_auto(GStrv) lines = g_strsplit(table->str, "\n", -1);
+    for (guint i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+        g_auto(GStrv) fields = g_strsplit(lines[i], "\t", -1);
+        *ret_columns = g_strv_length(fields);
+        for (guint k = 0; k < *ret_columns; k++) {
+            int64_t number = g_ascii_strtoll(fields[k], NULL, 10);
+            g_array_append_val(numbers, number);
+        }
+    }
+    return numbers;
+}
+
+static int64_t at(GArray *numbers, guint columns, guint row, guint column) {
+    return g_array_index(numbers, int64_t, row * columns + column);
+}
+
+static void memory_table(void) {
+    ToyOptions options = TOY_DEFAULT;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    TracePanel panel = {trace, 0};
+    g_autoptr(GString) table = trace_memory_table(&panel, 1, 2, 0);
+    g_assert_true(g_str_has_prefix(table->str, "time_ns\tparameters\tactivations\tgradients\t"
+                                               "communication\tallocated\tactive\treserved\n"));
+    guint columns = 0;
+    g_autoptr(GArray) numbers = parse(table, &columns);
+    g_assert_cmpuint(columns, ==, 8);
+    g_assert_cmpuint(numbers->len, ==, 8 * (1 + 12));
+    /* The state in which step 1 begins, then a row for each of the trace's. */
+    int64_t origin_ns = trace_memory(trace, 7)->host_ns;
+    g_assert_cmpint(at(numbers, columns, 0, 0), ==, 0);
+    g_assert_cmpint(at(numbers, columns, 0, 5), ==, 4096);
+    for (guint i = 0; i < 12; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, 7 + i);
+        g_assert_cmpint(at(numbers, columns, i + 1, 0), ==, row->host_ns - origin_ns);
+        g_assert_cmpint(at(numbers, columns, i + 1, 5), ==, (int64_t)row->allocated);
+        g_assert_cmpint(at(numbers, columns, i + 1, 6), ==, (int64_t)row->active);
+        g_assert_cmpint(at(numbers, columns, i + 1, 7), ==, (int64_t)row->reserved);
+        int64_t sum = 0;
+        for (guint k = 1; k <= 4; k++) {
+            sum += at(numbers, columns, i + 1, k);
+        }
+        g_assert_cmpint(sum, ==, (int64_t)row->allocated);
+    }
+    /* At the peak of step 1: parameters, activations, gradients, communication. */
+    const int64_t peak[] = {4096, 2048, 512, 1024};
+    for (guint k = 0; k < 4; k++) {
+        g_assert_cmpint(at(numbers, columns, 3, k + 1), ==, peak[k]);
+    }
+}
+
+static void thinning(void) {
+    ToyOptions options = TOY_DEFAULT;
+    options.steps = 2000;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    /* One moment of one row among 12001 holds more, and gives it back at once. */
+    TraceMemoryRow *spike = &g_array_index(trace->memory, TraceMemoryRow, 7003);
+    spike->active += 100000;
+    TracePanel panel = {trace, 0};
+    g_autoptr(GString) all = trace_memory_table(&panel, 0, 1999, 0);
+    g_autoptr(GString) thin = trace_memory_table(&panel, 0, 1999, 100);
+    guint columns = 0;
+    g_autoptr(GArray) many = parse(all, &columns);
+    g_autoptr(GArray) few = parse(thin, &columns);
+    g_assert_cmpuint(many->len / columns, ==, 12001);
+    g_assert_cmpuint(few->len / columns, <, 100 * (2 + 2 * 7) + 1);
+    g_assert_cmpuint(few->len / columns, >=, 200);
+    for (guint column = 0; column < columns; column++) {
+        int64_t most[2] = {INT64_MIN, INT64_MIN}, least[2] = {INT64_MAX, INT64_MAX};
+        for (guint i = 0; i < many->len / columns; i++) {
+            most[0] = MAX(most[0], at(many, columns, i, column));
+            least[0] = MIN(least[0], at(many, columns, i, column));
+        }
+        for (guint i = 0; i < few->len / columns; i++) {
+            most[1] = MAX(most[1], at(few, columns, i, column));
+            least[1] = MIN(least[1], at(few, columns, i, column));
+        }
+        g_assert_cmpint(most[0], ==, most[1]);
+        g_assert_cmpint(least[0], ==, least[1]);
+    }
+}
+
+static int64_t span_of(GString *table, guint lane, bool any_lane) {
+    guint columns = 0;
+    g_autoptr(GArray) numbers = parse(table, &columns);
+    int64_t sum = 0;
+    for (guint i = 0; columns > 0 && i < numbers->len / columns; i++) {
+        if (any_lane || at(numbers, columns, i, 2) == lane) {
+            sum += at(numbers, columns, i, 1) - at(numbers, columns, i, 0);
+        }
+    }
+    return sum;
+}
+
+static void lane_tables(void) {
+    ToyOptions options = TOY_DEFAULT;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
+    const TraceStepSummary *step = trace_summary_step(summary, 2);
+    TracePanel panel = {trace, 0};
+    g_autoptr(GArray) classes = trace_lane_classes(&panel, 1, 2, 2);
+    /* forward, backward, optimizer; all_gather, reduce_scatter */
+    g_assert_cmpuint(classes->len, ==, 5);
+    int64_t busy_ns[3] = {0, 0, 0};
+    for (guint i = 0; i < classes->len; i++) {
+        g_autoptr(GString) table = trace_lane_table(
+            &panel, 2, 2, &g_array_index(classes, TraceLaneClass, i), step->start_ns, 0);
+        for (guint lane = 0; lane < 3; lane++) {
+            busy_ns[lane] += span_of(table, lane, false);
+        }
+    }
+    for (guint lane = 0; lane < 3; lane++) {
+        g_assert_cmpint(busy_ns[lane], ==, step->lane_ns[lane]);
+    }
+    g_autoptr(GString) exposed = trace_exposed_table(&panel, 2, 2, step->start_ns, 0);
+    g_assert_cmpint(span_of(exposed, 0, true), ==, step->exposed_ns);
+    g_assert_cmpstr(exposed->str, ==,
+                    "start_ns\tend_ns\n50000\t100000\n300000\t350000\n900000\t950000\n");
+}
+
+typedef struct {
+    Trace *traces[2];
+    TracePanel panels[2];
+    TracePlotOptions options;
+    char *folder; /* for pictures; gnuplot's folder is made in the TMPDIR of main() */
+} Fixture;
+
+static void set_up(Fixture *fixture, gconstpointer data) {
+    ToyOptions options = TOY_DEFAULT;
+    fixture->traces[0] = toy_trace(&options);
+    options.side = "measured";
+    options.slower_us = 200;
+    fixture->traces[1] = toy_trace(&options);
+    for (guint i = 0; i < 2; i++) {
+        fixture->panels[i] = (TracePanel){fixture->traces[i], 0};
+    }
+    fixture->options = (TracePlotOptions){
+        .first_step = 0, .last_step = 3, .scripts = FORESHARD_PLOTS, .columns = 100};
+    fixture->folder = g_dir_make_tmp("pictures-XXXXXX", NULL);
+}
+
+static void tear_down(Fixture *fixture, gconstpointer data) {
+    trace_free(fixture->traces[0]);
+    trace_free(fixture->traces[1]);
+    g_rmdir(fixture->folder);
+    g_free(fixture->folder);
+    /* Nothing is left behind. */
+    g_autoptr(GDir) dir = g_dir_open(g_get_tmp_dir(), 0, NULL);
+    g_assert_cmpstr(g_dir_read_name(dir), ==, NULL);
+}
+
+static bool has_gnuplot(void) {
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    if (program == NULL) {
+        g_test_skip("gnuplot is not installed");
+    }
+    return program != NULL;
+}
+
+static void pictures(Fixture *fixture, gconstpointer data) {
+    if (!has_gnuplot()) {
+        return;
+    }
+    static const struct {
+        const char *name, *begins;
+    } files[] = {{"a.png", "\x89PNG"}, {"a.svg", "<?xml"}, {"a.pdf", "%PDF"}};
+    for (guint picture = 0; picture < 2; picture++) {
+        for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+            g_autofree char *path = g_build_filename(fixture->folder, files[i].name, NULL);
+            fixture->options.output = path;
+            g_autoptr(GError) error = NULL;
+            g_autofree char *text = NULL;
+            bool drawn = trace_plot(picture, fixture->panels, 2, &fixture->options, &text, &error);
+            g_assert_no_error(error);
+            g_assert_true(drawn);
+            g_assert_null(text);
+            g_autofree char *content = NULL;
+            gsize length;
+            g_assert_true(g_file_get_contents(path, &content, &length, NULL));
+            g_assert_true(g_str_has_prefix(content, files[i].begins));
+            g_assert_cmpuint(length, >, 5000);
+            g_unlink(path);
+        }
+    }
+}
+
+static guint count(const char *text, char wanted) {
+    guint n = 0;
+    for (; *text != '\0'; text++) {
+        n += *text == wanted;
+    }
+    return n;
+}
+
+static void text_pictures(Fixture *fixture, gconstpointer data) {
+    if (!has_gnuplot()) {
+        return;
+    }
+    g_autofree char *memory = NULL, *lanes = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &memory, &error));
+    g_test_message("%s", memory);
+    g_assert_nonnull(strstr(memory, "memory (kB), predicted"));
+    g_assert_nonnull(strstr(memory, "memory (kB), measured"));
+    /* 4096 of 8192 bytes are parameters all the time: half of 14 rows, 85 columns, and a little less
+     * for the predicted side, which ends earlier. */
+    g_assert_cmpuint(count(memory, 'p'), >, 7 * 85 + 7 * 65);
+    g_assert_cmpuint(count(memory, 'p'), <, 2 * 7 * 85 + 30);
+    fixture->options.first_step = 3;
+    g_assert_true(
+        trace_plot(TRACE_PICTURE_LANES, fixture->panels, 2, &fixture->options, &lanes, &error));
+    g_test_message("%s", lanes);
+    g_assert_nonnull(strstr(lanes, "reduce"));
+    g_assert_cmpuint(count(lanes, '!'), >=, 4);
+}
+
+static void errors(Fixture *fixture, gconstpointer data) {
+    g_autoptr(GError) error = NULL;
+    char *text = NULL;
+    fixture->options.output = "picture.bmp";
+    g_assert_false(
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error));
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
+    g_assert_nonnull(strstr(error->message, ".png, .svg or .pdf"));
+    g_clear_error(&error);
+
+    fixture->options.output = NULL;
+    fixture->panels[1].rank = 5;
+    g_assert_false(
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error));
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
+    g_assert_nonnull(strstr(error->message, "no rank 5"));
+    g_clear_error(&error);
+    fixture->panels[1].rank = 0;
+
+    fixture->options.first_step = fixture->options.last_step = 50;
+    g_assert_false(
+        trace_plot(TRACE_PICTURE_LANES, fixture->panels, 2, &fixture->options, &text, &error));
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
+    g_clear_error(&error);
+    fixture->options.first_step = 0;
+
+    /* No gnuplot, and one that fails. */
+    g_autofree char *path = g_strdup(g_getenv("PATH"));
+    g_setenv("PATH", fixture->folder, TRUE);
+    g_assert_false(
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error));
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_TOOL);
+    g_assert_nonnull(strstr(error->message, "gnuplot-nox"));
+    g_clear_error(&error);
+    g_autofree char *fake = g_build_filename(fixture->folder, "gnuplot", NULL);
+    g_assert_true(g_file_set_contents(fake, "#!/bin/sh\necho it broke >&2\nexit 3\n", -1, NULL));
+    g_assert_cmpint(g_chmod(fake, 0755), ==, 0);
+    g_assert_false(
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error));
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_TOOL);
+    g_assert_nonnull(strstr(error->message, "it broke"));
+    g_unlink(fake);
+    g_setenv("PATH", path, TRUE);
+    g_assert_null(text);
+}
+
+/* What gnuplot draws of the table is the table: its own "set table" gives the numbers back. */
+static void gnuplot_reads_the_table(Fixture *fixture, gconstpointer data) {
+    if (!has_gnuplot()) {
+        return;
+    }
+    g_autoptr(GString) table = trace_memory_table(&fixture->panels[1], 0, 3, 0);
+    g_autofree char *path = g_build_filename(fixture->folder, "rows.tsv", NULL);
+    g_assert_true(g_file_set_contents(path, table->str, (gssize)table->len, NULL));
+    g_autofree char *script =
+        g_strdup_printf("set datafile separator tab; set table; set format '%%.0f'; "
+                        "plot '%s' skip 1 using 1:6 with lines",
+                        path);
+    const char *argv[] = {"gnuplot", "-d", "-e", script, NULL};
+    g_autofree char *out = NULL;
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL,
+                               G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out,
+                               NULL, NULL, NULL));
+    guint columns = 0, row = 0;
+    g_autoptr(GArray) numbers = parse(table, &columns);
+    g_auto(GStrv) lines = g_strsplit(out, "\n", -1);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        double x, y;
+        if (lines[i][0] != '#' && sscanf(lines[i], "%lf %lf", &x, &y) == 2) {
+            g_assert_cmpfloat(x, ==, (double)at(numbers, columns, row, 0));
+            g_assert_cmpfloat(y, ==, (double)at(numbers, columns, row, 5));
+            row++;
+        }
+    }
+    g_assert_cmpuint(row, ==, numbers->len / columns);
+    g_unlink(path);
+}
+
+int main(int argc, char **argv) {
+    /* Before anything asks for it: a folder of our own, so that leftovers show. */
+    const char *outer = g_getenv("TMPDIR");
+    g_autofree char *folder =
+        g_build_filename(outer != NULL ? outer : P_tmpdir, "foreshard-test-plot-XXXXXX", NULL);
+    g_assert_nonnull(g_mkdtemp(folder));
+    g_setenv("TMPDIR", folder, TRUE);
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/trace/plot/memory-table", memory_table);
+    g_test_add_func("/trace/plot/thinning", thinning);
+    g_test_add_func("/trace/plot/lane-tables", lane_tables);
+    g_test_add("/trace/plot/pictures", Fixture, NULL, set_up, pictures, tear_down);
+    g_test_add("/trace/plot/text-pictures", Fixture, NULL, set_up, text_pictures, tear_down);
+    g_test_add("/trace/plot/errors", Fixture, NULL, set_up, errors, tear_down);
+    g_test_add("/trace/plot/gnuplot-reads-the-table", Fixture, NULL, set_up,
+               gnuplot_reads_the_table, tear_down);
+    int status = g_test_run();
+    g_rmdir(folder);
+    return status;
+}

@@ -1,0 +1,328 @@
+#include <string.h>
+
+#include "trace/plot-private.h"
+#include "trace/summary.h"
+
+/* A moment of the memory picture: time, then the folded categories, then the statistics. */
+typedef struct {
+    int64_t at_ns;
+    uint64_t values[TRACE_PLOT_MAX_SERIES];
+} Moment;
+
+GPtrArray *trace_folded_categories(const Trace *trace) {
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < trace->categories->len; i++) {
+        const char *name = trace->categories->pdata[i];
+        g_autofree char *folded = g_strndup(name, strcspn(name, "/"));
+        if (!g_ptr_array_find_with_equal_func(names, folded, g_str_equal, NULL) &&
+            names->len + TRACE_N_STATISTICS < TRACE_PLOT_MAX_SERIES) {
+            g_ptr_array_add(names, g_steal_pointer(&folded));
+        }
+    }
+    return names;
+}
+
+/* The folded category of each category. */
+static guint *fold(const Trace *trace, const GPtrArray *names) {
+    guint *places = g_new0(guint, trace->categories->len);
+    for (guint i = 0; i < trace->categories->len; i++) {
+        const char *name = trace->categories->pdata[i];
+        g_autofree char *folded = g_strndup(name, strcspn(name, "/"));
+        guint place = names->len - 1;
+        g_ptr_array_find_with_equal_func((GPtrArray *)names, folded, g_str_equal, &place);
+        places[i] = place;
+    }
+    return places;
+}
+
+int64_t trace_memory_origin_ns(const TracePanel *panel, int32_t first_step) {
+    bool earlier = false;
+    for (guint i = 0; i < panel->trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(panel->trace, i);
+        if (row->rank == panel->rank && row->step >= 0) {
+            if (row->step >= first_step) {
+                return earlier ? row->host_ns : 0;
+            }
+            earlier = true;
+        }
+    }
+    return 0;
+}
+
+/* Every moment of the steps, and before them the state in which they begin. */
+static GArray *find_moments(const TracePanel *panel, int32_t first_step, int32_t last_step) {
+    const Trace *trace = panel->trace;
+    GArray *moments = g_array_new(FALSE, FALSE, sizeof(Moment));
+    g_autoptr(GPtrArray) names = trace_folded_categories(trace);
+    g_autofree guint *places = fold(trace, names);
+    int64_t origin_ns = trace_memory_origin_ns(panel, first_step);
+    Moment now = {0};
+    bool begun = false;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank != panel->rank || row->step > last_step) {
+            continue;
+        }
+        if (row->step >= first_step && !begun) {
+            now.at_ns = MIN(0, row->host_ns - origin_ns);
+            g_array_append_val(moments, now);
+            begun = true;
+        }
+        now.at_ns = row->host_ns - origin_ns;
+        now.values[places[row->category]] += (uint64_t)row->delta; /* wraps back */
+        for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+            now.values[names->len + k] = trace_memory_statistic(row, k);
+        }
+        if (begun) {
+            g_array_append_val(moments, now);
+        }
+    }
+    return moments;
+}
+
+/* Marks what a slice must keep: its ends, and where each series is least and greatest. */
+static void keep_of_slice(GArray *moments, guint from, guint to, guint n_series, guint8 *keep) {
+    keep[from] = keep[to - 1] = 1;
+    for (guint series = 0; series < n_series; series++) {
+        guint least = from, greatest = from;
+        for (guint i = from; i < to; i++) {
+            uint64_t value = g_array_index(moments, Moment, i).values[series];
+            if (value < g_array_index(moments, Moment, least).values[series]) {
+                least = i;
+            }
+            if (value > g_array_index(moments, Moment, greatest).values[series]) {
+                greatest = i;
+            }
+        }
+        keep[least] = keep[greatest] = 1;
+    }
+}
+
+static guint8 *thin(GArray *moments, guint n_slices, guint n_series) {
+    guint8 *keep = g_new0(guint8, MAX(1, moments->len));
+    if (n_slices == 0 || moments->len <= 4 * n_slices) {
+        memset(keep, 1, moments->len);
+        return keep;
+    }
+    int64_t first_ns = g_array_index(moments, Moment, 0).at_ns;
+    int64_t last_ns = g_array_index(moments, Moment, moments->len - 1).at_ns;
+    int64_t slice_ns = MAX(1, (last_ns - first_ns) / n_slices);
+    for (guint from = 0; from < moments->len;) {
+        int64_t slice = (g_array_index(moments, Moment, from).at_ns - first_ns) / slice_ns;
+        guint to = from + 1;
+        while (to < moments->len &&
+               (g_array_index(moments, Moment, to).at_ns - first_ns) / slice_ns == slice) {
+            to++;
+        }
+        keep_of_slice(moments, from, to, n_series, keep);
+        from = to;
+    }
+    return keep;
+}
+
+static void append_moment(GString *table, const Moment *moment, int64_t at_ns, guint n_series) {
+    g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)at_ns);
+    for (guint k = 0; k < n_series; k++) {
+        g_string_append_printf(table, "\t%" G_GUINT64_FORMAT, (guint64)moment->values[k]);
+    }
+    g_string_append_c(table, '\n');
+}
+
+typedef enum {
+    ROWS,
+    OUTLINE, /* and what held until then before each row, so that straight lines make steps */
+} TableForm;
+
+static GString *make_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                           guint n_slices, TableForm form) {
+    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
+    g_autoptr(GArray) moments = find_moments(panel, first_step, last_step);
+    guint n_series = names->len + TRACE_N_STATISTICS;
+    g_autofree guint8 *keep = thin(moments, n_slices, n_series);
+    GString *table = g_string_new("time_ns");
+    for (guint i = 0; i < names->len; i++) {
+        g_string_append_printf(table, "\t%s", (char *)names->pdata[i]);
+    }
+    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
+        g_string_append_printf(table, "\t%s", trace_statistic_name(i));
+    }
+    g_string_append_c(table, '\n');
+    const Moment *last = NULL;
+    for (guint i = 0; i < moments->len; i++) {
+        if (!keep[i]) {
+            continue;
+        }
+        const Moment *moment = &g_array_index(moments, Moment, i);
+        if (form == OUTLINE && last != NULL) {
+            append_moment(table, last, moment->at_ns, n_series);
+        }
+        append_moment(table, moment, moment->at_ns, n_series);
+        last = moment;
+    }
+    return table;
+}
+
+GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                            guint n_slices) {
+    return make_table(panel, first_step, last_step, n_slices, ROWS);
+}
+
+/* Where steps begin, except the first shown: time, "step 3". */
+static GString *step_table(const TracePanel *panel, int32_t first_step, int32_t last_step) {
+    GString *table = g_string_new("time_ns\tstep\n");
+    int64_t origin_ns = trace_memory_origin_ns(panel, first_step);
+    int32_t last = INT32_MIN;
+    for (guint i = 0; i < panel->trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(panel->trace, i);
+        if (row->rank == panel->rank && row->step != last && row->step >= first_step &&
+            row->step <= last_step) {
+            int64_t at_ns = last == INT32_MIN ? 0 : row->host_ns - origin_ns;
+            g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%s %d\n", (gint64)at_ns,
+                                   row->step < 0 ? "construction" : "step", row->step);
+            last = row->step;
+        }
+    }
+    return table;
+}
+
+/* The first moment at which the steps shown hold the most. */
+static GString *peak_table(const TracePanel *panel, int32_t first_step, int32_t last_step) {
+    const Trace *trace = panel->trace;
+    GString *table = g_string_new("time_ns\tallocated\tlabel\n");
+    const TraceMemoryRow *peak = NULL;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank == panel->rank && row->step >= first_step && row->step <= last_step &&
+            (peak == NULL || row->allocated > peak->allocated)) {
+            peak = row;
+        }
+    }
+    if (peak == NULL) {
+        return table;
+    }
+    const TraceInstruction *instruction =
+        trace_instruction(trace, trace_role_of_rank(trace, panel->rank), peak->instruction);
+    TraceScale scale = trace_scale_bytes((double)peak->allocated);
+    const char *unit = trace_name(trace->units, instruction->unit, NULL);
+    g_string_append_printf(
+        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, step %d, %s%s%s\n",
+        (gint64)(peak->host_ns - trace_memory_origin_ns(panel, first_step)),
+        (guint64)peak->allocated, (double)peak->allocated / scale.per_unit, scale.unit, peak->step,
+        (const char *)trace->phases->pdata[instruction->phase], unit != NULL ? " of unit " : "",
+        unit != NULL ? unit : "");
+    return table;
+}
+
+static void find_extent(const TracePanel *panel, const TracePlotOptions *options,
+                        TracePlotExtent *extent) {
+    g_autoptr(GArray) moments = find_moments(panel, options->first_step, options->last_step);
+    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
+    for (guint i = 0; i < moments->len; i++) {
+        const Moment *moment = &g_array_index(moments, Moment, i);
+        extent->last_ns = MAX(extent->last_ns, moment->at_ns);
+        extent->first_ns = MIN(extent->first_ns, moment->at_ns);
+        for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+            extent->bytes = MAX(extent->bytes, moment->values[names->len + k]);
+        }
+    }
+}
+
+/* What stands at each cell of a text picture: a file a series, "time size" at the cell's middle. In a
+ * column stands the moment of its slice that holds the most, so no peak is lost. */
+static bool write_cells(const TracePanel *panel, const TracePlotOptions *options, guint number,
+                        const TracePlotExtent *extent, const char *folder, GError **error) {
+    g_autoptr(GArray) moments = find_moments(panel, options->first_step, options->last_step);
+    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
+    guint n_series = names->len + 1, reserved = names->len;
+    GString *cells[TRACE_PLOT_MAX_SERIES];
+    for (guint k = 0; k < n_series; k++) {
+        cells[k] = g_string_new("time_ns\tbytes\n");
+    }
+    double slice_ns = (double)(extent->last_ns - extent->first_ns) / extent->columns;
+    double cell_bytes = (double)extent->bytes / extent->rows;
+    guint next = 0;
+    Moment before = {0};
+    for (guint column = 0; column < extent->columns && moments->len > 0; column++) {
+        double end_ns = (double)extent->first_ns + slice_ns * (column + 1);
+        Moment most = before;
+        uint64_t most_reserved = before.values[names->len + TRACE_RESERVED];
+        bool any = next > 0;
+        while (next < moments->len &&
+               ((double)g_array_index(moments, Moment, next).at_ns < end_ns ||
+                column + 1 == extent->columns)) {
+            before = g_array_index(moments, Moment, next++);
+            uint64_t *now = before.values + names->len;
+            if (!any || now[TRACE_ALLOCATED] > most.values[names->len + TRACE_ALLOCATED]) {
+                most = before;
+            }
+            most_reserved = MAX(most_reserved, now[TRACE_RESERVED]);
+            any = true;
+        }
+        bool over = next == moments->len &&
+                    column * slice_ns + (double)extent->first_ns > (double)before.at_ns;
+        if (!any || over) {
+            continue;
+        }
+        for (guint row = 0; row < extent->rows; row++) {
+            double middle_bytes = (row + 0.5) * cell_bytes, sum = 0;
+            guint series = reserved;
+            for (guint k = 0; k < names->len; k++) {
+                sum += (double)most.values[k];
+                if (middle_bytes <= sum) {
+                    series = k;
+                    break;
+                }
+            }
+            bool is_last = row + 1 == extent->rows; /* rounding must not lift it out */
+            bool top = (double)most_reserved > row * cell_bytes &&
+                       (is_last || (double)most_reserved <= (row + 1) * cell_bytes);
+            if (series < reserved || top) {
+                g_string_append_printf(cells[series], "%.0f\t%.0f\n", end_ns - slice_ns / 2,
+                                       middle_bytes);
+            }
+        }
+    }
+    bool written = true;
+    for (guint k = 0; k < n_series; k++) {
+        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k + 1);
+        written = written && trace_plot_write(folder, name, cells[k], error);
+        g_string_free(cells[k], TRUE);
+    }
+    return written;
+}
+
+bool trace_plot_write_memory(const TracePanel *panels, guint n_panels,
+                             const TracePlotOptions *options, TracePlotExtent *extent,
+                             const char *folder, GString *settings, GError **error) {
+    for (guint i = 0; i < n_panels; i++) {
+        find_extent(&panels[i], options, extent);
+    }
+    g_autoptr(GPtrArray) names = trace_folded_categories(panels[0].trace);
+    g_string_append_printf(settings, "n_categories = %u\narray category[%u]\n", names->len,
+                           MAX(1, names->len));
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *key = g_strdup_printf("category[%u]", i + 1);
+        trace_plot_set_text(settings, key, names->pdata[i]);
+    }
+    for (guint i = 0; i < n_panels; i++) {
+        g_autoptr(GString) rows = trace_memory_table(&panels[i], options->first_step,
+                                                     options->last_step, TRACE_PLOT_SLICES);
+        g_autoptr(GString) steps = step_table(&panels[i], options->first_step, options->last_step);
+        g_autoptr(GString) peak = peak_table(&panels[i], options->first_step, options->last_step);
+        g_autofree char *rows_name = g_strdup_printf("memory-%u.tsv", i + 1);
+        g_autoptr(GString) outline = make_table(&panels[i], options->first_step, options->last_step,
+                                                TRACE_PLOT_SLICES, OUTLINE);
+        g_autofree char *outline_name = g_strdup_printf("outline-%u.tsv", i + 1);
+        g_autofree char *steps_name = g_strdup_printf("steps-%u.tsv", i + 1);
+        g_autofree char *peak_name = g_strdup_printf("peak-%u.tsv", i + 1);
+        if (!trace_plot_write(folder, rows_name, rows, error) ||
+            !trace_plot_write(folder, outline_name, outline, error) ||
+            !trace_plot_write(folder, steps_name, steps, error) ||
+            !trace_plot_write(folder, peak_name, peak, error) ||
+            (options->output == NULL &&
+             !write_cells(&panels[i], options, i + 1, extent, folder, error))) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,71 @@
+/* trace/plot.h - pictures of traces, drawn by gnuplot from tables written here.
+ *
+ * A picture has a panel a trace, one below the other on the same axes. The scripts (plots/NAME.gp) hold
+ * no number of a trace: they read tables and a file of settings from a folder of their own, which is
+ * gone afterwards.
+ *
+ * Time on an axis counts from the start of the first step shown: t = 0 for the first recorded step,
+ * else the moment at which the host begins it (memory) or the step before ends (lanes).
+ *
+ * Thinning keeps, in each slice of time narrower than a pixel, the first and the last row and the rows
+ * where any curve is least and greatest; boxes of one kind on one lane are joined over gaps that are
+ * narrower than a quarter of a pixel.
+ */
+#pragma once
+
+#include "trace/trace.h"
+
+typedef struct {
+    const Trace *trace;
+    uint32_t rank;
+} TracePanel;
+
+typedef enum {
+    TRACE_PICTURE_MEMORY,
+    TRACE_PICTURE_LANES,
+} TracePicture;
+
+typedef struct {
+    int32_t first_step, last_step; /* shown, both with */
+    const char *scripts;           /* the folder of the .gp files */
+    const char *output;            /* .png, .svg or .pdf; NULL: text is returned */
+    guint columns;                 /* of text */
+} TracePlotOptions;
+
+enum {
+    TRACE_MAX_PANELS = 2
+};
+
+/* The script's file name: "memory.gp" and so on, "-text" added for text. */
+char *trace_plot_script(TracePicture picture, const char *output);
+
+/* With an output, it is written aside and renamed, and *ret_text is NULL. Transfer full. */
+bool trace_plot(TracePicture picture, const TracePanel *panels, guint n_panels,
+                const TracePlotOptions *options, char **ret_text, GError **error);
+
+/* The tables, for the scripts and for whoever wants to draw otherwise. Columns are separated by tabs,
+ * the first line names them. Times are ns and sizes are bytes, as in the trace. */
+
+/* time, allocated bytes of each category (its part before "/", in the table's order), allocated,
+ * active, reserved; a row a change, thinned to about n_slices slices, 0: all rows. */
+GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                            guint n_slices);
+/* The categories that the table folds into: "parameters" and so on. g_ptr_array_unref(). */
+GPtrArray *trace_folded_categories(const Trace *trace);
+/* Where the time axis of the memory picture begins; the trace's time of its 0. */
+int64_t trace_memory_origin_ns(const TracePanel *panel, int32_t first_step);
+
+/* The colours of the lanes picture: phases for what is no collective, then kinds of collectives. */
+typedef struct {
+    const char *name;
+    bool is_collective;
+    uint32_t index; /* of phase or kind */
+} TraceLaneClass;
+GArray *trace_lane_classes(const TracePanel *panels, guint n_panels, int32_t first_step,
+                           int32_t last_step);
+/* start, end, lane of each box of a class; joined over gaps shorter than join_ns. */
+GString *trace_lane_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                          const TraceLaneClass *lane_class, int64_t origin_ns, int64_t join_ns);
+/* start, end of each stretch in which a collective runs and the compute lane computes nothing. */
+GString *trace_exposed_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                             int64_t origin_ns, int64_t join_ns);
