@@ -5,8 +5,8 @@
  * trace/summary.h), of the first rank that both sides know. A rank of the second is held against
  * the same rank of the first, or else against one of the same role.
  *
- * Memory is also compared at every instruction: memory rows of both sides that have the same step and
- * instruction, in the steps that both recorded, for every such pair of ranks.
+ * Memory is also compared at every instruction: memory rows of both sides that have the same step
+ * and instruction, in the steps that both recorded, for every such pair of ranks.
  */
 #pragma once
 
@@ -56,8 +56,8 @@ typedef struct {
     TraceCompareMemory memory[TRACE_N_STATISTICS];
 } TraceComparison;
 
-/* Fails when the traces are of different plans, or no rank can be held against another. Borrows both
- * traces. */
+/* Fails when the traces are of different plans, or no rank can be held against another. Borrows
+ * both traces. */
 TraceComparison *trace_compare(const Trace *first, const Trace *second, GError **error);
 void trace_comparison_free(TraceComparison *comparison); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TraceComparison, trace_comparison_free)

@@ -159,7 +159,8 @@ GString *trace_exposed_table(const TracePanel *panel, int32_t first_step, int32_
     return table;
 }
 
-/* The start of the first step shown, by the rule of trace/summary.h; and the end of what is shown. */
+/* The start of the first step shown, by the rule of trace/summary.h; and the end of what is shown.
+ * */
 static int64_t find_origin(const TracePanel *panel, const TracePlotOptions *options,
                            TracePlotExtent *extent) {
     int64_t origin_ns = 0, end_ns = 0;

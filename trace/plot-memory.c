@@ -227,8 +227,8 @@ static void find_extent(const TracePanel *panel, const TracePlotOptions *options
     }
 }
 
-/* What stands at each cell of a text picture: a file a series, "time size" at the cell's middle. In a
- * column stands the moment of its slice that holds the most, so no peak is lost. */
+/* What stands at each cell of a text picture: a file a series, "time size" at the cell's middle. In
+ * a column stands the moment of its slice that holds the most, so no peak is lost. */
 static bool write_cells(const TracePanel *panel, const TracePlotOptions *options, guint number,
                         const TracePlotExtent *extent, const char *folder, GError **error) {
     g_autoptr(GArray) moments = find_moments(panel, options->first_step, options->last_step);

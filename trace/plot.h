@@ -1,15 +1,15 @@
 /* trace/plot.h - pictures of traces, drawn by gnuplot from tables written here.
  *
- * A picture has a panel a trace, one below the other on the same axes. The scripts (plots/NAME.gp) hold
- * no number of a trace: they read tables and a file of settings from a folder of their own, which is
- * gone afterwards.
+ * A picture has a panel a trace, one below the other on the same axes. The scripts (plots/NAME.gp)
+ * hold no number of a trace: they read tables and a file of settings from a folder of their own,
+ * which is gone afterwards.
  *
  * Time on an axis counts from the start of the first step shown: t = 0 for the first recorded step,
  * else the moment at which the host begins it (memory) or the step before ends (lanes).
  *
- * Thinning keeps, in each slice of time narrower than a pixel, the first and the last row and the rows
- * where any curve is least and greatest; boxes of one kind on one lane are joined over gaps that are
- * narrower than a quarter of a pixel.
+ * Thinning keeps, in each slice of time narrower than a pixel, the first and the last row and the
+ * rows where any curve is least and greatest; boxes of one kind on one lane are joined over gaps
+ * that are narrower than a quarter of a pixel.
  */
 #pragma once
 
@@ -43,8 +43,8 @@ char *trace_plot_script(TracePicture picture, const char *output);
 bool trace_plot(TracePicture picture, const TracePanel *panels, guint n_panels,
                 const TracePlotOptions *options, char **ret_text, GError **error);
 
-/* The tables, for the scripts and for whoever wants to draw otherwise. Columns are separated by tabs,
- * the first line names them. Times are ns and sizes are bytes, as in the trace. */
+/* The tables, for the scripts and for whoever wants to draw otherwise. Columns are separated by
+ * tabs, the first line names them. Times are ns and sizes are bytes, as in the trace. */
 
 /* time, allocated bytes of each category (its part before "/", in the table's order), allocated,
  * active, reserved; a row a change, thinned to about n_slices slices, 0: all rows. */

@@ -4,8 +4,9 @@
 #include "trace/text-private.h"
 #include "trace/text.h"
 
-/* Reads only what trace_text() would write: whatever is accepted is written again as the same bytes.
- * The reader trusts no count; each line is looked for, and none there means a file cut short.
+/* Reads only what trace_text() would write: whatever is accepted is written again as the same
+ * bytes. The reader trusts no count; each line is looked for, and none there means a file cut
+ * short.
  */
 typedef struct {
     const char *file_name;

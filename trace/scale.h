@@ -1,5 +1,5 @@
-/* trace/scale.h - the unit in which a time or a size is shown: chosen by the largest of a table or an
- * axis, so that all of it shares one unit. Bytes are decimal: MB is 1e6, GB is 1e9.
+/* trace/scale.h - the unit in which a time or a size is shown: chosen by the largest of a table or
+ * an axis, so that all of it shares one unit. Bytes are decimal: MB is 1e6, GB is 1e9.
  */
 #pragma once
 

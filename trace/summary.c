@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Intervals of time as a sorted union, which answers in O(log n) how much of it lies before a moment.
- * That gives the part of any other interval that the union covers. */
+/* Intervals of time as a sorted union, which answers in O(log n) how much of it lies before a
+ * moment. That gives the part of any other interval that the union covers. */
 typedef struct {
     int64_t start_ns, end_ns;
     int64_t before_ns; /* covered by the intervals before this one */

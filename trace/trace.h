@@ -1,18 +1,19 @@
 /* trace/trace.h - what a play of a plan leaves: a header, tables, op rows and memory rows.
  *
- * One trace holds all recorded ranks of one play, predicted or measured. Its core knows no Plan: the
- * tables (lanes, units, phases, ...) give names to the small numbers in rows, and the instruction
- * table of a role says of each instruction what it is. A row names its instruction by number: the
- * running number in its role's table, all sections one after the other, in the plan's order.
+ * One trace holds all recorded ranks of one play, predicted or measured. Its core knows no Plan:
+ * the tables (lanes, units, phases, ...) give names to the small numbers in rows, and the
+ * instruction table of a role says of each instruction what it is. A row names its instruction by
+ * number: the running number in its role's table, all sections one after the other, in the plan's
+ * order.
  *
- * Time is int64 ns; 0 is a barrier before the first recorded step. Rows of construction have step -1
- * and times <= 0. Bytes are as the allocator counts them (rounded), so the deltas of a rank sum up to
- * its allocated bytes.
+ * Time is int64 ns; 0 is a barrier before the first recorded step. Rows of construction have step
+ * -1 and times <= 0. Bytes are as the allocator counts them (rounded), so the deltas of a rank sum
+ * up to its allocated bytes.
  *
  * The compute lane is the lane named "compute", or lane 0 when none is.
  *
- * Owns: everything in it; strings are copied in. Threads: one writer. Cost: adding a row is an array
- * append; names are not looked up.
+ * Owns: everything in it; strings are copied in. Threads: one writer. Cost: adding a row is an
+ * array append; names are not looked up.
  */
 #pragma once
 

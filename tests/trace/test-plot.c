@@ -1,4 +1,5 @@
-/* The tables hold the trace's numbers, thinning loses no peak, and pictures come out or a clear error. */
+/* The tables hold the trace's numbers, thinning loses no peak, and pictures come out or a clear
+ * error. */
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
@@ -214,8 +215,8 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     g_test_message("%s", memory);
     g_assert_nonnull(strstr(memory, "memory (kB), predicted"));
     g_assert_nonnull(strstr(memory, "memory (kB), measured"));
-    /* 4096 of 8192 bytes are parameters all the time: half of 14 rows, 85 columns, and a little less
-     * for the predicted side, which ends earlier. */
+    /* 4096 of 8192 bytes are parameters all the time: half of 14 rows, 85 columns, and a little
+     * less for the predicted side, which ends earlier. */
     g_assert_cmpuint(count(memory, 'p'), >, 7 * 85 + 7 * 65);
     g_assert_cmpuint(count(memory, 'p'), <, 2 * 7 * 85 + 30);
     fixture->options.first_step = 3;
