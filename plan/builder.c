@@ -1,8 +1,9 @@
 #include "plan/builder.h"
 
 void plan_builder_init(PlanBuilder *builder) {
-    *builder = (PlanBuilder){.unit = PLAN_NONE, .module = PLAN_NONE, .loss_op = PLAN_NONE};
+    *builder = (PlanBuilder){.unit = PLAN_NONE, .module = PLAN_NONE};
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
+        builder->loss_ops[i] = PLAN_NONE;
         builder->sections[i] = g_array_new(FALSE, FALSE, sizeof(PlanInstr));
     }
     builder->buffers = g_array_new(FALSE, FALSE, sizeof(PlanBuffer));
@@ -160,6 +161,7 @@ static gpointer take(GArray **array, uint32_t *ret_n) {
 void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
         role->sections[i] = take(&builder->sections[i], &role->n_instrs[i]);
+        role->loss_ops[i] = builder->loss_ops[i];
     }
     role->buffers = take(&builder->buffers, &role->n_buffers);
     role->ops = take(&builder->ops, &role->n_ops);
@@ -167,6 +169,5 @@ void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
     role->dims = take(&builder->dims, &role->n_dims);
     role->attrs = take(&builder->attrs, &role->n_attrs);
     role->n_events = builder->max_events;
-    role->loss_op = builder->loss_op;
     plan_builder_clear(builder);
 }

@@ -145,8 +145,8 @@ typedef struct {
     uint32_t n_dims;
     double *attrs;
     uint32_t n_attrs;
-    /* Where a training loop looks: */
-    uint32_t loss_op; /* the op whose first output is the loss, PLAN_NONE when unknown; steady section */
+    /* The op of each section whose first output is the loss, PLAN_NONE when there is none. */
+    uint32_t loss_ops[PLAN_N_SECTIONS];
 } PlanRole;
 
 typedef struct _Plan Plan;

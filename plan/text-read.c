@@ -676,10 +676,18 @@ static gpointer take(GArray *array, uint32_t *ret_n) {
     return data;
 }
 
+static bool read_loss_ops(Reader *r) {
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (!parse_id(r, word(r), 'o', MAX_IDS, true, &r->role->loss_ops[s])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_role(Reader *r, uint32_t id, bool *seen) {
     uint64_t found;
     PlanRole *role = r->role = &r->plan->roles[id];
-    role->loss_op = PLAN_NONE;
     if (!expect(r, "role") || !number(r, "its number", UINT32_MAX, &found)) {
         return false;
     }
@@ -688,8 +696,7 @@ static bool read_role(Reader *r, uint32_t id, bool *seen) {
     }
     if (!expect(r, "ranks") || !read_ranks(r, seen) || !end_of_line(r) || !expect(r, "owns") ||
         !number(r, "elements", UINT64_MAX, &role->n_parameter_elements) || !end_of_line(r) ||
-        !expect(r, "loss") || !parse_id(r, word(r), 'o', MAX_IDS, true, &role->loss_op) ||
-        !end_of_line(r) || !read_buffers(r)) {
+        !expect(r, "loss") || !read_loss_ops(r) || !end_of_line(r) || !read_buffers(r)) {
         return false;
     }
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
@@ -697,8 +704,11 @@ static bool read_role(Reader *r, uint32_t id, bool *seen) {
             return false;
         }
     }
-    if (role->loss_op != PLAN_NONE && role->loss_op >= r->ops->len) {
-        return fail(r, "loss o%u is beyond the %u ops of the role", role->loss_op, r->ops->len);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (role->loss_ops[s] != PLAN_NONE && role->loss_ops[s] >= r->ops->len) {
+            return fail(r, "loss o%u is beyond the %u ops of the role", role->loss_ops[s],
+                        r->ops->len);
+        }
     }
     role->buffers = take(r->buffers, &role->n_buffers);
     role->ops = take(r->ops, &role->n_ops);

@@ -201,7 +201,9 @@ void plan_text_append_program(const Plan *plan, GString *text) {
         g_string_append_printf(text, "role %u ranks ", i);
         append_ranks(role, text);
         g_string_append_printf(text, "\nowns " U64 "\nloss", role->n_parameter_elements);
-        append_id(text, 'o', role->loss_op);
+        for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
+            append_id(text, 'o', role->loss_ops[s]);
+        }
         g_string_append_c(text, '\n');
         append_buffers(plan, role, text);
         for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
