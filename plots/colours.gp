@@ -2,13 +2,15 @@
 #
 # The colours of Okabe and Ito, which stay apart for colour-blind readers
 # (https://jfly.uni-koeln.de/color/), ordered so that neighbours differ in lightness too; the
-# patterns, drawn over them in a darker shade, tell them apart in black and white. A seventh and
-# later entry begins again.
+# patterns, drawn over them in a darker shade, tell them apart in black and white. The ninth entry
+# begins again.
 
-array okabe[6] = [0x0072B2, 0xE69F00, 0x009E73, 0x56B4E9, 0xF0E442, 0xCC79A7]
-array darker[6] = [0x004E7A, 0x8A5F00, 0x005C43, 0x1F6E9C, 0x968D00, 0x84385F]
-array hatch[6] = [0, 4, 1, 5, 2, 6]
-colour(k) = okabe[(k - 1) % 6 + 1]
-dark(k) = darker[(k - 1) % 6 + 1]
-pattern(k) = hatch[(k - 1) % 6 + 1]
+array okabe[8] = [0x0072B2, 0xE69F00, 0x009E73, 0x56B4E9, 0xF0E442, 0xCC79A7, \
+                  0xD55E00, 0x999999]
+array darker[8] = [0x004E7A, 0x8A5F00, 0x005C43, 0x1F6E9C, 0x968D00, 0x84385F, \
+                   0x8A3D00, 0x5C5C5C]
+array hatch[8] = [0, 4, 1, 5, 2, 6, 4, 1]
+colour(k) = okabe[(k - 1) % 8 + 1]
+dark(k) = darker[(k - 1) % 8 + 1]
+pattern(k) = hatch[(k - 1) % 8 + 1]
 SOLID = 3

@@ -33,14 +33,19 @@ static void join(GArray *boxes, int64_t join_ns) {
     g_array_set_size(boxes, kept);
 }
 
-static bool shows(const TracePanel *panel, const TraceOpRow *row, int32_t first_step,
-                  int32_t last_step) {
-    return row->rank == panel->rank && row->step >= first_step && row->step <= last_step;
-}
-
 static const TraceInstruction *instruction_of(const TracePanel *panel, uint32_t role,
                                               const TraceOpRow *row) {
     return trace_instruction(panel->trace, role, row->instruction);
+}
+
+/* What the host does itself occupies no lane. */
+static bool shows(const TracePanel *panel, const TraceOpRow *row, int32_t first_step,
+                  int32_t last_step) {
+    if (row->rank != panel->rank || row->step < first_step || row->step > last_step) {
+        return false;
+    }
+    uint32_t role = trace_role_of_rank(panel->trace, panel->rank);
+    return instruction_of(panel, role, row)->what == TRACE_OP;
 }
 
 static bool belongs(const TracePanel *panel, uint32_t role, const TraceOpRow *row,
@@ -126,7 +131,7 @@ GString *trace_exposed_table(const TracePanel *panel, int32_t first_step, int32_
             if (shows(panel, row, first_step, last_step)) {
                 g_array_append_val(communicating, box);
             }
-        } else if (row->lane == compute) {
+        } else if (row->lane == compute && instruction_of(panel, role, row)->what == TRACE_OP) {
             g_array_append_val(computing, box);
         }
     }

@@ -118,12 +118,18 @@ static bool is_collective(const Trace *trace, uint32_t role, const TraceOpRow *r
     return trace_kind(trace, kind)->kind_class == TRACE_KIND_COLLECTIVE;
 }
 
+/* What the host does itself occupies no lane. */
+static bool is_launched(const Trace *trace, uint32_t role, const TraceOpRow *row) {
+    return trace_instruction(trace, role, row->instruction)->what == TRACE_OP;
+}
+
 static GArray *compute_intervals(const Trace *trace, uint32_t rank, uint32_t role) {
     GArray *intervals = g_array_new(FALSE, FALSE, sizeof(Interval));
     uint32_t compute = trace_compute_lane(trace);
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
-        if (row->rank == rank && row->lane == compute && !is_collective(trace, role, row)) {
+        if (row->rank == rank && row->lane == compute && is_launched(trace, role, row) &&
+            !is_collective(trace, role, row)) {
             Interval interval = {row->start_ns, row->end_ns, 0};
             g_array_append_val(intervals, interval);
         }
@@ -169,9 +175,12 @@ static void count_op(const Trace *trace, const TraceOpRow *row, uint32_t role, u
     TraceKindTime *kind = &step->kinds[instruction->kind];
     kind->count++;
     kind->total_ns += row->end_ns - row->start_ns;
-    step->lane_ns[row->lane] += row->end_ns - row->start_ns;
     walk->first_ns = MIN(walk->first_ns, row->start_ns);
     walk->latest_ns = MAX(walk->latest_ns, row->end_ns);
+    if (!is_launched(trace, role, row)) {
+        return;
+    }
+    step->lane_ns[row->lane] += row->end_ns - row->start_ns;
     if (is_collective(trace, role, row)) {
         kind->exposed_ns += uncovered(walk->compute, row->start_ns, row->end_ns);
         Interval interval = {row->start_ns, row->end_ns, 0};

@@ -8,6 +8,7 @@
  *               waiting counts for the op that is waited with. So phases sum up to the step.
  *   lane busy   the sum of its ops' durations.
  *   op kind     the sum of the durations of its ops, on whatever lane.
+ *               Ops that the host does itself count here alone: they occupy no lane.
  *   exposed     of a collective: the part of its duration during which no op that is not a
  *               collective runs on the compute lane, in whatever step. Hidden is the rest.
  *   communication   the time during which at least one collective of the step runs, and the part of

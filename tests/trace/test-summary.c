@@ -128,11 +128,28 @@ static void exposure_by_counting(void) {
     }
 }
 
+/* Instruction 3 of the toy becomes the host's own: its kind keeps its time, its lane loses it, and
+ * what it hid is exposed. */
+static void host_ops(void) {
+    ToyOptions options = TOY_DEFAULT;
+    options.steps = 1;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_array_index(trace_instructions(trace, 0), TraceInstruction, 3).what = TRACE_HOST_OP;
+    g_assert_true(trace_check(trace, NULL));
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
+    const TraceStepSummary *step = trace_summary_step(summary, 0);
+    g_assert_cmpint(step->kinds[0].total_ns, ==, 700 * US);
+    g_assert_cmpint(step->lane_ns[0], ==, 550 * US);
+    g_assert_cmpint(step->kinds[2].exposed_ns, ==, 250 * US);
+    g_assert_cmpint(trace_step_time_ns(step), ==, 1000 * US);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/summary/times", times);
     g_test_add_func("/trace/summary/few-steps", few_steps);
     g_test_add_func("/trace/summary/peaks", peaks);
     g_test_add_func("/trace/summary/exposure-by-counting", exposure_by_counting);
+    g_test_add_func("/trace/summary/host-ops", host_ops);
     return g_test_run();
 }
