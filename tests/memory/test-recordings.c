@@ -80,7 +80,7 @@ static guint add_folder(const char *folder, GPtrArray *paths) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
-    guint n = add_folder("small", paths) + add_folder("golden", paths);
-    g_assert_cmpuint(n, ==, 60);
+    guint n = add_folder("small", paths) + add_folder("golden", paths) + add_folder("mixed", paths);
+    g_assert_cmpuint(n, ==, 72);
     return g_test_run();
 }
