@@ -1,10 +1,11 @@
 /* What one call of the allocator costs: nanoseconds per malloc or free, over virtual segments.
  *
  * Three streams of calls, made beforehand so that only the allocator is timed:
- *   training    steps of a sharded network: units gathered on one stream and used on another, activations
- *               kept to the backward pass, short-lived temporaries between them; blocks of several
- *               streams are marked, and their events pass a few calls later
- *   fragmented  sizes and lifetimes at random, so that thousands of free blocks of all sizes lie about
+ *   training    steps of a sharded network: units gathered on one stream and used on another,
+ *               activations kept to the backward pass, short-lived temporaries between them; blocks
+ *               of several streams are marked, and their events pass a few calls later
+ *   fragmented  sizes and lifetimes at random, so that thousands of free blocks of all sizes lie
+ *               about
  *   expandable  the training steps with expandable segments
  * The least of several rounds is printed, since other programs can only add. */
 #include <glib.h>

@@ -130,8 +130,8 @@ uint64_t memory_block_swallow(MemoryCaching *caching, MemoryBlock *block, Memory
     return bytes;
 }
 
-/* What becomes a free piece of a segment counts as inactive split; what is whole again does not. As in
- * PyTorch only the net change is booked, so that a merge leaves no peak behind. */
+/* What becomes a free piece of a segment counts as inactive split; what is whole again does not.
+ * As in PyTorch only the net change is booked, so that a merge leaves no peak behind. */
 static void book_inactive_split(MemoryCaching *caching, const MemoryBlock *block,
                                 uint64_t swallowed_bytes) {
     MemoryPool pool = block->segment->pool;

@@ -18,14 +18,15 @@ struct _MemorySegment {
     MemorySegment *prev, *next; /* in the order in which they were taken */
     MemoryBlock *first;
     gpointer handle;
-    /* Addresses of our own, that only rise: they put blocks in the order of segment, then offset. */
+    /* Addresses of our own, that only rise: they put blocks in the order of segment, then
+     * offset. */
     uint64_t base, bytes;
     uint32_t number, stream;
     MemoryPool pool;
 };
 
-/* A segment is a chain of blocks without gaps. A free block never has a free neighbour, nor an unmapped
- * one an unmapped neighbour. */
+/* A segment is a chain of blocks without gaps. A free block never has a free neighbour, nor an
+ * unmapped one an unmapped neighbour. */
 struct _MemoryBlock {
     uint64_t address, bytes;
     uint64_t requested_bytes; /* while used or waiting */
@@ -120,12 +121,14 @@ MemorySegment *memory_segment_add(MemoryCaching *caching, const MemoryRequest *r
                                   gpointer handle, uint64_t bytes, MemoryBlockState state);
 /* Takes it out of the books, its only block with it; the source has it back already. */
 void memory_segment_remove(MemoryCaching *caching, MemorySegment *segment);
-/* The first `bytes` of the block become a block of their own, of no list; the rest keeps its record. */
+/* The first `bytes` of the block become a block of their own, of no list; the rest keeps its
+ * record. */
 MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64_t bytes);
 /* Into the list of its state, free or unmapped; and out of it. */
 void memory_block_file(MemoryCaching *caching, MemoryBlock *block);
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block);
-/* Swallows a neighbour of equal state, which stands in a list; block itself does not. Bytes gained. */
+/* Swallows a neighbour of equal state, which stands in a list; block itself does not. Bytes
+ * gained. */
 uint64_t memory_block_swallow(MemoryCaching *caching, MemoryBlock *block, MemoryBlock *neighbour);
 /* A used or waiting block becomes free. */
 void memory_block_release(MemoryCaching *caching, MemoryBlock *block);

@@ -1,5 +1,6 @@
-/* The way of a request: events that have passed, a free block of its stream, and where there is none a
- * segment, for which in turn garbage, oversize blocks and at last the whole cache make room. */
+/* The way of a request: events that have passed, a free block of its stream, and where there is
+ * none a segment, for which in turn garbage, oversize blocks and at last the whole cache make
+ * room. */
 #include "memory/caching.h"
 
 #include "memory/caching-private.h"
@@ -61,8 +62,8 @@ static uint64_t reach(const MemoryBlock *block) {
     return block->bytes + (next && next->state == MEMORY_BLOCK_UNMAPPED ? next->bytes : 0);
 }
 
-/* Best fit counts the unmapped room behind a block as part of it, so that blocks which cannot grow are
- * used up first. */
+/* Best fit counts the unmapped room behind a block as part of it, so that blocks which cannot
+ * grow are used up first. */
 static MemoryFreeCursor least_reach(const MemoryFreeList *list, MemoryFreeCursor best) {
     MemoryFreeCursor next = memory_free_list_next(list, best);
     const MemoryBlock *candidate;

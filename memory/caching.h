@@ -1,17 +1,20 @@
 /* memory/caching.h - PyTorch's CUDA caching allocator (2.13), rule for rule, over any source.
  *
- * Blocks belong to the stream that asked for them: a free block serves later requests of that stream
- * only. A block that other streams use is marked with them; dropped, it waits until the events that are
- * then recorded on those streams have passed. That is looked at only by the next alloc(), as in PyTorch.
+ * Blocks belong to the stream that asked for them: a free block serves later requests of that
+ * stream only. A block that other streams use is marked with them; dropped, it waits until the
+ * events that are then recorded on those streams have passed. That is looked at only by the next
+ * alloc(), as in PyTorch.
  *
- * Out of memory is an answer. Everything is a function of the calls and of the source's answers: ties
- * between blocks of equal size go to the older segment, then the lower offset, never by address.
+ * Out of memory is an answer. Everything is a function of the calls and of the source's answers:
+ * ties between blocks of equal size go to the older segment, then the lower offset, never by
+ * address.
  *
- * memory/README.md has the path of a request. Free blocks stand in sorted arrays (memory/free-list.h);
- * block records are pooled, so an alloc() that hits the cache and a drop() take no memory of their own.
+ * memory/README.md has the path of a request. Free blocks stand in sorted arrays
+ * (memory/free-list.h); block records are pooled, so an alloc() that hits the cache and a drop()
+ * take no memory of their own.
  *
- * Owns: segments (given back to the source by _free(), which waits for nothing), blocks. Borrows: the
- * source's table and self. Threads: one.
+ * Owns: segments (given back to the source by _free(), which waits for nothing), blocks.
+ * Borrows: the source's table and self. Threads: one.
  */
 #pragma once
 
@@ -33,7 +36,8 @@ typedef enum {
     MEMORY_BLOCK_UNMAPPED, /* addresses without memory, in an expandable segment */
 } MemoryBlockState;
 
-/* options NULL: defaults. Fails when the options want expandable segments and the source has none. */
+/* options NULL: defaults. Fails when the options want expandable segments and the source has
+ * none. */
 MemoryCaching *memory_caching_new(const MemoryOptions *options, const MemorySource *source,
                                   gpointer self, GError **error);
 void memory_caching_free(MemoryCaching *caching); /* NULL is fine */
@@ -42,8 +46,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MemoryCaching, memory_caching_free)
 /* False: out of memory. No bytes, no block: true, and *ret_block is NULL. */
 bool memory_caching_alloc(MemoryCaching *caching, uint32_t stream, uint64_t bytes,
                           MemoryBlock **ret_block);
-/* The block is no longer needed. True when it is free at once, false when it waits for events. NULL is
- * fine. */
+/* The block is no longer needed. True when it is free at once, false when it waits for events.
+ * NULL is fine. */
 bool memory_caching_drop(MemoryCaching *caching, MemoryBlock *block);
 /* stream, too, uses the block, which is not dropped yet (PyTorch's record_stream). NULL is fine. */
 void memory_caching_mark(MemoryCaching *caching, MemoryBlock *block, uint32_t stream);
@@ -65,7 +69,8 @@ static inline uint64_t memory_caching_reserved(const MemoryCaching *caching) {
     return memory_caching_stats(caching)->pools[MEMORY_POOL_ALL].reserved_bytes.current;
 }
 
-/* Told of each block that had waited, as it becomes free and just before it is merged. NULL: nobody. */
+/* Told of each block that had waited, as it becomes free and just before it is merged. NULL:
+ * nobody. */
 void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
                           gpointer self);
 

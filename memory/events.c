@@ -1,5 +1,5 @@
-/* Blocks that other streams use. Dropped, they wait for one event on each of those streams. Each stream
- * has its own queue, so a slow stream holds up only the blocks that it uses. */
+/* Blocks that other streams use. Dropped, they wait for one event on each of those streams. Each
+ * stream has its own queue, so a slow stream holds up only the blocks that it uses. */
 #include "memory/caching-private.h"
 
 static void push(MemoryPendingQueue *queue, MemoryPending pending) {

@@ -1,9 +1,10 @@
-/* Segments that are addresses first, more than the device has memory, and get memory by the page where
- * it is wanted. So one segment a stream and pool usually does, and nothing is left over between segments.
+/* Segments that are addresses first, more than the device has memory, and get memory by the page
+ * where it is wanted. So one segment a stream and pool usually does, and nothing is left over
+ * between segments.
  *
- * Mapped and unmapped parts of a segment are blocks of one chain. A request that no free block holds
- * takes the lowest stretch of free and unmapped blocks that is long enough, and maps what is missing.
- * Pages go back when the whole cache is released and nothing lies on them. */
+ * Mapped and unmapped parts of a segment are blocks of one chain. A request that no free block
+ * holds takes the lowest stretch of free and unmapped blocks that is long enough, and maps what
+ * is missing. Pages go back when the whole cache is released and nothing lies on them. */
 #include "memory/caching-private.h"
 #include "memory/rounding.h"
 

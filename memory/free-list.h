@@ -1,9 +1,10 @@
 /* memory/free-list.h - blocks in order of (key, address).
  *
- * The free blocks of one stream and pool by size; or unmapped ones, all of key 0, by address. No two
- * entries are equal. A list is an array of chunks, each a short sorted array: finding is two binary
- * searches, inserting moves at most one chunk's entries. Tens of blocks stand in one or two cache-warm
- * chunks; thousands cost no more than a few dozen entries moved. bench/memory-allocator.c measures it.
+ * The free blocks of one stream and pool by size; or unmapped ones, all of key 0, by address. No
+ * two entries are equal. A list is an array of chunks, each a short sorted array: finding is two
+ * binary searches, inserting moves at most one chunk's entries. Tens of blocks stand in one or
+ * two cache-warm chunks; thousands cost no more than a few dozen entries moved.
+ * bench/memory-allocator.c measures it.
  *
  * A cursor is a place in the list; it is good until the list changes.
  *

@@ -1,8 +1,8 @@
-/* The peak's sums are wanted once, the peak moves often: during a forward pass nearly every op makes a new
- * maximum. So a new maximum only empties a log of the changes since; while the log is short, the sums at
- * the peak are today's less the log. A log as long as the sums themselves is settled: the sums at the
- * peak are written out and the log is closed until the next maximum. Settling thus costs each logged
- * change O(1). */
+/* The peak's sums are wanted once, the peak moves often: during a forward pass nearly every op
+ * makes a new maximum. So a new maximum only empties a log of the changes since; while the log
+ * is short, the sums at the peak are today's less the log. A log as long as the sums themselves
+ * is settled: the sums at the peak are written out and the log is closed until the next maximum.
+ * Settling thus costs each logged change O(1). */
 #include "memory/ledger.h"
 
 #include <string.h>

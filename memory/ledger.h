@@ -1,8 +1,9 @@
 /* memory/ledger.h - who holds what: bytes by tag and by unit, now and at the peak of allocated.
  *
- * A tag is a small number that the caller gives a meaning (a category of bytes); a unit likewise (a
- * layer). Every byte has one of each. The peak's sums are not copied at each new maximum: the changes
- * since are kept, and turned into a copy once there are as many of them as there are sums.
+ * A tag is a small number that the caller gives a meaning (a category of bytes); a unit likewise
+ * (a layer). Every byte has one of each. The peak's sums are not copied at each new maximum: the
+ * changes since are kept, and turned into a copy once there are as many of them as there are
+ * sums.
  *
  * Owns: its arrays. Threads: one. Cost: O(1) a change, amortized.
  */

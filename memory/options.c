@@ -1,6 +1,6 @@
-/* The text of options is taken apart in two steps, as PyTorch takes it: first into words and the signs
- * , : [ ], then key by key. Keys may come in any order, so values are held against each other only at the
- * end. Numbers must be whole words here: PyTorch reads "64abc" as 64. */
+/* The text of options is taken apart in two steps, as PyTorch takes it: first into words and the
+ * signs , : [ ], then key by key. Keys may come in any order, so values are held against each
+ * other only at the end. Numbers must be whole words here: PyTorch reads "64abc" as 64. */
 #include "memory/options.h"
 
 #include <math.h>

@@ -13,12 +13,12 @@
 GQuark memory_error_quark(void);
 
 typedef enum {
-    MEMORY_ERROR_OPTION, /* the text of options is wrong; the message says where and what to do */
+    MEMORY_ERROR_OPTION,      /* the text is wrong; the message says where and what to do */
     MEMORY_ERROR_UNSUPPORTED, /* this source, or this project, cannot do that */
 } MemoryError;
 
-/* Intervals of roundup_power2_divisions: [1, 2) MiB, [2, 4) MiB ... 32 GiB and more. Smaller requests
- * belong to the first. */
+/* Intervals of roundup_power2_divisions: [1, 2) MiB, [2, 4) MiB ... 32 GiB and more. Smaller
+ * requests belong to the first. */
 #define MEMORY_N_ROUNDUPS 16
 
 typedef struct {
@@ -35,10 +35,11 @@ typedef struct {
     double throw_fraction;        /* ... this part of all memory */
 } MemoryOptions;
 
-/* per_process_memory_fraction sets both fractions. PyTorch's set_per_process_memory_fraction(), called
- * later, changes memory_fraction alone. */
+/* per_process_memory_fraction sets both fractions. PyTorch's set_per_process_memory_fraction(),
+ * called later, changes memory_fraction alone. */
 
 /* PyTorch 2.13's defaults. */
 void memory_options_init(MemoryOptions *options);
-/* Defaults, then what text says (NULL and "" say nothing). On failure *ret_options stays as it was. */
+/* Defaults, then what text says (NULL and "" say nothing). On failure *ret_options stays as it
+ * was. */
 bool memory_options_parse(const char *text, MemoryOptions *ret_options, GError **error);

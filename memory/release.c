@@ -1,6 +1,6 @@
 /* Giving cached segments back to the source. A segment can go when it is one free block. Three
- * occasions, in the order in which a request that finds no block comes upon them: too old (garbage), in
- * the way of a large request (oversize), and all. */
+ * occasions, in the order in which a request that finds no block comes upon them: too old
+ * (garbage), in the way of a large request (oversize), and all. */
 #include "memory/caching-private.h"
 
 static void release_segment(MemoryCaching *caching, MemoryBlock *block) {
@@ -13,8 +13,8 @@ static void release_segment(MemoryCaching *caching, MemoryBlock *block) {
     memory_segment_remove(caching, segment);
 }
 
-/* Free blocks of a pool by stream, size and address: whole segments, or every block when segments are
- * expandable. A list of its own, since releasing changes the free lists. */
+/* Free blocks of a pool by stream, size and address: whole segments, or every block when
+ * segments are expandable. A list of its own, since releasing changes the free lists. */
 static GPtrArray *releasable(MemoryCaching *caching, MemoryPool pool) {
     GPtrArray *blocks = g_ptr_array_new();
     for (uint32_t stream = 0; stream < MEMORY_N_STREAMS; stream++) {
@@ -36,8 +36,8 @@ static uint64_t age_of(const MemoryCaching *caching, const MemoryBlock *block) {
     return caching->caches[block->segment->pool].n_searches - block->searches_before;
 }
 
-/* Large segments of at least the mean age go, then of what is left likewise, until reserved is back at
- * the threshold or a round frees nothing. A round does not stop half-way. */
+/* Large segments of at least the mean age go, then of what is left likewise, until reserved is
+ * back at the threshold or a round frees nothing. A round does not stop half-way. */
 void memory_release_garbage(MemoryCaching *caching) {
     uint64_t reserved = memory_caching_reserved(caching);
     uint64_t threshold =
@@ -71,8 +71,8 @@ void memory_release_garbage(MemoryCaching *caching) {
     }
 }
 
-/* The smallest oversize block that would hold the request; else oversize blocks from the largest down
- * until they would together. Too little in all: it is freed, and false. */
+/* The smallest oversize block that would hold the request; else oversize blocks from the largest
+ * down until they would together. Too little in all: it is freed, and false. */
 bool memory_release_enough(MemoryCaching *caching, const MemoryRequest *request) {
     uint64_t oversize = caching->options.max_split_bytes;
     if (oversize == UINT64_MAX || caching->options.expandable_segments) {

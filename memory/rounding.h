@@ -1,7 +1,7 @@
 /* memory/rounding.h - how large a block, and how large a segment, a request asks for.
  *
- * Sizes in bytes. Sources: round_size(), get_allocation_size() of c10/cuda/CUDACachingAllocator.cpp and
- * c10/core/AllocatorConfig.h, PyTorch 2.13.
+ * Sizes in bytes. Sources: round_size(), get_allocation_size() of
+ * c10/cuda/CUDACachingAllocator.cpp and c10/core/AllocatorConfig.h, PyTorch 2.13.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* memory/stats.h - what PyTorch's memory_stats() says: amounts with their peaks, and counters.
  *
- * Each amount has its own maximum, reached at its own time. current = allocated - freed at all times.
+ * Each amount has its own maximum, reached at its own time. current = allocated - freed at all
+ * times.
  */
 #pragma once
 

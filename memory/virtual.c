@@ -1,6 +1,7 @@
 #include "memory/virtual.h"
 
-/* Without a limit the device still has to have a size, which expandable segments reserve by: 64 TiB. */
+/* Without a limit the device still has to have a size, which expandable segments reserve by: 64
+ * TiB. */
 #define TOTAL_MOST (UINT64_C(1) << 46)
 
 /* Handles rise from here by whole steps, so that none is NULL and none repeats. */

@@ -1,7 +1,8 @@
 /* memory/virtual.h - segments without storage: a source for what is only simulated.
  *
- * Handles are addresses that only rise, as if nothing were ever handed out twice. Memory is finite by
- * count. What has passed and what the host waits for is the hooks' to say: a simulator asks its clock.
+ * Handles are addresses that only rise, as if nothing were ever handed out twice. Memory is
+ * finite by count. What has passed and what the host waits for is the hooks' to say: a simulator
+ * asks its clock.
  *
  * Owns: nothing but its counts. Borrows: hooks and self. Threads: one. Cost: O(1).
  */

@@ -1,8 +1,10 @@
-/* tests/memory/pretend-device.h - a device of nothing but counts, which reports what is asked of it.
+/* tests/memory/pretend-device.h - a device of nothing but counts, which reports what is asked of
+ * it.
  *
- * Memory is finite by number; an event is over when the test says so or when somebody waits for it. Each
- * request is one line of text in the report, in the words of tests/memory/allocator/README.md. Runs of
- * lines whose order means nothing (waits and finished blocks; recordings) come out sorted.
+ * Memory is finite by number; an event is over when the test says so or when somebody waits for
+ * it. Each request is one line of text in the report, in the words of
+ * tests/memory/allocator/README.md. Runs of lines whose order means nothing (waits and finished
+ * blocks; recordings) come out sorted.
  */
 #pragma once
 

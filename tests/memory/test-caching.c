@@ -1,5 +1,6 @@
-/* memory/caching: the rules, each as a small script of calls on the pretend device. What stands behind
- * each "=" is compared: "SEGMENT OFFSET BYTES" of a malloc, "freed", "waiting", "OOM" and so on. */
+/* memory/caching: the rules, each as a small script of calls on the pretend device. What stands
+ * behind each "=" is compared: "SEGMENT OFFSET BYTES" of a malloc, "freed", "waiting", "OOM" and
+ * so on. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -148,7 +149,8 @@ static void test_max_split(void) {
 }
 
 static void test_garbage(void) {
-    /* Above half of the limit of 200 MiB a free segment goes although there is room, and nobody waits. */
+    /* Above half of the limit of 200 MiB a free segment goes although there is room, and nobody
+     * waits. */
     assert_report("set memory 400M;set fraction 0.5;set conf garbage_collection_threshold:0.5;"
                   "malloc 1 60M 0;malloc 2 60M 0;free 1;malloc 3 61M 1;free 2;malloc 4 61M 2",
                   "cudaMalloc 62914560 = 0; 0 0 62914560; cudaMalloc 62914560 = 1; 1 0 62914560; "

@@ -55,8 +55,8 @@ static void test_moments(void) {
 #define TAGS  5
 #define UNITS 9
 
-/* Against copying everything at each new maximum; the sums at the peak are asked for now and then, and
- * long pauses between maxima make the log overflow. */
+/* Against copying everything at each new maximum; the sums at the peak are asked for now and
+ * then, and long pauses between maxima make the log overflow. */
 static void test_model(void) {
     g_autoptr(MemoryLedger) ledger = memory_ledger_new(TAGS, UNITS);
     uint64_t held[TAGS][UNITS] = {{0}}, tags[TAGS] = {0}, units[UNITS] = {0};
