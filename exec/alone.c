@@ -1,0 +1,38 @@
+#include "exec/comm.h"
+
+/* One rank: every collective finds its result in place, but for the copy of a reduce-scatter. */
+#include <string.h>
+
+static bool all_gather(gpointer self, PlanAxis axis, gpointer gathered, uint64_t elements,
+                       PlanDtype dtype, GError **error) {
+    return true;
+}
+
+static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
+                           uint64_t elements, PlanDtype dtype, bool average, GError **error) {
+    memcpy(shard, packed, elements * plan_dtype_bytes(dtype));
+    return true;
+}
+
+static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                       PlanDtype dtype, bool average, GError **error) {
+    return true;
+}
+
+static bool barrier(gpointer self, GError **error) {
+    return true;
+}
+
+static bool mean(gpointer self, double *values, unsigned n, GError **error) {
+    return true;
+}
+
+const ExecComm exec_comm_alone = {
+    .name = "alone",
+    .world = 1,
+    .all_gather = all_gather,
+    .reduce_scatter = reduce_scatter,
+    .all_reduce = all_reduce,
+    .barrier = barrier,
+    .mean = mean,
+};

@@ -1,0 +1,196 @@
+/* exec/host/lanes.c - one lock and one condition for all lanes of a rank.
+ *
+ * There are a handful of lanes and some thousand pieces of work a step, so one lock is not contended;
+ * whoever waits is woken when any lane gets on.
+ */
+#include "exec/host/lanes.h"
+
+typedef struct {
+    ExecWork run; /* NULL: wait for moment */
+    gpointer work;
+    GDestroyNotify free_work;
+    ExecMoment moment;
+} Item;
+
+typedef struct {
+    ExecLanes *lanes;
+    uint32_t number;
+    GQueue items; /* Item */
+    uint64_t given, done;
+    GThread *thread;
+} Lane;
+
+struct _ExecLanes {
+    GMutex mutex;
+    GCond progress;
+    uint32_t n_lanes;
+    Lane *lane;
+    bool stopping;
+    GError *error;
+};
+
+static bool passed(const ExecLanes *lanes, ExecMoment moment) {
+    return lanes->lane[moment.lane].done >= moment.position;
+}
+
+/* The next item, or NULL when the lane shall end. Called and returns with the lock held. */
+static Item *next_item(Lane *lane) {
+    ExecLanes *lanes = lane->lanes;
+    for (;;) {
+        if (lanes->stopping || lanes->error) {
+            return NULL;
+        }
+        Item *item = g_queue_peek_head(&lane->items);
+        if (item && (item->run || passed(lanes, item->moment))) {
+            return g_queue_pop_head(&lane->items);
+        }
+        g_cond_wait(&lanes->progress, &lanes->mutex);
+    }
+}
+
+static void free_item(Item *item) {
+    if (item->free_work) {
+        item->free_work(item->work);
+    }
+    g_free(item);
+}
+
+static gpointer work_on(gpointer data) {
+    Lane *lane = data;
+    ExecLanes *lanes = lane->lanes;
+    g_mutex_lock(&lanes->mutex);
+    for (Item *item; (item = next_item(lane));) {
+        g_mutex_unlock(&lanes->mutex);
+        GError *error = NULL;
+        bool ok = !item->run || item->run(item->work, &error);
+        free_item(item);
+        g_mutex_lock(&lanes->mutex);
+        lane->done++;
+        if (!ok && !lanes->error) {
+            lanes->error = g_steal_pointer(&error);
+        }
+        g_clear_error(&error);
+        g_cond_broadcast(&lanes->progress);
+    }
+    g_mutex_unlock(&lanes->mutex);
+    return NULL;
+}
+
+ExecLanes *exec_lanes_new(uint32_t n_lanes) {
+    ExecLanes *lanes = g_new0(ExecLanes, 1);
+    g_mutex_init(&lanes->mutex);
+    g_cond_init(&lanes->progress);
+    lanes->n_lanes = n_lanes;
+    lanes->lane = g_new0(Lane, n_lanes);
+    for (uint32_t i = 0; i < n_lanes; i++) {
+        Lane *lane = &lanes->lane[i];
+        lane->lanes = lanes;
+        lane->number = i;
+        g_queue_init(&lane->items);
+        lane->thread = g_thread_new("lane", work_on, lane);
+    }
+    return lanes;
+}
+
+void exec_lanes_free(ExecLanes *lanes) {
+    if (!lanes) {
+        return;
+    }
+    g_mutex_lock(&lanes->mutex);
+    lanes->stopping = true;
+    g_cond_broadcast(&lanes->progress);
+    g_mutex_unlock(&lanes->mutex);
+    for (uint32_t i = 0; i < lanes->n_lanes; i++) {
+        g_thread_join(lanes->lane[i].thread);
+        g_queue_clear_full(&lanes->lane[i].items, (GDestroyNotify)free_item);
+    }
+    g_clear_error(&lanes->error);
+    g_mutex_clear(&lanes->mutex);
+    g_cond_clear(&lanes->progress);
+    g_free(lanes->lane);
+    g_free(lanes);
+}
+
+static void give(ExecLanes *lanes, uint32_t number, Item item) {
+    Lane *lane = &lanes->lane[number];
+    g_assert(number < lanes->n_lanes);
+    g_mutex_lock(&lanes->mutex);
+    g_queue_push_tail(&lane->items, g_memdup2(&item, sizeof item));
+    lane->given++;
+    g_cond_broadcast(&lanes->progress);
+    g_mutex_unlock(&lanes->mutex);
+}
+
+void exec_lanes_give(ExecLanes *lanes, uint32_t lane, ExecWork run, gpointer work,
+                     GDestroyNotify free_work) {
+    give(lanes, lane, (Item){.run = run, .work = work, .free_work = free_work});
+}
+
+/* Only the host gives work, so it may read what was given without the lock. */
+ExecMoment exec_lanes_moment(const ExecLanes *lanes, uint32_t lane) {
+    g_assert(lane < lanes->n_lanes);
+    return (ExecMoment){lane, lanes->lane[lane].given};
+}
+
+void exec_lanes_wait(ExecLanes *lanes, uint32_t lane, ExecMoment moment) {
+    if (moment.lane != lane) { /* its own past a lane has always waited for */
+        give(lanes, lane, (Item){.moment = moment});
+    }
+}
+
+bool exec_lanes_passed(ExecLanes *lanes, ExecMoment moment) {
+    g_mutex_lock(&lanes->mutex);
+    bool answer = passed(lanes, moment);
+    g_mutex_unlock(&lanes->mutex);
+    return answer;
+}
+
+bool exec_lanes_host_wait(ExecLanes *lanes, ExecMoment moment) {
+    g_mutex_lock(&lanes->mutex);
+    while (!lanes->error && !passed(lanes, moment)) {
+        g_cond_wait(&lanes->progress, &lanes->mutex);
+    }
+    bool ok = !lanes->error;
+    g_mutex_unlock(&lanes->mutex);
+    return ok;
+}
+
+bool exec_lanes_drain(ExecLanes *lanes) {
+    for (uint32_t i = 0; i < lanes->n_lanes; i++) {
+        if (!exec_lanes_host_wait(lanes, exec_lanes_moment(lanes, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket) {
+    g_mutex_lock(&lanes->mutex);
+    while (!lanes->error && !lanes->stopping && turns->now_serving != ticket) {
+        g_cond_wait(&lanes->progress, &lanes->mutex);
+    }
+    bool ok = turns->now_serving == ticket;
+    g_mutex_unlock(&lanes->mutex);
+    return ok;
+}
+
+void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns) {
+    g_mutex_lock(&lanes->mutex);
+    turns->now_serving++;
+    g_cond_broadcast(&lanes->progress);
+    g_mutex_unlock(&lanes->mutex);
+}
+
+bool exec_lanes_failed(ExecLanes *lanes) {
+    g_mutex_lock(&lanes->mutex);
+    bool failed = lanes->error != NULL;
+    g_mutex_unlock(&lanes->mutex);
+    return failed;
+}
+
+GError *exec_lanes_error(ExecLanes *lanes) {
+    g_mutex_lock(&lanes->mutex);
+    GError *error = lanes->error ? g_error_copy(lanes->error) : NULL;
+    g_mutex_unlock(&lanes->mutex);
+    return error;
+}

@@ -1,0 +1,30 @@
+/* exec/host/launch.h - one op of a plan becomes calls of kernels/host.
+ *
+ * By the time an op runs, the host may have freed and given away the buffers it names; so pointers are
+ * resolved when it is issued and travel with it.
+ */
+#pragma once
+
+#include "exec/comm.h"
+#include "plan/plan.h"
+
+typedef struct {
+    const Plan *plan;
+    const PlanRole *role;
+    const ExecComm *comm;
+    uint64_t seed;
+} ExecContext;
+
+typedef struct {
+    const ExecContext *context;
+    const PlanOp *op;
+    int32_t step;        /* -1 in construction */
+    gpointer *pointers;  /* one per operand; NULL where it is missing */
+} ExecTask;
+
+/* False with error: an op, or its dtype, is not known on the host. Asked before a play begins. */
+bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error);
+/* Runs it; blocks until it is done. */
+bool exec_host_run(const ExecTask *task, GError **error);
+/* The float that the op's first written operand begins with (a loss). */
+double exec_host_first_output(const ExecTask *task);

@@ -1,0 +1,67 @@
+#include "exec/host/segments.h"
+
+#include <sys/mman.h>
+
+static uint64_t total_bytes(gpointer self) {
+    return ((ExecSegments *)self)->limit_bytes;
+}
+
+static bool segment_new(gpointer self, uint64_t bytes, gpointer *ret_handle) {
+    ExecSegments *segments = self;
+    if (bytes > segments->limit_bytes - segments->mapped_bytes) {
+        return false;
+    }
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (base == MAP_FAILED) {
+        return false;
+    }
+    segments->mapped_bytes += bytes;
+    *ret_handle = base;
+    return true;
+}
+
+static void segment_free(gpointer self, gpointer handle, uint64_t bytes) {
+    ExecSegments *segments = self;
+    /* cudaFree waits for the device; so must this, or a lane would write to unmapped pages. */
+    if (segments->lanes) { /* at the end the lanes have gone before */
+        exec_lanes_drain(segments->lanes);
+    }
+    munmap(handle, bytes);
+    segments->mapped_bytes -= bytes;
+}
+
+static MemoryEvent event_of(ExecMoment moment) {
+    return moment.position << 8 | moment.lane;
+}
+
+static ExecMoment moment_of(MemoryEvent event) {
+    return (ExecMoment){(uint32_t)(event & 0xff), event >> 8};
+}
+
+static MemoryEvent event_record(gpointer self, uint32_t stream) {
+    return event_of(exec_lanes_moment(((ExecSegments *)self)->lanes, stream));
+}
+
+static bool event_query(gpointer self, MemoryEvent event) {
+    return exec_lanes_passed(((ExecSegments *)self)->lanes, moment_of(event));
+}
+
+static void event_sync(gpointer self, MemoryEvent event) {
+    exec_lanes_host_wait(((ExecSegments *)self)->lanes, moment_of(event));
+}
+
+static void stream_sync(gpointer self, uint32_t stream) {
+    ExecSegments *segments = self;
+    exec_lanes_host_wait(segments->lanes, exec_lanes_moment(segments->lanes, stream));
+}
+
+const MemorySource exec_segments_source = {
+    .total_bytes = total_bytes,
+    .segment_new = segment_new,
+    .segment_free = segment_free,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_sync = event_sync,
+    .stream_sync = stream_sync,
+};

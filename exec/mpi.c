@@ -1,0 +1,248 @@
+#include "exec/mpi.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "exec/error.h"
+#include "kernels/host/elementwise.h"
+
+struct _ExecMpi {
+    int rank, size;
+    MPI_Comm axis[PLAN_N_AXES];
+    bool joined;
+};
+
+/* MPI counts in int. */
+enum { MAX_COUNT = 1 << 30 };
+
+static bool check(const ExecMpi *mpi, int status, const char *call, GError **error) {
+    if (status == MPI_SUCCESS) {
+        return true;
+    }
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(status, text, &length);
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM, "%s failed on rank %d: %s", call, mpi->rank,
+                text);
+    return false;
+}
+
+/* Sleeps between tests: short at first, since most collectives are short, then up to 100 us. */
+static bool finish(const ExecMpi *mpi, MPI_Request *request, const char *call, GError **error) {
+    long sleep_ns = 2000;
+    for (;;) {
+        int done = 0;
+        if (!check(mpi, MPI_Test(request, &done, MPI_STATUS_IGNORE), call, error)) {
+            return false;
+        }
+        if (done) {
+            return true;
+        }
+        nanosleep(&(struct timespec){0, sleep_ns}, NULL);
+        sleep_ns = MIN(sleep_ns * 2, 100000);
+    }
+}
+
+static bool fits(uint64_t elements, PlanDtype dtype, GError **error) {
+    if (dtype != PLAN_FP32 || elements > MAX_COUNT) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "a collective of %" G_GUINT64_FORMAT " elements of %s is beyond the host "
+                    "device (fp32, %d elements); use smaller units",
+                    elements, plan_dtype_name(dtype), MAX_COUNT);
+        return false;
+    }
+    return true;
+}
+
+static int axis_size(const ExecMpi *mpi, PlanAxis axis) {
+    int size = 1;
+    MPI_Comm_size(mpi->axis[axis], &size);
+    return size;
+}
+
+static bool all_gather(gpointer self, PlanAxis axis, gpointer gathered, uint64_t elements,
+                       PlanDtype dtype, GError **error) {
+    const ExecMpi *mpi = self;
+    int count = (int)(elements / (uint64_t)axis_size(mpi, axis));
+    MPI_Request request;
+    return fits(elements, dtype, error) &&
+           check(mpi,
+                 MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gathered, count, MPI_FLOAT,
+                                mpi->axis[axis], &request),
+                 "MPI_Iallgather", error) &&
+           finish(mpi, &request, "MPI_Iallgather", error);
+}
+
+static void average_over(float *x, uint64_t n, int ranks) {
+    kernel_scale_f32(x, x, 1.0f / (float)ranks, n);
+}
+
+static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
+                           uint64_t elements, PlanDtype dtype, bool average, GError **error) {
+    const ExecMpi *mpi = self;
+    int ranks = axis_size(mpi, axis), count = (int)(elements / (uint64_t)ranks);
+    MPI_Request request;
+    if (!fits(elements, dtype, error) ||
+        !check(mpi,
+               MPI_Ireduce_scatter_block(packed, shard, count, MPI_FLOAT, MPI_SUM, mpi->axis[axis],
+                                         &request),
+               "MPI_Ireduce_scatter_block", error) ||
+        !finish(mpi, &request, "MPI_Ireduce_scatter_block", error)) {
+        return false;
+    }
+    if (average) {
+        average_over(shard, (uint64_t)count, ranks);
+    }
+    return true;
+}
+
+static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                       PlanDtype dtype, bool average, GError **error) {
+    const ExecMpi *mpi = self;
+    MPI_Request request;
+    if (!fits(elements, dtype, error) ||
+        !check(mpi,
+               MPI_Iallreduce(MPI_IN_PLACE, buffer, (int)elements, MPI_FLOAT, MPI_SUM,
+                              mpi->axis[axis], &request),
+               "MPI_Iallreduce", error) ||
+        !finish(mpi, &request, "MPI_Iallreduce", error)) {
+        return false;
+    }
+    if (average) {
+        average_over(buffer, elements, axis_size(mpi, axis));
+    }
+    return true;
+}
+
+static bool barrier(gpointer self, GError **error) {
+    const ExecMpi *mpi = self;
+    MPI_Request request;
+    return check(mpi, MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier", error) &&
+           finish(mpi, &request, "MPI_Ibarrier", error);
+}
+
+static bool mean(gpointer self, double *values, unsigned n, GError **error) {
+    const ExecMpi *mpi = self;
+    MPI_Request request;
+    if (!check(mpi,
+               MPI_Iallreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                              &request),
+               "MPI_Iallreduce", error) ||
+        !finish(mpi, &request, "MPI_Iallreduce", error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        values[i] /= mpi->size;
+    }
+    return true;
+}
+
+ExecMpi *exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **error) {
+    ExecMpi *mpi = g_new0(ExecMpi, 1);
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mpi->size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (provided < MPI_THREAD_MULTIPLE) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
+                    "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE); "
+                    "use an Open MPI built with thread support, such as Debian's");
+        exec_mpi_close(mpi);
+        return NULL;
+    }
+    *ret_comm = (ExecComm){
+        .name = "MPI",
+        .rank = (uint32_t)mpi->rank,
+        .world = (uint32_t)mpi->size,
+        .self = mpi,
+        .all_gather = all_gather,
+        .reduce_scatter = reduce_scatter,
+        .all_reduce = all_reduce,
+        .barrier = barrier,
+        .mean = mean,
+    };
+    return mpi;
+}
+
+/* Ranks that differ only on this axis share a communicator: their color is where they are on the
+ * other. */
+bool exec_mpi_join(ExecMpi *mpi, const Plan *plan, GError **error) {
+    for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES; axis++) {
+        PlanAxis other = axis == PLAN_AXIS_SHARD ? PLAN_AXIS_REPLICATE : PLAN_AXIS_SHARD;
+        int color = (int)plan_rank_on_axis(plan, (uint32_t)mpi->rank, other);
+        if (!check(mpi, MPI_Comm_split(MPI_COMM_WORLD, color, mpi->rank, &mpi->axis[axis]),
+                   "MPI_Comm_split", error)) {
+            return false;
+        }
+        MPI_Comm_set_errhandler(mpi->axis[axis], MPI_ERRORS_RETURN);
+    }
+    mpi->joined = true;
+    return true;
+}
+
+/* Text may be longer than MPI's int counts: it goes in pieces. */
+static bool send_text(const ExecMpi *mpi, const char *text, GError **error) {
+    uint64_t length = strlen(text);
+    bool ok = check(mpi, MPI_Send(&length, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD), "MPI_Send",
+                    error);
+    for (uint64_t at = 0; ok && at < length; at += MAX_COUNT) {
+        int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
+        ok = check(mpi, MPI_Send(text + at, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
+    }
+    return ok;
+}
+
+static char *receive_text(const ExecMpi *mpi, int from, GError **error) {
+    uint64_t length = 0;
+    if (!check(mpi,
+               MPI_Recv(&length, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+               "MPI_Recv", error)) {
+        return NULL;
+    }
+    g_autofree char *text = g_malloc(length + 1);
+    for (uint64_t at = 0; at < length; at += MAX_COUNT) {
+        int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
+        if (!check(mpi,
+                   MPI_Recv(text + at, n, MPI_CHAR, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                   "MPI_Recv", error)) {
+            return NULL;
+        }
+    }
+    text[length] = 0;
+    return g_steal_pointer(&text);
+}
+
+bool exec_mpi_collect(ExecMpi *mpi, const char *text, char ***ret_texts, GError **error) {
+    *ret_texts = NULL;
+    if (mpi->rank != 0) {
+        return send_text(mpi, text, error);
+    }
+    g_auto(GStrv) texts = g_new0(char *, (gsize)mpi->size + 1);
+    texts[0] = g_strdup(text);
+    for (int from = 1; from < mpi->size; from++) {
+        if (!(texts[from] = receive_text(mpi, from, error))) {
+            return false;
+        }
+    }
+    *ret_texts = g_steal_pointer(&texts);
+    return true;
+}
+
+void exec_mpi_close(ExecMpi *mpi) {
+    if (!mpi) {
+        return;
+    }
+    for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES && mpi->joined; axis++) {
+        MPI_Comm_free(&mpi->axis[axis]);
+    }
+    MPI_Finalize();
+    g_free(mpi);
+}
+
+void exec_mpi_abort(ExecMpi *mpi, int status) {
+    MPI_Abort(MPI_COMM_WORLD, status);
+    exit(status);
+}
