@@ -123,9 +123,9 @@ static void print_json(const Plan *plan, const Facts *facts) {
     printf("%s\n", text);
 }
 
-static int report(GError *error) {
+static int report(const GError *error, int status) {
     fprintf(stderr, "foreshard plan: %s\n", error->message);
-    return error->domain == PLAN_ERROR && error->code == PLAN_ERROR_FILE ? 1 : 2;
+    return status;
 }
 
 static int show(const Plan *plan, const Options *options, Facts *facts) {
@@ -140,7 +140,7 @@ static int show(const Plan *plan, const Options *options, Facts *facts) {
         return 0;
     }
     if (!gather_facts(plan, facts, &error)) {
-        return report(error);
+        return report(error, 1);
     }
     if (options->json) {
         print_json(plan, facts);
@@ -184,11 +184,11 @@ int cmd_plan(int argc, char **argv) {
     gint64 start = g_get_monotonic_time();
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
     if (!plan) {
-        return report(error);
+        return report(error, 2);
     }
     facts.build_ms = (double)(g_get_monotonic_time() - start) / 1e3;
     if (output && !plan_write_file(plan, output, &error)) {
-        return report(error);
+        return report(error, 1);
     }
     return show(plan, &options, &facts);
 }

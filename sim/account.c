@@ -63,57 +63,64 @@ static SimTime compute_busy(const SimAccount *account, SimTime now) {
 
 SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at) {
     settle(account, at);
-    if (lane == account->compute_lane) {
+    if (!op->cost) {
+        account->n_running[op->axis]++;
+    } else if (lane == account->compute_lane) {
         account->computes = true;
         account->compute_since_ns = at;
-    } else if (!op->cost) {
-        account->n_running[op->axis]++;
     } else {
         account->n_beside++;
     }
     return compute_busy(account, at);
 }
 
-static void book_compute(SimAccount *account, const SimAccountOp *op, SimTime start, SimTime end) {
-    account->computes = false;
-    account->compute_busy_ns += end - start;
-    if (!op->cost) { /* a collective on the compute lane itself */
-        account->shares_ns[SIM_SHARE_NETWORK + op->axis] += end - start;
-        return;
-    }
-    SimTime overhead = MIN(sim_time_from_ns(op->cost->overhead_ns), end - start);
-    SimShare bound =
-        op->cost->flops_ns > op->cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
+static void book_kernel(SimAccount *account, const SimComputeCost *cost, SimTime start,
+                        SimTime end) {
+    SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), end - start);
+    SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
     account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
     account->shares_ns[bound] += end - start - overhead;
+    account->computes = false;
+    account->compute_busy_ns += end - start;
+}
+
+static void book_collective(SimCollectiveSum *sum, const SimAccountOp *op, SimTime duration,
+                            SimTime hidden) {
+    sum->count++;
+    sum->bytes += op->bytes;
+    sum->total_ns += duration;
+    sum->exposed_ns += duration - hidden;
+}
+
+static void end_step_at(SimStepBook *book, const SimAccount *account, SimTime at) {
+    book->end_ns = at;
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        book->shares_ns[i] = account->shares_ns[i];
+    }
 }
 
 void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
                       SimTime end, SimTime compute_busy_at_start) {
     SimStepBook *book = book_of(account, op->step);
     settle(account, end);
-    if (!op->cost) {
-        SimCollectiveSum *sum = &book->collectives[op->kind];
-        SimTime overlap = lane == account->compute_lane
-                              ? 0
-                              : compute_busy(account, end) - compute_busy_at_start;
-        sum->count++;
-        sum->bytes += op->bytes;
-        sum->total_ns += end - start;
-        sum->exposed_ns += end - start - overlap;
-    }
     book->lane_busy_ns[lane] += end - start;
-    if (lane == account->compute_lane) {
-        book_compute(account, op, start, end);
-        book->end_ns = end;
-        for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-            book->shares_ns[i] = account->shares_ns[i];
-        }
-    } else if (!op->cost) {
+    if (!op->cost) {
         account->n_running[op->axis]--;
+        book_collective(&book->collectives[op->kind], op, end - start,
+                        compute_busy(account, end) - compute_busy_at_start);
+    } else if (lane == account->compute_lane) {
+        book_kernel(account, op->cost, start, end);
     } else {
         account->n_beside--;
     }
+    if (lane == account->compute_lane) {
+        end_step_at(book, account, end);
+    }
+}
+
+void sim_account_zero(SimAccount *account, SimTime at) {
+    settle(account, at);
+    end_step_at(book_of(account, -1), account, at);
 }
 
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step) {

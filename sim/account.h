@@ -59,5 +59,7 @@ SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountO
 void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
                       SimTime end, SimTime compute_busy_at_start);
 
+/* The barrier before the first step: construction ends here. */
+void sim_account_zero(SimAccount *account, SimTime at);
 /* step -1: construction. */
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step);

@@ -130,7 +130,7 @@ test_extremes(void)
     }
     kernel_log_softmax_forward_f32(y, x, 2, 3);
     g_assert_cmpfloat(y[0], ==, 0.0f);
-    g_assert_cmpfloat(y[1], ==, -INFINITY);
+    g_assert_true(y[1] == -INFINITY);
     g_assert_cmpfloat(y[4], ==, -2e4f);
     x[0] = -INFINITY;
     kernel_softmax_forward_f32(y, x, 1, 3);

@@ -1,0 +1,443 @@
+/* cli/cmd-predict.c - foreshard predict: does a plan fit a cluster, and how long does a step take?
+ *
+ * Reads plan and cluster, lets sim/predict.h play it, prints what came of it. Two verdicts are always
+ * given: whether it fits, and what a step costs (for a plan that does not fit: with memory enough).
+ */
+
+#include <json-glib/json-glib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/data-dir.h"
+#include "cli/plan-source.h"
+#include "models/cluster.h"
+#include "sim/predict.h"
+#include "trace/text.h"
+
+enum { OK = 0, FAILED = 1, BAD_INPUT = 2 };
+
+typedef struct {
+    char *cluster, *trace;
+    int steps;
+    gboolean json;
+} Options;
+
+typedef struct {
+    const Plan *plan;
+    const ModelCluster *cluster;
+    const SimPrediction *prediction;
+} Report;
+
+/* ---- figures that both outputs show ---- */
+
+static double ms(SimTime ns) {
+    return (double)ns / 1e6;
+}
+
+/* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
+static SimTime p95_step_ns(const SimPrediction *prediction) {
+    uint32_t n = prediction->n_steady;
+    const SimTime *steady = prediction->step_ns + (prediction->n_steps - n);
+    uint32_t needed = (95 * n + 99) / 100;
+    SimTime best = SIM_NEVER;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at_most = 0;
+        for (uint32_t j = 0; j < n; j++) {
+            at_most += steady[j] <= steady[i];
+        }
+        if (at_most >= needed) {
+            best = MIN(best, steady[i]);
+        }
+    }
+    return best;
+}
+
+static double a_second(const SimPrediction *prediction, double amount) {
+    SimTime step = prediction->median_step_ns;
+    return step > 0 ? amount / ((double)step / 1e9) : 0;
+}
+
+static uint64_t category_bytes(const uint64_t *by_sub, unsigned category) {
+    uint64_t sum = 0;
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        sum += plan_subcategory_category(sub) == category ? by_sub[sub] : 0;
+    }
+    return sum;
+}
+
+/* ---- text ---- */
+
+/* In a unit that fits the size; binary ones, and the unit says so. */
+static char *bytes_text(double bytes) {
+    const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    while (bytes >= 1024 && unit + 1 < G_N_ELEMENTS(units)) {
+        bytes /= 1024;
+        unit++;
+    }
+    return g_strdup_printf(unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+static void print_bytes(const char *name, uint64_t bytes) {
+    g_autofree char *text = bytes_text((double)bytes);
+    printf("  %-28s %12s\n", name, text);
+}
+
+static char *unit_text(const Plan *plan, uint32_t unit) {
+    return unit == PLAN_NONE ? g_strdup("no unit")
+                             : g_strconcat("unit ", plan->units[unit].name, NULL);
+}
+
+static char *moment_text(const Plan *plan, const SimMoment *at) {
+    g_autofree char *unit = unit_text(plan, at->unit);
+    g_autofree char *when = at->step < 0
+                                ? g_strdup("during construction")
+                                : g_strdup_printf("at %.3f ms, in step %d", ms(at->host_ns),
+                                                  at->step);
+    return g_strdup_printf("%s, %s, %s (section %s, instruction %u)", when,
+                           plan_phase_name(at->phase), unit, plan_section_name(at->section),
+                           at->index);
+}
+
+static void print_subs(const uint64_t *by_sub) {
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        if (by_sub[sub]) {
+            print_bytes(plan_subcategory_name(sub), by_sub[sub]);
+        }
+    }
+}
+
+static void print_fit(const Report *report) {
+    const SimPrediction *prediction = report->prediction;
+    uint64_t need = prediction->peak_reserved_bytes, have = prediction->allocator_bytes;
+    g_autofree char *left = bytes_text(need > have ? (double)(need - have) : (double)(have - need));
+    g_autofree char *room = bytes_text((double)have);
+    g_autofree char *outside = bytes_text((double)prediction->outside_allocator_bytes);
+    if (prediction->fits) {
+        printf("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
+                outside);
+        return;
+    }
+    g_autofree char *asked = bytes_text((double)prediction->oom.bytes);
+    g_autofree char *at = moment_text(report->plan, &prediction->oom.at);
+    g_autofree char *allocated = bytes_text((double)prediction->oom.at.allocated_bytes);
+    g_autofree char *reserved = bytes_text((double)prediction->oom.at.reserved_bytes);
+    printf("fits: NO, out of memory %s\n", at);
+    printf("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
+            "the allocator)\n",
+            asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
+            reserved, room, outside);
+    if (need > have) {
+        printf("  with memory enough it would reserve %s more than there is\n", left);
+    }
+    printf("  held then:\n");
+    print_subs(prediction->oom.by_sub);
+}
+
+static void print_units(const Report *report) {
+    const SimPeak *peak = &report->prediction->peak;
+    uint32_t n = report->prediction->n_units;
+    bool *shown = g_newa(bool, n + 1);
+    memset(shown, 0, n + 1);
+    for (int row = 0; row < 4; row++) {
+        uint32_t most = n + 1;
+        for (uint32_t unit = 0; unit <= n; unit++) {
+            if (!shown[unit] && peak->by_unit[unit] &&
+                (most > n || peak->by_unit[unit] > peak->by_unit[most])) {
+                most = unit;
+            }
+        }
+        if (most > n) {
+            return;
+        }
+        shown[most] = true;
+        g_autofree char *name = unit_text(report->plan, most == n ? PLAN_NONE : most);
+        print_bytes(name, peak->by_unit[most]);
+    }
+}
+
+static void print_memory(const Report *report) {
+    const SimPrediction *prediction = report->prediction;
+    g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
+    printf("\nmemory of a GPU%s\n", prediction->fits ? "" : ", had it enough");
+    print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
+    print_bytes("peak active", prediction->peak_active_bytes);
+    print_bytes("peak reserved", prediction->peak_reserved_bytes);
+    printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
+    printf("at the peak of allocated, %s\n", at);
+    print_subs(prediction->peak.by_sub);
+    printf("of it, the largest holders\n");
+    print_units(report);
+}
+
+static void print_time_row(const char *name, SimTime ns, SimTime step) {
+    printf("  %-28s %9.3f ms %6.1f %%\n", name, ms(ns),
+            step > 0 ? 100 * (double)ns / (double)step : 0);
+}
+
+static void print_collectives(const SimPrediction *prediction) {
+    bool any = false;
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        const SimCollectiveSum *sum = &prediction->collectives[kind];
+        if (!sum->count) {
+            continue;
+        }
+        if (!any) {
+            printf("communication of a step             total      exposed       hidden    bytes of "
+                    "tensors\n");
+            any = true;
+        }
+        SimTime hidden = sum->total_ns - sum->exposed_ns;
+        g_autofree char *bytes = bytes_text(sum->bytes);
+        printf("  %4u %-20s %9.3f ms %9.3f ms %9.3f ms (%.0f %%) %s\n", sum->count,
+                plan_op_info(kind)->name, ms(sum->total_ns), ms(sum->exposed_ns), ms(hidden),
+                sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0, bytes);
+    }
+}
+
+static void print_time(const Report *report) {
+    const SimPrediction *prediction = report->prediction;
+    SimTime mean = 0;
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        mean += prediction->shares_ns[share];
+    }
+    printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
+    printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
+            ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
+            ms(prediction->most_step_ns));
+    if (report->plan->tokens_per_rank) {
+        printf("  %.1f tokens/s/GPU\n",
+                a_second(prediction, (double)report->plan->tokens_per_rank));
+    }
+    printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (operations of matrix products and attention, nothing "
+            "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
+            a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+    printf("  bound by: %s\n", prediction->bound_by);
+    printf("where the compute lane's time goes (mean of a step)\n");
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        if (prediction->shares_ns[share]) {
+            bool waits = share >= SIM_SHARE_NETWORK;
+            g_autofree char *name = g_strconcat(waits ? "idle, waits for " : "",
+                                                prediction->share_names[share], NULL);
+            print_time_row(name, prediction->shares_ns[share], mean);
+        }
+    }
+    printf("busy in a step\n");
+    for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
+        g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
+        print_time_row(name, prediction->lane_busy_ns[lane], mean);
+    }
+    print_time_row("host", prediction->host_ns, mean);
+    print_time_row("host, blocked", prediction->host_blocked_ns, mean);
+    print_collectives(prediction);
+}
+
+static void print_text(const Report *report) {
+    printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
+    printf("on %s: %s\n", report->cluster->name, report->cluster->title);
+    if (report->prediction->unsupported_dtype) {
+        printf("fits: no, %s cannot compute in %s\n", report->cluster->model,
+                report->prediction->unsupported_dtype);
+        return;
+    }
+    print_fit(report);
+    print_memory(report);
+    print_time(report);
+}
+
+/* ---- JSON ---- */
+
+static void add_int(JsonBuilder *json, const char *key, uint64_t value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_int_value(json, (gint64)value);
+}
+
+static void add_real(JsonBuilder *json, const char *key, double value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_double_value(json, value);
+}
+
+static void add_string(JsonBuilder *json, const char *key, const char *value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_string_value(json, value);
+}
+
+static void add_bool(JsonBuilder *json, const char *key, bool value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_boolean_value(json, value);
+}
+
+static void add_categories(JsonBuilder *json, const char *key, const uint64_t *by_sub) {
+    json_builder_set_member_name(json, key);
+    json_builder_begin_object(json);
+    for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
+        add_int(json, plan_category_name(category), category_bytes(by_sub, category));
+    }
+    json_builder_end_object(json);
+}
+
+static void add_comm(JsonBuilder *json, const SimPrediction *prediction) {
+    json_builder_set_member_name(json, "comm");
+    json_builder_begin_object(json);
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        const SimCollectiveSum *sum = &prediction->collectives[kind];
+        if (sum->count) {
+            json_builder_set_member_name(json, plan_op_info(kind)->name);
+            json_builder_begin_object(json);
+            add_int(json, "count", sum->count);
+            add_real(json, "total_ms", ms(sum->total_ns));
+            add_real(json, "exposed_ms", ms(sum->exposed_ns));
+            add_int(json, "bytes", (uint64_t)sum->bytes);
+            json_builder_end_object(json);
+        }
+    }
+    json_builder_end_object(json);
+}
+
+static void add_oom(JsonBuilder *json, const Report *report) {
+    const SimOom *oom = &report->prediction->oom;
+    json_builder_set_member_name(json, "oom");
+    json_builder_begin_object(json);
+    add_string(json, "buffer", oom->buffer);
+    add_string(json, "category", plan_subcategory_name(oom->sub));
+    add_int(json, "bytes", oom->bytes);
+    add_string(json, "section", plan_section_name(oom->at.section));
+    add_int(json, "instruction", oom->at.index);
+    add_string(json, "phase", plan_phase_name(oom->at.phase));
+    if (oom->at.unit != PLAN_NONE) {
+        add_string(json, "unit", report->plan->units[oom->at.unit].name);
+    }
+    add_int(json, "allocated_bytes", oom->at.allocated_bytes);
+    add_int(json, "reserved_bytes", oom->at.reserved_bytes);
+    add_categories(json, "held_by_category", oom->by_sub);
+    json_builder_end_object(json);
+}
+
+static void add_figures(JsonBuilder *json, const Report *report) {
+    const SimPrediction *prediction = report->prediction;
+    add_real(json, "step_ms", ms(prediction->median_step_ns));
+    add_real(json, "step_ms_p95", ms(p95_step_ns(prediction)));
+    add_real(json, "tokens_per_s_per_gpu",
+             a_second(prediction, (double)report->plan->tokens_per_rank));
+    add_real(json, "tflops_per_gpu", a_second(prediction, prediction->flops) / 1e12);
+    add_real(json, "mfu", prediction->mfu);
+    add_int(json, "peak_allocated_bytes", prediction->peak.at.allocated_bytes);
+    add_int(json, "peak_active_bytes", prediction->peak_active_bytes);
+    add_int(json, "peak_reserved_bytes", prediction->peak_reserved_bytes);
+    add_real(json, "peak_at_ms", ms(prediction->peak.at.host_ns));
+    add_categories(json, "peak_by_category", prediction->peak.by_sub);
+    add_int(json, "outside_allocator_bytes", prediction->outside_allocator_bytes);
+    add_int(json, "allocator_bytes", prediction->allocator_bytes);
+    add_int(json, "alloc_retries", prediction->alloc_retries);
+    add_comm(json, prediction);
+    add_real(json, "compute_ms", ms(prediction->compute_ns));
+    add_real(json, "host_ms", ms(prediction->host_ns));
+    add_string(json, "bound_by", prediction->bound_by);
+}
+
+static void print_json(const Report *report) {
+    const SimPrediction *prediction = report->prediction;
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    add_string(json, "plan_digest", plan_digest(report->plan));
+    add_string(json, "cluster", report->cluster->name);
+    add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
+    if (prediction->unsupported_dtype) {
+        add_string(json, "unsupported_dtype", prediction->unsupported_dtype);
+    } else {
+        add_figures(json, report);
+    }
+    if (!prediction->fits) {
+        add_oom(json, report);
+    }
+    json_builder_end_object(json);
+    g_autoptr(JsonGenerator) generator = json_generator_new();
+    g_autoptr(JsonNode) root = json_builder_get_root(json);
+    json_generator_set_pretty(generator, TRUE);
+    json_generator_set_root(generator, root);
+    g_autofree char *text = json_generator_to_data(generator, NULL);
+    printf("%s\n", text);
+}
+
+/* ---- the command ---- */
+
+static int complain(const GError *error, int status) {
+    fprintf(stderr, "foreshard predict: %s\n", error->message);
+    return status;
+}
+
+static int predict(const Plan *plan, const Options *options) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, options->cluster, &error);
+    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, &error) : NULL;
+    if (!cluster) {
+        return complain(error, BAD_INPUT);
+    }
+    g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
+    SimOptions sim_options = {.steps = (uint32_t)options->steps};
+    g_autoptr(SimPrediction) prediction =
+        sim_predict(plan, cluster, &sim_options, trace, &error);
+    if (!prediction) {
+        return complain(error, BAD_INPUT);
+    }
+    if (trace && !prediction->unsupported_dtype &&
+        !trace_write_file(trace, options->trace, &error)) {
+        return complain(error, FAILED);
+    }
+    Report report = {plan, cluster, prediction};
+    if (options->json) {
+        print_json(&report);
+    } else {
+        print_text(&report);
+    }
+    return OK;
+}
+
+static bool check_options(const Options *options, int n_words, GError **error) {
+    const char *wrong = NULL;
+    if (n_words != 2) {
+        wrong = "give one plan file or network, as in: foreshard predict gpt-toy --cluster "
+                "a100-node";
+    } else if (!options->cluster) {
+        wrong = "give a cluster, as in: --cluster a100-node";
+    } else if (options->steps < 1 || options->steps > 10000) {
+        wrong = "--steps takes a number from 1 to 10000";
+    }
+    if (wrong) {
+        g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, wrong);
+    }
+    return !wrong;
+}
+
+int cmd_predict(int argc, char **argv) {
+    g_autofree char *cluster = NULL, *trace = NULL;
+    Options options = {.steps = SIM_DEFAULT_STEPS};
+    const GOptionEntry entries[] = {
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster, "the machine: a name or a file", "C"},
+        {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps,
+         "steps to play, the first two of which make state (default 4)", "K"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &trace, "write every op and allocation", "FILE"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {0},
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(context, "Predicts memory and time of a plan on a cluster.");
+    g_option_context_set_description(
+        context, "Examples:\n"
+                 "  foreshard predict gpt-toy --sharding full --ranks 2 --cluster a100-node\n"
+                 "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        return complain(error, BAD_INPUT);
+    }
+    options.cluster = cluster;
+    options.trace = trace;
+    if (!check_options(&options, argc, &error)) {
+        return complain(error, BAD_INPUT);
+    }
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    return plan ? predict(plan, &options) : complain(error, BAD_INPUT);
+}

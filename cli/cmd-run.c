@@ -1,0 +1,298 @@
+/* cli/cmd-run.c - `foreshard run`: starts foreshard-exec on local ranks and watches over it.
+ *
+ * This program links no MPI. It writes the plan where the ranks can read it, starts mpirun with what a
+ * laptop needs (more ranks than cores, root in a container), passes on what rank 0 says, and turns the
+ * pages that mpirun prints about a dead rank into one line.
+ */
+#include <gio/gio.h>
+#include <glib-unix.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/plan-source.h"
+#include "plan/text.h"
+
+typedef struct {
+    gint steps, seed;
+    gint64 memory_limit;
+    char *trace, *device;
+    gboolean json, verbose;
+} Options;
+
+typedef struct {
+    GSubprocess *process;
+    GMainLoop *loop;
+    GDataInputStream *errors;
+    bool verbose;
+    bool said_why;     /* a rank has said what is wrong */
+    int dead_rank, dead_signal;
+    int interrupted;   /* the signal that this program got */
+    int status;
+} Watch;
+
+/* ---- finding programs ------------------------------------------------------------------------- */
+
+/* Beside this program (installed), or where the build tree has it. */
+static char *find_exec(void) {
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    if (self) {
+        g_autofree char *folder = g_path_get_dirname(self);
+        const char *const places[] = {".", "../exec", "../libexec/foreshard"};
+        for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {
+            g_autofree char *path =
+                g_build_filename(folder, places[i], "foreshard-exec", NULL);
+            if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE) &&
+                g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+                return g_canonicalize_filename(path, NULL);
+            }
+        }
+    }
+    return g_find_program_in_path("foreshard-exec");
+}
+
+/* ---- listening -------------------------------------------------------------------------------- */
+
+/* Ranks' own messages and mpirun's word on who died; the rest of mpirun's pages only when asked. */
+static void hear(Watch *watch, const char *line) {
+    int rank, sig;
+    const char *death = strstr(line, "process rank ");
+    const char *by = strstr(line, "exited on signal ");
+    if (g_str_has_prefix(line, "foreshard-exec: ")) {
+        if (!watch->said_why || watch->verbose) {
+            fprintf(stderr, "foreshard run: %s\n", line + strlen("foreshard-exec: "));
+        }
+        watch->said_why = true;
+    } else if (death && by && sscanf(death, "process rank %d", &rank) == 1 &&
+               sscanf(by, "exited on signal %d", &sig) == 1) {
+        watch->dead_rank = rank;
+        watch->dead_signal = sig;
+    } else if (watch->verbose) {
+        fprintf(stderr, "%s\n", line);
+    }
+}
+
+static void on_line(GObject *source, GAsyncResult *result, gpointer data) {
+    Watch *watch = data;
+    g_autofree char *line =
+        g_data_input_stream_read_line_finish(G_DATA_INPUT_STREAM(source), result, NULL, NULL);
+    if (line) {
+        hear(watch, line);
+        g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line,
+                                            watch);
+    } else {
+        g_main_loop_quit(watch->loop); /* every process that could write has gone */
+    }
+}
+
+static gboolean on_signal(Watch *watch, int sig) {
+    watch->interrupted = sig;
+    g_subprocess_send_signal(watch->process, SIGTERM); /* mpirun ends its ranks */
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_int(gpointer data) {
+    return on_signal(data, SIGINT);
+}
+
+static gboolean on_term(gpointer data) {
+    return on_signal(data, SIGTERM);
+}
+
+/* ---- the run ---------------------------------------------------------------------------------- */
+
+static void add_argument(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void add_argument(GPtrArray *argv, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_ptr_array_add(argv, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+static GPtrArray *command_line(const Options *options, const Plan *plan, const char *mpirun,
+                               const char *exec, const char *plan_path, const char *trace_path) {
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    add_argument(argv, "%s", mpirun);
+    if (geteuid() == 0) {
+        add_argument(argv, "--allow-run-as-root");
+    }
+    add_argument(argv, "--oversubscribe");
+    add_argument(argv, "--bind-to");
+    add_argument(argv, "none");
+    /* A rank that waits gives its core to the one it waits for. */
+    add_argument(argv, "--mca");
+    add_argument(argv, "mpi_yield_when_idle");
+    add_argument(argv, "1");
+    add_argument(argv, "-n");
+    add_argument(argv, "%u", plan->world);
+    add_argument(argv, "%s", exec);
+    add_argument(argv, "%s", plan_path);
+    add_argument(argv, "--steps=%d", options->steps);
+    add_argument(argv, "--seed=%d", options->seed);
+    if (options->memory_limit) {
+        add_argument(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
+    }
+    if (trace_path) {
+        add_argument(argv, "--trace=%s", trace_path);
+    }
+    if (options->json) {
+        add_argument(argv, "--json");
+    }
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
+    g_subprocess_launcher_setenv(launcher, "OPENBLAS_NUM_THREADS", "1", FALSE);
+    /* Containers often forbid what the fast path between processes wants; Open MPI then says so on
+     * every start although it works. */
+    g_subprocess_launcher_setenv(launcher, "OMPI_MCA_btl_vader_single_copy_mechanism", "none",
+                                 FALSE);
+    watch->process = g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
+    if (!watch->process) {
+        return false;
+    }
+    watch->loop = g_main_loop_new(NULL, FALSE);
+    watch->errors = g_data_input_stream_new(g_subprocess_get_stderr_pipe(watch->process));
+    g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line, watch);
+    guint sources[] = {g_unix_signal_add(SIGINT, on_int, watch),
+                       g_unix_signal_add(SIGTERM, on_term, watch)};
+    g_main_loop_run(watch->loop);
+    bool ok = g_subprocess_wait(watch->process, NULL, error);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sources); i++) {
+        g_source_remove(sources[i]);
+    }
+    watch->status = g_subprocess_get_if_exited(watch->process)
+                        ? g_subprocess_get_exit_status(watch->process)
+                        : 128 + g_subprocess_get_term_sig(watch->process);
+    g_object_unref(watch->errors);
+    g_main_loop_unref(watch->loop);
+    g_object_unref(watch->process);
+    return ok;
+}
+
+/* 0, 1 or 2, after having said why once. */
+static int verdict(const Watch *watch) {
+    if (watch->interrupted) {
+        fprintf(stderr, "foreshard run: interrupted; every rank has been ended\n");
+        return 1;
+    }
+    if (watch->dead_rank >= 0) {
+        fprintf(stderr, "foreshard run: rank %d was killed by signal %d (%s); the others have been "
+                        "ended\n",
+                watch->dead_rank, watch->dead_signal, g_strsignal(watch->dead_signal));
+        return 1;
+    }
+    if (watch->status && !watch->said_why) {
+        fprintf(stderr, "foreshard run: mpirun ended with status %d; --verbose shows its words\n",
+                watch->status);
+    }
+    return watch->status == 2 ? 2 : watch->status != 0;
+}
+
+static int run_in(const char *folder, const Options *options, const Plan *plan, GError **error) {
+    g_autofree char *mpirun = g_find_program_in_path("mpirun");
+    g_autofree char *exec = find_exec();
+    if (!mpirun || !exec) {
+        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT, "%s",
+                    mpirun ? "foreshard-exec is not here; build with MPI (Debian: libopenmpi-dev)"
+                           : "mpirun is not here; install Open MPI (Debian: openmpi-bin)");
+        return 1;
+    }
+    g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
+    g_autofree char *trace_path =
+        options->trace ? g_canonicalize_filename(options->trace, NULL) : NULL;
+    if (!plan_write_file(plan, plan_path, error)) {
+        return 1;
+    }
+    g_autoptr(GPtrArray) argv = command_line(options, plan, mpirun, exec, plan_path, trace_path);
+    if (options->verbose) {
+        g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
+        fprintf(stderr, "foreshard run: %s\n", words);
+    }
+    Watch watch = {.verbose = options->verbose, .dead_rank = -1};
+    return watch_over(&watch, argv, error) ? verdict(&watch) : 1;
+}
+
+static int run(const Options *options, const Plan *plan) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("foreshard-run-XXXXXX", &error);
+    int status = folder ? run_in(folder, options, plan, &error) : 1;
+    if (error) {
+        fprintf(stderr, "foreshard run: %s\n", error->message);
+    }
+    if (folder) {
+        g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
+        g_unlink(plan_path);
+        g_rmdir(folder);
+    }
+    if (!status && options->trace && !options->json) {
+        printf("trace      %s\n", options->trace);
+    }
+    return status;
+}
+
+static bool options_are_sound(const Options *options) {
+    if (options->device && !g_str_equal(options->device, "host")) {
+        fprintf(stderr, "foreshard run: there is no device '%s' here; the one there is, is host\n",
+                options->device);
+        return false;
+    }
+    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0) {
+        fprintf(stderr, "foreshard run: --steps must be positive, --seed and --memory-limit not "
+                        "negative\n");
+        return false;
+    }
+    return true;
+}
+
+int cmd_run(int argc, char **argv) {
+    Options options = {.steps = 6, .seed = 1};
+    GOptionEntry entries[] = {
+        {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
+         "FILE"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device, "what plays it: host (default)",
+         "DEVICE"},
+        {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
+         "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
+        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
+        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
+         "show the mpirun command and all it says", NULL},
+        {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(context,
+                                 "Trains for real on local CPU ranks by playing a plan, and "
+                                 "measures memory and time as it goes.\n"
+                                 "Starts mpirun with --oversubscribe (and, as root, "
+                                 "--allow-run-as-root).");
+    g_option_context_set_description(
+        context, "Examples:\n  foreshard run gpt-toy -n 2\n"
+                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    int status = 2;
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard run: %s\n", error->message);
+    } else if (argc != 2) {
+        fprintf(stderr, "foreshard run: give one PLAN or NETWORK; --help says more\n");
+    } else if (options_are_sound(&options)) {
+        g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+        if (plan) {
+            status = run(&options, plan);
+        } else {
+            fprintf(stderr, "foreshard run: %s\n", error->message);
+        }
+    }
+    g_free(options.trace);
+    g_free(options.device);
+    return status;
+}

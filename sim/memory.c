@@ -1,0 +1,122 @@
+#include "sim/memory.h"
+
+#include "memory/caching.h"
+
+struct _SimMemory {
+    const PlanRole *role;
+    uint32_t n_units;
+    MemoryVirtual *segments;
+    MemoryCaching *caching;
+    MemoryLedger *ledger;
+    MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
+    const SimMemoryHost *host;
+    gpointer self;
+};
+
+/* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32 bits. */
+static uint64_t pack(const SimMemoryPlace *place) {
+    return (uint64_t)(place->step + 1) << 34 | (uint64_t)place->section << 32 | place->index;
+}
+
+static SimMemoryPlace unpack(uint64_t packed) {
+    return (SimMemoryPlace){
+        .step = (int32_t)(packed >> 34) - 1,
+        .section = (PlanSection)(packed >> 32 & 3),
+        .index = (uint32_t)packed,
+    };
+}
+
+SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
+                          uint64_t capacity_bytes, const MemoryOptions *options,
+                          const SimMemoryHost *host, gpointer self, GError **error) {
+    g_autoptr(SimMemory) memory = g_new0(SimMemory, 1);
+    memory->role = role;
+    memory->n_units = plan->n_units;
+    memory->host = host;
+    memory->self = self;
+    memory->segments = memory_virtual_new(total_bytes, capacity_bytes, &host->hooks, self);
+    memory->caching =
+        memory_caching_new(options, &memory_virtual_source, memory->segments, error);
+    if (!memory->caching) {
+        return NULL;
+    }
+    memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
+    memory->blocks = g_new0(MemoryBlock *, role->n_buffers);
+    return g_steal_pointer(&memory);
+}
+
+void sim_memory_free(SimMemory *memory) {
+    if (memory) {
+        memory_caching_free(memory->caching);
+        memory_virtual_free(memory->segments);
+        memory_ledger_free(memory->ledger);
+        g_free(memory->blocks);
+        g_free(memory);
+    }
+}
+
+/* Tells the ledger of a block that came or went, with all three totals as they stand after it. */
+static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const SimMemoryPlace *place,
+                 void (*change)(MemoryLedger *, uint32_t, uint32_t, uint64_t, uint64_t, uint64_t,
+                                MemoryMoment)) {
+    const PlanBuffer *row = &memory->role->buffers[buffer];
+    MemoryMoment moment = {pack(place), memory->host->now(memory->self)};
+    change(memory->ledger, row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes,
+           memory_caching_active(memory->caching), memory_caching_reserved(memory->caching),
+           moment);
+}
+
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
+                      const SimMemoryPlace *place) {
+    MemoryBlock *block;
+    if (!memory_caching_alloc(memory->caching, lane, memory->role->buffers[buffer].bytes, &block)) {
+        return false;
+    }
+    memory->blocks[buffer] = block;
+    book(memory, buffer, block ? memory_block_bytes(block) : 0, place, memory_ledger_add);
+    return true;
+}
+
+void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place) {
+    MemoryBlock *block = memory->blocks[buffer];
+    uint64_t bytes = block ? memory_block_bytes(block) : 0;
+    memory->blocks[buffer] = NULL;
+    memory_caching_drop(memory->caching, block);
+    book(memory, buffer, bytes, place, memory_ledger_sub);
+}
+
+void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane) {
+    memory_caching_mark(memory->caching, memory->blocks[buffer], lane);
+}
+
+const MemoryTotals *sim_memory_now(const SimMemory *memory) {
+    return memory_ledger_now(memory->ledger);
+}
+
+const uint64_t *sim_memory_held(const SimMemory *memory) {
+    return memory_ledger_by_tag(memory->ledger);
+}
+
+SimMemoryPeak sim_memory_peak(SimMemory *memory) {
+    const MemoryPeak *peak = memory_ledger_peak_allocated(memory->ledger);
+    return (SimMemoryPeak){
+        .place = unpack(peak->moment.place),
+        .host_ns = peak->moment.time_ns,
+        .then = peak->totals,
+        .by_sub = memory_ledger_peak_by_tag(memory->ledger),
+        .by_unit = memory_ledger_peak_by_unit(memory->ledger),
+    };
+}
+
+/* The allocator's own maxima: its counts see the moments between two changes of the ledger too. */
+SimMemoryStats sim_memory_stats(const SimMemory *memory) {
+    const MemoryStats *stats = memory_caching_stats(memory->caching);
+    const MemoryPoolStats *all = &stats->pools[MEMORY_POOL_ALL];
+    return (SimMemoryStats){
+        .peak_active_bytes = all->active_bytes.peak,
+        .peak_reserved_bytes = all->reserved_bytes.peak,
+        .alloc_retries = stats->n_alloc_retries,
+        .segment_allocs = stats->n_device_allocs,
+        .segment_frees = stats->n_device_frees,
+    };
+}

@@ -1,0 +1,65 @@
+/* sim/memory.h - the memory of one simulated rank: PyTorch's allocator over virtual segments, and the
+ * ledger of who holds what.
+ *
+ * The allocator is memory/'s own, as every device uses it. What it asks of a machine (has this event
+ * passed, wait for it) goes to the SimMemoryHost, which answers at the host's present moment, lets time
+ * pass where the real call would, and is told of segments that come and go.
+ *
+ * Owns: allocator, segments, ledger. Borrows: host, plan and role. Threads: one.
+ */
+#pragma once
+
+#include "memory/ledger.h"
+#include "memory/options.h"
+#include "memory/virtual.h"
+#include "plan/plan.h"
+#include "sim/time.h"
+
+typedef struct {
+    MemoryVirtualHooks hooks;
+    SimTime (*now)(gpointer self); /* the host's time */
+} SimMemoryHost;
+
+/* Where in the program. */
+typedef struct {
+    int32_t step;
+    PlanSection section;
+    uint32_t index;
+} SimMemoryPlace;
+
+typedef struct _SimMemory SimMemory;
+
+/* total_bytes: the device's; capacity_bytes: what segments may take of it. Both UINT64_MAX: no limit.
+ * options NULL: defaults. */
+SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
+                          uint64_t capacity_bytes, const MemoryOptions *options,
+                          const SimMemoryHost *host, gpointer self, GError **error);
+void sim_memory_free(SimMemory *memory); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
+
+/* False: out of memory; nothing is held for the buffer. */
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
+                      const SimMemoryPlace *place);
+void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place);
+void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane);
+
+const MemoryTotals *sim_memory_now(const SimMemory *memory);
+/* Bytes as the allocator rounds them, PLAN_N_SUBCATEGORIES of them; the memory's own. */
+const uint64_t *sim_memory_held(const SimMemory *memory);
+
+/* The peak of allocated: when, and who held what. */
+typedef struct {
+    SimMemoryPlace place;
+    SimTime host_ns;
+    MemoryTotals then;
+    const uint64_t *by_sub;  /* PLAN_N_SUBCATEGORIES */
+    const uint64_t *by_unit; /* n_units + 1; the last is what serves no unit */
+} SimMemoryPeak;
+
+typedef struct {
+    uint64_t peak_active_bytes, peak_reserved_bytes;
+    uint64_t alloc_retries, segment_allocs, segment_frees;
+} SimMemoryStats;
+
+SimMemoryPeak sim_memory_peak(SimMemory *memory); /* its arrays are the memory's own */
+SimMemoryStats sim_memory_stats(const SimMemory *memory);

@@ -1,0 +1,116 @@
+#include "tests/sim/toy.h"
+
+#include <string.h>
+
+#include "models/network.h"
+#include "plan/build.h"
+#include "plan/text.h"
+
+const ModelCluster toy_cluster = {
+    .name = (char *)"toy",
+    .title = (char *)"toy",
+    .model = (char *)"toy",
+    .device_memory_bytes = (uint64_t)1 << 30,
+    .device_matmul_fp32_tflops = 0.001, /* one operation a nanosecond */
+    .device_matmul_efficiency = 1,
+    .device_attention_efficiency = 1,
+    .device_memory_gb_per_s = 1,
+    .device_memory_efficiency = 1,
+    .topology_nodes = 1,
+    .topology_gpus_per_node = 8,
+    .intra_node_bus_gb_per_s = 1,
+    .intra_node_reduce_bus_gb_per_s = 1,
+};
+
+static unsigned count_lines(const char *text, const char *beside) {
+    unsigned n = 0;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        n += **line && !strchr(beside, **line);
+    }
+    return n;
+}
+
+/* construct allocates what lives from then on. */
+static void append_construct(GString *text, const char *buffers) {
+    g_autoptr(GString) allocs = g_string_new("alloc b0\nalloc b1\nalloc b2\nalloc b3\n");
+    g_auto(GStrv) rows = g_strsplit(buffers, "\n", -1);
+    for (unsigned i = 0; rows[i]; i++) {
+        if (strstr(rows[i], " cfst ")) {
+            g_string_append_printf(allocs, "alloc b%u\n", 4 + i);
+        }
+    }
+    g_string_append_printf(text, "section construct %u\n@setup u0 m0\n%s",
+                           count_lines(allocs->str, ""), allocs->str);
+}
+
+Plan *toy_plan(const char *body, const char *buffers) {
+    g_autoptr(GString) text = g_string_new(
+        "foreshard-plan 1\ntitle toy\ntokens_per_rank 10\nnetwork\nstrategy\n"
+        "mesh replicate=1 shard=8\nlanes compute gather reduce\n"
+        "modules 1\nm0 - Toy -\nunits 2\nu0 0 0 root\nu1 800 100 one\nparameters 0\n"
+        "roles 1\nrole 0 ranks 0-7\nowns 0\nloss -\n");
+    g_string_append_printf(text, "buffers %u\n", 4 + count_lines(buffers, ""));
+    g_string_append(text, "b0 400 fp32 temporary/op compute - cfst kernel\n"
+                          "b1 800 fp32 communication/gather gather u1 cfst gathered\n"
+                          "b2 800 fp32 communication/reduce reduce u1 cfst packed\n"
+                          "b3 400 fp32 temporary/op reduce u1 cfst other\n");
+    g_string_append(text, buffers);
+    append_construct(text, buffers);
+    const char *sections[] = {"first", "second", "steady"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(sections); i++) {
+        g_string_append_printf(text, "section %s %u\n@forward u0 m0\n%s", sections[i],
+                               count_lines(body, "@"), body);
+    }
+    g_string_append(text, "end\n");
+    g_autoptr(GError) error = NULL;
+    Plan *plan = plan_read(text->str, text->len, "toy.plan", &error);
+    g_assert_no_error(error);
+    return plan;
+}
+
+Plan *toy_network_plan(const char *network, const char *settings) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = g_strconcat(network, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
+    g_autoptr(ModelNetwork) read = model_network_read_file(path, &error);
+    g_assert_no_error(error);
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    g_auto(GStrv) words = g_strsplit(settings, " ", -1);
+    for (char **word = words; *word; word++) {
+        g_auto(GStrv) sides = g_strsplit(*word, "=", 2);
+        plan_strategy_set(&strategy, sides[0], sides[1], &error);
+        g_assert_no_error(error);
+    }
+    plan_strategy_settle(&strategy, &error);
+    g_assert_no_error(error);
+    g_autoptr(PlanGraph) graph =
+        model_network_emit(read, strategy.micro_batch, strategy.seq,
+                           plan_strategy_param_dtype(&strategy), &error);
+    g_assert_no_error(error);
+    Plan *plan = plan_build(graph, &strategy, read->name, read->text, &error);
+    g_assert_no_error(error);
+    return plan;
+}
+
+char *toy_timeline(const Trace *trace, int32_t step) {
+    GString *line = g_string_new(NULL);
+    int64_t from = 0;
+    for (guint i = 0; i < trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        if (row->step >= 0 && row->step < step && row->lane == trace_compute_lane(trace)) {
+            from = MAX(from, row->end_ns);
+        }
+    }
+    for (guint i = 0; i < trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        if (row->step == step) {
+            uint32_t kind = trace_instruction(trace, 0, row->instruction)->kind;
+            g_string_append_printf(line, "%s%s:%" G_GINT64_FORMAT "-%" G_GINT64_FORMAT,
+                                   line->len ? " " : "", trace_kind(trace, kind)->name,
+                                   row->start_ns - from, row->end_ns - from);
+        }
+    }
+    return g_string_free(line, FALSE);
+}
