@@ -172,6 +172,12 @@ static bool report_step(Run *run, ExecHost *host, double ms, GError **error) {
 
 static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error) {
     while ((int32_t)run->n_losses < step) {
+        while (!exec_host_step_has_ended(host, run->n_losses)) {
+            if (!exec_host_healthy(host, error)) {
+                return false;
+            }
+            g_usleep(200);
+        }
         if (!report_step(run, host, exec_host_step_ms(host, run->n_losses), error)) {
             return false;
         }
@@ -179,8 +185,8 @@ static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error)
     return true;
 }
 
-/* The host runs ahead of the lanes as it would on a GPU. When a step begins, the one before the last has
- * ended (exec/host/device.h) and is reported. */
+/* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the last is
+ * long over (a queue is shorter than a step) or, in the smallest networks, is waited for. */
 static bool play(Run *run, ExecHost *host, GError **error) {
     g_autoptr(PlanPlayer) player =
         plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
@@ -189,7 +195,7 @@ static bool play(Run *run, ExecHost *host, GError **error) {
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
         answer = plan_player_step(player, error);
         const PlanPosition *at = plan_player_position(player);
-        if (answer == PLAN_DONE && at->index == 1 &&
+        if (answer == PLAN_DONE && at->index == 0 && at->step > 1 &&
             !report_until(run, host, at->step - 1, error)) {
             return false;
         }

@@ -104,22 +104,33 @@ static PlanAnswer done(SimDevice *device) {
     return PLAN_DONE;
 }
 
-static void block_until(SimDevice *device, uint32_t recording) {
-    while (!sim_engine_passed(device->engine, recording)) {
-        bool more = sim_engine_step(device->engine);
-        g_assert(more); /* a recording that was issued passes: nothing stalls */
-    }
+static void catch_up(SimDevice *device) {
     SimTime now = sim_engine_now(device->engine);
     device->book->blocked_ns += now - device->host_ns;
     device->host_ns = now;
 }
 
+static void block_until(SimDevice *device, uint32_t recording) {
+    while (!sim_engine_passed(device->engine, recording)) {
+        bool more = sim_engine_step(device->engine);
+        g_assert(more); /* a recording that was issued passes: nothing stalls */
+    }
+    catch_up(device);
+}
+
 static void block_until_idle(SimDevice *device) {
     while (sim_engine_step(device->engine)) {
     }
-    SimTime now = sim_engine_now(device->engine);
-    device->book->blocked_ns += now - device->host_ns;
-    device->host_ns = now;
+    catch_up(device);
+}
+
+/* A full launch queue holds the host: it can run ahead of a lane by only so many ops. */
+static void block_until_room(SimDevice *device, uint32_t lane) {
+    while (sim_engine_queued_ops(device->engine, lane) >= device->cluster->host_queue_depth) {
+        bool more = sim_engine_step(device->engine);
+        g_assert(more);
+    }
+    catch_up(device);
 }
 
 /* ---- what memory asks ---- */
@@ -255,6 +266,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     uint32_t number = (uint32_t)(op - device->role->ops);
     const OpCost *cost = &device->costs[number];
     charge(device, cost->collective ? device->collective_issue_ns : device->issue_ns[PLAN_LAUNCH]);
+    block_until_room(device, lane);
     OpRow row = {
         .step = at->step,
         .op = number,

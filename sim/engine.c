@@ -199,6 +199,11 @@ static void give(SimEngine *engine, uint32_t lane, const SimCommand *command) {
     }
 }
 
+uint32_t sim_engine_queued_ops(const SimEngine *engine, uint32_t lane) {
+    g_assert(lane < engine->n_lanes);
+    return engine->lanes[lane].n_ops;
+}
+
 void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
                        uint32_t tag) {
     g_assert(duration >= 0 && (axis == SIM_NO_AXIS || axis < engine->n_axes));

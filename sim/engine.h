@@ -38,6 +38,8 @@ bool sim_engine_step(SimEngine *engine);
 /* Nothing runs and nothing is queued. */
 bool sim_engine_idle(const SimEngine *engine);
 
+/* Ops that a lane has been given and that have not ended. */
+uint32_t sim_engine_queued_ops(const SimEngine *engine, uint32_t lane);
 void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
                        uint32_t tag);
 uint32_t sim_engine_record(SimEngine *engine, uint32_t lane);

@@ -27,6 +27,7 @@ void sim_lane_push(SimLane *lane, const SimCommand *command) {
         grow(lane);
     }
     lane->ring[(lane->head + lane->n++) & (lane->capacity - 1)] = *command;
+    lane->n_ops += command->kind == SIM_COMMAND_OP;
 }
 
 const SimCommand *sim_lane_first(const SimLane *lane) {
@@ -38,5 +39,6 @@ SimCommand sim_lane_pop(SimLane *lane) {
     SimCommand command = lane->ring[lane->head];
     lane->head = (lane->head + 1) & (lane->capacity - 1);
     lane->n--;
+    lane->n_ops -= command.kind == SIM_COMMAND_OP;
     return command;
 }

@@ -43,6 +43,7 @@ typedef struct {
     SimTime start_ns, finish_ns; /* of the op that runs */
     SimCommand *ring;
     uint32_t capacity, head, n; /* capacity is a power of two */
+    uint32_t n_ops;             /* ops among the n, the one that runs included */
 } SimLane;
 
 void sim_lane_init(SimLane *lane);

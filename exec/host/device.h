@@ -4,8 +4,7 @@
  * work runs later on its lane; reuse of memory is safe for the reasons it is safe on a GPU: a pool
  * serves its own lane, in order, and the plan's events order the others.
  *
- * The host may run ahead of the lanes, but by no more than one whole step, so that a long run needs no
- * endless queue.
+ * The host may run ahead of a lane by EXEC_LANE_DEPTH ops (exec/host/lanes.h).
  *
  * Owns: lanes, segments, ledger. Borrows: plan, comm, trace. Threads: the host's.
  */
@@ -33,10 +32,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecHost, exec_host_free)
 
 /* Waits until all lanes are idle; fails with the first error of a lane. */
 bool exec_host_drain(ExecHost *host, GError **error);
+bool exec_host_healthy(ExecHost *host, GError **error); /* false with the first error of a lane */
 /* Where a live buffer lies. Drain before looking. */
 gpointer exec_host_pointer(const ExecHost *host, uint32_t buffer);
 /* Of each step played, this rank's; NaN where the plan names none. */
 const double *exec_host_losses(const ExecHost *host);
+bool exec_host_step_has_ended(const ExecHost *host, uint32_t step);
 /* From the end of the step before (the start barrier for the first) to its own last op on lane 0. */
 double exec_host_step_ms(const ExecHost *host, uint32_t step);
 /* Why the play stopped; NULL unless it ran out of memory. */

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t number;
     GQueue items; /* Item */
     uint64_t given, done;
+    uint32_t n_ahead; /* work given and not done */
     GThread *thread;
 } Lane;
 
@@ -62,10 +63,12 @@ static gpointer work_on(gpointer data) {
     for (Item *item; (item = next_item(lane));) {
         g_mutex_unlock(&lanes->mutex);
         GError *error = NULL;
-        bool ok = !item->run || item->run(item->work, &error);
+        bool is_work = item->run != NULL;
+        bool ok = !is_work || item->run(item->work, &error);
         free_item(item);
         g_mutex_lock(&lanes->mutex);
         lane->done++;
+        lane->n_ahead -= is_work;
         if (!ok && !lanes->error) {
             lanes->error = g_steal_pointer(&error);
         }
@@ -115,8 +118,12 @@ static void give(ExecLanes *lanes, uint32_t number, Item item) {
     Lane *lane = &lanes->lane[number];
     g_assert(number < lanes->n_lanes);
     g_mutex_lock(&lanes->mutex);
+    while (item.run && lane->n_ahead >= EXEC_LANE_DEPTH && !lanes->error) {
+        g_cond_wait(&lanes->progress, &lanes->mutex);
+    }
     g_queue_push_tail(&lane->items, g_memdup2(&item, sizeof item));
     lane->given++;
+    lane->n_ahead += item.run != NULL;
     g_cond_broadcast(&lanes->progress);
     g_mutex_unlock(&lanes->mutex);
 }

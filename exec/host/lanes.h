@@ -28,6 +28,11 @@ ExecLanes *exec_lanes_new(uint32_t n_lanes);
 void exec_lanes_free(ExecLanes *lanes); /* lets what runs end, drops the rest; NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecLanes, exec_lanes_free)
 
+/* The host may be ahead of a lane by so much work, waits not counted; then giving more blocks it. A GPU
+ * has such a depth too, about a thousand. Here it is small, so that memory over host time shows the
+ * run and not just its issuing. */
+enum { EXEC_LANE_DEPTH = 8 };
+
 /* work is freed with free_work after it has run or been dropped. */
 void exec_lanes_give(ExecLanes *lanes, uint32_t lane, ExecWork run, gpointer work,
                      GDestroyNotify free_work);

@@ -50,6 +50,24 @@ static void test_one_communicator_an_axis(void) {
                     &toy_cluster, 0, "fill:0-400 all_gather:400-1100 all_reduce:1100-2500");
 }
 
+/* A queue of two: the host issues the third when the first has ended, the fourth when the second has. */
+static void test_full_queue_holds_the_host(void) {
+    ModelCluster cluster = toy_cluster;
+    cluster.host_queue_depth = 2;
+    g_autoptr(Trace) trace = trace_new();
+    g_autoptr(SimPrediction) prediction =
+        predict(TOY_FILL TOY_FILL TOY_FILL TOY_FILL, "", &cluster, trace);
+    static const int64_t issued[] = {0, 0, 400, 800};
+    unsigned n = 0;
+    for (guint i = 0; i < trace->ops->len && n < G_N_ELEMENTS(issued); i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        if (row->step == 0) {
+            g_assert_cmpint(row->host_issue_ns, ==, issued[n++]);
+        }
+    }
+    g_assert_cmpuint(n, ==, G_N_ELEMENTS(issued));
+}
+
 static void test_host_issues_in_time(void) {
     ModelCluster cluster = toy_cluster;
     cluster.host_launch_us = 1;
@@ -183,7 +201,7 @@ static void test_marks(void) {
 static void test_segments_cost_host_time(void) {
     ModelCluster cluster = toy_cluster;
     cluster.allocator_segment_new_us = 5;
-    const char *body = "alloc b4\nlaunch compute fill n=1024 value=0 y=b4\nfree b4\n";
+    const char *body = "alloc b4\nlaunch compute fill n=1024 value=0 y=b4[1024]\nfree b4\n";
     /* In the large pool, which nothing else uses: one segment, made in the first step. */
     const char *buffers = "b4 4194304 fp32 temporary/op compute - - large\n";
     g_autoptr(Trace) trace = trace_new();
@@ -201,6 +219,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/device/lane_waits_for_event", test_lane_waits_for_event);
     g_test_add_func("/sim/device/one_communicator_an_axis", test_one_communicator_an_axis);
     g_test_add_func("/sim/device/host_issues_in_time", test_host_issues_in_time);
+    g_test_add_func("/sim/device/full_queue_holds_the_host", test_full_queue_holds_the_host);
     g_test_add_func("/sim/device/host_waits", test_host_waits);
     g_test_add_func("/sim/device/launch_overhead", test_launch_overhead);
     g_test_add_func("/sim/device/lone_collective_takes_its_formula",
