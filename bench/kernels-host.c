@@ -6,10 +6,6 @@
  * are the roof for all memory-bound ones. With arguments, only kernels whose name contains one of
  * them.
  */
-#include <glib.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
@@ -23,24 +19,26 @@
 #include "kernels/host/reduce.h"
 #include "kernels/host/rope.h"
 #include "kernels/host/runtime.h"
+#include <glib.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-#define N ((size_t)4 << 20)             /* elements of each large array */
-#define WIDTH ((size_t)1024)
-#define ROWS (N / WIDTH)
-#define VOCAB ((size_t)32768)
-#define LEAST_US 50000                  /* a kernel is called for at least so long */
+#define N           ((size_t)4 << 20) /* elements of each large array */
+#define WIDTH       ((size_t)1024)
+#define ROWS        (N / WIDTH)
+#define VOCAB       ((size_t)32768)
+#define LEAST_US    50000 /* a kernel is called for at least so long */
 #define LEAST_CALLS 3
 
 typedef struct {
-    char **wanted;                      /* borrowed; NULL-terminated; empty for all */
-    float *a, *b, *c, *d, *e;           /* N elements each */
-    float *mean, *rstd;                 /* ROWS each */
-    gint64 *index;                      /* ROWS, below VOCAB */
+    char **wanted;            /* borrowed; NULL-terminated; empty for all */
+    float *a, *b, *c, *d, *e; /* N elements each */
+    float *mean, *rstd;       /* ROWS each */
+    gint64 *index;            /* ROWS, below VOCAB */
 } Bench;
 
-static gboolean
-is_wanted(const Bench *bench, const char *name)
-{
+static gboolean is_wanted(const Bench *bench, const char *name) {
     for (char **word = bench->wanted; *word != NULL; word++) {
         if (strstr(name, *word) != NULL) {
             return TRUE;
@@ -49,11 +47,10 @@ is_wanted(const Bench *bench, const char *name)
     return bench->wanted[0] == NULL;
 }
 
-static void
-report(const char *name, const char *size, double seconds, double amount, const char *unit)
-{
-    printf("%-26s %-22s %10.3f ms %9.2f %s\n", name, size, seconds * 1e3,
-           amount / seconds / 1e9, unit);
+static void report(const char *name, const char *size, double seconds, double amount,
+                   const char *unit) {
+    printf("%-26s %-22s %10.3f ms %9.2f %s\n", name, size, seconds * 1e3, amount / seconds / 1e9,
+           unit);
 }
 
 /* Times the call and prints its line, to a microsecond: the shortest call takes hundreds. */
@@ -73,13 +70,11 @@ report(const char *name, const char *size, double seconds, double amount, const 
 
 #define BYTES(arrays) (4.0 * (arrays) * (double)N)
 
-static void
-measure_copies(const Bench *bench)
-{
+static void measure_copies(const Bench *bench) {
     const size_t row = WIDTH * 4;
-    const size_t dense[4] = { N / 8, N / 64, 64, 1 };
-    const size_t swapped[4] = { N / 8, 64, 64 * 8, 1 };
-    const size_t size[4] = { 8, 8, N / 64 / 64, 64 };
+    const size_t dense[4] = {N / 8, N / 64, 64, 1};
+    const size_t swapped[4] = {N / 8, 64, 64 * 8, 1};
+    const size_t size[4] = {8, 8, N / 64 / 64, 64};
 
     MEASURE("copy_bytes", "16 MiB", BYTES(2), "GB/s", kernel_copy_bytes(bench->c, bench->a, N * 4));
     MEASURE("zero", "16 MiB", BYTES(1), "GB/s", kernel_zero_f32(bench->c, N));
@@ -89,12 +84,9 @@ measure_copies(const Bench *bench)
             kernel_copy_4d_f32(bench->c, swapped, bench->a, dense, size));
 }
 
-static void
-measure_elementwise(const Bench *bench)
-{
+static void measure_elementwise(const Bench *bench) {
     MEASURE("add", "4 Mi", BYTES(3), "GB/s", kernel_add_f32(bench->c, bench->a, bench->b, N));
-    MEASURE("add_inplace", "4 Mi", BYTES(3), "GB/s",
-            kernel_add_inplace_f32(bench->c, bench->a, N));
+    MEASURE("add_inplace", "4 Mi", BYTES(3), "GB/s", kernel_add_inplace_f32(bench->c, bench->a, N));
     MEASURE("mul", "4 Mi", BYTES(3), "GB/s", kernel_mul_f32(bench->c, bench->a, bench->b, N));
     MEASURE("scale", "4 Mi", BYTES(2), "GB/s", kernel_scale_f32(bench->c, bench->a, 0.5f, N));
     MEASURE("add_rows", "4096 x 1024", BYTES(2), "GB/s",
@@ -119,9 +111,7 @@ measure_elementwise(const Bench *bench)
             kernel_threshold_backward_f32(bench->c, bench->b, bench->a, 0.0f, N));
 }
 
-static void
-measure_rows(const Bench *bench)
-{
+static void measure_rows(const Bench *bench) {
     float *dweight = bench->d, *dbias = bench->d + WIDTH, scalar[2];
 
     MEASURE("sum", "4 Mi", BYTES(1), "GB/s", kernel_sum_f32(scalar, bench->a, N));
@@ -134,11 +124,11 @@ measure_rows(const Bench *bench)
             kernel_layernorm_forward_f32(bench->c, bench->mean, bench->rstd, bench->a, bench->b,
                                          bench->b, ROWS, WIDTH, 1e-5f));
     MEASURE("layernorm_backward", "4096 x 1024", BYTES(3), "GB/s",
-            kernel_layernorm_backward_f32(bench->c, dweight, dbias, bench->b, bench->a,
-                                          bench->mean, bench->rstd, bench->b, ROWS, WIDTH));
-    MEASURE("rmsnorm_forward", "4096 x 1024", BYTES(2), "GB/s",
-            kernel_rmsnorm_forward_f32(bench->c, bench->rstd, bench->a, bench->b, ROWS, WIDTH,
-                                       1e-5f));
+            kernel_layernorm_backward_f32(bench->c, dweight, dbias, bench->b, bench->a, bench->mean,
+                                          bench->rstd, bench->b, ROWS, WIDTH));
+    MEASURE(
+        "rmsnorm_forward", "4096 x 1024", BYTES(2), "GB/s",
+        kernel_rmsnorm_forward_f32(bench->c, bench->rstd, bench->a, bench->b, ROWS, WIDTH, 1e-5f));
     MEASURE("rmsnorm_backward", "4096 x 1024", BYTES(3), "GB/s",
             kernel_rmsnorm_backward_f32(bench->c, dweight, bench->b, bench->a, bench->rstd,
                                         bench->b, ROWS, WIDTH));
@@ -155,19 +145,17 @@ measure_rows(const Bench *bench)
     MEASURE("nll_loss_backward", "128 x 32768", BYTES(1), "GB/s",
             kernel_nll_loss_backward_f32(bench->c, scalar, bench->index, scalar + 1, N / VOCAB,
                                          VOCAB, -100));
-    MEASURE("embedding_forward", "2048 of 4096 x 1024", BYTES(1), "GB/s",
-            kernel_embedding_forward_f32(bench->c, bench->a, bench->index, ROWS / 2, VOCAB / 8,
-                                         WIDTH));
+    MEASURE(
+        "embedding_forward", "2048 of 4096 x 1024", BYTES(1), "GB/s",
+        kernel_embedding_forward_f32(bench->c, bench->a, bench->index, ROWS / 2, VOCAB / 8, WIDTH));
     MEASURE("embedding_backward", "2048 of 4096 x 1024", BYTES(2.5), "GB/s",
             kernel_embedding_backward_f32(bench->c, bench->a, bench->index, ROWS / 2, VOCAB / 8,
                                           WIDTH));
 }
 
-static void
-measure_optimizer(const Bench *bench)
-{
-    const KernelAdam adam = { 1e-3, 0.9, 0.999, 1e-8, 0.1, KERNEL_ADAM_DECOUPLED, 10 };
-    const KernelSgd sgd = { 1e-3, 0.9, 0.0, 0.1, KERNEL_SGD_PLAIN, 10 };
+static void measure_optimizer(const Bench *bench) {
+    const KernelAdam adam = {1e-3, 0.9, 0.999, 1e-8, 0.1, KERNEL_ADAM_DECOUPLED, 10};
+    const KernelSgd sgd = {1e-3, 0.9, 0.0, 0.1, KERNEL_SGD_PLAIN, 10};
 
     kernel_zero_f32(bench->c, N);
     kernel_zero_f32(bench->d, N);
@@ -193,12 +181,10 @@ measure_optimizer(const Bench *bench)
             kernel_philox_uniform_i64((gint64 *)bench->c, N / 2, 50257, 1, 2, 0));
 }
 
-static void
-measure_products(const Bench *bench)
-{
-    static const size_t sizes[][3] = {          /* m, n, k of y[m, n] = x[m, k] w[n, k]^T */
-        { 1024, 1024, 1024 }, { 512, 3072, 768 }, { 512, 768, 3072 }, { 128, 128, 64 },
-        { 64, 64, 64 },
+static void measure_products(const Bench *bench) {
+    static const size_t sizes[][3] = {
+        /* m, n, k of y[m, n] = x[m, k] w[n, k]^T */
+        {1024, 1024, 1024}, {512, 3072, 768}, {512, 768, 3072}, {128, 128, 64}, {64, 64, 64},
     };
 
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
@@ -206,7 +192,7 @@ measure_products(const Bench *bench)
         double work = 2.0 * (double)m * (double)n * (double)k;
         g_autofree char *size = g_strdup_printf("%zu x %zu x %zu", m, n, k);
 
-        if (m < 512) {                          /* too short for the clock alone */
+        if (m < 512) { /* too short for the clock alone */
             size_t batch = 64;
 
             MEASURE("gemm_batched, 64", size, work * (double)batch, "GFLOP/s",
@@ -224,11 +210,9 @@ measure_products(const Bench *bench)
     }
 }
 
-static void
-measure_attention(const Bench *bench)
-{
+static void measure_attention(const Bench *bench) {
     for (int causal = 0; causal < 2; causal++) {
-        const KernelAttentionShape shape = { 1, 16, 16, 1024, 1024, 64, 0.125f, causal != 0 };
+        const KernelAttentionShape shape = {1, 16, 16, 1024, 1024, 64, 0.125f, causal != 0};
         const size_t size = 1024 * 16 * 64;
         const double work = 4.0 * 16.0 * 1024.0 * 1024.0 * 64.0 * (causal != 0 ? 0.5 : 1.0);
         const char *what = causal != 0 ? "16 x 1024 x 64, causal" : "16 x 1024 x 64";
@@ -254,23 +238,19 @@ measure_attention(const Bench *bench)
 }
 
 /* transfer full: g_free(). Written once, so that no page is touched for the first time later. */
-static float *
-new_array(guint64 stream)
-{
+static float *new_array(guint64 stream) {
     float *array = g_new(float, N);
 
     kernel_philox_normal_f32(array, N, 1, stream, 0, 0.0f, 1.0f);
     return array;
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_autofree float *a = new_array(1), *b = new_array(2), *c = new_array(3);
     g_autofree float *d = new_array(4), *e = new_array(5);
     g_autofree float *mean = g_new0(float, ROWS), *rstd = g_new0(float, ROWS);
     g_autofree gint64 *index = g_new(gint64, ROWS);
-    Bench bench = { argv + MIN(argc, 1), a, b, c, d, e, mean, rstd, index };
+    Bench bench = {argv + MIN(argc, 1), a, b, c, d, e, mean, rstd, index};
 
     kernel_philox_uniform_i64(index, ROWS, (gint64)VOCAB / 8, 1, 6, 0);
     kernel_set_threads(1);

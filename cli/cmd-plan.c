@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     double build_ms;
     uint64_t instructions;
-    PlanNullCounts memory;            /* rank 0, exact bytes */
+    PlanNullCounts memory;                   /* rank 0, exact bytes */
     Collective collectives[PLAN_N_OP_KINDS]; /* of one steady step */
 } Facts;
 
@@ -48,7 +48,6 @@ static uint64_t parameters_of(const Plan *plan) {
     }
     return total;
 }
-
 
 static void print_summary(const Plan *plan, const Facts *facts) {
     printf("%s\n", plan->title);
@@ -163,10 +162,10 @@ int cmd_plan(int argc, char **argv) {
     g_option_context_set_summary(context,
                                  "Builds a plan from a network and a strategy (or reads one), and "
                                  "says what is in it.");
-    g_option_context_set_description(
-        context, "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
-                 "  foreshard plan gpt-toy -n 8 --wrap whole\n"
-                 "  foreshard plan gpt-toy.plan --print | less\n");
+    g_option_context_set_description(context,
+                                     "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
+                                     "  foreshard plan gpt-toy -n 8 --wrap whole\n"
+                                     "  foreshard plan gpt-toy.plan --print | less\n");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autofree char *output = NULL;

@@ -1,7 +1,8 @@
 /* cli/cmd-predict.c - foreshard predict: does a plan fit a cluster, and how long does a step take?
  *
- * Reads plan and cluster, lets sim/predict.h play it, prints what came of it. Two verdicts are always
- * given: whether it fits, and what a step costs (for a plan that does not fit: with memory enough).
+ * Reads plan and cluster, lets sim/predict.h play it, prints what came of it. Two verdicts are
+ * always given: whether it fits, and what a step costs (for a plan that does not fit: with memory
+ * enough).
  */
 
 #include <json-glib/json-glib.h>
@@ -15,7 +16,11 @@
 #include "sim/predict.h"
 #include "trace/text.h"
 
-enum { OK = 0, FAILED = 1, BAD_INPUT = 2 };
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
 
 typedef struct {
     char *cluster, *trace;
@@ -91,10 +96,9 @@ static char *unit_text(const Plan *plan, uint32_t unit) {
 
 static char *moment_text(const Plan *plan, const SimMoment *at) {
     g_autofree char *unit = unit_text(plan, at->unit);
-    g_autofree char *when = at->step < 0
-                                ? g_strdup("during construction")
-                                : g_strdup_printf("at %.3f ms, in step %d", ms(at->host_ns),
-                                                  at->step);
+    g_autofree char *when =
+        at->step < 0 ? g_strdup("during construction")
+                     : g_strdup_printf("at %.3f ms, in step %d", ms(at->host_ns), at->step);
     return g_strdup_printf("%s, %s, %s (section %s, instruction %u)", when,
                            plan_phase_name(at->phase), unit, plan_section_name(at->section),
                            at->index);
@@ -116,7 +120,7 @@ static void print_fit(const Report *report) {
     g_autofree char *outside = bytes_text((double)prediction->outside_allocator_bytes);
     if (prediction->fits) {
         printf("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
-                outside);
+               outside);
         return;
     }
     g_autofree char *asked = bytes_text((double)prediction->oom.bytes);
@@ -125,9 +129,9 @@ static void print_fit(const Report *report) {
     g_autofree char *reserved = bytes_text((double)prediction->oom.at.reserved_bytes);
     printf("fits: NO, out of memory %s\n", at);
     printf("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
-            "the allocator)\n",
-            asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
-            reserved, room, outside);
+           "the allocator)\n",
+           asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
+           reserved, room, outside);
     if (need > have) {
         printf("  with memory enough it would reserve %s more than there is\n", left);
     }
@@ -173,7 +177,7 @@ static void print_memory(const Report *report) {
 
 static void print_time_row(const char *name, SimTime ns, SimTime step) {
     printf("  %-28s %9.3f ms %6.1f %%\n", name, ms(ns),
-            step > 0 ? 100 * (double)ns / (double)step : 0);
+           step > 0 ? 100 * (double)ns / (double)step : 0);
 }
 
 static void print_collectives(const SimPrediction *prediction) {
@@ -184,15 +188,16 @@ static void print_collectives(const SimPrediction *prediction) {
             continue;
         }
         if (!any) {
-            printf("communication of a step             total      exposed       hidden    bytes of "
-                    "tensors\n");
+            printf(
+                "communication of a step             total      exposed       hidden    bytes of "
+                "tensors\n");
             any = true;
         }
         SimTime hidden = sum->total_ns - sum->exposed_ns;
         g_autofree char *bytes = bytes_text(sum->bytes);
         printf("  %4u %-20s %9.3f ms %9.3f ms %9.3f ms (%.0f %%) %s\n", sum->count,
-                plan_op_info(kind)->name, ms(sum->total_ns), ms(sum->exposed_ns), ms(hidden),
-                sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0, bytes);
+               plan_op_info(kind)->name, ms(sum->total_ns), ms(sum->exposed_ns), ms(hidden),
+               sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0, bytes);
     }
 }
 
@@ -204,22 +209,22 @@ static void print_time(const Report *report) {
     }
     printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
     printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
-            ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
-            ms(prediction->most_step_ns));
+           ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
+           ms(prediction->most_step_ns));
     if (report->plan->tokens_per_rank) {
         printf("  %.1f tokens/s/GPU\n",
-                a_second(prediction, (double)report->plan->tokens_per_rank));
+               a_second(prediction, (double)report->plan->tokens_per_rank));
     }
     printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (operations of matrix products and attention, nothing "
-            "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
-            a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+           "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
+           a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     printf("  bound by: %s\n", prediction->bound_by);
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
         if (prediction->shares_ns[share]) {
             bool waits = share >= SIM_SHARE_NETWORK;
-            g_autofree char *name = g_strconcat(waits ? "idle, waits for " : "",
-                                                prediction->share_names[share], NULL);
+            g_autofree char *name =
+                g_strconcat(waits ? "idle, waits for " : "", prediction->share_names[share], NULL);
             print_time_row(name, prediction->shares_ns[share], mean);
         }
     }
@@ -238,7 +243,7 @@ static void print_text(const Report *report) {
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
     if (report->prediction->unsupported_dtype) {
         printf("fits: no, %s cannot compute in %s\n", report->cluster->model,
-                report->prediction->unsupported_dtype);
+               report->prediction->unsupported_dtype);
         return;
     }
     print_fit(report);
@@ -376,8 +381,7 @@ static int predict(const Plan *plan, const Options *options) {
     }
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
     SimOptions sim_options = {.steps = (uint32_t)options->steps};
-    g_autoptr(SimPrediction) prediction =
-        sim_predict(plan, cluster, &sim_options, trace, &error);
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &sim_options, trace, &error);
     if (!prediction) {
         return complain(error, BAD_INPUT);
     }

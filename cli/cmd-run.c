@@ -1,8 +1,8 @@
 /* cli/cmd-run.c - `foreshard run`: starts foreshard-exec on local ranks and watches over it.
  *
- * This program links no MPI. It writes the plan where the ranks can read it, starts mpirun with what a
- * laptop needs (more ranks than cores, root in a container), passes on what rank 0 says, and turns the
- * pages that mpirun prints about a dead rank into one line.
+ * This program links no MPI. It writes the plan where the ranks can read it, starts mpirun with
+ * what a laptop needs (more ranks than cores, root in a container), passes on what rank 0 says, and
+ * turns the pages that mpirun prints about a dead rank into one line.
  */
 #include <gio/gio.h>
 #include <glib-unix.h>
@@ -29,13 +29,14 @@ typedef struct {
     GMainLoop *loop;
     GDataInputStream *errors;
     bool verbose;
-    bool said_why;     /* a rank has said what is wrong */
+    bool said_why; /* a rank has said what is wrong */
     int dead_rank, dead_signal;
-    int interrupted;   /* the signal that this program got */
+    int interrupted; /* the signal that this program got */
     int status;
 } Watch;
 
-/* ---- finding programs ------------------------------------------------------------------------- */
+/* ---- finding programs
+ * ------------------------------------------------------------------------- */
 
 /* Beside this program (installed), or where the build tree has it. */
 static char *find_exec(void) {
@@ -44,8 +45,7 @@ static char *find_exec(void) {
         g_autofree char *folder = g_path_get_dirname(self);
         const char *const places[] = {".", "../exec", "../libexec/foreshard"};
         for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {
-            g_autofree char *path =
-                g_build_filename(folder, places[i], "foreshard-exec", NULL);
+            g_autofree char *path = g_build_filename(folder, places[i], "foreshard-exec", NULL);
             if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE) &&
                 g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
                 return g_canonicalize_filename(path, NULL);
@@ -55,7 +55,8 @@ static char *find_exec(void) {
     return g_find_program_in_path("foreshard-exec");
 }
 
-/* ---- listening -------------------------------------------------------------------------------- */
+/* ---- listening
+ * -------------------------------------------------------------------------------- */
 
 /* Ranks' own messages and mpirun's word on who died; the rest of mpirun's pages only when asked. */
 static void hear(Watch *watch, const char *line) {
@@ -103,7 +104,8 @@ static gboolean on_term(gpointer data) {
     return on_signal(data, SIGTERM);
 }
 
-/* ---- the run ---------------------------------------------------------------------------------- */
+/* ---- the run
+ * ---------------------------------------------------------------------------------- */
 
 static void add_argument(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static void add_argument(GPtrArray *argv, const char *format, ...) {
@@ -147,14 +149,15 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const c
 }
 
 static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
-    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
-        G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
     g_subprocess_launcher_setenv(launcher, "OPENBLAS_NUM_THREADS", "1", FALSE);
     /* Containers often forbid what the fast path between processes wants; Open MPI then says so on
      * every start although it works. */
     g_subprocess_launcher_setenv(launcher, "OMPI_MCA_btl_vader_single_copy_mechanism", "none",
                                  FALSE);
-    watch->process = g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
+    watch->process =
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
     if (!watch->process) {
         return false;
     }
@@ -184,8 +187,9 @@ static int verdict(const Watch *watch) {
         return 1;
     }
     if (watch->dead_rank >= 0) {
-        fprintf(stderr, "foreshard run: rank %d was killed by signal %d (%s); the others have been "
-                        "ended\n",
+        fprintf(stderr,
+                "foreshard run: rank %d was killed by signal %d (%s); the others have been "
+                "ended\n",
                 watch->dead_rank, watch->dead_signal, g_strsignal(watch->dead_signal));
         return 1;
     }

@@ -6,7 +6,7 @@
 
 #include "cli/data-dir.h"
 
-G_DEFINE_QUARK(foreshard - cli - data - error, cli_data_error)
+G_DEFINE_QUARK(foreshard_cli_data_error, cli_data_error)
 
 typedef struct {
     const char *what; /* in messages */
@@ -21,7 +21,8 @@ static const Kind kinds[] = {
     [CLI_DATA_PLOTS] = {"plot script", "plots", "plots", ".gp"},
 };
 
-/* Links resolved, since the build root may have been reached by one; NULL if there is no such file. */
+/* Links resolved, since the build root may have been reached by one; NULL if there is no such
+ * file. */
 static char *real_path(const char *path) {
     char buffer[PATH_MAX];
     return realpath(path, buffer) != NULL ? g_strdup(buffer) : NULL;

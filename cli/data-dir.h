@@ -38,12 +38,13 @@ void cli_data_places_init(CliDataPlaces *places, const char *program, const char
 void cli_data_places_clear(CliDataPlaces *places); /* NULL is fine */
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CliDataPlaces, cli_data_places_clear)
 
-/* The path of a data file. A name with a slash, or one that ends like a file of its kind and lies in
- * the current folder, is a path already. Transfer full. */
+/* The path of a data file. A name with a slash, or one that ends like a file of its kind and lies
+ * in the current folder, is a path already. Transfer full. */
 char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
                        GError **error);
 
-/* All names that can be found, without their ending, sorted, each once. Transfer full: g_strfreev(). */
+/* All names that can be found, without their ending, sorted, each once. Transfer full:
+ * g_strfreev(). */
 char **cli_data_names_in(const CliDataPlaces *places, CliDataKind kind);
 
 /* The same for this process and its environment. */

@@ -138,8 +138,7 @@ static Plan *load_plan(const CliPlanSource *source, const char *path, GError **e
 
 static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
     plan_strategy_init(strategy);
-    if (source->strategy_file &&
-        !plan_strategy_read_file(strategy, source->strategy_file, error)) {
+    if (source->strategy_file && !plan_strategy_read_file(strategy, source->strategy_file, error)) {
         return false;
     }
     for (unsigned i = 0; i < source->settings->len; i++) {
@@ -170,9 +169,8 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph =
-        model_network_emit(network, strategy.micro_batch, strategy.seq,
-                           plan_strategy_param_dtype(&strategy), error);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, strategy.seq,
+                                                    plan_strategy_param_dtype(&strategy), error);
     if (!graph) {
         return NULL;
     }

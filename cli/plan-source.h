@@ -1,4 +1,5 @@
-/* cli/plan-source.h - PLAN or NETWORK with strategy options: whatever a command line names, as a Plan.
+/* cli/plan-source.h - PLAN or NETWORK with strategy options: whatever a command line names, as a
+ * Plan.
  *
  * Every command that takes a plan takes a network and strategy options in its place; they are read
  * here, once.

@@ -1,7 +1,8 @@
 /* exec/comm.h - collectives as a device asks for them, whoever carries them out.
  *
- * One table of functions: exec/mpi.c fills it for ranks under MPI, exec/alone.c for one rank without
- * it. Calls on one axis come one at a time and in the same order on every rank; the caller sees to it.
+ * One table of functions: exec/mpi.c fills it for ranks under MPI, exec/alone.c for one rank
+ * without it. Calls on one axis come one at a time and in the same order on every rank; the caller
+ * sees to it.
  */
 #pragma once
 

@@ -46,12 +46,13 @@ static uint64_t resident(const char *key) {
 
 static int complain(const Run *run, const GError *error) {
     fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
-    bool input = error->domain == PLAN_ERROR ||
-                 g_error_matches(error, EXEC_ERROR, EXEC_ERROR_INPUT);
+    bool input =
+        error->domain == PLAN_ERROR || g_error_matches(error, EXEC_ERROR, EXEC_ERROR_INPUT);
     return input ? 2 : 1;
 }
 
-/* ---- results ---------------------------------------------------------------------------------- */
+/* ---- results
+ * ---------------------------------------------------------------------------------- */
 
 static Trace *make_trace(const Run *run, ExecHost *host) {
     Trace *trace = trace_new();
@@ -153,7 +154,8 @@ static void print_summary(const Run *run, ExecHost *host) {
            (double)resident("VmHWM:") / 1e6);
 }
 
-/* ---- playing ---------------------------------------------------------------------------------- */
+/* ---- playing
+ * ---------------------------------------------------------------------------------- */
 
 /* After each step: its time, and its loss averaged over ranks. */
 static bool report_step(Run *run, ExecHost *host, double ms, GError **error) {
@@ -185,8 +187,9 @@ static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error)
     return true;
 }
 
-/* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the last is
- * long over (a queue is shorter than a step) or, in the smallest networks, is waited for. */
+/* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the
+ * last is long over (a queue is shorter than a step) or, in the smallest networks, is waited
+ * for. */
 static bool play(Run *run, ExecHost *host, GError **error) {
     g_autoptr(PlanPlayer) player =
         plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),

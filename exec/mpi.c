@@ -16,7 +16,9 @@ struct _ExecMpi {
 };
 
 /* MPI counts in int. */
-enum { MAX_COUNT = 1 << 30 };
+enum {
+    MAX_COUNT = 1 << 30
+};
 
 static bool check(const ExecMpi *mpi, int status, const char *call, GError **error) {
     if (status == MPI_SUCCESS) {
@@ -30,8 +32,8 @@ static bool check(const ExecMpi *mpi, int status, const char *call, GError **err
     return false;
 }
 
-/* Between tests, the core is given away: at first to whoever wants it, since most collectives are short,
- * then by sleeping, up to 100 us. */
+/* Between tests, the core is given away: at first to whoever wants it, since most collectives are
+ * short, then by sleeping, up to 100 us. */
 static bool finish(const ExecMpi *mpi, MPI_Request *request, const char *call, GError **error) {
     long sleep_ns = 5000;
     for (unsigned tries = 0;; tries++) {
@@ -192,8 +194,8 @@ bool exec_mpi_join(ExecMpi *mpi, const Plan *plan, GError **error) {
 /* Text may be longer than MPI's int counts: it goes in pieces. */
 static bool send_text(const ExecMpi *mpi, const char *text, GError **error) {
     uint64_t length = strlen(text);
-    bool ok = check(mpi, MPI_Send(&length, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD), "MPI_Send",
-                    error);
+    bool ok =
+        check(mpi, MPI_Send(&length, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
     for (uint64_t at = 0; ok && at < length; at += MAX_COUNT) {
         int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
         ok = check(mpi, MPI_Send(text + at, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
@@ -203,8 +205,7 @@ static bool send_text(const ExecMpi *mpi, const char *text, GError **error) {
 
 static char *receive_text(const ExecMpi *mpi, int from, GError **error) {
     uint64_t length = 0;
-    if (!check(mpi,
-               MPI_Recv(&length, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+    if (!check(mpi, MPI_Recv(&length, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
                "MPI_Recv", error)) {
         return NULL;
     }

@@ -8,7 +8,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-G_DEFINE_QUARK(memory - error - quark, memory_error)
+G_DEFINE_QUARK(foreshard_memory_error, memory_error)
 
 /* Named keys of roundup_power2_divisions are sizes in MiB up to this one: 2^15. */
 #define LAST_ROUNDUP (MEMORY_N_ROUNDUPS - 1)

@@ -17,7 +17,8 @@ typedef struct {
 
 static const KeyRow rows[] = {
 #define COUNT(section, key, min, max, fallback, help)                                              \
-    {#section, #key, help, min, max, fallback, G_STRUCT_OFFSET(ModelCluster, section##_##key), true},
+    {#section, #key, help, min, max, fallback, G_STRUCT_OFFSET(ModelCluster, section##_##key),     \
+     true},
 #define REAL(section, key, min, max, fallback, help)                                               \
     {#section, #key, help, min, max, fallback, G_STRUCT_OFFSET(ModelCluster, section##_##key),     \
      false},

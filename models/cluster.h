@@ -1,7 +1,8 @@
-/* models/cluster.h - a machine to predict on: its GPUs, hosts and links, and how good each really is.
+/* models/cluster.h - a machine to predict on: its GPUs, hosts and links, and how good each really
+ * is.
  *
- * Read from an ini file in which each number stands beside its source; models/cluster-keys.def lists
- * the keys. A cluster knows times and no plan.
+ * Read from an ini file in which each number stands beside its source; models/cluster-keys.def
+ * lists the keys. A cluster knows times and no plan.
  *
  * Owns: its strings. Threads: const after reading, so any number.
  */
@@ -13,7 +14,10 @@
 
 #include "plan/dtype.h"
 
-typedef enum { MODEL_DEVICE_GPU, MODEL_DEVICE_CPU } ModelDeviceKind;
+typedef enum {
+    MODEL_DEVICE_GPU,
+    MODEL_DEVICE_CPU
+} ModelDeviceKind;
 
 typedef struct {
     char *name;  /* of the file, without folder and ending */
@@ -21,7 +25,7 @@ typedef struct {
     char *model; /* of the device: "A100-SXM4-80GB" */
     ModelDeviceKind device_kind;
 #define COUNT(section, key, ...) uint64_t section##_##key;
-#define REAL(section, key, ...) double section##_##key;
+#define REAL(section, key, ...)  double section##_##key;
 #include "models/cluster-keys.def"
 #undef COUNT
 #undef REAL

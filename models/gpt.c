@@ -26,8 +26,8 @@ static Layer linear(const Gpt *gpt, uint32_t parent, const char *name, uint64_t 
     int64_t dims[] = {(int64_t)out, (int64_t)in};
     Layer layer = {.module = plan_graph_module(gpt->graph, parent, name, "Linear", false),
                    .bias = PLAN_NONE};
-    layer.weight = plan_graph_parameter(gpt->graph, layer.module, "weight", 2, dims,
-                                        PLAN_INIT_NORMAL, 0.02);
+    layer.weight =
+        plan_graph_parameter(gpt->graph, layer.module, "weight", 2, dims, PLAN_INIT_NORMAL, 0.02);
     if (has_bias) {
         layer.bias =
             plan_graph_parameter(gpt->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
@@ -48,8 +48,8 @@ static Layer embedding(const Gpt *gpt, uint32_t parent, const char *name, uint64
     int64_t dims[] = {(int64_t)rows, (int64_t)gpt->width};
     Layer layer = {.module = plan_graph_module(gpt->graph, parent, name, "Embedding", false),
                    .bias = PLAN_NONE};
-    layer.weight = plan_graph_parameter(gpt->graph, layer.module, "weight", 2, dims,
-                                        PLAN_INIT_NORMAL, 0.02);
+    layer.weight =
+        plan_graph_parameter(gpt->graph, layer.module, "weight", 2, dims, PLAN_INIT_NORMAL, 0.02);
     return layer;
 }
 
@@ -73,9 +73,10 @@ static uint32_t run_linear(const Gpt *gpt, const Layer *layer, uint32_t x, uint6
                            uint64_t in) {
     uint64_t elements = gpt->rows * out;
     plan_graph_enter(gpt->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op(gpt->graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, layer->weight, layer->bias}, 3, &gpt->graph->dtype, &elements, 1,
-                               (int64_t[]){(int64_t)gpt->rows, (int64_t)out, (int64_t)in}, NULL);
+    uint32_t y =
+        plan_graph_op(gpt->graph, PLAN_OP_LINEAR, (uint32_t[]){x, layer->weight, layer->bias}, 3,
+                      &gpt->graph->dtype, &elements, 1,
+                      (int64_t[]){(int64_t)gpt->rows, (int64_t)out, (int64_t)in}, NULL);
     plan_graph_leave(gpt->graph, &y, 1);
     return y;
 }
@@ -94,14 +95,15 @@ static uint32_t run_norm(const Gpt *gpt, const Layer *layer, uint32_t x) {
 
 static uint32_t run_add(const Gpt *gpt, uint32_t a, uint32_t b, uint64_t elements_b) {
     uint64_t elements = gpt->rows * gpt->width;
-    return plan_graph_op(gpt->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &gpt->graph->dtype, &elements, 1,
-                         (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
+    return plan_graph_op(gpt->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &gpt->graph->dtype,
+                         &elements, 1, (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
 }
 
 static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     uint64_t head_dim = gpt->width / gpt->heads;
-    /* 16-bit goes to the flash kernel, fp32 to the memory-efficient one, which pads its row statistics
-     * to 32 rows; both keep the state of dropout's random numbers on the device, in two tensors. */
+    /* 16-bit goes to the flash kernel, fp32 to the memory-efficient one, which pads its row
+     * statistics to 32 rows; both keep the state of dropout's random numbers on the device, in two
+     * tensors. */
     bool flash = gpt->graph->dtype != PLAN_FP32;
     uint64_t lse_stride = flash ? gpt->seq : (gpt->seq + 31) / 32 * 32;
     PlanDtype dtypes[] = {gpt->graph->dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
@@ -115,12 +117,12 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     for (unsigned i = 0; i < 3; i++) {
         plan_graph_hold(gpt->graph, views[i]);
     }
-    uint32_t o = plan_graph_op(
-        gpt->graph, PLAN_OP_ATTENTION, views, 3, dtypes, elements, 4,
-        (int64_t[]){(int64_t)gpt->batch, (int64_t)gpt->heads, (int64_t)gpt->heads,
-                    (int64_t)gpt->seq, (int64_t)head_dim, (int64_t)(3 * gpt->width),
-                    (int64_t)(3 * gpt->width), (int64_t)lse_stride, 1},
-        &scale);
+    uint32_t o =
+        plan_graph_op(gpt->graph, PLAN_OP_ATTENTION, views, 3, dtypes, elements, 4,
+                      (int64_t[]){(int64_t)gpt->batch, (int64_t)gpt->heads, (int64_t)gpt->heads,
+                                  (int64_t)gpt->seq, (int64_t)head_dim, (int64_t)(3 * gpt->width),
+                                  (int64_t)(3 * gpt->width), (int64_t)lse_stride, 1},
+                      &scale);
     uint32_t y = run_linear(gpt, &block->proj, o, gpt->width, gpt->width);
     plan_graph_leave(gpt->graph, &y, 1);
     return y;
@@ -131,8 +133,9 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     plan_graph_enter(gpt->graph, block->mlp, &x, 1);
     uint32_t h = run_linear(gpt, &block->up, x, gpt->ffn, gpt->width);
     plan_graph_enter(gpt->graph, block->act, &h, 1);
-    uint32_t a = plan_graph_op(gpt->graph, gpt->gelu_tanh ? PLAN_OP_GELU_TANH : PLAN_OP_GELU_ERF,
-                               &h, 1, &gpt->graph->dtype, &elements, 1, (int64_t[]){(int64_t)elements}, NULL);
+    uint32_t a =
+        plan_graph_op(gpt->graph, gpt->gelu_tanh ? PLAN_OP_GELU_TANH : PLAN_OP_GELU_ERF, &h, 1,
+                      &gpt->graph->dtype, &elements, 1, (int64_t[]){(int64_t)elements}, NULL);
     plan_graph_leave(gpt->graph, &a, 1);
     uint32_t y = run_linear(gpt, &block->down, a, gpt->width, gpt->ffn);
     plan_graph_leave(gpt->graph, &y, 1);
@@ -154,8 +157,8 @@ static uint32_t run_embedding(const Gpt *gpt, const Layer *layer, uint32_t index
                               uint64_t vocab) {
     uint64_t elements = n * gpt->width;
     plan_graph_enter(gpt->graph, layer->module, &index, 1);
-    uint32_t y = plan_graph_op(gpt->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index},
-                               2, &gpt->graph->dtype, &elements, 1,
+    uint32_t y = plan_graph_op(gpt->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index}, 2,
+                               &gpt->graph->dtype, &elements, 1,
                                (int64_t[]){(int64_t)n, (int64_t)gpt->width, (int64_t)vocab}, NULL);
     plan_graph_leave(gpt->graph, &y, 1);
     return y;

@@ -16,9 +16,8 @@ static uint32_t run_block(PlanGraph *graph, const Block *block, uint64_t rows, u
     uint64_t elements = rows * width;
     plan_graph_enter(graph, block->module, &x, 1);
     plan_graph_enter(graph, block->linear, &x, 1);
-    uint32_t y = plan_graph_op(graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, block->weight, block->bias}, 3, &graph->dtype, &elements, 1,
-                               (int64_t[]){m, n, n}, NULL);
+    uint32_t y = plan_graph_op(graph, PLAN_OP_LINEAR, (uint32_t[]){x, block->weight, block->bias},
+                               3, &graph->dtype, &elements, 1, (int64_t[]){m, n, n}, NULL);
     plan_graph_leave(graph, &y, 1);
     uint32_t z = plan_graph_op(graph, PLAN_OP_RELU, &y, 1, &graph->dtype, &elements, 1,
                                (int64_t[]){m * n}, NULL);
@@ -31,7 +30,8 @@ static uint32_t cast_input(PlanGraph *graph, uint32_t x, uint64_t elements) {
     int64_t n = (int64_t)elements;
     uint32_t inputs[2];
     for (unsigned i = 0; i < 2; i++) {
-        inputs[i] = plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &graph->dtype, &elements, 1, &n, NULL);
+        inputs[i] =
+            plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &graph->dtype, &elements, 1, &n, NULL);
         plan_graph_hold_argument(graph, inputs[i]);
     }
     return inputs[0];

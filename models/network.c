@@ -120,8 +120,8 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     }
     g_autoptr(ModelNetwork) network = g_new0(ModelNetwork, 1);
     g_autofree char *base = g_path_get_basename(file_name);
-    network->name = g_str_has_suffix(base, ".ini") ? g_strndup(base, strlen(base) - 4)
-                                                   : g_strdup(base);
+    network->name =
+        g_str_has_suffix(base, ".ini") ? g_strndup(base, strlen(base) - 4) : g_strdup(base);
     network->text = g_strndup(text, length);
     network->gelu_tanh = true;
     if (!find_family(network, ini, error)) {
@@ -139,8 +139,8 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
             continue;
         }
         if (!is_word_of(entry->key, family->keys)) {
-            plan_ini_refuse(ini, entry, error, "family %s has no key '%s'; it has %s",
-                            family->name, entry->key, family->keys);
+            plan_ini_refuse(ini, entry, error, "family %s has no key '%s'; it has %s", family->name,
+                            entry->key, family->keys);
             return NULL;
         }
         if (!read_entry(network, ini, entry, error)) {

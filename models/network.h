@@ -26,8 +26,8 @@ ModelNetwork *model_network_read_file(const char *path, GError **error);
 void model_network_free(ModelNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 
-/* The forward graph of one pass over `batch` sequences of `seq` tokens (0: the network's own), computed
- * in dtype. */
+/* The forward graph of one pass over `batch` sequences of `seq` tokens (0: the network's own),
+ * computed in dtype. */
 PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
                               PlanDtype dtype, GError **error);
 

@@ -1,7 +1,7 @@
 /* plan/autograd.c - PyTorch's backward engine, in one thread.
  *
- * A node runs when all gradients it waits for have come; of those that may run, the one made last in
- * forward goes first. Accumulating a parameter's gradient goes before everything else. A second
+ * A node runs when all gradients it waits for have come; of those that may run, the one made last
+ * in forward goes first. Accumulating a parameter's gradient goes before everything else. A second
  * gradient for the same slot is added to the first in a new tensor. After a node has run, first the
  * gradients it was given are let go, then what it had saved, then its results are passed on.
  */

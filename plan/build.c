@@ -1,4 +1,5 @@
-/* plan/build.c - units, roles and sections: plays the training loop once for each and freezes it. */
+/* plan/build.c - units, roles and sections: plays the training loop once for each and freezes
+ * it. */
 #include "plan/build.h"
 
 #include "plan/check.h"
@@ -19,7 +20,8 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     g_assert_not_reached();
 }
 
-/* ---- units ------------------------------------------------------------------------------------ */
+/* ---- units
+ * ------------------------------------------------------------------------------------ */
 
 static bool is_unit(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t module) {
     return module == 0 ||
@@ -44,7 +46,8 @@ static void assign_units(PlanRun *run) {
         }
     }
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        const PlanGraphParameter *parameter = plan_graph_at(graph->parameters, PlanGraphParameter, p);
+        const PlanGraphParameter *parameter =
+            plan_graph_at(graph->parameters, PlanGraphParameter, p);
         uint32_t u = run->unit_of_module[parameter->module];
         PlanRunUnit *unit = &g_array_index(units, PlanRunUnit, u);
         run->unit_of_parameter[p] = u;
@@ -55,7 +58,8 @@ static void assign_units(PlanRun *run) {
     run->units = (PlanRunUnit *)(gpointer)g_array_free(units, FALSE);
 }
 
-/* ---- one role --------------------------------------------------------------------------------- */
+/* ---- one role
+ * --------------------------------------------------------------------------------- */
 
 static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
                      uint32_t rank) {
@@ -166,7 +170,8 @@ static void build_role(PlanRun *run, PlanRole *role) {
     plan_builder_finish(&run->builder, role);
 }
 
-/* ---- the tables all roles share --------------------------------------------------------------- */
+/* ---- the tables all roles share
+ * --------------------------------------------------------------- */
 
 static void name_everything(Plan *plan, PlanRun *run) {
     const PlanGraph *graph = run->graph;
@@ -241,8 +246,7 @@ static char *shape_of_rank(const PlanGraph *graph, const PlanStrategy *strategy,
 
 static void find_roles(Plan *plan, const PlanGraph *graph, const PlanStrategy *strategy) {
     g_autoptr(GHashTable) roles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GPtrArray) members =
-        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    g_autoptr(GPtrArray) members = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     for (uint32_t rank = 0; rank < plan->world; rank++) {
         char *shape = shape_of_rank(graph, strategy, rank);
         gpointer known = g_hash_table_lookup(roles, shape);

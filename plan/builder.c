@@ -121,8 +121,7 @@ void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset
 }
 
 void plan_builder_rows(PlanBuilder *builder, uint64_t rows) {
-    g_array_index(builder->operands, PlanOperand, builder->operands->len - 1).rows =
-        (uint32_t)rows;
+    g_array_index(builder->operands, PlanOperand, builder->operands->len - 1).rows = (uint32_t)rows;
 }
 
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {

@@ -1,7 +1,7 @@
 /* plan/builder.h - writes one role's program, instruction by instruction.
  *
- * Inside plan/ only. The schedules say what happens in which order; the builder keeps the arrays, the
- * context (phase, unit, module) that each instruction carries, and which buffers live.
+ * Inside plan/ only. The schedules say what happens in which order; the builder keeps the arrays,
+ * the context (phase, unit, module) that each instruction carries, and which buffers live.
  *
  * Owns: the arrays until plan_builder_finish() moves them into a PlanRole. Threads: one.
  */
@@ -12,7 +12,7 @@
 typedef struct {
     GArray *sections[PLAN_N_SECTIONS]; /* PlanInstr */
     GArray *buffers, *ops, *operands, *dims, *attrs;
-    GArray *live;     /* uint8_t per buffer */
+    GArray *live; /* uint8_t per buffer */
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
@@ -41,7 +41,7 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
                                const int64_t *dims, const double *attrs);
 void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
                           uint64_t elements);
-void plan_builder_rows(PlanBuilder *builder, uint64_t rows); /* of the operand added last */
+void plan_builder_rows(PlanBuilder *builder, uint64_t rows);    /* of the operand added last */
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it */
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
 

@@ -1,9 +1,9 @@
 #include "plan/category.h"
 
 static const char *const category_names[PLAN_N_CATEGORIES] = {
-    [PLAN_CATEGORY_PARAMETERS] = "parameters",   [PLAN_CATEGORY_GRADIENTS] = "gradients",
-    [PLAN_CATEGORY_OPTIMIZER] = "optimizer",     [PLAN_CATEGORY_ACTIVATIONS] = "activations",
-    [PLAN_CATEGORY_TEMPORARY] = "temporary",     [PLAN_CATEGORY_COMMUNICATION] = "communication",
+    [PLAN_CATEGORY_PARAMETERS] = "parameters", [PLAN_CATEGORY_GRADIENTS] = "gradients",
+    [PLAN_CATEGORY_OPTIMIZER] = "optimizer",   [PLAN_CATEGORY_ACTIVATIONS] = "activations",
+    [PLAN_CATEGORY_TEMPORARY] = "temporary",   [PLAN_CATEGORY_COMMUNICATION] = "communication",
 };
 
 static const struct {

@@ -35,6 +35,6 @@ typedef enum {
 } PlanSubcategory;
 
 PlanCategory plan_subcategory_category(PlanSubcategory sub);
-const char *plan_category_name(PlanCategory category);        /* "parameters" */
-const char *plan_subcategory_name(PlanSubcategory sub);       /* "parameters/sharded" */
+const char *plan_category_name(PlanCategory category);  /* "parameters" */
+const char *plan_subcategory_name(PlanSubcategory sub); /* "parameters/sharded" */
 bool plan_subcategory_parse(const char *name, PlanSubcategory *ret_sub);

@@ -1,16 +1,19 @@
 /* plan/check.c - see check.h.
  *
- * Order between lanes is kept with vector clocks: each lane counts its launches, and remembers how far
- * it knows every other lane to have come; recording an event stores that knowledge, waiting merges it.
- * Memory: when a buffer is freed, the uses other lanes made of it are added to what its pool (the lane
- * whose stream allocated it) is in debt for; whoever first uses memory allocated later from that pool
- * must know of those uses. Marked lanes are left out: the allocator itself waits for them.
+ * Order between lanes is kept with vector clocks: each lane counts its launches, and remembers how
+ * far it knows every other lane to have come; recording an event stores that knowledge, waiting
+ * merges it. Memory: when a buffer is freed, the uses other lanes made of it are added to what its
+ * pool (the lane whose stream allocated it) is in debt for; whoever first uses memory allocated
+ * later from that pool must know of those uses. Marked lanes are left out: the allocator itself
+ * waits for them.
  */
 #include "plan/check.h"
 
 #include <string.h>
 
-enum { MAX_LANES = 16 };
+enum {
+    MAX_LANES = 16
+};
 
 typedef struct {
     uint64_t of[MAX_LANES];
@@ -252,7 +255,8 @@ static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
     return check_section(&c, PLAN_SECTION_STEADY);
 }
 
-/* ---- collectives across roles ----------------------------------------------------------------- */
+/* ---- collectives across roles
+ * ----------------------------------------------------------------- */
 
 /* Like words of a sentence: what is said on each axis, in order. */
 static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {

@@ -293,14 +293,10 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},
-        [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
-        [PLAN_OP_LINEAR] = {1, {0}},
-        [PLAN_OP_ATTENTION] = {7, {0, 1, 2, 4, 3, 6, 5}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},
-        [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
+        [PLAN_OP_LINEAR] = {1, {0}},         [PLAN_OP_ATTENTION] = {7, {0, 1, 2, 4, 3, 6, 5}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
         [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
     };
     if (op->kind == PLAN_GRAPH_SPLIT) {

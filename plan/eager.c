@@ -1,6 +1,7 @@
 #include "plan/eager.h"
 
-/* ---- context ---------------------------------------------------------------------------------- */
+/* ---- context
+ * ---------------------------------------------------------------------------------- */
 
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
     run->builder.phase = phase;
@@ -12,7 +13,8 @@ void plan_run_at_unit(PlanRun *run, uint32_t unit) {
     run->builder.unit = unit;
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------- */
+/* ---- tensors
+ * ---------------------------------------------------------------------------------- */
 
 static PlanStorage *storage_at(PlanRun *run, uint32_t storage) {
     return &g_array_index(run->storages, PlanStorage, storage);
@@ -64,7 +66,8 @@ PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
     return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
 }
 
-/* ---- forward ---------------------------------------------------------------------------------- */
+/* ---- forward
+ * ---------------------------------------------------------------------------------- */
 
 static uint32_t value_ref(const PlanRun *run, uint32_t i) {
     return g_array_index(run->graph->value_refs, uint32_t, i);
@@ -271,7 +274,8 @@ static void enter(PlanRun *run, const PlanGraphStep *step) {
     }
 }
 
-/* What a module made itself and is still alive when it ends is an activation; the rest was temporary.
+/* What a module made itself and is still alive when it ends is an activation; the rest was
+ * temporary.
  */
 static void leave(PlanRun *run, const PlanGraphStep *step) {
     uint32_t unit = run->unit_at_module[step->index];

@@ -2,12 +2,12 @@
  *
  * Inside plan/ only. A plan is made by running the training loop once per section without any data:
  * tensors have reference counts, an op's outputs are allocated when it is called, what its backward
- * needs is saved with it, and autograd runs its nodes in PyTorch's order (latest first, gradients of
- * parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets go.
- * The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
+ * needs is saved with it, and autograd runs its nodes in PyTorch's order (latest first, gradients
+ * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
+ * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
- * Files: eager.c tensors and forward; autograd.c the engine; differentiate.c one backward per op kind;
- * flavour-*.c; optimizer.c; build.c puts the sections together.
+ * Files: eager.c tensors and forward; autograd.c the engine; differentiate.c one backward per op
+ * kind; flavour-*.c; optimizer.c; build.c puts the sections together.
  */
 #pragma once
 
@@ -44,12 +44,12 @@ typedef struct {
 } PlanEdge;
 
 typedef struct {
-    uint32_t op;         /* graph op; PLAN_NONE: the identity at a unit's entrance */
-    uint32_t unit;       /* of that identity */
-    uint32_t first_hook; /* units whose output this node made: pre_backward runs before it */
-    uint32_t edges, n_edges;   /* one per input */
-    uint32_t slots, n_slots;   /* gradients it waits for, one per output */
-    uint32_t saved, n_saved;   /* tensors it keeps */
+    uint32_t op;             /* graph op; PLAN_NONE: the identity at a unit's entrance */
+    uint32_t unit;           /* of that identity */
+    uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it */
+    uint32_t edges, n_edges; /* one per input */
+    uint32_t slots, n_slots; /* gradients it waits for, one per output */
+    uint32_t saved, n_saved; /* tensors it keeps */
     uint32_t n_dependencies;
 } PlanNode;
 
@@ -91,22 +91,23 @@ struct _PlanRun {
 
     PlanRunUnit *units;
     uint32_t n_units;
-    uint32_t *unit_of_module;    /* the unit that owns its parameters */
-    uint32_t *unit_at_module;    /* the unit it is the root of; PLAN_NONE */
+    uint32_t *unit_of_module; /* the unit that owns its parameters */
+    uint32_t *unit_at_module; /* the unit it is the root of; PLAN_NONE */
     uint32_t *unit_of_parameter;
 
     GArray *storages;            /* PlanStorage */
     uint32_t *storage_of_value;  /* of base values */
     PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
 
-    GArray *nodes, *edges, *slots, *saved, *hooks; /* of the structs above; PlanTensor in the middle */
-    GArray *aliases;                               /* producers to restore when a unit is left */
-    GArray *frame_buffers, *frames;                /* buffers made in the modules being run */
+    GArray *nodes, *edges, *slots, *saved,
+        *hooks;                     /* of the structs above; PlanTensor in the middle */
+    GArray *aliases;                /* producers to restore when a unit is left */
+    GArray *frame_buffers, *frames; /* buffers made in the modules being run */
 
-    PlanTensor *gradients;       /* .grad of each whole parameter */
-    PlanTensor *incoming;        /* what a parameter's accumulation waits with */
-    uint32_t *n_contributions;   /* how many gradients it still waits for */
-    uint32_t *moments;           /* optimizer buffers, two per parameter; PLAN_NONE before step 1 */
+    PlanTensor *gradients;     /* .grad of each whole parameter */
+    PlanTensor *incoming;      /* what a parameter's accumulation waits with */
+    uint32_t *n_contributions; /* how many gradients it still waits for */
+    uint32_t *moments;         /* optimizer buffers, two per parameter; PLAN_NONE before step 1 */
 };
 
 /* Context of the instructions that follow. */
@@ -116,7 +117,8 @@ void plan_run_at_unit(PlanRun *run, uint32_t unit);
 /* Tensors. A new one has one reference. */
 PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
-void plan_run_unref(PlanRun *run, PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
+void plan_run_unref(PlanRun *run,
+                    PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
 void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op being built */
 PlanTensor plan_run_value(PlanRun *run, uint32_t value);
 uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);

@@ -9,7 +9,10 @@
  */
 #include "plan/whole.h"
 
-enum { LANE_COMPUTE, LANE_REDUCE };
+enum {
+    LANE_COMPUTE,
+    LANE_REDUCE
+};
 
 typedef struct {
     GArray *parameters; /* uint32_t */
@@ -136,8 +139,7 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
     Bucket *bucket = &g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]);
     uint64_t n = parameter_at(run, parameter)->elements;
     plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)n},
-                          (double[]){1.0 / (double)run->strategy->ranks});
+                          (int64_t[]){(int64_t)n}, (double[]){1.0 / (double)run->strategy->ranks});
     plan_run_operand(run, run->gradients[parameter]);
     plan_builder_operand(&run->builder, bucket->buffer,
                          ddp->offset_of[parameter] * plan_dtype_bytes(PLAN_FP32), n);
@@ -162,8 +164,7 @@ static void end_backward(PlanRun *run) {
                               (int64_t[]){(int64_t)bucket->elements}, NULL);
         plan_builder_whole(&run->builder, bucket->buffer);
         for (uint32_t j = 0; j < bucket->parameters->len; j++) {
-            plan_run_operand(run,
-                             run->gradients[g_array_index(bucket->parameters, uint32_t, j)]);
+            plan_run_operand(run, run->gradients[g_array_index(bucket->parameters, uint32_t, j)]);
         }
         plan_builder_launch(&run->builder, LANE_COMPUTE);
     }

@@ -1,9 +1,9 @@
 /* plan/flavour-fsdp2.c - fully_shard of PyTorch 2.13, step by step.
  *
- * Sharding: each parameter is dealt out by its first dimension in chunks of ceil(rows / ranks) rows;
- * every rank's shard has the size of the first chunk (trailing ranks hold padding). A unit's gather is
- * laid out [ranks][slice], a slice being the unit's padded shards one after the other; so is what it
- * reduces. Three ops know this layout:
+ * Sharding: each parameter is dealt out by its first dimension in chunks of ceil(rows / ranks)
+ * rows; every rank's shard has the size of the first chunk (trailing ranks hold padding). A unit's
+ * gather is laid out [ranks][slice], a slice being the unit's padded shards one after the other; so
+ * is what it reduces. Three ops know this layout:
  *   gather_copy_in   shard* -> slice number rank of gathered
  *   gather_copy_out  gathered -> parameter*, each [ranks * chunk rows] with the padding at its end
  *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
@@ -11,15 +11,21 @@
  *
  * Order (torch/distributed/fsdp/_fully_shard/, and recordings of it):
  *   unshard(u)      copy-in lane: gather buffer, copy-in; gather lane: waits copy-in, all-gather
- *   forward         unshard, then copy-out on compute. The unit before still holds its gather buffer,
- *                   so that the next copy-in can overlap this copy-out; it is freed at the end of this
+ *   forward         unshard, then copy-out on compute. The unit before still holds its gather
+ * buffer,
+ *                   so that the next copy-in can overlap this copy-out; it is freed at the end of
+ * this
  *                   copy-out. There is no forward prefetch: overlap comes from the host's lead.
  *   post-forward    a block frees its parameters, the root keeps them.
- *   backward        copy-out of u, its gather buffer freed at once, then unshard of the unit before u
+ *   backward        copy-out of u, its gather buffer freed at once, then unshard of the unit before
+ * u
  *                   in post-forward order (prefetch), then u's gradient kernels.
- *   post-backward   parameters freed; compute waits for the reduce-scatter of the unit before and lets
- *                   go of its input; new input allocated and filled on compute; gradients freed, the
- *                   last parameter's only when the function returns; output allocated and reduced on
+ *   post-backward   parameters freed; compute waits for the reduce-scatter of the unit before and
+ * lets
+ *                   go of its input; new input allocated and filled on compute; gradients freed,
+ * the
+ *                   last parameter's only when the function returns; output allocated and reduced
+ * on
  *                   the reduce lane. Reduction averages.
  * A unit whose inputs want no gradient gets its post-backward at the end of backward.
  * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
@@ -27,7 +33,12 @@
  */
 #include "plan/whole.h"
 
-enum { LANE_COMPUTE, LANE_COPY_IN, LANE_GATHER, LANE_REDUCE };
+enum {
+    LANE_COMPUTE,
+    LANE_COPY_IN,
+    LANE_GATHER,
+    LANE_REDUCE
+};
 
 typedef struct {
     uint64_t slice;        /* elements of one rank, padded */
@@ -35,25 +46,25 @@ typedef struct {
     uint32_t gather_event; /* the all-gather has run */
     uint32_t copied_event; /* the copy-out has run */
     bool unsharded;
-    bool pending;          /* one rank: unshard has been called, copy-out has not */
-    bool reduced;          /* post-backward has run in this step */
-    uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
+    bool pending;       /* one rank: unshard has been called, copy-out has not */
+    bool reduced;       /* post-backward has run in this step */
+    uint32_t gradients; /* buffer of its sharded gradients; PLAN_NONE */
 } Unit;
 
 typedef struct {
     uint64_t ranks;
     PlanDtype param, reduce; /* what is gathered and computed in, what is reduced in */
     Unit *units;
-    uint64_t *chunk_rows;  /* of each parameter */
-    uint64_t *row;         /* elements of one row */
-    uint64_t *local;       /* elements that are this rank's */
-    uint64_t *slice_start; /* elements before it in its unit's slice */
-    uint32_t *shards;      /* buffers */
-    uint32_t *whole;       /* buffers of the gathered parameters, PLAN_NONE while sharded */
-    uint32_t held;         /* unit whose gather buffer forward keeps; PLAN_NONE */
+    uint64_t *chunk_rows;       /* of each parameter */
+    uint64_t *row;              /* elements of one row */
+    uint64_t *local;            /* elements that are this rank's */
+    uint64_t *slice_start;      /* elements before it in its unit's slice */
+    uint32_t *shards;           /* buffers */
+    uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */
+    uint32_t held;              /* unit whose gather buffer forward keeps; PLAN_NONE */
     GArray *post_forward_order; /* uint32_t */
-    uint32_t reducing;     /* buffer of the input of the last reduce-scatter; PLAN_NONE */
-    uint32_t reduce_event; /* that reduce-scatter has run */
+    uint32_t reducing;          /* buffer of the input of the last reduce-scatter; PLAN_NONE */
+    uint32_t reduce_event;      /* that reduce-scatter has run */
     uint32_t post_reduce_event;
 } Fsdp2;
 
@@ -73,7 +84,8 @@ static uint64_t chunk(const Fsdp2 *f, uint32_t p) {
     return f->chunk_rows[p] * f->row[p];
 }
 
-/* ---- construction ----------------------------------------------------------------------------- */
+/* ---- construction
+ * ----------------------------------------------------------------------------- */
 
 static void lay_out(PlanRun *run, Fsdp2 *f) {
     for (uint32_t u = 0; u < run->n_units; u++) {
@@ -98,9 +110,9 @@ static void make_shards(PlanRun *run, Fsdp2 *f, uint32_t u) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = parameter_of(run, u, i);
         plan_run_at(run, PLAN_PHASE_SETUP, parameter_at(run, p)->module);
-        f->shards[p] = plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32,
-                                           PLAN_PARAMETERS_SHARDED, LANE_COMPUTE,
-                                           parameter_at(run, p)->name);
+        f->shards[p] =
+            plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32, PLAN_PARAMETERS_SHARDED,
+                                LANE_COMPUTE, parameter_at(run, p)->name);
         plan_builder_alloc(&run->builder, f->shards[p]);
         plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, chunk(f, p), chunk(f, p));
     }
@@ -129,7 +141,8 @@ static void construct(PlanRun *run) {
     make_shards(run, f, 0);
 }
 
-/* ---- gathering -------------------------------------------------------------------------------- */
+/* ---- gathering
+ * -------------------------------------------------------------------------------- */
 
 static void gather_lanes_wait(PlanRun *run, uint32_t event) {
     plan_builder_wait(&run->builder, LANE_COPY_IN, event);
@@ -141,9 +154,9 @@ static void gather_lanes_wait(PlanRun *run, uint32_t event) {
 static void pad_again(PlanRun *run, Fsdp2 *f, uint32_t p) {
     uint32_t old = f->shards[p];
     plan_run_at_unit(run, run->unit_of_parameter[p]);
-    f->shards[p] = plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32,
-                                       PLAN_PARAMETERS_SHARDED, LANE_COMPUTE,
-                                       parameter_at(run, p)->name);
+    f->shards[p] =
+        plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32, PLAN_PARAMETERS_SHARDED,
+                            LANE_COMPUTE, parameter_at(run, p)->name);
     plan_builder_alloc(&run->builder, f->shards[p]);
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)chunk(f, p)}, (double[]){0});
@@ -215,9 +228,8 @@ static void unshard(PlanRun *run, uint32_t u) {
     uint32_t context = run->builder.unit;
     plan_run_at_unit(run, u);
     uint32_t flat = f->param == PLAN_FP32 ? PLAN_NONE : cast_shards(run, u);
-    unit->gathered =
-        plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
-                            PLAN_COMMUNICATION_GATHER, LANE_COPY_IN, "gathered");
+    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
+                                         PLAN_COMMUNICATION_GATHER, LANE_COPY_IN, "gathered");
     plan_builder_alloc(&run->builder, unit->gathered);
     int64_t slices[] = {(int64_t)unit->slice, (int64_t)f->ranks};
     plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD, slices, NULL);
@@ -229,9 +241,9 @@ static void unshard(PlanRun *run, uint32_t u) {
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_COPY_IN);
     plan_builder_wait_lane(&run->builder, LANE_GATHER, LANE_COPY_IN);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
-        (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks}, (double[]){0});
+    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
+                          (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks},
+                          (double[]){0});
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_GATHER);
     unit->gather_event = plan_builder_record(&run->builder, LANE_GATHER);
@@ -310,7 +322,8 @@ static void reshard(PlanRun *run, uint32_t u) {
     f->units[u].unsharded = false;
 }
 
-/* ---- forward ---------------------------------------------------------------------------------- */
+/* ---- forward
+ * ---------------------------------------------------------------------------------- */
 
 static void pre_forward(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
@@ -343,11 +356,13 @@ static void post_forward(PlanRun *run, uint32_t u) {
     }
 }
 
-/* ---- backward --------------------------------------------------------------------------------- */
+/* ---- backward
+ * --------------------------------------------------------------------------------- */
 
 static void prefetch(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
-    /* PyTorch has no switch: one gives each block itself as its only target. The root stays as it is.
+    /* PyTorch has no switch: one gives each block itself as its only target. The root stays as it
+     * is.
      */
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE && u != 0) {
         return;
@@ -418,9 +433,9 @@ static void reduce(PlanRun *run, uint32_t u) {
     if (f->ranks == 1) {
         copy(run, PLAN_OP_COPY, LANE_REDUCE, f->reducing, unit->gradients, unit->slice);
     } else {
-        plan_builder_begin_op(
-            &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-            (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks}, (double[]){1});
+        plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
+                              (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks},
+                              (double[]){1});
         plan_builder_whole(&run->builder, f->reducing);
         plan_builder_whole(&run->builder, unit->gradients);
         plan_builder_launch(&run->builder, LANE_REDUCE);
@@ -452,7 +467,8 @@ static void post_backward(PlanRun *run, uint32_t u) {
     reshard(run, u);
     let_go_of_reduced(run);
     pack_gradients(run, u);
-    /* A loop variable holds the last one until the function returns; on one rank the loop is not run.
+    /* A loop variable holds the last one until the function returns; on one rank the loop is not
+     * run.
      */
     uint32_t held = f->ranks > 1;
     for (uint32_t i = n - held; i-- > 0;) {
@@ -478,7 +494,8 @@ static void end_backward(PlanRun *run) {
 static void gradient_ready(PlanRun *run, uint32_t p) {
 }
 
-/* ---- what compute and optimizer see ----------------------------------------------------------- */
+/* ---- what compute and optimizer see
+ * ----------------------------------------------------------- */
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
     Fsdp2 *f = run->state;

@@ -31,9 +31,9 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {graph->modules,    graph->parameters, graph->values, graph->ops,
-                        graph->steps,      graph->value_refs, graph->dims,   graph->attrs,
-                        graph->inputs,     graph->releases,   graph->holds,  graph->frames,
+    GArray *arrays[] = {graph->modules, graph->parameters, graph->values, graph->ops,
+                        graph->steps,   graph->value_refs, graph->dims,   graph->attrs,
+                        graph->inputs,  graph->releases,   graph->holds,  graph->frames,
                         graph->locals};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
@@ -218,12 +218,12 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
         }
     }
     for (unsigned i = 0; i < n_outputs; i++) {
-        values[n_inputs + i] = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
-                                                                 .base = PLAN_NONE,
-                                                                 .elements = elements[i],
-                                                                 .dtype = (uint8_t)dtypes[i],
-                                                                 .requires_grad =
-                                                                     differentiable && i == 0});
+        values[n_inputs + i] =
+            add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                              .base = PLAN_NONE,
+                                              .elements = elements[i],
+                                              .dtype = (uint8_t)dtypes[i],
+                                              .requires_grad = differentiable && i == 0});
     }
     PlanGraphOp op = {.kind = kind,
                       .n_inputs = n_inputs,
@@ -253,7 +253,8 @@ void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols
     add_op(graph, op, values);
 }
 
-/* Counting sort of the values by the step that lets go of them; within a step in order of making. */
+/* Counting sort of the values by the step that lets go of them; within a step in order of
+ * making. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     g_assert(graph->frames->len == 0);
     graph->loss = loss;

@@ -11,7 +11,8 @@
 
 #include "plan/plan.h"
 
-/* Split x [rows, n * cols] into n views of its columns: no kernel forward, a concatenation backward. */
+/* Split x [rows, n * cols] into n views of its columns: no kernel forward, a concatenation
+ * backward. */
 #define PLAN_GRAPH_SPLIT PLAN_N_OP_KINDS
 
 typedef enum {
@@ -43,19 +44,19 @@ typedef struct {
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
-    uint64_t bound;     /* inputs: integers are below it; 0: real numbers */
+    uint64_t bound; /* inputs: integers are below it; 0: real numbers */
 } PlanGraphValue;
 
 typedef struct {
     uint32_t kind; /* PlanOpKind or PLAN_GRAPH_SPLIT */
     uint32_t module;
-    uint32_t values;   /* first in value_refs: operands in the order of ops.def, views for a split */
+    uint32_t values; /* first in value_refs: operands in the order of ops.def, views for a split */
     uint32_t n_inputs, n_outputs;
     uint32_t dims, attrs; /* first in the arrays */
 } PlanGraphOp;
 
 typedef enum {
-    PLAN_STEP_ENTER,  /* module begins; hooks run, then its forward */
+    PLAN_STEP_ENTER, /* module begins; hooks run, then its forward */
     PLAN_STEP_OP,
     PLAN_STEP_RETURN, /* module's forward has returned: its locals are gone */
     PLAN_STEP_LEAVE,  /* hooks have run: its arguments are let go */
@@ -66,7 +67,7 @@ typedef struct {
     uint32_t index;    /* op or module */
     uint32_t releases; /* first in the releases array: values whose last holder lets go here */
     uint32_t n_releases;
-    uint32_t values;   /* ENTER: arguments, LEAVE: results, in value_refs */
+    uint32_t values; /* ENTER: arguments, LEAVE: results, in value_refs */
     uint32_t n_values;
 } PlanGraphStep;
 

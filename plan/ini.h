@@ -1,8 +1,8 @@
 /* plan/ini.h - key files read with their line numbers.
  *
- * Networks, strategies and clusters are ini files: [section] lines, key = value lines, comments from
- * '#' or ';' at the start of a line or after a blank. GLib's GKeyFile forgets lines, and a message
- * without its line sends a user searching; hence this reader.
+ * Networks, strategies and clusters are ini files: [section] lines, key = value lines, comments
+ * from '#' or ';' at the start of a line or after a blank. GLib's GKeyFile forgets lines, and a
+ * message without its line sends a user searching; hence this reader.
  *
  * Owns: copies of all strings. Threads: one.
  */

@@ -24,7 +24,13 @@ static void make_moments(PlanRun *run) {
     }
 }
 
-typedef enum { LIST_PARAMETER, LIST_GRADIENT, LIST_EXP_AVG, LIST_EXP_AVG_SQ, LIST_ROOT } List;
+typedef enum {
+    LIST_PARAMETER,
+    LIST_GRADIENT,
+    LIST_EXP_AVG,
+    LIST_EXP_AVG_SQ,
+    LIST_ROOT
+} List;
 
 static void append(PlanRun *run, const uint32_t *roots, List list) {
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
@@ -47,14 +53,13 @@ static void append(PlanRun *run, const uint32_t *roots, List list) {
             operand = (PlanOperand){.buffer = roots[p], .elements = operand.elements};
             break;
         }
-        plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes,
-                             operand.elements);
+        plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes, operand.elements);
     }
 }
 
 /* One foreach kernel over up to three lists. */
-static void foreach(PlanRun *run, const uint32_t *roots, PlanOpKind kind, unsigned n,
-                    const List *lists, double a, double b) {
+static void launch_over(PlanRun *run, const uint32_t *roots, PlanOpKind kind, unsigned n,
+                        const List *lists, double a, double b) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, NULL, (double[]){a, b});
     for (unsigned i = 0; i < n; i++) {
         append(run, roots, lists[i]);
@@ -79,10 +84,10 @@ static void step(PlanRun *run) {
          decay[] = {LIST_EXP_AVG_SQ}, square[] = {LIST_GRADIENT, LIST_EXP_AVG_SQ},
          root[] = {LIST_EXP_AVG_SQ, LIST_ROOT}, correct[] = {LIST_ROOT},
          update[] = {LIST_EXP_AVG, LIST_ROOT, LIST_PARAMETER};
-    foreach(run, roots, PLAN_OP_ADAM_DECAY, 1, parameter, s->lr, s->weight_decay);
-    foreach(run, roots, PLAN_OP_ADAM_MOMENT, 2, moment, s->beta1, 0);
-    foreach(run, roots, PLAN_OP_ADAM_SQUARE_DECAY, 1, decay, s->beta2, 0);
-    foreach(run, roots, PLAN_OP_ADAM_SQUARE, 2, square, s->beta2, 0);
+    launch_over(run, roots, PLAN_OP_ADAM_DECAY, 1, parameter, s->lr, s->weight_decay);
+    launch_over(run, roots, PLAN_OP_ADAM_MOMENT, 2, moment, s->beta1, 0);
+    launch_over(run, roots, PLAN_OP_ADAM_SQUARE_DECAY, 1, decay, s->beta2, 0);
+    launch_over(run, roots, PLAN_OP_ADAM_SQUARE, 2, square, s->beta2, 0);
     for (uint32_t p = 0; p < n; p++) {
         uint64_t elements = run->flavour->owned(run, p).elements;
         roots[p] = PLAN_NONE;
@@ -92,10 +97,10 @@ static void step(PlanRun *run) {
             plan_builder_alloc(&run->builder, roots[p]);
         }
     }
-    foreach(run, roots, PLAN_OP_ADAM_SQRT, 2, root, 0, 0);
-    foreach(run, roots, PLAN_OP_ADAM_CORRECT, 1, correct, s->beta2, 0);
-    foreach(run, roots, PLAN_OP_ADAM_EPS, 1, correct, s->eps, 0);
-    foreach(run, roots, PLAN_OP_ADAM_UPDATE, 3, update, s->lr, s->beta1);
+    launch_over(run, roots, PLAN_OP_ADAM_SQRT, 2, root, 0, 0);
+    launch_over(run, roots, PLAN_OP_ADAM_CORRECT, 1, correct, s->beta2, 0);
+    launch_over(run, roots, PLAN_OP_ADAM_EPS, 1, correct, s->eps, 0);
+    launch_over(run, roots, PLAN_OP_ADAM_UPDATE, 3, update, s->lr, s->beta1);
     for (uint32_t p = n; p-- > 0;) {
         if (roots[p] != PLAN_NONE) {
             plan_builder_free(&run->builder, roots[p]);

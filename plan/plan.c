@@ -2,7 +2,7 @@
 
 #include "plan/text.h"
 
-G_DEFINE_QUARK(foreshard-plan-error-quark, plan_error)
+G_DEFINE_QUARK(foreshard_plan_error, plan_error)
 
 static void clear_role(PlanRole *role) {
     g_free(role->ranks);

@@ -26,10 +26,10 @@
 GQuark plan_error_quark(void);
 
 typedef enum {
-    PLAN_ERROR_SYNTAX,   /* the text cannot be read; the message names file and line */
-    PLAN_ERROR_VALUE,    /* a value is wrong or refused; the message says what to do */
-    PLAN_ERROR_CHECK,    /* the plan breaks a rule of the checker */
-    PLAN_ERROR_FILE,     /* a file cannot be read or written */
+    PLAN_ERROR_SYNTAX, /* the text cannot be read; the message names file and line */
+    PLAN_ERROR_VALUE,  /* a value is wrong or refused; the message says what to do */
+    PLAN_ERROR_CHECK,  /* the plan breaks a rule of the checker */
+    PLAN_ERROR_FILE,   /* a file cannot be read or written */
 } PlanError;
 
 #define PLAN_NONE UINT32_MAX
@@ -71,10 +71,11 @@ typedef enum {
 } PlanInstrKind;
 
 typedef struct {
-    uint8_t kind;   /* PlanInstrKind */
+    uint8_t kind; /* PlanInstrKind */
     uint8_t lane;
-    uint8_t phase;  /* PlanPhase */
-    uint8_t before; /* WAIT, HOST_WAIT: how many steps before this one the event was recorded, 0 or 1 */
+    uint8_t phase; /* PlanPhase */
+    uint8_t
+        before; /* WAIT, HOST_WAIT: how many steps before this one the event was recorded, 0 or 1 */
     uint32_t unit;   /* PLAN_NONE when none */
     uint32_t module; /* PLAN_NONE when none */
     uint32_t arg;
@@ -82,17 +83,17 @@ typedef struct {
 
 typedef struct {
     uint64_t bytes;
-    uint8_t dtype; /* PlanDtype */
-    uint8_t sub;   /* PlanSubcategory */
-    uint8_t lane;  /* whose pool serves it */
+    uint8_t dtype;   /* PlanDtype */
+    uint8_t sub;     /* PlanSubcategory */
+    uint8_t lane;    /* whose pool serves it */
     uint8_t carried; /* bit s is set: it lives at the end of section s */
-    uint32_t unit; /* whom it serves; PLAN_NONE when nobody in particular */
+    uint32_t unit;   /* whom it serves; PLAN_NONE when nobody in particular */
     const char *name;
 } PlanBuffer;
 
 typedef struct {
     uint32_t buffer; /* PLAN_NONE: an optional operand that is missing */
-    uint32_t rows; /* leading dimension, where an op deals rows out to ranks; else 0 */
+    uint32_t rows;   /* leading dimension, where an op deals rows out to ranks; else 0 */
     uint64_t offset_bytes;
     uint64_t elements;
 } PlanOperand;
@@ -110,7 +111,7 @@ typedef struct {
 typedef struct {
     const char *name; /* qualified, "" for the root */
     const char *class_name;
-    uint32_t parent;  /* PLAN_NONE for the root */
+    uint32_t parent; /* PLAN_NONE for the root */
 } PlanModule;
 
 typedef struct {
@@ -123,7 +124,7 @@ typedef struct {
 } PlanParameter;
 
 typedef struct {
-    const char *name; /* of its module; "root" for the root */
+    const char *name;        /* of its module; "root" for the root */
     uint64_t elements;       /* of its parameters, without padding */
     uint64_t shard_elements; /* of one rank, with padding */
 } PlanUnit;

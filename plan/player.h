@@ -1,8 +1,8 @@
 /* plan/player.h - walks a role's program and asks a device for each instruction.
  *
- * The player is a cursor: a device may answer "not yet", and the same instruction is asked again when
- * the player is stepped next. So one thread can hold a player per simulated rank, while on a real
- * device a call simply blocks.
+ * The player is a cursor: a device may answer "not yet", and the same instruction is asked again
+ * when the player is stepped next. So one thread can hold a player per simulated rank, while on a
+ * real device a call simply blocks.
  *
  * Sections in order: construct (step -1), first (step 0), second (step 1), steady (steps 2 and on).
  *

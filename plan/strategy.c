@@ -5,7 +5,11 @@
 #include "plan/ini.h"
 #include "plan/plan.h"
 
-typedef enum { KIND_INT, KIND_REAL, KIND_CHOICE } KeyKind;
+typedef enum {
+    KIND_INT,
+    KIND_REAL,
+    KIND_CHOICE
+} KeyKind;
 
 typedef struct {
     KeyKind kind;
@@ -14,9 +18,9 @@ typedef struct {
 } KeyRow;
 
 static const PlanStrategyKey keys[] = {
-#define INT(field, name, start, min, max, text) {name, text, NULL},
+#define INT(field, name, start, min, max, text)  {name, text, NULL},
 #define REAL(field, name, start, min, max, text) {name, text, NULL},
-#define CHOICE(field, name, start, names, text) {name, text, names},
+#define CHOICE(field, name, start, names, text)  {name, text, names},
 #include "plan/strategy-keys.def"
 #undef INT
 #undef REAL
@@ -68,9 +72,9 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
     bool read = is_int ? plan_parse_u64(value, &whole) : plan_parse_double(value, &real);
     double number = is_int ? (double)whole : real;
     if (!read || number < rows[row].min || number > rows[row].max) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s must be %s from %g to %g, not '%s'", keys[row].key,
-                    is_int ? "a whole number" : "a number", rows[row].min, rows[row].max, value);
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be %s from %g to %g, not '%s'",
+                    keys[row].key, is_int ? "a whole number" : "a number", rows[row].min,
+                    rows[row].max, value);
         return false;
     }
     if (is_int) {
@@ -209,12 +213,11 @@ static void append_value(const PlanStrategy *strategy, unsigned row, GString *te
     char number[G_ASCII_DTOSTR_BUF_SIZE];
     switch (rows[row].kind) {
     case KIND_INT:
-        g_string_append_printf(text, "%" G_GUINT64_FORMAT,
-                               *(uint64_t *)field_of(strategy, row));
+        g_string_append_printf(text, "%" G_GUINT64_FORMAT, *(uint64_t *)field_of(strategy, row));
         break;
     case KIND_REAL:
-        g_string_append(text, g_ascii_dtostr(number, sizeof number,
-                                             *(double *)field_of(strategy, row)));
+        g_string_append(text,
+                        g_ascii_dtostr(number, sizeof number, *(double *)field_of(strategy, row)));
         break;
     case KIND_CHOICE: {
         g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);

@@ -1,8 +1,8 @@
 /* plan/strategy.h - every choice about a run that is not the network.
  *
- * A strategy is an ini file with one section [strategy], and every key is a command-line option too;
- * both go through plan_strategy_set(), so they agree on names, bounds and messages. To add a key: a
- * row in strategy-keys.def.
+ * A strategy is an ini file with one section [strategy], and every key is a command-line option
+ * too; both go through plan_strategy_set(), so they agree on names, bounds and messages. To add a
+ * key: a row in strategy-keys.def.
  */
 #pragma once
 
@@ -12,7 +12,10 @@
 
 #include "plan/dtype.h"
 
-typedef enum { PLAN_SHARDING_NONE, PLAN_SHARDING_FULL } PlanSharding;
+typedef enum {
+    PLAN_SHARDING_NONE,
+    PLAN_SHARDING_FULL
+} PlanSharding;
 typedef enum {
     PLAN_FLAVOUR_AUTO,
     PLAN_FLAVOUR_PLAIN,
@@ -20,15 +23,25 @@ typedef enum {
     PLAN_FLAVOUR_FSDP2,
     PLAN_N_FLAVOURS
 } PlanFlavourId;
-typedef enum { PLAN_WRAP_BLOCK, PLAN_WRAP_WHOLE } PlanWrap;
-typedef enum { PLAN_PREFETCH_PRE, PLAN_PREFETCH_NONE } PlanPrefetch;
+typedef enum {
+    PLAN_WRAP_BLOCK,
+    PLAN_WRAP_WHOLE
+} PlanWrap;
+typedef enum {
+    PLAN_PREFETCH_PRE,
+    PLAN_PREFETCH_NONE
+} PlanPrefetch;
 /* The other choices are PlanDtype + 1. */
-enum { PLAN_REDUCE_PARAM };
-typedef enum { PLAN_OPTIMIZER_ADAMW } PlanOptimizer;
+enum {
+    PLAN_REDUCE_PARAM
+};
+typedef enum {
+    PLAN_OPTIMIZER_ADAMW
+} PlanOptimizer;
 
 typedef struct {
-#define INT(field, ...) uint64_t field;
-#define REAL(field, ...) double field;
+#define INT(field, ...)    uint64_t field;
+#define REAL(field, ...)   double field;
 #define CHOICE(field, ...) unsigned field;
 #include "plan/strategy-keys.def"
 #undef INT

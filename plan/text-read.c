@@ -1,8 +1,8 @@
 /* plan/text-read.c - a plan from its text, whoever wrote it.
  *
  * Every number is bounded before it is used as an index or a size, nothing is allocated by a count
- * that the text merely claims, and the checker has the last word, so a mutated file ends in a message
- * with its line, not in a crash.
+ * that the text merely claims, and the checker has the last word, so a mutated file ends in a
+ * message with its line, not in a crash.
  */
 #include <string.h>
 
@@ -10,13 +10,17 @@
 #include "plan/ini.h"
 #include "plan/text.h"
 
-enum { MAX_LANES = 16, MAX_IDS = 1 << 26, MAX_WORLD = 1 << 24 };
+enum {
+    MAX_LANES = 16,
+    MAX_IDS = 1 << 26,
+    MAX_WORLD = 1 << 24
+};
 
 typedef struct {
     const char *file_name;
-    char *rest;    /* what is left of the text */
-    char *line;    /* the current line, NUL-terminated in place; NULL at the end */
-    char *cursor;  /* next word of the line */
+    char *rest;   /* what is left of the text */
+    char *line;   /* the current line, NUL-terminated in place; NULL at the end */
+    char *cursor; /* next word of the line */
     unsigned number;
     Plan *plan;
     PlanRole *role;
@@ -35,7 +39,8 @@ static bool G_GNUC_PRINTF(2, 3) fail(Reader *r, const char *format, ...) {
     return false;
 }
 
-/* ---- lines and words -------------------------------------------------------------------------- */
+/* ---- lines and words
+ * -------------------------------------------------------------------------- */
 
 static void next_line(Reader *r) {
     r->number++;
@@ -148,7 +153,8 @@ static bool name(Reader *r, const char **ret) {
     return true;
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables
+ * ----------------------------------------------------------------------------------- */
 
 static bool read_block(Reader *r, const char *title, const char **ret) {
     if (!expect(r, title) || !end_of_line(r)) {
@@ -171,8 +177,9 @@ static bool read_head(Reader *r) {
         return false;
     }
     if (version != 1) {
-        return fail(r, "version %" G_GUINT64_FORMAT " is not known here; this program reads "
-                       "version 1",
+        return fail(r,
+                    "version %" G_GUINT64_FORMAT " is not known here; this program reads "
+                    "version 1",
                     version);
     }
     if (!end_of_line(r) || !expect(r, "title")) {
@@ -322,7 +329,8 @@ static bool read_parameters(Reader *r) {
     return true;
 }
 
-/* ---- a role's head ---------------------------------------------------------------------------- */
+/* ---- a role's head
+ * ---------------------------------------------------------------------------- */
 
 static bool parse_lane(Reader *r, const char *w, uint8_t *ret) {
     guint known = w ? GPOINTER_TO_UINT(g_hash_table_lookup(r->lanes, w)) : 0;
@@ -405,7 +413,8 @@ static bool read_buffers(Reader *r) {
     return true;
 }
 
-/* ---- instructions ----------------------------------------------------------------------------- */
+/* ---- instructions
+ * ----------------------------------------------------------------------------- */
 
 static bool parse_operand(Reader *r, char *text, PlanOperand *ret) {
     *ret = (PlanOperand){.buffer = PLAN_NONE};
@@ -524,8 +533,7 @@ static bool read_slot(Reader *r, const PlanSlot *slot, PlanOp *op, unsigned *lis
             return fail(r, "%s must be given", slot->name);
         }
         if ((slot->flags & PLAN_SLOT_WRITE) && operand.buffer != PLAN_NONE && !op->dtype) {
-            op->dtype =
-                (uint8_t)(g_array_index(r->buffers, PlanBuffer, operand.buffer).dtype + 1);
+            op->dtype = (uint8_t)(g_array_index(r->buffers, PlanBuffer, operand.buffer).dtype + 1);
         }
         g_array_append_val(r->operands, operand);
     }

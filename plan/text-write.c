@@ -73,10 +73,9 @@ static void append_buffers(const Plan *plan, const PlanRole *role, GString *text
     g_string_append_printf(text, "buffers %u\n", role->n_buffers);
     for (uint32_t i = 0; i < role->n_buffers; i++) {
         const PlanBuffer *b = &role->buffers[i];
-        g_string_append_printf(text, "b%u " U64 " %s %s %s", i, b->bytes,
-                               plan_dtype_name((PlanDtype)b->dtype),
-                               plan_subcategory_name((PlanSubcategory)b->sub),
-                               plan->lanes[b->lane]);
+        g_string_append_printf(
+            text, "b%u " U64 " %s %s %s", i, b->bytes, plan_dtype_name((PlanDtype)b->dtype),
+            plan_subcategory_name((PlanSubcategory)b->sub), plan->lanes[b->lane]);
         append_id(text, 'u', b->unit);
         g_string_append_c(text, ' ');
         for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {

@@ -1,7 +1,7 @@
 /* plan/text.h - the text form of a plan: written, digested, read back.
  *
- * One canonical text per plan: what is written, read and written again is the same bytes. The text of
- * network and strategy stands in it too, for tools that vary a knob, but outside the digest.
+ * One canonical text per plan: what is written, read and written again is the same bytes. The text
+ * of network and strategy stands in it too, for tools that vary a knob, but outside the digest.
  */
 #pragma once
 

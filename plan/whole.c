@@ -33,8 +33,7 @@ void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter) {
     return (PlanOperand){
         .buffer = whole->buffers[parameter],
-        .elements =
-            plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->elements};
+        .elements = plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->elements};
 }
 
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {

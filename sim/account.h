@@ -1,7 +1,8 @@
 /* sim/account.h - where the time of a simulated rank goes.
  *
  * Told of each op as it starts and ends, it keeps two sets of books:
- *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic, the
+ *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic,
+ * the
  *           gap before a kernel, idle while a collective runs (by axis), idle while another lane's
  *           kernel runs, idle while nothing runs at all, which is the host's doing
  *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
@@ -33,19 +34,19 @@ typedef struct {
 } SimCollectiveSum;
 
 typedef struct {
-    SimTime end_ns;                     /* of the last op on the compute lane; SIM_NEVER when none */
-    SimTime shares_ns[SIM_N_SHARES];    /* since the beginning, at end_ns */
+    SimTime end_ns;                  /* of the last op on the compute lane; SIM_NEVER when none */
+    SimTime shares_ns[SIM_N_SHARES]; /* since the beginning, at end_ns */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
-    SimTime *lane_busy_ns;              /* n_lanes */
+    SimTime *lane_busy_ns;                         /* n_lanes */
 } SimStepBook;
 
 /* What the books need to know of an op. */
 typedef struct {
     int32_t step;
     PlanOpKind kind;
-    PlanAxis axis;               /* of a collective */
-    double bytes;                /* of a collective */
-    const SimComputeCost *cost;  /* of a kernel; NULL for a collective */
+    PlanAxis axis;              /* of a collective */
+    double bytes;               /* of a collective */
+    const SimComputeCost *cost; /* of a kernel; NULL for a collective */
 } SimAccountOp;
 
 typedef struct _SimAccount SimAccount;

@@ -2,8 +2,8 @@
 
 #include "plan/op-work.h"
 
-/* The share of the matrix units' peak that this class of kernel reaches; 0 for kernels that are bound
- * by the bytes they move and whose few operations hide behind them. */
+/* The share of the matrix units' peak that this class of kernel reaches; 0 for kernels that are
+ * bound by the bytes they move and whose few operations hide behind them. */
 static double efficiency(const ModelCluster *cluster, PlanOpClass op_class) {
     switch (op_class) {
     case PLAN_CLASS_MATMUL:

@@ -1,7 +1,7 @@
 /* sim/cost-compute.h - how long a kernel takes: a roofline.
  *
- * The longer of arithmetic at the reachable share of peak and of bytes at the reachable share of memory
- * bandwidth, and the gap between two kernels of a lane before it. The work is counted by
+ * The longer of arithmetic at the reachable share of peak and of bytes at the reachable share of
+ * memory bandwidth, and the gap between two kernels of a lane before it. The work is counted by
  * plan/op-work.h; the cluster names the speeds.
  */
 #pragma once

@@ -2,10 +2,12 @@
  *
  * A ring of n ranks on N nodes. Constants, path and formula stand apart:
  *   constants  the cluster's: base latency, latency a step and bandwidth of each kind of link
- *   path       sim_network_path(): which ranks the ring joins, how many of its hops leave a node, and
+ *   path       sim_network_path(): which ranks the ring joins, how many of its hops leave a node,
+ * and
  *              what its slowest link carries
  *   formula    base + (steps - k) * intra + k * inter + moved / bandwidth, with
- *              steps = STEPS * (n - 1) of collectives.def, k = STEPS * (N - 1) of them between nodes,
+ *              steps = STEPS * (n - 1) of collectives.def, k = STEPS * (N - 1) of them between
+ * nodes,
  *              moved = bytes of the whole tensor * STEPS * (n - 1) / n, what each rank sends
  * which is NCCL's form for rings (src/graph/tuning.cc of 2.28.9: steps, and hops between nodes).
  */
@@ -16,9 +18,9 @@
 #include "sim/time.h"
 
 typedef struct {
-    uint32_t ranks;         /* on the axis */
-    uint32_t nodes;         /* that the group of rank 0 touches */
-    uint32_t ranks_a_node;  /* of the group, on the node that has most of them */
+    uint32_t ranks;        /* on the axis */
+    uint32_t nodes;        /* that the group of rank 0 touches */
+    uint32_t ranks_a_node; /* of the group, on the node that has most of them */
     double intra_step_ns, inter_step_ns;
     double bytes_per_ns;        /* of the slowest link; GB/s and bytes a nanosecond are equal */
     double reduce_bytes_per_ns; /* the same for collectives that add */

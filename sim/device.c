@@ -10,7 +10,7 @@
 typedef struct {
     SimComputeCost compute;
     SimTime duration_ns;
-    double bytes;     /* of a collective's tensor */
+    double bytes; /* of a collective's tensor */
     bool collective;
 } OpCost;
 
@@ -26,16 +26,16 @@ struct _SimDevice {
     const PlanRole *role;
     const ModelCluster *cluster;
     SimNetworkPath paths[PLAN_N_AXES];
-    OpCost *costs;                       /* by op of the role */
+    OpCost *costs; /* by op of the role */
     SimTime issue_ns[PLAN_N_INSTRS], collective_issue_ns;
     SimTime segment_new_ns, segment_free_ns;
     uint32_t first_number[PLAN_N_SECTIONS]; /* a trace's number of each section's instruction 0 */
 
     SimTime host_ns, zero_ns;
-    bool charged;        /* the instruction at hand has been paid for */
-    uint32_t waits_for;  /* recording that the host waits for */
-    SimHostBook *books;  /* construction, then each step */
-    SimHostBook *book;   /* the present one */
+    bool charged;       /* the instruction at hand has been paid for */
+    uint32_t waits_for; /* recording that the host waits for */
+    SimHostBook *books; /* construction, then each step */
+    SimHostBook *book;  /* the present one */
 
     /* Each event's last two recordings, by parity of the step, and in which step they were made. */
     uint32_t *recordings[2];
@@ -159,8 +159,8 @@ static void memory_stream_sync(gpointer self, uint32_t lane) {
     block_until(device, sim_engine_record(device->engine, lane));
 }
 
-/* cudaMalloc costs the same whether there is room or not; cudaFree returns when the whole device is at
- * rest. Mapping and unmapping pages is taken to cost as much. */
+/* cudaMalloc costs the same whether there is room or not; cudaFree returns when the whole device is
+ * at rest. Mapping and unmapping pages is taken to cost as much. */
 static void memory_acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
     SimDevice *device = self;
     switch (act) {
@@ -305,8 +305,8 @@ static bool find_recording(SimDevice *device, const PlanPosition *at, uint32_t e
     return true;
 }
 
-static PlanAnswer wait(gpointer self, const PlanPosition *at, uint32_t event,
-                       uint32_t steps_before, uint32_t lane, GError **error) {
+static PlanAnswer wait(gpointer self, const PlanPosition *at, uint32_t event, uint32_t steps_before,
+                       uint32_t lane, GError **error) {
     SimDevice *device = self;
     uint32_t recording;
     if (!find_recording(device, at, event, steps_before, &recording, error)) {
@@ -332,8 +332,7 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
     return done(device);
 }
 
-static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op,
-                          GError **error) {
+static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
     SimDevice *device = self;
     charge(device, device->issue_ns[PLAN_HOST_OP]);
     return done(device);
@@ -358,14 +357,10 @@ const PlanDevice sim_device = {
 static void set_issue_costs(SimDevice *device) {
     const ModelCluster *cluster = device->cluster;
     const double us[PLAN_N_INSTRS] = {
-        [PLAN_ALLOC] = cluster->host_alloc_us,
-        [PLAN_FREE] = cluster->host_free_us,
-        [PLAN_MARK] = cluster->host_mark_us,
-        [PLAN_LAUNCH] = cluster->host_launch_us,
-        [PLAN_RECORD] = cluster->host_record_us,
-        [PLAN_WAIT] = cluster->host_wait_us,
-        [PLAN_HOST_WAIT] = cluster->host_host_wait_us,
-        [PLAN_HOST_OP] = cluster->host_host_op_us,
+        [PLAN_ALLOC] = cluster->host_alloc_us,         [PLAN_FREE] = cluster->host_free_us,
+        [PLAN_MARK] = cluster->host_mark_us,           [PLAN_LAUNCH] = cluster->host_launch_us,
+        [PLAN_RECORD] = cluster->host_record_us,       [PLAN_WAIT] = cluster->host_wait_us,
+        [PLAN_HOST_WAIT] = cluster->host_host_wait_us, [PLAN_HOST_OP] = cluster->host_host_op_us,
     };
     for (unsigned kind = 0; kind < PLAN_N_INSTRS; kind++) {
         device->issue_ns[kind] = sim_time_from_us(us[kind]);
@@ -384,8 +379,8 @@ static const char *set_op_costs(SimDevice *device) {
         cost->collective = plan_op_is_collective(op->kind);
         if (cost->collective) {
             cost->bytes = plan_op_work(role, op).bytes;
-            SimNetworkCost network = sim_network_cost(device->cluster, &device->paths[op->axis],
-                                                      op->kind, cost->bytes);
+            SimNetworkCost network =
+                sim_network_cost(device->cluster, &device->paths[op->axis], op->kind, cost->bytes);
             cost->duration_ns = sim_network_time(&network);
         } else if (sim_compute_cost(device->cluster, role, op, &cost->compute)) {
             cost->duration_ns = sim_compute_time(&cost->compute);

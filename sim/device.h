@@ -1,10 +1,11 @@
 /* sim/device.h - the device "sim": one rank's host thread, lanes and memory under a virtual clock.
  *
- * An instruction costs the host its issue time and takes effect at the end of that, after everything
- * that happens on the lanes up to and including that moment. So the allocator asks events as they
- * stand at host time, and reuse happens at lane time, as on a real machine. A wait of the host for a
- * lane answers PLAN_NOT_YET: the caller lets time pass (sim_device_resume) and steps its player again.
- * Where the allocator itself waits (it releases memory, or frees a segment) time passes inside the call.
+ * An instruction costs the host its issue time and takes effect at the end of that, after
+ * everything that happens on the lanes up to and including that moment. So the allocator asks
+ * events as they stand at host time, and reuse happens at lane time, as on a real machine. A wait
+ * of the host for a lane answers PLAN_NOT_YET: the caller lets time pass (sim_device_resume) and
+ * steps its player again. Where the allocator itself waits (it releases memory, or frees a segment)
+ * time passes inside the call.
  *
  * Owns: engine, memory, books, rows. Borrows: plan and cluster. Threads: one.
  */
@@ -21,8 +22,8 @@ extern const PlanDevice sim_device; /* self: SimDevice */
 
 typedef struct _SimDevice SimDevice;
 
-/* NULL and *ret_unsupported set to a dtype's name when the device cannot compute in it; NULL and error
- * set when plan and cluster do not go together. */
+/* NULL and *ret_unsupported set to a dtype's name when the device cannot compute in it; NULL and
+ * error set when plan and cluster do not go together. */
 SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                           uint32_t steps, uint64_t allocator_bytes, const MemoryOptions *allocator,
                           const char **ret_unsupported, GError **error);

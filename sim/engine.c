@@ -65,8 +65,8 @@ bool sim_engine_passed(const SimEngine *engine, uint32_t recording) {
     return recording < engine->base || engine->passed[recording - engine->base];
 }
 
-/* Forgets the oldest recordings once all of them have passed, so that a long play stays small; what is
- * moved is at most what was forgotten. */
+/* Forgets the oldest recordings once all of them have passed, so that a long play stays small; what
+ * is moved is at most what was forgotten. */
 static void make_room(SimEngine *engine) {
     uint32_t kept = engine->n_recordings - engine->base, old = 0;
     while (old < kept && engine->passed[old]) {
@@ -121,8 +121,8 @@ static void leave_axis(SimEngine *engine, uint32_t axis_index) {
     }
 }
 
-/* Runs what can run of a lane that nothing holds at the present moment. A lane that this wakes cannot
- * wake this one again, so the recursion is no deeper than there are lanes. */
+/* Runs what can run of a lane that nothing holds at the present moment. A lane that this wakes
+ * cannot wake this one again, so the recursion is no deeper than there are lanes. */
 static void advance_lane(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
     while (lane->state == SIM_LANE_IDLE && lane->n) {

@@ -1,14 +1,15 @@
 /* sim/engine.h - the virtual machine below the host: lanes, recordings and communicators in time.
  *
  * Whoever plays the host gives commands to lanes at the engine's present moment and lets time pass.
- * Commands of one lane run in order; lanes run beside each other; collectives of one axis run one at a
- * time, in the order in which they were issued, whatever their lanes (one communicator an axis).
+ * Commands of one lane run in order; lanes run beside each other; collectives of one axis run one
+ * at a time, in the order in which they were issued, whatever their lanes (one communicator an
+ * axis).
  *
- * A command depends only on what was issued before it: its lane, its axis, recordings that exist. So
- * nothing ever stalls: when sim_engine_step() finds nothing more to happen, all lanes are empty.
+ * A command depends only on what was issued before it: its lane, its axis, recordings that exist.
+ * So nothing ever stalls: when sim_engine_step() finds nothing more to happen, all lanes are empty.
  *
- * A recording is one passing of a lane by a mark: what an event of a plan names in one step, and what
- * the allocator asks about. Recordings are numbered from 0 as they are made.
+ * A recording is one passing of a lane by a mark: what an event of a plan names in one step, and
+ * what the allocator asks about. Recordings are numbered from 0 as they are made.
  *
  * Owns: lanes and queue. Borrows: the watcher. Threads: one. Cost: O(log lanes) a command.
  */

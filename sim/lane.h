@@ -1,8 +1,8 @@
 /* sim/lane.h - a stream of one simulated rank: commands in the order in which the host issued them.
  *
- * A lane is a queue of commands and the op that runs now. The engine moves it forward; the lane itself
- * knows no time. What is left of the running op at t is finish_ns - t: whoever changes its speed moves
- * finish_ns and sets the lane's moment in the engine's queue again.
+ * A lane is a queue of commands and the op that runs now. The engine moves it forward; the lane
+ * itself knows no time. What is left of the running op at t is finish_ns - t: whoever changes its
+ * speed moves finish_ns and sets the lane's moment in the engine's queue again.
  *
  * Owns: its ring of commands. Threads: one.
  */
@@ -24,11 +24,11 @@ typedef enum {
 
 typedef struct {
     SimCommandKind kind;
-    uint32_t recording;   /* RECORD, WAIT */
-    uint32_t axis;        /* OP: the communicator it takes, or SIM_NO_AXIS */
-    uint32_t tag;         /* OP: the caller's own number */
-    uint64_t ticket;      /* OP on an axis: its turn there */
-    SimTime duration_ns;  /* OP */
+    uint32_t recording;  /* RECORD, WAIT */
+    uint32_t axis;       /* OP: the communicator it takes, or SIM_NO_AXIS */
+    uint32_t tag;        /* OP: the caller's own number */
+    uint64_t ticket;     /* OP on an axis: its turn there */
+    SimTime duration_ns; /* OP */
 } SimCommand;
 
 typedef enum {

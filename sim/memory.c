@@ -13,7 +13,8 @@ struct _SimMemory {
     gpointer self;
 };
 
-/* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32 bits. */
+/* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32
+ * bits. */
 static uint64_t pack(const SimMemoryPlace *place) {
     return (uint64_t)(place->step + 1) << 34 | (uint64_t)place->section << 32 | place->index;
 }
@@ -35,8 +36,7 @@ SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total
     memory->host = host;
     memory->self = self;
     memory->segments = memory_virtual_new(total_bytes, capacity_bytes, &host->hooks, self);
-    memory->caching =
-        memory_caching_new(options, &memory_virtual_source, memory->segments, error);
+    memory->caching = memory_caching_new(options, &memory_virtual_source, memory->segments, error);
     if (!memory->caching) {
         return NULL;
     }

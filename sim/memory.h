@@ -1,9 +1,9 @@
-/* sim/memory.h - the memory of one simulated rank: PyTorch's allocator over virtual segments, and the
- * ledger of who holds what.
+/* sim/memory.h - the memory of one simulated rank: PyTorch's allocator over virtual segments, and
+ * the ledger of who holds what.
  *
- * The allocator is memory/'s own, as every device uses it. What it asks of a machine (has this event
- * passed, wait for it) goes to the SimMemoryHost, which answers at the host's present moment, lets time
- * pass where the real call would, and is told of segments that come and go.
+ * The allocator is memory/'s own, as every device uses it. What it asks of a machine (has this
+ * event passed, wait for it) goes to the SimMemoryHost, which answers at the host's present moment,
+ * lets time pass where the real call would, and is told of segments that come and go.
  *
  * Owns: allocator, segments, ledger. Borrows: host, plan and role. Threads: one.
  */
@@ -29,8 +29,8 @@ typedef struct {
 
 typedef struct _SimMemory SimMemory;
 
-/* total_bytes: the device's; capacity_bytes: what segments may take of it. Both UINT64_MAX: no limit.
- * options NULL: defaults. */
+/* total_bytes: the device's; capacity_bytes: what segments may take of it. Both UINT64_MAX: no
+ * limit. options NULL: defaults. */
 SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
                           uint64_t capacity_bytes, const MemoryOptions *options,
                           const SimMemoryHost *host, gpointer self, GError **error);

@@ -7,7 +7,7 @@
 #include "sim/device.h"
 #include "trace/from-plan.h"
 
-G_DEFINE_QUARK(sim-error-quark, sim_error)
+G_DEFINE_QUARK(foreshard_sim_error, sim_error)
 
 /* ---- what a play tells ---- */
 
@@ -68,8 +68,8 @@ static int compare_times(gconstpointer a, gconstpointer b) {
     return (x > y) - (x < y);
 }
 
-/* A step's time is the interval between the ends of the last compute-lane op of two successive steps;
- * the first one's begins at the barrier. */
+/* A step's time is the interval between the ends of the last compute-lane op of two successive
+ * steps; the first one's begins at the barrier. */
 static void read_step_times(SimPrediction *prediction, SimDevice *device) {
     const SimAccount *account = sim_device_account(device);
     SimTime before = sim_device_zero(device);
@@ -117,7 +117,8 @@ static void divide_by_steps(SimPrediction *prediction) {
     prediction->host_blocked_ns /= n;
 }
 
-/* The shares of the steady steps: what the last one's end shows more than the end before the first. */
+/* The shares of the steady steps: what the last one's end shows more than the end before the
+ * first. */
 static void read_shares(SimPrediction *prediction, const SimAccount *account) {
     int32_t last = (int32_t)prediction->n_steps - 1;
     int32_t before = last - (int32_t)prediction->n_steady;
@@ -164,8 +165,8 @@ static void read_times(SimPrediction *prediction, SimDevice *device) {
     prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
 }
 
-/* Arithmetic that the model asks for: what is done a second time (recomputed activations; the scores
- * that attention's backward makes again, one of its five products) is left out. */
+/* Arithmetic that the model asks for: what is done a second time (recomputed activations; the
+ * scores that attention's backward makes again, one of its five products) is left out. */
 static void count_flops(SimPrediction *prediction, const PlanRole *role,
                         const ModelCluster *cluster) {
     PlanSection section = PLAN_SECTION_STEADY;
@@ -208,15 +209,15 @@ typedef struct {
     SimPrediction *prediction;
 } Task;
 
-/* One play with so much memory. Rows go to the trace when the play is the one to keep: the limited one,
- * whether it fits or not. */
+/* One play with so much memory. Rows go to the trace when the play is the one to keep: the limited
+ * one, whether it fits or not. */
 static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *trace,
                             GError **error) {
     SimPrediction *prediction = task->prediction;
     const PlanRole *role = &task->plan->roles[task->role];
-    g_autoptr(SimDevice) device = sim_device_new(
-        task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
-        task->options->allocator, &prediction->unsupported_dtype, error);
+    g_autoptr(SimDevice) device =
+        sim_device_new(task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
+                       task->options->allocator, &prediction->unsupported_dtype, error);
     if (!device) {
         return prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
     }
@@ -267,8 +268,8 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
     return prediction;
 }
 
-SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster,
-                           const SimOptions *options, Trace *trace, GError **error) {
+SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                           Trace *trace, GError **error) {
     g_assert(options->steps >= 1);
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
     Task task = {plan, cluster, options, plan_role_of_rank(plan, 0), prediction};

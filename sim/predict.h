@@ -1,14 +1,15 @@
 /* sim/predict.h - a plan on a cluster: does it fit, how long does a step take, where does time go.
  *
- * Representative play: ranks are alike, so one cursor, playing rank 0's role, stands for all of them
- * (rank 0 is the largest), and a collective takes what sim/cost-network.h says for its axis. Running
- * out of memory is a result: the play is then repeated with no limit, to say how much it would take.
+ * Representative play: ranks are alike, so one cursor, playing rank 0's role, stands for all of
+ * them (rank 0 is the largest), and a collective takes what sim/cost-network.h says for its axis.
+ * Running out of memory is a result: the play is then repeated with no limit, to say how much it
+ * would take.
  *
  * Times are per step and means over the steady steps, unless said otherwise; "steady" are the steps
  * after the first two, or all of a play that has no more than two.
  *
- * Owns: the result's arrays; its strings are the plan's. Threads: one a play. Determinism: same plan,
- * cluster and options, same result and same bytes of trace.
+ * Owns: the result's arrays; its strings are the plan's. Threads: one a play. Determinism: same
+ * plan, cluster and options, same result and same bytes of trace.
  */
 #pragma once
 
@@ -28,8 +29,8 @@ typedef enum {
 } SimError;
 
 typedef struct {
-    uint32_t steps;                  /* at least 1 */
-    const MemoryOptions *allocator;  /* NULL: PyTorch's defaults */
+    uint32_t steps;                 /* at least 1 */
+    const MemoryOptions *allocator; /* NULL: PyTorch's defaults */
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
@@ -40,15 +41,15 @@ typedef struct {
     PlanSection section;
     uint32_t index; /* of the instruction within the section */
     PlanPhase phase;
-    uint32_t unit;     /* PLAN_NONE when none */
-    SimTime host_ns;   /* since the first step began */
+    uint32_t unit;   /* PLAN_NONE when none */
+    SimTime host_ns; /* since the first step began */
     uint64_t allocated_bytes, active_bytes, reserved_bytes;
 } SimMoment;
 
 typedef struct {
     SimMoment at;
     uint64_t by_sub[PLAN_N_SUBCATEGORIES]; /* rounded as the allocator rounds; sums to allocated */
-    uint64_t *by_unit; /* n_units + 1; the last is what serves no unit */
+    uint64_t *by_unit;                     /* n_units + 1; the last is what serves no unit */
 } SimPeak;
 
 typedef struct {
@@ -62,32 +63,34 @@ typedef struct {
 typedef struct {
     bool fits;
     SimOom oom; /* when it does not fit */
-    /* Set when the device cannot compute in a dtype the plan uses: its name. No time is predicted. */
+    /* Set when the device cannot compute in a dtype the plan uses: its name. No time is
+     * predicted. */
     const char *unsupported_dtype;
 
-    uint64_t memory_bytes, outside_allocator_bytes, allocator_bytes; /* the last is the difference */
-    SimPeak peak;                                       /* of allocated; without limit if !fits */
-    uint64_t peak_active_bytes, peak_reserved_bytes;    /* each statistic's own maximum */
+    uint64_t memory_bytes, outside_allocator_bytes,
+        allocator_bytes;                             /* the last is the difference */
+    SimPeak peak;                                    /* of allocated; without limit if !fits */
+    uint64_t peak_active_bytes, peak_reserved_bytes; /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
     uint32_t n_steps, n_steady;
-    SimTime *step_ns; /* each step's */
+    SimTime *step_ns;                                    /* each step's */
     SimTime median_step_ns, least_step_ns, most_step_ns; /* of the steady ones */
-    SimTime compute_ns;                    /* the compute lane's busy time */
-    SimTime host_ns;                       /* the host's busy time */
-    SimTime host_blocked_ns;               /* waiting for the device */
-    SimTime *lane_busy_ns;                 /* n_lanes */
-    SimTime shares_ns[SIM_N_SHARES];       /* sum to the step */
+    SimTime compute_ns;                                  /* the compute lane's busy time */
+    SimTime host_ns;                                     /* the host's busy time */
+    SimTime host_blocked_ns;                             /* waiting for the device */
+    SimTime *lane_busy_ns;                               /* n_lanes */
+    SimTime shares_ns[SIM_N_SHARES];                     /* sum to the step */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS];
     const char *bound_by;                  /* the largest share, in words */
     const char *share_names[SIM_N_SHARES]; /* NULL: nothing can be there */
-    double flops;     /* of matrix products and attention, recomputed ones left out; a rank's, a step */
-    double mfu;       /* time those would take at peak, over the median step */
+    double flops; /* of matrix products and attention, recomputed ones left out; a rank's, a step */
+    double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
 } SimPrediction;
 
 /* trace: NULL, or a fresh one, which is filled. */
-SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster,
-                           const SimOptions *options, Trace *trace, GError **error);
+SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                           Trace *trace, GError **error);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)

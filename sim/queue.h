@@ -1,9 +1,9 @@
 /* sim/queue.h - what happens next: one moment for each of a fixed number of slots.
  *
- * Hands back the slot with the earliest moment. Slots of equal moment leave in the order in which their
- * moments were set, so a run is a function of its plan. A slot (a lane, a host) waits for at most one
- * thing, so its moment can be set anew at any time: that is how a duration changes while it runs.
- * Knows nothing of what a slot means.
+ * Hands back the slot with the earliest moment. Slots of equal moment leave in the order in which
+ * their moments were set, so a run is a function of its plan. A slot (a lane, a host) waits for at
+ * most one thing, so its moment can be set anew at any time: that is how a duration changes while
+ * it runs. Knows nothing of what a slot means.
  *
  * Owns: its heap. Threads: one. Cost: O(log slots) to set and pop, O(1) to look.
  */

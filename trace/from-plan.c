@@ -4,8 +4,9 @@
 
 #include "plan/ini.h"
 
-/* A trace's header holds lines, a plan holds whole files: "key=value" of each entry, in their order,
- * with the spaces inside values gone. A text that is no ini file (a plan made by hand) is left out. */
+/* A trace's header holds lines, a plan holds whole files: "key=value" of each entry, in their
+ * order, with the spaces inside values gone. A text that is no ini file (a plan made by hand) is
+ * left out. */
 static void set_folded(Trace *trace, const char *key, const char *text) {
     g_autoptr(PlanIni) ini = text ? plan_ini_read(text, strlen(text), key, NULL) : NULL;
     if (!ini || !ini->n_entries) {

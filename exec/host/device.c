@@ -21,13 +21,13 @@ struct _ExecHost {
     ExecSegments segments;
     MemoryCaching *caching;
     MemoryLedger *ledger;
-    MemoryBlock **blocks;            /* of each buffer */
-    ExecMoment *events[2];           /* of this step and the one before */
+    MemoryBlock **blocks;  /* of each buffer */
+    ExecMoment *events[2]; /* of this step and the one before */
     double *losses;
-    int64_t *step_end_ns;            /* of lane 0; 0 until then */
-    GPtrArray *op_rows;              /* TraceOpRow, as issued; the lanes fill in the times */
-    GArray *memory_rows;             /* TraceMemoryRow */
-    int64_t start_ns;                /* the barrier before the first step */
+    int64_t *step_end_ns; /* of lane 0; 0 until then */
+    GPtrArray *op_rows;   /* TraceOpRow, as issued; the lanes fill in the times */
+    GArray *memory_rows;  /* TraceMemoryRow */
+    int64_t start_ns;     /* the barrier before the first step */
     char *out_of_memory;
 };
 
@@ -44,14 +44,15 @@ static PlanAnswer failed(ExecHost *host, GError **error) {
     return PLAN_FAILED;
 }
 
-/* ---- work on a lane --------------------------------------------------------------------------- */
+/* ---- work on a lane
+ * --------------------------------------------------------------------------- */
 
 typedef struct {
     ExecHost *host;
     ExecTask task;
     const PlanInstr *instr;
-    TraceOpRow *row;   /* owned by the host */
-    ExecTurns *turns;  /* collectives */
+    TraceOpRow *row;  /* owned by the host */
+    ExecTurns *turns; /* collectives */
     uint64_t ticket;
     double *ret_loss;
     gpointer pointers[]; /* the task's */
@@ -154,7 +155,8 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
     return run_work(work, error) ? PLAN_DONE : PLAN_FAILED;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory
+ * ----------------------------------------------------------------------------------- */
 
 static void note_memory(ExecHost *host, const PlanPosition *at, uint32_t buffer, int64_t delta) {
     const PlanBuffer *b = &at->role->buffers[buffer];
@@ -233,7 +235,8 @@ static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, u
     return PLAN_DONE;
 }
 
-/* ---- events ----------------------------------------------------------------------------------- */
+/* ---- events
+ * ----------------------------------------------------------------------------------- */
 
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
@@ -257,7 +260,8 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
                : failed(host, error);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps
+ * ------------------------------------------------------------------------------------ */
 
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecHost *host = self;
@@ -301,7 +305,8 @@ const PlanDevice exec_host_device = {
     .host_op = host_op,
 };
 
-/* ---- the device itself ------------------------------------------------------------------------ */
+/* ---- the device itself
+ * ------------------------------------------------------------------------ */
 
 static bool knows_plan(const PlanRole *role, GError **error) {
     for (uint32_t i = 0; i < role->n_ops; i++) {

@@ -1,8 +1,8 @@
 /* exec/host/device.h - the CPU as a device: lanes are threads, memory is mapped, kernels are real.
  *
- * Fills plan/player.h's table. Allocation and release happen on the host thread, when the player asks;
- * work runs later on its lane; reuse of memory is safe for the reasons it is safe on a GPU: a pool
- * serves its own lane, in order, and the plan's events order the others.
+ * Fills plan/player.h's table. Allocation and release happen on the host thread, when the player
+ * asks; work runs later on its lane; reuse of memory is safe for the reasons it is safe on a GPU: a
+ * pool serves its own lane, in order, and the plan's events order the others.
  *
  * The host may run ahead of a lane by EXEC_LANE_DEPTH ops (exec/host/lanes.h).
  *
@@ -38,7 +38,8 @@ gpointer exec_host_pointer(const ExecHost *host, uint32_t buffer);
 /* Of each step played, this rank's; NaN where the plan names none. */
 const double *exec_host_losses(const ExecHost *host);
 bool exec_host_step_has_ended(const ExecHost *host, uint32_t step);
-/* From the end of the step before (the start barrier for the first) to its own last op on lane 0. */
+/* From the end of the step before (the start barrier for the first) to its own last op on lane
+ * 0. */
 double exec_host_step_ms(const ExecHost *host, uint32_t step);
 /* Why the play stopped; NULL unless it ran out of memory. */
 const char *exec_host_out_of_memory(const ExecHost *host);

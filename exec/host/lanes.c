@@ -1,7 +1,7 @@
 /* exec/host/lanes.c - one lock and one condition for all lanes of a rank.
  *
- * There are a handful of lanes and some thousand pieces of work a step, so one lock is not contended;
- * whoever waits is woken when any lane gets on.
+ * There are a handful of lanes and some thousand pieces of work a step, so one lock is not
+ * contended; whoever waits is woken when any lane gets on.
  */
 #include "exec/host/lanes.h"
 

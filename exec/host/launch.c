@@ -1,7 +1,7 @@
 /* exec/host/launch.c - see launch.h. One function per op that needs more than a call.
  *
- * What differs between the ranks of a role is settled here: which rows of a parameter are this rank's,
- * which slice of a gather, which samples of the batch.
+ * What differs between the ranks of a role is settled here: which rows of a parameter are this
+ * rank's, which slice of a gather, which samples of the batch.
  */
 #include "exec/host/launch.h"
 
@@ -59,7 +59,8 @@ static bool bad_index(GError **error, const char *what) {
     return false;
 }
 
-/* ---- data and construction -------------------------------------------------------------------- */
+/* ---- data and construction
+ * -------------------------------------------------------------------- */
 
 static void batch(const ExecTask *t) {
     uint64_t samples = dim(t, 0), n = dim(t, 1);
@@ -86,7 +87,8 @@ static void init_normal(const ExecTask *t) {
     kernel_zero_f32(f32(t, 0) + real, n - real);
 }
 
-/* ---- attention -------------------------------------------------------------------------------- */
+/* ---- attention
+ * -------------------------------------------------------------------------------- */
 
 typedef struct {
     KernelAttentionShape shape;
@@ -113,10 +115,9 @@ static KernelConstView rows_view(const Attention *a, const float *data, size_t s
 
 static void attention(const ExecTask *t) {
     Attention a = attention_of(t);
-    kernel_attention_forward_f32(f32(t, 3), f32(t, 4), a.lse_stride,
-                                 rows_view(&a, f32(t, 0), a.q_stride),
-                                 rows_view(&a, f32(t, 1), a.kv_stride),
-                                 rows_view(&a, f32(t, 2), a.kv_stride), &a.shape);
+    kernel_attention_forward_f32(
+        f32(t, 3), f32(t, 4), a.lse_stride, rows_view(&a, f32(t, 0), a.q_stride),
+        rows_view(&a, f32(t, 1), a.kv_stride), rows_view(&a, f32(t, 2), a.kv_stride), &a.shape);
     /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
     memset(t->pointers[5], 0, operand(t, 5)->elements * sizeof(int64_t));
     memset(t->pointers[6], 0, operand(t, 6)->elements * sizeof(int64_t));
@@ -125,16 +126,16 @@ static void attention(const ExecTask *t) {
 static void attention_backward(const ExecTask *t) {
     Attention a = attention_of(t);
     const KernelAttentionShape *s = &a.shape;
-    kernel_attention_backward_f32(kernel_view_bshd(f32(t, 6), s->seq_q, s->heads, s->head_dim),
-                                  kernel_view_bshd(f32(t, 7), s->seq_kv, s->kv_heads, s->head_dim),
-                                  kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim),
-                                  f32(t, 0), rows_view(&a, f32(t, 1), a.q_stride),
-                                  rows_view(&a, f32(t, 2), a.kv_stride),
-                                  rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5),
-                                  a.lse_stride, s);
+    kernel_attention_backward_f32(
+        kernel_view_bshd(f32(t, 6), s->seq_q, s->heads, s->head_dim),
+        kernel_view_bshd(f32(t, 7), s->seq_kv, s->kv_heads, s->head_dim),
+        kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim), f32(t, 0),
+        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.kv_stride),
+        rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), a.lse_stride, s);
 }
 
-/* ---- element by element ----------------------------------------------------------------------- */
+/* ---- element by element
+ * ----------------------------------------------------------------------- */
 
 /* b repeats when it is shorter: broadcasting over leading dimensions. */
 static void add(const ExecTask *t) {
@@ -153,7 +154,8 @@ static void concat_columns(const ExecTask *t) {
     }
 }
 
-/* ---- sharding: layouts as in plan/flavour-fsdp2.c --------------------------------------------- */
+/* ---- sharding: layouts as in plan/flavour-fsdp2.c
+ * --------------------------------------------- */
 
 static void flatten(const ExecTask *t, float *to) {
     for (unsigned i = 0; i < list_length(t); i++) {
@@ -201,7 +203,8 @@ static void bucket_copy_out(const ExecTask *t) {
     }
 }
 
-/* ---- AdamW, in PyTorch's steps ---------------------------------------------------------------- */
+/* ---- AdamW, in PyTorch's steps
+ * ---------------------------------------------------------------- */
 
 /* List j's element i of an op whose slots are all lists. */
 static float *listed(const ExecTask *t, unsigned j, unsigned i) {
@@ -246,7 +249,8 @@ static void adam(const ExecTask *t) {
     }
 }
 
-/* ---- the switch ------------------------------------------------------------------------------- */
+/* ---- the switch
+ * ------------------------------------------------------------------------------- */
 
 static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
@@ -260,8 +264,7 @@ static bool collective(const ExecTask *t, GError **error) {
         return comm->reduce_scatter(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0),
                                     dtype, average, error);
     default: /* an all-reduce */
-        return comm->all_reduce(comm->self, axis, t->pointers[0], dim(t, 0), dtype, average,
-                                error);
+        return comm->all_reduce(comm->self, axis, t->pointers[0], dim(t, 0), dtype, average, error);
     }
 }
 
@@ -405,7 +408,8 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     g_assert_not_reached();
 }
 
-/* Kernels are fp32 today; whatever a plan has in another floating dtype is refused before it starts. */
+/* Kernels are fp32 today; whatever a plan has in another floating dtype is refused before it
+ * starts. */
 bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error) {
     const PlanOperand *operands = plan_op_operands(role, op);
     for (uint32_t i = 0; i < op->n_operands; i++) {

@@ -1,7 +1,7 @@
 /* exec/host/launch.h - one op of a plan becomes calls of kernels/host.
  *
- * By the time an op runs, the host may have freed and given away the buffers it names; so pointers are
- * resolved when it is issued and travel with it.
+ * By the time an op runs, the host may have freed and given away the buffers it names; so pointers
+ * are resolved when it is issued and travel with it.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ typedef struct {
 typedef struct {
     const ExecContext *context;
     const PlanOp *op;
-    int32_t step;        /* -1 in construction */
-    gpointer *pointers;  /* one per operand; NULL where it is missing */
+    int32_t step;       /* -1 in construction */
+    gpointer *pointers; /* one per operand; NULL where it is missing */
 } ExecTask;
 
 /* False with error: an op, or its dtype, is not known on the host. Asked before a play begins. */

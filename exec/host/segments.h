@@ -1,7 +1,7 @@
 /* exec/host/segments.h - host memory as the allocator's source of segments.
  *
- * Each segment is an anonymous mapping whose pages are there from the start, so that the resident set
- * of the process follows reserved bytes. Events are moments of lanes (exec/host/lanes.h).
+ * Each segment is an anonymous mapping whose pages are there from the start, so that the resident
+ * set of the process follows reserved bytes. Events are moments of lanes (exec/host/lanes.h).
  *
  * Owns: its mappings. Borrows: the lanes. Threads: the host's.
  */

@@ -8,13 +8,11 @@
 #include "kernels/host/activation.h"
 #include "kernels/host/vector.h"
 
-#define TANH_SCALE 1.59576912f      /* 2 sqrt(2 / pi) */
-#define TANH_CUBE 0.044715f
+#define TANH_SCALE 1.59576912f /* 2 sqrt(2 / pi) */
+#define TANH_CUBE  0.044715f
 
 /* The sigmoid of 2 u, with u the argument of the tanh. */
-KERNEL_INLINE float
-tanh_gate(float x)
-{
+KERNEL_INLINE float tanh_gate(float x) {
     return sigmoid_f32(TANH_SCALE * (x + TANH_CUBE * x * x * x));
 }
 
@@ -22,9 +20,7 @@ tanh_gate(float x)
  *
  * With z = |x| / sqrt 2 and t = 1 / (1 + 0.35 z), erfc(z) = exp(-z^2) t P(t); P was fitted at
  * Chebyshev nodes to exp(z^2) erfc(z) / t on 0 <= z <= 9.6, past which exp(-z^2) is 0 in float. */
-KERNEL_INLINE float
-normal_cdf(float x, float *ret_exp)
-{
+KERNEL_INLINE float normal_cdf(float x, float *ret_exp) {
     float z = __builtin_fabsf(x) * 0.707106781f;
     float t = 1.0f / (1.0f + 0.35f * z);
     float e = exp_f32(-0.5f * x * x);
@@ -46,8 +42,7 @@ normal_cdf(float x, float *ret_exp)
     return x > 0.0f ? 1.0f - tail : tail;
 }
 
-KERNEL(void, kernel_gelu_tanh_forward_f32)(float *y, const float *x, size_t n)
-{
+KERNEL(void, kernel_gelu_tanh_forward_f32)(float *y, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         y[i] = x[i] * tanh_gate(x[i]);
@@ -55,8 +50,7 @@ KERNEL(void, kernel_gelu_tanh_forward_f32)(float *y, const float *x, size_t n)
 }
 
 /* d/dx x g(w(x)) = g + x g (1 - g) w', with w the sigmoid's argument. */
-KERNEL(void, kernel_gelu_tanh_backward_f32)(float *dx, const float *dy, const float *x, size_t n)
-{
+KERNEL(void, kernel_gelu_tanh_backward_f32)(float *dx, const float *dy, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         float v = x[i];
@@ -67,8 +61,7 @@ KERNEL(void, kernel_gelu_tanh_backward_f32)(float *dx, const float *dy, const fl
     }
 }
 
-KERNEL(void, kernel_gelu_erf_forward_f32)(float *y, const float *x, size_t n)
-{
+KERNEL(void, kernel_gelu_erf_forward_f32)(float *y, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         float e;
@@ -77,44 +70,39 @@ KERNEL(void, kernel_gelu_erf_forward_f32)(float *y, const float *x, size_t n)
     }
 }
 
-KERNEL(void, kernel_gelu_erf_backward_f32)(float *dx, const float *dy, const float *x, size_t n)
-{
+KERNEL(void, kernel_gelu_erf_backward_f32)(float *dx, const float *dy, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         float e;
         float cdf = normal_cdf(x[i], &e);
 
-        dx[i] = dy[i] * (cdf + x[i] * e * 0.398942280f);    /* 1 / sqrt(2 pi) */
+        dx[i] = dy[i] * (cdf + x[i] * e * 0.398942280f); /* 1 / sqrt(2 pi) */
     }
 }
 
-KERNEL(void, kernel_relu_forward_f32)(float *y, const float *x, size_t n)
-{
+KERNEL(void, kernel_relu_forward_f32)(float *y, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         y[i] = x[i] < 0.0f ? 0.0f : x[i];
     }
 }
 
-KERNEL(void, kernel_threshold_backward_f32)(float *dx, const float *dy, const float *y,
-                                            float threshold, size_t n)
-{
+KERNEL(void, kernel_threshold_backward_f32)
+(float *dx, const float *dy, const float *y, float threshold, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         dx[i] = y[i] <= threshold ? 0.0f : dy[i];
     }
 }
 
-KERNEL(void, kernel_silu_forward_f32)(float *y, const float *x, size_t n)
-{
+KERNEL(void, kernel_silu_forward_f32)(float *y, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         y[i] = x[i] / (1.0f + exp_f32(-x[i]));
     }
 }
 
-KERNEL(void, kernel_silu_backward_f32)(float *dx, const float *dy, const float *x, size_t n)
-{
+KERNEL(void, kernel_silu_backward_f32)(float *dx, const float *dy, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         float gate = sigmoid_f32(x[i]);

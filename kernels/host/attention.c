@@ -12,24 +12,20 @@
  * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality hides are skipped.
  */
 #include "kernels/host/attention.h"
-#include <math.h>
 #include "kernels/host/elementwise.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/vector.h"
+#include <math.h>
 
-#define Q_BLOCK 128
+#define Q_BLOCK  128
 #define KV_BLOCK 128
 
-static size_t
-smaller(size_t a, size_t b)
-{
+static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
 /* How many of the keys first .. first + count - 1 query row sees. */
-static size_t
-keys_seen(const KernelAttentionShape *shape, size_t row, size_t first, size_t count)
-{
+static size_t keys_seen(const KernelAttentionShape *shape, size_t row, size_t first, size_t count) {
     if (!shape->causal) {
         return count;
     }
@@ -38,9 +34,7 @@ keys_seen(const KernelAttentionShape *shape, size_t row, size_t first, size_t co
 
 /* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum,
  * and returns what the output so far must be multiplied with. */
-KERNEL_INLINE float
-fold_row(float *row, size_t seen, size_t count, float *maximum, float *total)
-{
+KERNEL_INLINE float fold_row(float *row, size_t seen, size_t count, float *maximum, float *total) {
     float largest = max_f32(row, seen, *maximum);
     float sum = 0.0f;
 
@@ -61,11 +55,10 @@ fold_row(float *row, size_t seen, size_t count, float *maximum, float *total)
 }
 
 /* One block of queries of one head, against all keys it may see. */
-KERNEL_INLINE void
-forward_block(float *o, size_t o_stride, float *logsumexp, const float *q, size_t q_stride,
-              const float *k, size_t k_stride, const float *v, size_t v_stride, size_t q_first,
-              size_t q_count, const KernelAttentionShape *shape)
-{
+KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, const float *q,
+                                 size_t q_stride, const float *k, size_t k_stride, const float *v,
+                                 size_t v_stride, size_t q_first, size_t q_count,
+                                 const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t kv_end = shape->causal ? smaller(shape->seq_kv, q_first + q_count) : shape->seq_kv;
     float maximum[Q_BLOCK];
@@ -110,10 +103,9 @@ forward_block(float *o, size_t o_stride, float *logsumexp, const float *q, size_
     }
 }
 
-KERNEL(void, kernel_attention_forward_f32)(float *o, float *logsumexp, size_t lse_stride,
-                                           KernelConstView q, KernelConstView k,
-                                           KernelConstView v, const KernelAttentionShape *shape)
-{
+KERNEL(void, kernel_attention_forward_f32)
+(float *o, float *logsumexp, size_t lse_stride, KernelConstView q, KernelConstView k,
+ KernelConstView v, const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t o_stride = shape->heads * width;
     size_t group = shape->heads / shape->kv_heads;
@@ -137,9 +129,7 @@ KERNEL(void, kernel_attention_forward_f32)(float *o, float *logsumexp, size_t ls
 }
 
 /* P in place of S, given the logsumexp of the row. */
-KERNEL_INLINE void
-remake_row(float *row, size_t seen, size_t count, float logsumexp)
-{
+KERNEL_INLINE void remake_row(float *row, size_t seen, size_t count, float logsumexp) {
     KERNEL_LOOP
     for (size_t j = 0; j < seen; j++) {
         row[j] = exp_f32(row[j] - logsumexp);
@@ -148,10 +138,8 @@ remake_row(float *row, size_t seen, size_t count, float logsumexp)
 }
 
 /* dS in place of dP. */
-KERNEL_INLINE void
-score_gradient_row(float *d_row, const float *p_row, size_t count, const float *d_o,
-                   const float *o, size_t width, float scale)
-{
+KERNEL_INLINE void score_gradient_row(float *d_row, const float *p_row, size_t count,
+                                      const float *d_o, const float *o, size_t width, float scale) {
     float dot = 0.0f;
 
     KERNEL_SUM(dot)
@@ -164,9 +152,7 @@ score_gradient_row(float *d_row, const float *p_row, size_t count, const float *
     }
 }
 
-static void
-zero_rows(float *rows, size_t stride, size_t count, size_t width)
-{
+static void zero_rows(float *rows, size_t stride, size_t count, size_t width) {
     for (size_t i = 0; i < count; i++) {
         kernel_zero_f32(rows + i * stride, width);
     }
@@ -179,10 +165,8 @@ typedef struct {
     size_t dq_stride, dk_stride, dv_stride, q_stride, k_stride, v_stride, o_stride;
 } Head;
 
-KERNEL_INLINE void
-backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first, size_t kv_count,
-               const KernelAttentionShape *shape)
-{
+KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first,
+                                  size_t kv_count, const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     const float *q = head->q + q_first * head->q_stride;
     const float *k = head->k + kv_first * head->k_stride;
@@ -200,8 +184,8 @@ backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first
         size_t seen = keys_seen(shape, q_first + i, kv_first, kv_count);
 
         remake_row(p + i * kv_count, seen, kv_count, head->logsumexp[q_first + i]);
-        score_gradient_row(ds + i * kv_count, p + i * kv_count, kv_count,
-                           d_o + i * head->o_stride, o + i * head->o_stride, width, shape->scale);
+        score_gradient_row(ds + i * kv_count, p + i * kv_count, kv_count, d_o + i * head->o_stride,
+                           o + i * head->o_stride, width, shape->scale);
     }
     kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, kv_count, width, q_count, 1.0f, p,
                     kv_count, d_o, head->o_stride, 1.0f, head->dv + kv_first * head->dv_stride,
@@ -215,9 +199,7 @@ backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first
 }
 
 /* Adds one query head's part to dk and dv, and writes its dq. */
-KERNEL_INLINE void
-backward_head(const Head *head, const KernelAttentionShape *shape)
-{
+KERNEL_INLINE void backward_head(const Head *head, const KernelAttentionShape *shape) {
     zero_rows(head->dq, head->dq_stride, shape->seq_q, shape->head_dim);
     for (size_t kv_first = 0; kv_first < shape->seq_kv; kv_first += KV_BLOCK) {
         size_t kv_count = smaller(KV_BLOCK, shape->seq_kv - kv_first);
@@ -230,12 +212,10 @@ backward_head(const Head *head, const KernelAttentionShape *shape)
     }
 }
 
-KERNEL(void, kernel_attention_backward_f32)(KernelView dq, KernelView dk, KernelView dv,
-                                            const float *d_o, KernelConstView q,
-                                            KernelConstView k, KernelConstView v, const float *o,
-                                            const float *logsumexp, size_t lse_stride,
-                                            const KernelAttentionShape *shape)
-{
+KERNEL(void, kernel_attention_backward_f32)
+(KernelView dq, KernelView dk, KernelView dv, const float *d_o, KernelConstView q,
+ KernelConstView k, KernelConstView v, const float *o, const float *logsumexp, size_t lse_stride,
+ const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t o_stride = shape->heads * width;
     size_t group = shape->heads / shape->kv_heads;

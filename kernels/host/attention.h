@@ -11,9 +11,9 @@
  * (backward) operations for each seq_q * seq_kv * head_dim of a head, half of that if causal.
  */
 #pragma once
+#include "kernels/host/view.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include "kernels/host/view.h"
 
 typedef struct {
     size_t batch;
@@ -22,19 +22,19 @@ typedef struct {
     size_t seq_q;
     size_t seq_kv;
     size_t head_dim;
-    float scale;            /* usually 1 / sqrt(head_dim) */
+    float scale; /* usually 1 / sqrt(head_dim) */
     bool causal;
 } KernelAttentionShape;
 
 /* Writes o[batch, seq_q, heads, head_dim] contiguous, and logsumexp[batch, heads, lse_stride] of
  * the scaled scores (natural logarithm). lse_stride >= seq_q; entries past seq_q are left alone. */
-void kernel_attention_forward_f32(float *o, float *logsumexp, size_t lse_stride,
-                                  KernelConstView q, KernelConstView k, KernelConstView v,
+void kernel_attention_forward_f32(float *o, float *logsumexp, size_t lse_stride, KernelConstView q,
+                                  KernelConstView k, KernelConstView v,
                                   const KernelAttentionShape *shape);
 
 /* Writes dq like q, dk and dv like k and v, from what forward was given and left. o and d_o are
  * contiguous. In grouped-query attention dk and dv are sums over the group's query heads. */
-void kernel_attention_backward_f32(KernelView dq, KernelView dk, KernelView dv,
-                                   const float *d_o, KernelConstView q, KernelConstView k,
-                                   KernelConstView v, const float *o, const float *logsumexp,
-                                   size_t lse_stride, const KernelAttentionShape *shape);
+void kernel_attention_backward_f32(KernelView dq, KernelView dk, KernelView dv, const float *d_o,
+                                   KernelConstView q, KernelConstView k, KernelConstView v,
+                                   const float *o, const float *logsumexp, size_t lse_stride,
+                                   const KernelAttentionShape *shape);

@@ -2,26 +2,20 @@
 #include "kernels/host/copy.h"
 #include <string.h>
 
-void
-kernel_copy_bytes(void *out, const void *in, size_t bytes)
-{
+void kernel_copy_bytes(void *out, const void *in, size_t bytes) {
     if (bytes > 0) {
         memcpy(out, in, bytes);
     }
 }
 
-void
-kernel_zero_bytes(void *out, size_t bytes)
-{
+void kernel_zero_bytes(void *out, size_t bytes) {
     if (bytes > 0) {
         memset(out, 0, bytes);
     }
 }
 
-void
-kernel_copy_2d_bytes(void *out, size_t out_stride, const void *in, size_t in_stride, size_t rows,
-                     size_t row_bytes)
-{
+void kernel_copy_2d_bytes(void *out, size_t out_stride, const void *in, size_t in_stride,
+                          size_t rows, size_t row_bytes) {
     if (row_bytes == 0) {
         return;
     }
@@ -34,10 +28,8 @@ kernel_copy_2d_bytes(void *out, size_t out_stride, const void *in, size_t in_str
     }
 }
 
-void
-kernel_copy_4d_f32(float *out, const size_t out_stride[4], const float *in,
-                   const size_t in_stride[4], const size_t size[4])
-{
+void kernel_copy_4d_f32(float *out, const size_t out_stride[4], const float *in,
+                        const size_t in_stride[4], const size_t size[4]) {
     for (size_t a = 0; a < size[0]; a++) {
         for (size_t b = 0; b < size[1]; b++) {
             for (size_t c = 0; c < size[2]; c++) {

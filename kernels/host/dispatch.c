@@ -19,14 +19,12 @@
 #define UNINSTRUMENTED __attribute__((used, no_sanitize("address", "undefined")))
 
 typedef enum {
-    LEVEL_1,                    /* x86-64 */
-    LEVEL_3,                    /* x86-64-v3 */
-    LEVEL_4,                    /* x86-64-v4 */
+    LEVEL_1, /* x86-64 */
+    LEVEL_3, /* x86-64-v3 */
+    LEVEL_4, /* x86-64-v4 */
 } Level;
 
-static inline UNINSTRUMENTED Level
-level(void)
-{
+static inline UNINSTRUMENTED Level level(void) {
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
         !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2")) {
@@ -40,9 +38,7 @@ level(void)
     return LEVEL_4;
 }
 
-const char *
-kernel_isa_name(void)
-{
+const char *kernel_isa_name(void) {
     switch (level()) {
     case LEVEL_1:
         return "x86-64";
@@ -56,8 +52,7 @@ kernel_isa_name(void)
 
 #define DISPATCH(name)                                                                             \
     extern __typeof__(name) name##_v1, name##_v3, name##_v4;                                       \
-    static UNINSTRUMENTED __typeof__(name) *resolve_##name(void)                                   \
-    {                                                                                              \
+    static UNINSTRUMENTED __typeof__(name) *resolve_##name(void) {                                 \
         switch (level()) {                                                                         \
         case LEVEL_1:                                                                              \
             break;                                                                                 \

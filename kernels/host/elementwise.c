@@ -2,88 +2,77 @@
 #include "kernels/host/elementwise.h"
 #include "kernels/host/vector.h"
 
-KERNEL(void, kernel_fill_f32)(float *out, float value, size_t n)
-{
+KERNEL(void, kernel_fill_f32)(float *out, float value, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = value;
     }
 }
 
-KERNEL(void, kernel_zero_f32)(float *out, size_t n)
-{
+KERNEL(void, kernel_zero_f32)(float *out, size_t n) {
     if (n > 0) {
         memset(out, 0, n * sizeof *out);
     }
 }
 
-KERNEL(void, kernel_copy_f32)(float *out, const float *x, size_t n)
-{
+KERNEL(void, kernel_copy_f32)(float *out, const float *x, size_t n) {
     if (n > 0) {
         memmove(out, x, n * sizeof *out);
     }
 }
 
-KERNEL(void, kernel_arange_i64)(int64_t *out, int64_t first, int64_t step, size_t n)
-{
+KERNEL(void, kernel_arange_i64)(int64_t *out, int64_t first, int64_t step, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = first + (int64_t)i * step;
     }
 }
 
-KERNEL(void, kernel_add_f32)(float *out, const float *a, const float *b, size_t n)
-{
+KERNEL(void, kernel_add_f32)(float *out, const float *a, const float *b, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = a[i] + b[i];
     }
 }
 
-KERNEL(void, kernel_sub_f32)(float *out, const float *a, const float *b, size_t n)
-{
+KERNEL(void, kernel_sub_f32)(float *out, const float *a, const float *b, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = a[i] - b[i];
     }
 }
 
-KERNEL(void, kernel_mul_f32)(float *out, const float *a, const float *b, size_t n)
-{
+KERNEL(void, kernel_mul_f32)(float *out, const float *a, const float *b, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = a[i] * b[i];
     }
 }
 
-KERNEL(void, kernel_scale_f32)(float *out, const float *x, float factor, size_t n)
-{
+KERNEL(void, kernel_scale_f32)(float *out, const float *x, float factor, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = factor * x[i];
     }
 }
 
-KERNEL(void, kernel_add_scaled_f32)(float *out, const float *a, const float *b, float factor,
-                                    size_t n)
-{
+KERNEL(void, kernel_add_scaled_f32)
+(float *out, const float *a, const float *b, float factor, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = a[i] + factor * b[i];
     }
 }
 
-KERNEL(void, kernel_add_inplace_f32)(float *x, const float *y, size_t n)
-{
+KERNEL(void, kernel_add_inplace_f32)(float *x, const float *y, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         x[i] += y[i];
     }
 }
 
-KERNEL(void, kernel_add_rows_f32)(float *out, const float *x, const float *row, size_t rows,
-                                  size_t width)
-{
+KERNEL(void, kernel_add_rows_f32)
+(float *out, const float *x, const float *row, size_t rows, size_t width) {
     for (size_t r = 0; r < rows; r++) {
         float *out_row = out + r * width;
         const float *x_row = x + r * width;
@@ -95,9 +84,8 @@ KERNEL(void, kernel_add_rows_f32)(float *out, const float *x, const float *row, 
     }
 }
 
-KERNEL(void, kernel_causal_fill_f32)(float *out, const float *x, float value, size_t batch,
-                                     size_t rows, size_t cols)
-{
+KERNEL(void, kernel_causal_fill_f32)
+(float *out, const float *x, float value, size_t batch, size_t rows, size_t cols) {
     for (size_t r = 0; r < batch * rows; r++) {
         size_t seen = r % rows + 1 < cols ? r % rows + 1 : cols;
         float *out_row = out + r * cols;

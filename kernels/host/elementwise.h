@@ -9,16 +9,16 @@
 
 void kernel_fill_f32(float *out, float value, size_t n);
 void kernel_zero_f32(float *out, size_t n);
-void kernel_copy_f32(float *out, const float *x, size_t n);         /* out = x; may alias */
-void kernel_arange_i64(int64_t *out, int64_t first, int64_t step, size_t n);    /* first + i step */
+void kernel_copy_f32(float *out, const float *x, size_t n); /* out = x; may alias */
+void kernel_arange_i64(int64_t *out, int64_t first, int64_t step, size_t n); /* first + i step */
 
-void kernel_add_f32(float *out, const float *a, const float *b, size_t n);      /* a + b */
-void kernel_sub_f32(float *out, const float *a, const float *b, size_t n);      /* a - b */
-void kernel_mul_f32(float *out, const float *a, const float *b, size_t n);      /* a b */
-void kernel_scale_f32(float *out, const float *x, float factor, size_t n);      /* factor x */
+void kernel_add_f32(float *out, const float *a, const float *b, size_t n); /* a + b */
+void kernel_sub_f32(float *out, const float *a, const float *b, size_t n); /* a - b */
+void kernel_mul_f32(float *out, const float *a, const float *b, size_t n); /* a b */
+void kernel_scale_f32(float *out, const float *x, float factor, size_t n); /* factor x */
 void kernel_add_scaled_f32(float *out, const float *a, const float *b, float factor,
-                           size_t n);                                   /* a + factor b */
-void kernel_add_inplace_f32(float *x, const float *y, size_t n);        /* x += y */
+                           size_t n);                            /* a + factor b */
+void kernel_add_inplace_f32(float *x, const float *y, size_t n); /* x += y */
 
 /* out[r, i] = x[r, i] + row[i] for r < rows, i < width: a broadcast add, as of position embeddings
  * over the batch. out may alias x. Its backward for row is kernel_column_sum_f32 (reduce.h). */

@@ -1,18 +1,14 @@
 /* kernels/host/embedding.c - see embedding.h. */
 #include "kernels/host/embedding.h"
-#include <string.h>
 #include "kernels/host/elementwise.h"
+#include <string.h>
 
-static bool
-in_table(int64_t index, size_t vocab)
-{
+static bool in_table(int64_t index, size_t vocab) {
     return index >= 0 && (uint64_t)index < vocab;
 }
 
-bool
-kernel_embedding_forward_f32(float *out, const float *weight, const int64_t *index, size_t count,
-                             size_t vocab, size_t width)
-{
+bool kernel_embedding_forward_f32(float *out, const float *weight, const int64_t *index,
+                                  size_t count, size_t vocab, size_t width) {
     for (size_t i = 0; i < count; i++) {
         if (!in_table(index[i], vocab)) {
             return false;
@@ -22,10 +18,8 @@ kernel_embedding_forward_f32(float *out, const float *weight, const int64_t *ind
     return true;
 }
 
-bool
-kernel_embedding_backward_f32(float *dweight, const float *dout, const int64_t *index,
-                              size_t count, size_t vocab, size_t width)
-{
+bool kernel_embedding_backward_f32(float *dweight, const float *dout, const int64_t *index,
+                                   size_t count, size_t vocab, size_t width) {
     kernel_zero_f32(dweight, vocab * width);
     for (size_t i = 0; i < count; i++) {
         if (!in_table(index[i], vocab)) {

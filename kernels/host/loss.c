@@ -1,10 +1,9 @@
 /* kernels/host/loss.c - see loss.h. */
 #include "kernels/host/loss.h"
-#include <math.h>
 #include "kernels/host/vector.h"
+#include <math.h>
 
-KERNEL(void, kernel_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width)
-{
+KERNEL(void, kernel_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width) {
     for (size_t r = 0; r < rows; r++) {
         const float *x_row = x + r * width;
         float *y_row = y + r * width;
@@ -28,9 +27,8 @@ KERNEL(void, kernel_softmax_forward_f32)(float *y, const float *x, size_t rows, 
     }
 }
 
-KERNEL(void, kernel_softmax_backward_f32)(float *dx, const float *dy, const float *y, size_t rows,
-                                          size_t width)
-{
+KERNEL(void, kernel_softmax_backward_f32)
+(float *dx, const float *dy, const float *y, size_t rows, size_t width) {
     for (size_t r = 0; r < rows; r++) {
         const float *dy_row = dy + r * width;
         const float *y_row = y + r * width;
@@ -51,8 +49,7 @@ KERNEL(void, kernel_softmax_backward_f32)(float *dx, const float *dy, const floa
     }
 }
 
-KERNEL(void, kernel_log_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width)
-{
+KERNEL(void, kernel_log_softmax_forward_f32)(float *y, const float *x, size_t rows, size_t width) {
     for (size_t r = 0; r < rows; r++) {
         const float *x_row = x + r * width;
         float *y_row = y + r * width;
@@ -73,9 +70,8 @@ KERNEL(void, kernel_log_softmax_forward_f32)(float *y, const float *x, size_t ro
     }
 }
 
-KERNEL(void, kernel_log_softmax_backward_f32)(float *dx, const float *dy, const float *y,
-                                              size_t rows, size_t width)
-{
+KERNEL(void, kernel_log_softmax_backward_f32)
+(float *dx, const float *dy, const float *y, size_t rows, size_t width) {
     for (size_t r = 0; r < rows; r++) {
         const float *dy_row = dy + r * width;
         const float *y_row = y + r * width;
@@ -96,10 +92,9 @@ KERNEL(void, kernel_log_softmax_backward_f32)(float *dx, const float *dy, const 
     }
 }
 
-KERNEL(bool, kernel_nll_loss_forward_f32)(float *loss, float *total_weight, const float *logp,
-                                          const int64_t *target, size_t rows, size_t classes,
-                                          int64_t ignore_index)
-{
+KERNEL(bool, kernel_nll_loss_forward_f32)
+(float *loss, float *total_weight, const float *logp, const int64_t *target, size_t rows,
+ size_t classes, int64_t ignore_index) {
     double total = 0.0;
     size_t count = 0;
 
@@ -118,10 +113,9 @@ KERNEL(bool, kernel_nll_loss_forward_f32)(float *loss, float *total_weight, cons
     return true;
 }
 
-KERNEL(bool, kernel_nll_loss_backward_f32)(float *dlogp, const float *dloss, const int64_t *target,
-                                           const float *total_weight, size_t rows, size_t classes,
-                                           int64_t ignore_index)
-{
+KERNEL(bool, kernel_nll_loss_backward_f32)
+(float *dlogp, const float *dloss, const int64_t *target, const float *total_weight, size_t rows,
+ size_t classes, int64_t ignore_index) {
     float share = -dloss[0] / total_weight[0];
 
     for (size_t r = 0; r < rows; r++) {

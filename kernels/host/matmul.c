@@ -1,32 +1,26 @@
 /* kernels/host/matmul.c - see matmul.h. */
 #include "kernels/host/matmul.h"
+#include "kernels/host/elementwise.h"
+#include "kernels/host/reduce.h"
 #include <cblas.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include "kernels/host/elementwise.h"
-#include "kernels/host/reduce.h"
 
 /* Sizes of one device's operands; one past the BLAS' range is the caller's slip. */
-static int
-blas_int(size_t value)
-{
+static int blas_int(size_t value) {
     if (value > INT_MAX) {
         abort();
     }
     return (int)value;
 }
 
-static CBLAS_TRANSPOSE
-blas_transpose(KernelTranspose transpose)
-{
+static CBLAS_TRANSPOSE blas_transpose(KernelTranspose transpose) {
     return transpose == KERNEL_TRANSPOSE ? CblasTrans : CblasNoTrans;
 }
 
 /* An empty sum: c = beta c, which not every BLAS does when k is 0. */
-static void
-scale_rows(float *c, size_t ldc, size_t m, size_t n, float beta)
-{
+static void scale_rows(float *c, size_t ldc, size_t m, size_t n, float beta) {
     for (size_t i = 0; i < m; i++) {
         if (beta == 0.0f) {
             kernel_zero_f32(c + i * ldc, n);
@@ -36,11 +30,9 @@ scale_rows(float *c, size_t ldc, size_t m, size_t n, float beta)
     }
 }
 
-void
-kernel_gemm_f32(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size_t k, float alpha,
-                const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
-                size_t ldc)
-{
+void kernel_gemm_f32(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size_t k,
+                     float alpha, const float *a, size_t lda, const float *b, size_t ldb,
+                     float beta, float *c, size_t ldc) {
     if (m == 0 || n == 0) {
         return;
     }
@@ -52,12 +44,10 @@ kernel_gemm_f32(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size
                 blas_int(k), alpha, a, blas_int(lda), b, blas_int(ldb), beta, c, blas_int(ldc));
 }
 
-void
-kernel_gemm_batched_f32(KernelTranspose ta, KernelTranspose tb, size_t batch, size_t m, size_t n,
-                        size_t k, float alpha, const float *a, size_t lda, size_t a_stride,
-                        const float *b, size_t ldb, size_t b_stride, float beta, float *c,
-                        size_t ldc, size_t c_stride)
-{
+void kernel_gemm_batched_f32(KernelTranspose ta, KernelTranspose tb, size_t batch, size_t m,
+                             size_t n, size_t k, float alpha, const float *a, size_t lda,
+                             size_t a_stride, const float *b, size_t ldb, size_t b_stride,
+                             float beta, float *c, size_t ldc, size_t c_stride) {
     for (size_t i = 0; i < batch; i++) {
         kernel_gemm_f32(ta, tb, m, n, k, alpha, a + i * a_stride, lda, b + i * b_stride, ldb, beta,
                         c + i * c_stride, ldc);
@@ -65,10 +55,8 @@ kernel_gemm_batched_f32(KernelTranspose ta, KernelTranspose tb, size_t batch, si
 }
 
 /* With a bias, y starts as the bias in every row and the product is added to it. */
-void
-kernel_linear_forward_f32(float *y, const float *x, const float *w, const float *bias, size_t m,
-                          size_t n, size_t k)
-{
+void kernel_linear_forward_f32(float *y, const float *x, const float *w, const float *bias,
+                               size_t m, size_t n, size_t k) {
     for (size_t i = 0; bias != NULL && n > 0 && i < m; i++) {
         memcpy(y + i * n, bias, n * sizeof *y);
     }
@@ -76,23 +64,17 @@ kernel_linear_forward_f32(float *y, const float *x, const float *w, const float 
                     bias != NULL ? 1.0f : 0.0f, y, n);
 }
 
-void
-kernel_linear_backward_input_f32(float *dx, const float *dy, const float *w, size_t m, size_t n,
-                                 size_t k)
-{
+void kernel_linear_backward_input_f32(float *dx, const float *dy, const float *w, size_t m,
+                                      size_t n, size_t k) {
     kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, m, k, n, 1.0f, dy, n, w, k, 0.0f, dx,
                     k);
 }
 
-void
-kernel_linear_backward_weight_f32(float *dw, const float *dy, const float *x, size_t m, size_t n,
-                                  size_t k)
-{
+void kernel_linear_backward_weight_f32(float *dw, const float *dy, const float *x, size_t m,
+                                       size_t n, size_t k) {
     kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, n, k, m, 1.0f, dy, n, x, k, 0.0f, dw, k);
 }
 
-void
-kernel_linear_backward_bias_f32(float *db, const float *dy, size_t m, size_t n)
-{
+void kernel_linear_backward_bias_f32(float *db, const float *dy, size_t m, size_t n) {
     kernel_column_sum_f32(db, dy, m, n);
 }

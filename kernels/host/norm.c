@@ -7,15 +7,14 @@
  * sums can be kept in double on the stack.
  */
 #include "kernels/host/norm.h"
-#include <math.h>
 #include "kernels/host/vector.h"
+#include <math.h>
 
 #define COLUMN_BLOCK 1024
 
-KERNEL(void, kernel_layernorm_forward_f32)(float *y, float *mean, float *rstd, const float *x,
-                                           const float *weight, const float *bias, size_t rows,
-                                           size_t width, float eps)
-{
+KERNEL(void, kernel_layernorm_forward_f32)
+(float *y, float *mean, float *rstd, const float *x, const float *weight, const float *bias,
+ size_t rows, size_t width, float eps) {
     for (size_t r = 0; r < rows; r++) {
         const float *x_row = x + r * width;
         float *y_row = y + r * width;
@@ -57,10 +56,8 @@ KERNEL(void, kernel_layernorm_forward_f32)(float *y, float *mean, float *rstd, c
     }
 }
 
-KERNEL(void, kernel_rmsnorm_forward_f32)(float *y, float *rstd, const float *x,
-                                         const float *weight, size_t rows, size_t width,
-                                         float eps)
-{
+KERNEL(void, kernel_rmsnorm_forward_f32)
+(float *y, float *rstd, const float *x, const float *weight, size_t rows, size_t width, float eps) {
     for (size_t r = 0; r < rows; r++) {
         const float *x_row = x + r * width;
         float *y_row = y + r * width;
@@ -89,10 +86,8 @@ KERNEL(void, kernel_rmsnorm_forward_f32)(float *y, float *rstd, const float *x,
 }
 
 /* One row of dx; keep_mean is 1 for layer norm and 0 for RMS norm, where <g> does not appear. */
-KERNEL_INLINE void
-backward_row(float *dx, const float *dy, const float *x, const float *weight, float m, float s,
-             float keep_mean, size_t width)
-{
+KERNEL_INLINE void backward_row(float *dx, const float *dy, const float *x, const float *weight,
+                                float m, float s, float keep_mean, size_t width) {
     double g_total = 0.0;
     double gh_total = 0.0;
 
@@ -132,14 +127,13 @@ backward_row(float *dx, const float *dy, const float *x, const float *weight, fl
 }
 
 /* dweight and dbias (either may be NULL); mean may be NULL for all zero. */
-KERNEL_INLINE void
-backward_parameters(float *dweight, float *dbias, const float *dy, const float *x,
-                    const float *mean, const float *rstd, size_t rows, size_t width)
-{
+KERNEL_INLINE void backward_parameters(float *dweight, float *dbias, const float *dy,
+                                       const float *x, const float *mean, const float *rstd,
+                                       size_t rows, size_t width) {
     for (size_t first = 0; first < width; first += COLUMN_BLOCK) {
         size_t count = width - first < COLUMN_BLOCK ? width - first : COLUMN_BLOCK;
-        double weight_total[COLUMN_BLOCK] = { 0.0 };
-        double bias_total[COLUMN_BLOCK] = { 0.0 };
+        double weight_total[COLUMN_BLOCK] = {0.0};
+        double bias_total[COLUMN_BLOCK] = {0.0};
 
         for (size_t r = 0; r < rows; r++) {
             const float *dy_row = dy + r * width + first;
@@ -164,24 +158,21 @@ backward_parameters(float *dweight, float *dbias, const float *dy, const float *
     }
 }
 
-KERNEL(void, kernel_layernorm_backward_f32)(float *dx, float *dweight, float *dbias,
-                                            const float *dy, const float *x, const float *mean,
-                                            const float *rstd, const float *weight, size_t rows,
-                                            size_t width)
-{
+KERNEL(void, kernel_layernorm_backward_f32)
+(float *dx, float *dweight, float *dbias, const float *dy, const float *x, const float *mean,
+ const float *rstd, const float *weight, size_t rows, size_t width) {
     if (dweight != NULL || dbias != NULL) {
         backward_parameters(dweight, dbias, dy, x, mean, rstd, rows, width);
     }
     for (size_t r = 0; dx != NULL && r < rows; r++) {
-        backward_row(dx + r * width, dy + r * width, x + r * width, weight, mean[r], rstd[r],
-                     1.0f, width);
+        backward_row(dx + r * width, dy + r * width, x + r * width, weight, mean[r], rstd[r], 1.0f,
+                     width);
     }
 }
 
-KERNEL(void, kernel_rmsnorm_backward_f32)(float *dx, float *dweight, const float *dy,
-                                          const float *x, const float *rstd, const float *weight,
-                                          size_t rows, size_t width)
-{
+KERNEL(void, kernel_rmsnorm_backward_f32)
+(float *dx, float *dweight, const float *dy, const float *x, const float *rstd, const float *weight,
+ size_t rows, size_t width) {
     if (dweight != NULL) {
         backward_parameters(dweight, NULL, dy, x, NULL, rstd, rows, width);
     }

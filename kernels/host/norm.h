@@ -9,8 +9,8 @@
 /* y = (x - mean) rstd weight + bias for each row of x[rows, width]; also writes mean[rows] and
  * rstd[rows] = 1 / sqrt(variance + eps). weight, bias: [width], each may be NULL (1 and 0). */
 void kernel_layernorm_forward_f32(float *y, float *mean, float *rstd, const float *x,
-                                  const float *weight, const float *bias,
-                                  size_t rows, size_t width, float eps);
+                                  const float *weight, const float *bias, size_t rows, size_t width,
+                                  float eps);
 
 /* Writes dx[rows, width], dweight[width] and dbias[width]; each may be NULL to leave it out. */
 void kernel_layernorm_backward_f32(float *dx, float *dweight, float *dbias, const float *dy,
@@ -23,5 +23,4 @@ void kernel_rmsnorm_forward_f32(float *y, float *rstd, const float *x, const flo
 
 /* Writes dx[rows, width] and dweight[width]; each may be NULL to leave it out. */
 void kernel_rmsnorm_backward_f32(float *dx, float *dweight, const float *dy, const float *x,
-                                 const float *rstd, const float *weight,
-                                 size_t rows, size_t width);
+                                 const float *rstd, const float *weight, size_t rows, size_t width);

@@ -3,35 +3,31 @@
  * Scalars are formed in double, as PyTorch's Python code does, and rounded once to float.
  */
 #include "kernels/host/optimizer.h"
-#include <math.h>
 #include "kernels/host/vector.h"
+#include <math.h>
 
-KERNEL(void, kernel_mul_scalar_inplace_f32)(float *x, float factor, size_t n)
-{
+KERNEL(void, kernel_mul_scalar_inplace_f32)(float *x, float factor, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         x[i] *= factor;
     }
 }
 
-KERNEL(void, kernel_div_scalar_inplace_f32)(float *x, float divisor, size_t n)
-{
+KERNEL(void, kernel_div_scalar_inplace_f32)(float *x, float divisor, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         x[i] /= divisor;
     }
 }
 
-KERNEL(void, kernel_add_scalar_inplace_f32)(float *x, float value, size_t n)
-{
+KERNEL(void, kernel_add_scalar_inplace_f32)(float *x, float value, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         x[i] += value;
     }
 }
 
-KERNEL(void, kernel_lerp_inplace_f32)(float *x, const float *y, float weight, size_t n)
-{
+KERNEL(void, kernel_lerp_inplace_f32)(float *x, const float *y, float weight, size_t n) {
     if (weight < 0.5f) {
         KERNEL_LOOP
         for (size_t i = 0; i < n; i++) {
@@ -45,35 +41,32 @@ KERNEL(void, kernel_lerp_inplace_f32)(float *x, const float *y, float weight, si
     }
 }
 
-KERNEL(void, kernel_addcmul_inplace_f32)(float *x, const float *a, const float *b, float value,
-                                         size_t n)
-{
+KERNEL(void, kernel_addcmul_inplace_f32)
+(float *x, const float *a, const float *b, float value, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         x[i] += value * a[i] * b[i];
     }
 }
 
-KERNEL(void, kernel_addcdiv_inplace_f32)(float *x, const float *a, const float *b, float value,
-                                         size_t n)
-{
+KERNEL(void, kernel_addcdiv_inplace_f32)
+(float *x, const float *a, const float *b, float value, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         x[i] += value * a[i] / b[i];
     }
 }
 
-KERNEL(void, kernel_sqrt_f32)(float *out, const float *x, size_t n)
-{
+KERNEL(void, kernel_sqrt_f32)(float *out, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
         out[i] = sqrtf(x[i]);
     }
 }
 
-KERNEL(void, kernel_adam_f32)(float *param, float *exp_avg, float *exp_avg_sq, const float *grad,
-                              size_t n, const KernelAdam *adam)
-{
+KERNEL(void, kernel_adam_f32)
+(float *param, float *exp_avg, float *exp_avg_sq, const float *grad, size_t n,
+ const KernelAdam *adam) {
     double correction1 = 1.0 - pow(adam->beta1, (double)adam->step);
     double correction2 = 1.0 - pow(adam->beta2, (double)adam->step);
     float rest1 = (float)(1.0 - adam->beta1);
@@ -107,9 +100,8 @@ KERNEL(void, kernel_adam_f32)(float *param, float *exp_avg, float *exp_avg_sq, c
     }
 }
 
-KERNEL(void, kernel_sgd_f32)(float *param, float *momentum_buffer, const float *grad, size_t n,
-                             const KernelSgd *sgd)
-{
+KERNEL(void, kernel_sgd_f32)
+(float *param, float *momentum_buffer, const float *grad, size_t n, const KernelSgd *sgd) {
     float lr = (float)sgd->lr;
     float decay = (float)sgd->weight_decay;
     float momentum = (float)sgd->momentum;
@@ -130,8 +122,8 @@ KERNEL(void, kernel_sgd_f32)(float *param, float *momentum_buffer, const float *
     } else {
         KERNEL_LOOP
         for (size_t i = 0; i < n; i++) {
-            momentum_buffer[i] = momentum * momentum_buffer[i] +
-                                 fresh * (grad[i] + decay * param[i]);
+            momentum_buffer[i] =
+                momentum * momentum_buffer[i] + fresh * (grad[i] + decay * param[i]);
         }
     }
     switch (sgd->kind) {
@@ -152,15 +144,13 @@ KERNEL(void, kernel_sgd_f32)(float *param, float *momentum_buffer, const float *
     }
 }
 
-KERNEL(void, kernel_clip_coefficient_f32)(float *out, const float *norm, float max_norm)
-{
+KERNEL(void, kernel_clip_coefficient_f32)(float *out, const float *norm, float max_norm) {
     float coefficient = max_norm / (norm[0] + 1e-6f);
 
     out[0] = coefficient > 1.0f ? 1.0f : coefficient;
 }
 
-KERNEL(void, kernel_scale_by_inplace_f32)(float *x, const float *factor, size_t n)
-{
+KERNEL(void, kernel_scale_by_inplace_f32)(float *x, const float *factor, size_t n) {
     float by = factor[0];
 
     KERNEL_LOOP

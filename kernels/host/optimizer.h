@@ -17,20 +17,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void kernel_mul_scalar_inplace_f32(float *x, float factor, size_t n);   /* x *= factor */
-void kernel_div_scalar_inplace_f32(float *x, float divisor, size_t n);  /* x /= divisor */
-void kernel_add_scalar_inplace_f32(float *x, float value, size_t n);    /* x += value */
+void kernel_mul_scalar_inplace_f32(float *x, float factor, size_t n);  /* x *= factor */
+void kernel_div_scalar_inplace_f32(float *x, float divisor, size_t n); /* x /= divisor */
+void kernel_add_scalar_inplace_f32(float *x, float value, size_t n);   /* x += value */
 void kernel_lerp_inplace_f32(float *x, const float *y, float weight, size_t n);
-                            /* x += weight (y - x); from weight 0.5 up, y - (y - x)(1 - weight) */
+/* x += weight (y - x); from weight 0.5 up, y - (y - x)(1 - weight) */
 void kernel_addcmul_inplace_f32(float *x, const float *a, const float *b, float value,
-                                size_t n);              /* x += value a b; a may be b */
+                                size_t n); /* x += value a b; a may be b */
 void kernel_addcdiv_inplace_f32(float *x, const float *a, const float *b, float value,
-                                size_t n);                              /* x += value a / b */
-void kernel_sqrt_f32(float *out, const float *x, size_t n);             /* out may alias x */
+                                size_t n);                  /* x += value a / b */
+void kernel_sqrt_f32(float *out, const float *x, size_t n); /* out may alias x */
 
 typedef enum {
-    KERNEL_ADAM_COUPLED,        /* Adam: weight decay is added to the gradient */
-    KERNEL_ADAM_DECOUPLED,      /* AdamW: weight decay shrinks the parameter */
+    KERNEL_ADAM_COUPLED,   /* Adam: weight decay is added to the gradient */
+    KERNEL_ADAM_DECOUPLED, /* AdamW: weight decay shrinks the parameter */
 } KernelAdamDecay;
 
 typedef struct {
@@ -40,7 +40,7 @@ typedef struct {
     double eps;
     double weight_decay;
     KernelAdamDecay decay;
-    int64_t step;               /* counts from 1 */
+    int64_t step; /* counts from 1 */
 } KernelAdam;
 
 /* One step of Adam or AdamW; updates param, exp_avg and exp_avg_sq, reads grad. */
@@ -58,7 +58,7 @@ typedef struct {
     double dampening;
     double weight_decay;
     KernelSgdMomentum kind;
-    int64_t step;               /* counts from 1; at 1 the momentum becomes the gradient */
+    int64_t step; /* counts from 1; at 1 the momentum becomes the gradient */
 } KernelSgd;
 
 /* One step of SGD; momentum_buffer may be NULL if momentum is 0, and is not read at step 1. */

@@ -9,19 +9,18 @@
  * and turned into numbers in a small array; the part that was asked for is copied out.
  */
 #include "kernels/host/random.h"
-#include <math.h>
 #include "kernels/host/vector.h"
+#include <math.h>
 
-#define ROUNDS 10
+#define ROUNDS       10
 #define MULTIPLIER_0 0xD2511F53u
 #define MULTIPLIER_1 0xCD9E8D57u
-#define KEY_STEP_0 0x9E3779B9u
-#define KEY_STEP_1 0xBB67AE85u
-#define BATCH 128                   /* blocks; 512 words, 2 KiB */
+#define KEY_STEP_0   0x9E3779B9u
+#define KEY_STEP_1   0xBB67AE85u
+#define BATCH        128 /* blocks; 512 words, 2 KiB */
 
-KERNEL_INLINE void
-philox(uint32_t *w0, uint32_t *w1, uint32_t *w2, uint32_t *w3, uint32_t key0, uint32_t key1)
-{
+KERNEL_INLINE void philox(uint32_t *w0, uint32_t *w1, uint32_t *w2, uint32_t *w3, uint32_t key0,
+                          uint32_t key1) {
     uint32_t a = *w0, b = *w1, c = *w2, d = *w3;
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -41,9 +40,8 @@ philox(uint32_t *w0, uint32_t *w1, uint32_t *w2, uint32_t *w3, uint32_t key0, ui
     *w3 = d;
 }
 
-KERNEL(void, kernel_philox_4x32)(uint32_t out[4], const uint32_t counter[4],
-                                 const uint32_t key[2])
-{
+KERNEL(void, kernel_philox_4x32)
+(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
     uint32_t w0 = counter[0], w1 = counter[1], w2 = counter[2], w3 = counter[3];
 
     philox(&w0, &w1, &w2, &w3, key[0], key[1]);
@@ -58,9 +56,7 @@ typedef struct {
 } Batch;
 
 /* Fills a batch with blocks first, first + 1, ... of a stream. */
-KERNEL_INLINE void
-batch_fill(Batch *batch, uint64_t first, uint64_t seed, uint64_t stream_id)
-{
+KERNEL_INLINE void batch_fill(Batch *batch, uint64_t first, uint64_t seed, uint64_t stream_id) {
     KERNEL_LOOP
     for (size_t i = 0; i < BATCH; i++) {
         uint64_t block = first + i;
@@ -78,9 +74,7 @@ batch_fill(Batch *batch, uint64_t first, uint64_t seed, uint64_t stream_id)
 }
 
 /* A multiple of 2^-24 in [0, 1). */
-KERNEL_INLINE float
-unit(uint32_t word)
-{
+KERNEL_INLINE float unit(uint32_t word) {
     return (float)(int32_t)(word >> 8) * 0x1p-24f;
 }
 
@@ -89,9 +83,8 @@ unit(uint32_t word)
  * The radius takes a uniform number in (0, 1]. The angle's top two bits choose a quarter turn and
  * the next 24 a place a within it, in turns, -1/8 <= a < 1/8; the polynomials were fitted at
  * Chebyshev nodes to sin(2 pi a) / a and cos(2 pi a) in a^2. */
-KERNEL_INLINE void
-normal_pair(uint32_t word0, uint32_t word1, float *ret_first, float *ret_second)
-{
+KERNEL_INLINE void normal_pair(uint32_t word0, uint32_t word1, float *ret_first,
+                               float *ret_second) {
     float radius = sqrtf(-2.0f * log_f32(unit(word0) + 0x1p-24f));
     float a = (float)((int32_t)((word1 >> 6) & 0xffffffu) - 0x800000) * 0x1p-26f;
     float square = a * a;
@@ -112,25 +105,24 @@ normal_pair(uint32_t word0, uint32_t word1, float *ret_first, float *ret_second)
     uint32_t quarter = word1 >> 30;
     float x = (quarter & 1u) != 0 ? s : c;
     float y = (quarter & 1u) != 0 ? c : s;
-    uint32_t flip_x = ((quarter + 1u) & 2u) << 30;      /* quarters 1 and 2 */
-    uint32_t flip_y = (quarter & 2u) << 30;             /* quarters 2 and 3 */
+    uint32_t flip_x = ((quarter + 1u) & 2u) << 30; /* quarters 1 and 2 */
+    uint32_t flip_y = (quarter & 2u) << 30;        /* quarters 2 and 3 */
 
     *ret_first = radius * float_from_bits(float_bits(x) ^ flip_x);
     *ret_second = radius * float_from_bits(float_bits(y) ^ flip_y);
 }
 
 /* How many of count numbers starting at index lie in the batch that begins at batch_first. */
-KERNEL_INLINE size_t
-batch_part(uint64_t index, uint64_t batch_first, size_t batch_numbers, size_t count)
-{
+KERNEL_INLINE size_t batch_part(uint64_t index, uint64_t batch_first, size_t batch_numbers,
+                                size_t count) {
     size_t left = batch_numbers - (size_t)(index - batch_first);
 
     return count < left ? count : left;
 }
 
-KERNEL(void, kernel_philox_normal_f32)(float *out, size_t n, uint64_t seed, uint64_t stream_id,
-                                       uint64_t first_index, float mean, float std)
-{
+KERNEL(void, kernel_philox_normal_f32)
+(float *out, size_t n, uint64_t seed, uint64_t stream_id, uint64_t first_index, float mean,
+ float std) {
     Batch batch;
     float number[4 * BATCH];
 
@@ -156,9 +148,9 @@ KERNEL(void, kernel_philox_normal_f32)(float *out, size_t n, uint64_t seed, uint
     }
 }
 
-KERNEL(void, kernel_philox_uniform_f32)(float *out, size_t n, uint64_t seed, uint64_t stream_id,
-                                        uint64_t first_index, float low, float high)
-{
+KERNEL(void, kernel_philox_uniform_f32)
+(float *out, size_t n, uint64_t seed, uint64_t stream_id, uint64_t first_index, float low,
+ float high) {
     Batch batch;
     float number[4 * BATCH];
     float span = high - low;
@@ -182,9 +174,7 @@ KERNEL(void, kernel_philox_uniform_f32)(float *out, size_t n, uint64_t seed, uin
 }
 
 /* The high 64 bits of a product; a is a random number, so the result is it scaled to [0, b). */
-KERNEL_INLINE uint64_t
-multiply_high(uint64_t a, uint64_t b)
-{
+KERNEL_INLINE uint64_t multiply_high(uint64_t a, uint64_t b) {
     uint64_t a0 = (uint32_t)a, a1 = a >> 32;
     uint64_t b0 = (uint32_t)b, b1 = b >> 32;
     uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
@@ -193,9 +183,8 @@ multiply_high(uint64_t a, uint64_t b)
     return a1 * b1 + (middle >> 32) + (other >> 32);
 }
 
-KERNEL(void, kernel_philox_uniform_i64)(int64_t *out, size_t n, int64_t bound, uint64_t seed,
-                                        uint64_t stream_id, uint64_t first_index)
-{
+KERNEL(void, kernel_philox_uniform_i64)
+(int64_t *out, size_t n, int64_t bound, uint64_t seed, uint64_t stream_id, uint64_t first_index) {
     Batch batch;
     int64_t number[2 * BATCH];
     uint64_t range = (uint64_t)bound;

@@ -1,13 +1,11 @@
 /* kernels/host/reduce.c - see reduce.h. */
 #include "kernels/host/reduce.h"
-#include <math.h>
 #include "kernels/host/vector.h"
+#include <math.h>
 
-#define COLUMN_BLOCK 1024       /* columns whose sums stay on the stack: 8 KiB of double */
+#define COLUMN_BLOCK 1024 /* columns whose sums stay on the stack: 8 KiB of double */
 
-KERNEL_INLINE double
-sum(const float *x, size_t n)
-{
+KERNEL_INLINE double sum(const float *x, size_t n) {
     double total = 0.0;
 
     KERNEL_SUM(total)
@@ -17,18 +15,15 @@ sum(const float *x, size_t n)
     return total;
 }
 
-KERNEL(void, kernel_sum_f32)(float *out, const float *x, size_t n)
-{
+KERNEL(void, kernel_sum_f32)(float *out, const float *x, size_t n) {
     out[0] = (float)sum(x, n);
 }
 
-KERNEL(void, kernel_mean_forward_f32)(float *out, const float *x, size_t n)
-{
+KERNEL(void, kernel_mean_forward_f32)(float *out, const float *x, size_t n) {
     out[0] = (float)(sum(x, n) / (double)n);
 }
 
-KERNEL(void, kernel_mean_backward_f32)(float *dx, const float *dout, size_t n)
-{
+KERNEL(void, kernel_mean_backward_f32)(float *dx, const float *dout, size_t n) {
     float share = dout[0] / (float)n;
 
     KERNEL_LOOP
@@ -37,11 +32,10 @@ KERNEL(void, kernel_mean_backward_f32)(float *dx, const float *dout, size_t n)
     }
 }
 
-KERNEL(void, kernel_column_sum_f32)(float *out, const float *x, size_t rows, size_t cols)
-{
+KERNEL(void, kernel_column_sum_f32)(float *out, const float *x, size_t rows, size_t cols) {
     for (size_t first = 0; first < cols; first += COLUMN_BLOCK) {
         size_t count = cols - first < COLUMN_BLOCK ? cols - first : COLUMN_BLOCK;
-        double total[COLUMN_BLOCK] = { 0.0 };
+        double total[COLUMN_BLOCK] = {0.0};
 
         for (size_t r = 0; r < rows; r++) {
             const float *row = x + r * cols + first;
@@ -57,8 +51,7 @@ KERNEL(void, kernel_column_sum_f32)(float *out, const float *x, size_t rows, siz
     }
 }
 
-KERNEL(double, kernel_sum_squares_f32)(const float *x, size_t n)
-{
+KERNEL(double, kernel_sum_squares_f32)(const float *x, size_t n) {
     double total = 0.0;
 
     KERNEL_SUM(total)
@@ -68,7 +61,6 @@ KERNEL(double, kernel_sum_squares_f32)(const float *x, size_t n)
     return total;
 }
 
-KERNEL(void, kernel_norm_f32)(float *out, const float *x, size_t n)
-{
+KERNEL(void, kernel_norm_f32)(float *out, const float *x, size_t n) {
     out[0] = (float)sqrt(kernel_sum_squares_f32(x, n));
 }

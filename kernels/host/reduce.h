@@ -7,10 +7,10 @@
 #pragma once
 #include <stddef.h>
 
-void   kernel_sum_f32(float *out, const float *x, size_t n);            /* out[0] = sum of x */
-void   kernel_mean_forward_f32(float *out, const float *x, size_t n);   /* out[0] = sum / n */
-void   kernel_mean_backward_f32(float *dx, const float *dout, size_t n);/* dx[i] = dout[0] / n */
-void   kernel_column_sum_f32(float *out, const float *x, size_t rows, size_t cols);
-                                                    /* out[j] = sum over r of x[r, j] */
-double kernel_sum_squares_f32(const float *x, size_t n);                /* of x[i]^2 */
-void   kernel_norm_f32(float *out, const float *x, size_t n);           /* out[0] = 2-norm of x */
+void kernel_sum_f32(float *out, const float *x, size_t n);             /* out[0] = sum of x */
+void kernel_mean_forward_f32(float *out, const float *x, size_t n);    /* out[0] = sum / n */
+void kernel_mean_backward_f32(float *dx, const float *dout, size_t n); /* dx[i] = dout[0] / n */
+void kernel_column_sum_f32(float *out, const float *x, size_t rows, size_t cols);
+/* out[j] = sum over r of x[r, j] */
+double kernel_sum_squares_f32(const float *x, size_t n);    /* of x[i]^2 */
+void kernel_norm_f32(float *out, const float *x, size_t n); /* out[0] = 2-norm of x */

@@ -1,11 +1,11 @@
 /* kernels/host/rope.c - see rope.h. */
 #include "kernels/host/rope.h"
-#include <math.h>
 #include "kernels/host/vector.h"
+#include <math.h>
 
-KERNEL(void, kernel_rope_tables_f32)(float *cos_table, float *sin_table, size_t seq,
-                                     size_t head_dim, double base, size_t first_position)
-{
+KERNEL(void, kernel_rope_tables_f32)
+(float *cos_table, float *sin_table, size_t seq, size_t head_dim, double base,
+ size_t first_position) {
     size_t half = head_dim / 2;
 
     for (size_t j = 0; j < half; j++) {
@@ -25,10 +25,9 @@ KERNEL(void, kernel_rope_tables_f32)(float *cos_table, float *sin_table, size_t 
 }
 
 /* Both elements of a pair are read before either is written, so y may be x. */
-KERNEL(void, kernel_rope_forward_f32)(KernelView y, KernelConstView x, const float *cos_table,
-                                      const float *sin_table, size_t batch, size_t heads,
-                                      size_t seq, size_t head_dim)
-{
+KERNEL(void, kernel_rope_forward_f32)
+(KernelView y, KernelConstView x, const float *cos_table, const float *sin_table, size_t batch,
+ size_t heads, size_t seq, size_t head_dim) {
     size_t half = head_dim / 2;
 
     for (size_t b = 0; b < batch; b++) {
@@ -37,8 +36,8 @@ KERNEL(void, kernel_rope_forward_f32)(KernelView y, KernelConstView x, const flo
             const float *d = sin_table + s * head_dim;
 
             for (size_t h = 0; h < heads; h++) {
-                const float *in = x.data + b * x.batch_stride + s * x.seq_stride +
-                                  h * x.head_stride;
+                const float *in =
+                    x.data + b * x.batch_stride + s * x.seq_stride + h * x.head_stride;
                 float *out = y.data + b * y.batch_stride + s * y.seq_stride + h * y.head_stride;
 
                 KERNEL_LOOP
@@ -54,10 +53,9 @@ KERNEL(void, kernel_rope_forward_f32)(KernelView y, KernelConstView x, const flo
     }
 }
 
-KERNEL(void, kernel_rope_backward_f32)(KernelView dx, KernelConstView dy, const float *cos_table,
-                                       const float *sin_table, size_t batch, size_t heads,
-                                       size_t seq, size_t head_dim)
-{
+KERNEL(void, kernel_rope_backward_f32)
+(KernelView dx, KernelConstView dy, const float *cos_table, const float *sin_table, size_t batch,
+ size_t heads, size_t seq, size_t head_dim) {
     size_t half = head_dim / 2;
 
     for (size_t b = 0; b < batch; b++) {
@@ -66,10 +64,9 @@ KERNEL(void, kernel_rope_backward_f32)(KernelView dx, KernelConstView dy, const 
             const float *d = sin_table + s * head_dim;
 
             for (size_t h = 0; h < heads; h++) {
-                const float *in = dy.data + b * dy.batch_stride + s * dy.seq_stride +
-                                  h * dy.head_stride;
-                float *out = dx.data + b * dx.batch_stride + s * dx.seq_stride +
-                             h * dx.head_stride;
+                const float *in =
+                    dy.data + b * dy.batch_stride + s * dy.seq_stride + h * dy.head_stride;
+                float *out = dx.data + b * dx.batch_stride + s * dx.seq_stride + h * dx.head_stride;
 
                 KERNEL_LOOP
                 for (size_t j = 0; j < half; j++) {

@@ -7,8 +7,8 @@
  * head_dim is even. The output may alias the input if their strides are equal. Bound: memory.
  */
 #pragma once
-#include <stddef.h>
 #include "kernels/host/view.h"
+#include <stddef.h>
 
 /* cos and sin of position * base^(-2 j / head_dim), each half of a row alike, for positions
  * first_position .. first_position + seq - 1; computed in double. base is usually 10000. */

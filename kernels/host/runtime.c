@@ -2,9 +2,7 @@
 #include "kernels/host/runtime.h"
 #include <cblas.h>
 
-bool
-kernel_set_threads(int threads)
-{
+bool kernel_set_threads(int threads) {
 #ifdef KERNEL_OPENBLAS
     openblas_set_num_threads(threads);
     return true;
@@ -14,9 +12,7 @@ kernel_set_threads(int threads)
 #endif
 }
 
-const char *
-kernel_blas_name(void)
-{
+const char *kernel_blas_name(void) {
 #ifdef KERNEL_OPENBLAS
     return openblas_get_config();
 #else
@@ -25,9 +21,7 @@ kernel_blas_name(void)
 }
 
 #ifndef KERNEL_DISPATCH
-const char *
-kernel_isa_name(void)
-{
+const char *kernel_isa_name(void) {
     return "generic";
 }
 #endif

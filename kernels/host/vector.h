@@ -19,7 +19,7 @@
 
 #ifdef KERNEL_VARIANT
 #define KERNEL_PASTE_(a, b) a##b
-#define KERNEL_PASTE(a, b) KERNEL_PASTE_(a, b)
+#define KERNEL_PASTE(a, b)  KERNEL_PASTE_(a, b)
 #define KERNEL(type, name)                                                                         \
     extern __typeof__(name) KERNEL_PASTE(name, KERNEL_VARIANT);                                    \
     type KERNEL_PASTE(name, KERNEL_VARIANT)
@@ -31,22 +31,18 @@
 #define KERNEL_LOOP _Pragma("omp simd")
 /* They do, only in that sums are formed; these may be formed in any order. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)
-#define KERNEL_SUM(...) KERNEL_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#define KERNEL_SUM(...)     KERNEL_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
 
 #define KERNEL_INLINE static inline __attribute__((always_inline, unused))
 
-KERNEL_INLINE float
-float_from_bits(uint32_t bits)
-{
+KERNEL_INLINE float float_from_bits(uint32_t bits) {
     float value;
 
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-KERNEL_INLINE uint32_t
-float_bits(float value)
-{
+KERNEL_INLINE uint32_t float_bits(float value) {
     uint32_t bits;
 
     memcpy(&bits, &value, sizeof bits);
@@ -59,9 +55,7 @@ float_bits(float value)
  * leaves n in the low bits. ln 2 is cut in two so that the first product is exact. The polynomial
  * was fitted at Chebyshev nodes to (exp(r) - 1 - r) / r^2. 2^n is applied in two halves, since n
  * may pass the range of exponents where the result is denormal or inf. */
-KERNEL_INLINE float
-exp_f32(float x)
-{
+KERNEL_INLINE float exp_f32(float x) {
     const float shift = 12582912.0f;
     float clamped = x > 89.0f ? 89.0f : x;
 
@@ -89,9 +83,7 @@ exp_f32(float x)
 /* The largest of n numbers and least. Kept in lanes by hand, as a compiler that heeds NaN will not
  * take a maximum apart; a NaN among the numbers may or may not be passed over. */
 #define MAX_LANES 32
-KERNEL_INLINE float
-max_f32(const float *x, size_t n, float least)
-{
+KERNEL_INLINE float max_f32(const float *x, size_t n, float least) {
     float lane[MAX_LANES];
     size_t i = 0;
 
@@ -114,9 +106,7 @@ max_f32(const float *x, size_t n, float least)
 }
 
 /* 1 / (1 + exp(-x)), within 4 ulp where it is a normal number. */
-KERNEL_INLINE float
-sigmoid_f32(float x)
-{
+KERNEL_INLINE float sigmoid_f32(float x) {
     return 1.0f / (1.0f + exp_f32(-x));
 }
 
@@ -124,11 +114,9 @@ sigmoid_f32(float x)
  *
  * x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); the polynomial was fitted at Chebyshev nodes
  * to (log(1 + f) - f + f^2 / 2) / f^3. */
-KERNEL_INLINE float
-log_f32(float x)
-{
+KERNEL_INLINE float log_f32(float x) {
     uint32_t bits = float_bits(x);
-    uint32_t offset = bits - 0x3f3504f3u;               /* sqrt(1/2) */
+    uint32_t offset = bits - 0x3f3504f3u; /* sqrt(1/2) */
     float n = (float)((int32_t)offset >> 23);
     float f = float_from_bits((offset & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
     float p = 0.0697161146f;

@@ -22,34 +22,26 @@ typedef struct {
 } KernelConstView;
 
 /* The view of a contiguous [batch, seq, heads, width] array. */
-static inline KernelView
-kernel_view_bshd(float *data, size_t seq, size_t heads, size_t width)
-{
-    return (KernelView) { data, seq * heads * width, heads * width, width };
+static inline KernelView kernel_view_bshd(float *data, size_t seq, size_t heads, size_t width) {
+    return (KernelView){data, seq * heads * width, heads * width, width};
 }
 
-static inline KernelConstView
-kernel_const_view_bshd(const float *data, size_t seq, size_t heads, size_t width)
-{
-    return (KernelConstView) { data, seq * heads * width, heads * width, width };
+static inline KernelConstView kernel_const_view_bshd(const float *data, size_t seq, size_t heads,
+                                                     size_t width) {
+    return (KernelConstView){data, seq * heads * width, heads * width, width};
 }
 
 /* The view of a contiguous [batch, heads, seq, width] array. */
-static inline KernelView
-kernel_view_bhsd(float *data, size_t seq, size_t heads, size_t width)
-{
-    return (KernelView) { data, heads * seq * width, width, seq * width };
+static inline KernelView kernel_view_bhsd(float *data, size_t seq, size_t heads, size_t width) {
+    return (KernelView){data, heads * seq * width, width, seq * width};
 }
 
-static inline KernelConstView
-kernel_const_view_bhsd(const float *data, size_t seq, size_t heads, size_t width)
-{
-    return (KernelConstView) { data, heads * seq * width, width, seq * width };
+static inline KernelConstView kernel_const_view_bhsd(const float *data, size_t seq, size_t heads,
+                                                     size_t width) {
+    return (KernelConstView){data, heads * seq * width, width, seq * width};
 }
 
 /* The same memory, read only. */
-static inline KernelConstView
-kernel_view_const(KernelView view)
-{
-    return (KernelConstView) { view.data, view.batch_stride, view.seq_stride, view.head_stride };
+static inline KernelConstView kernel_view_const(KernelView view) {
+    return (KernelConstView){view.data, view.batch_stride, view.seq_stride, view.head_stride};
 }

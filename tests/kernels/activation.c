@@ -1,7 +1,7 @@
 /* tests/kernels/activation.c - nonlinearities against libm in double, slopes by differences. */
 #include "kernels/host/activation.h"
-#include "tests/kernels/check.h"
 #include "kernels/host/elementwise.h"
+#include "tests/kernels/check.h"
 
 typedef struct {
     const char *name;
@@ -10,34 +10,24 @@ typedef struct {
     double (*exact)(double x);
 } Activation;
 
-static double
-gelu_tanh(double x)
-{
+static double gelu_tanh(double x) {
     return 0.5 * x * (1.0 + tanh(sqrt(2.0 / G_PI) * (x + 0.044715 * x * x * x)));
 }
 
-static double
-gelu_erf(double x)
-{
+static double gelu_erf(double x) {
     return 0.5 * x * erfc(-x / sqrt(2.0));
 }
 
-static double
-silu(double x)
-{
+static double silu(double x) {
     return x / (1.0 + exp(-x));
 }
 
-static double
-relu(double x)
-{
+static double relu(double x) {
     return MAX(x, 0.0);
 }
 
 /* relu's backward takes the output; here it is made from the input. */
-static void
-relu_backward(float *dx, const float *dy, const float *x, size_t n)
-{
+static void relu_backward(float *dx, const float *dy, const float *x, size_t n) {
     g_autofree float *y = g_new(float, n + 1);
 
     kernel_relu_forward_f32(y, x, n);
@@ -45,27 +35,23 @@ relu_backward(float *dx, const float *dy, const float *x, size_t n)
 }
 
 static const Activation activations[] = {
-    { "gelu_tanh", kernel_gelu_tanh_forward_f32, kernel_gelu_tanh_backward_f32, gelu_tanh },
-    { "gelu_erf", kernel_gelu_erf_forward_f32, kernel_gelu_erf_backward_f32, gelu_erf },
-    { "silu", kernel_silu_forward_f32, kernel_silu_backward_f32, silu },
-    { "relu", kernel_relu_forward_f32, relu_backward, relu },
+    {"gelu_tanh", kernel_gelu_tanh_forward_f32, kernel_gelu_tanh_backward_f32, gelu_tanh},
+    {"gelu_erf", kernel_gelu_erf_forward_f32, kernel_gelu_erf_backward_f32, gelu_erf},
+    {"silu", kernel_silu_forward_f32, kernel_silu_backward_f32, silu},
+    {"relu", kernel_relu_forward_f32, relu_backward, relu},
 };
 
-static const size_t sizes[] = { 0, 1, 3, 7, 33, 1000 };
+static const size_t sizes[] = {0, 1, 3, 7, 33, 1000};
 
-static void
-apply(const double *in, double *out, gpointer data)
-{
+static void apply(const double *in, double *out, gpointer data) {
     double (*exact)(double) = *(double (**)(double))data;
 
     *out = exact(*in);
 }
 
 /* Element by element, as each output has one input. */
-static void
-check_slopes(const Activation *activation, const float *dx, const float *x, const float *dy,
-             size_t n)
-{
+static void check_slopes(const Activation *activation, const float *dx, const float *x,
+                         const float *dy, size_t n) {
     double (*exact)(double) = activation->exact;
 
     for (size_t i = 0; i < n; i++) {
@@ -73,16 +59,14 @@ check_slopes(const Activation *activation, const float *dx, const float *x, cons
         double at = (double)x[i];
 
         one[0] = dx[i];
-        if (exact != relu || fabs(at) > 1e-3) {         /* relu has no slope at 0 */
+        if (exact != relu || fabs(at) > 1e-3) { /* relu has no slope at 0 */
             check_gradient(activation->name, one, apply, &exact, &at, 1, &dy[i], 1, 1e-6, 1e-6);
         }
     }
     check_guard(activation->name, dx, n);
 }
 
-static void
-test_all(void)
-{
+static void test_all(void) {
     for (size_t a = 0; a < G_N_ELEMENTS(activations); a++) {
         for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
             const Activation *activation = &activations[a];
@@ -101,7 +85,7 @@ test_all(void)
             activation->backward(dx, dy, x, n);
             check_slopes(activation, dx, x, dy, n);
 
-            activation->backward(dy, dy, x, n);         /* outputs may be inputs */
+            activation->backward(dy, dy, x, n); /* outputs may be inputs */
             check_same("backward in place of dy", dy, dx, n);
             activation->forward(x, x, n);
             check_same("forward in place", x, y, n);
@@ -109,9 +93,7 @@ test_all(void)
     }
 }
 
-static void
-test_sweep(void)
-{
+static void test_sweep(void) {
     const size_t n = 400001;
     g_autofree float *x = check_poisoned(n);
     g_autofree float *y = check_poisoned(n);
@@ -127,12 +109,10 @@ test_sweep(void)
     }
 }
 
-static void
-test_extremes(void)
-{
-    float x[6] = { 1e30f, -1e30f, 3e38f, -3e4f, 0.0f, NAN };
-    float want[6] = { 1e30f, 0.0f, 3e38f, 0.0f, 0.0f, NAN };
-    float dy[6] = { 1, 1, 1, 1, 1, 1 };
+static void test_extremes(void) {
+    float x[6] = {1e30f, -1e30f, 3e38f, -3e4f, 0.0f, NAN};
+    float want[6] = {1e30f, 0.0f, 3e38f, 0.0f, 0.0f, NAN};
+    float dy[6] = {1, 1, 1, 1, 1, 1};
     float y[6], dx[6];
 
     for (size_t a = 0; a < G_N_ELEMENTS(activations); a++) {
@@ -147,10 +127,8 @@ test_extremes(void)
     }
 }
 
-static void
-test_threshold(void)
-{
-    float dy[3] = { 1.0f, 2.0f, 3.0f }, y[3] = { 0.5f, 1.0f, 1.5f }, dx[3];
+static void test_threshold(void) {
+    float dy[3] = {1.0f, 2.0f, 3.0f}, y[3] = {0.5f, 1.0f, 1.5f}, dx[3];
 
     kernel_threshold_backward_f32(dx, dy, y, 1.0f, 3);
     g_assert_cmpfloat(dx[0], ==, 0.0f);
@@ -159,9 +137,7 @@ test_threshold(void)
 }
 
 /* in is gate and up, each of n: silu(gate) up, whose backward is three products and silu's. */
-static void
-swiglu(const double *in, double *out, gpointer data)
-{
+static void swiglu(const double *in, double *out, gpointer data) {
     size_t n = *(size_t *)data;
 
     for (size_t i = 0; i < n; i++) {
@@ -169,9 +145,7 @@ swiglu(const double *in, double *out, gpointer data)
     }
 }
 
-static void
-test_swiglu(void)
-{
+static void test_swiglu(void) {
     size_t n = 33;
     g_autofree float *in = check_random(2 * n, -3, 3, 1);
     g_autofree float *dy = check_random(n, -1, 1, 2);
@@ -192,9 +166,7 @@ test_swiglu(void)
     check_gradient("swiglu backward", d_in, swiglu, &n, wide, 2 * n, dy, n, 1e-6, 2e-6);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/activation/all", test_all);
     g_test_add_func("/kernels/activation/sweep", test_sweep);

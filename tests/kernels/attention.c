@@ -3,22 +3,20 @@
 #include "tests/kernels/check.h"
 
 typedef enum {
-    LAYOUT_BSHD,            /* q, k, v each contiguous [batch, seq, heads, width] */
-    LAYOUT_BHSD,            /* each contiguous [batch, heads, seq, width] */
-    LAYOUT_PACKED,          /* one [batch, seq, heads + 2 kv_heads, width] */
+    LAYOUT_BSHD,   /* q, k, v each contiguous [batch, seq, heads, width] */
+    LAYOUT_BHSD,   /* each contiguous [batch, heads, seq, width] */
+    LAYOUT_PACKED, /* one [batch, seq, heads + 2 kv_heads, width] */
 } Layout;
 
 typedef struct {
     KernelAttentionShape shape;
     Layout layout;
-    size_t q_at, k_at, v_at, size;              /* elements, in one array of all inputs */
-    float *array;                               /* borrowed: that array */
+    size_t q_at, k_at, v_at, size; /* elements, in one array of all inputs */
+    float *array;                  /* borrowed: that array */
 } Case;
 
 /* The views of an array of all inputs (or of their gradients). */
-static void
-views(const Case *test, float *array, KernelView *q, KernelView *k, KernelView *v)
-{
+static void views(const Case *test, float *array, KernelView *q, KernelView *k, KernelView *v) {
     const KernelAttentionShape *s = &test->shape;
     size_t all = s->heads + 2 * s->kv_heads;
 
@@ -43,17 +41,13 @@ views(const Case *test, float *array, KernelView *q, KernelView *k, KernelView *
     }
 }
 
-static size_t
-offset(KernelView view, const float *base, size_t b, size_t s, size_t h)
-{
+static size_t offset(KernelView view, const float *base, size_t b, size_t s, size_t h) {
     return (size_t)(view.data - base) + b * view.batch_stride + s * view.seq_stride +
            h * view.head_stride;
 }
 
 /* out is o[batch, seq_q, heads, head_dim], then logsumexp[batch, heads, seq_q]. */
-static void
-plain(const double *in, double *out, gpointer data)
-{
+static void plain(const double *in, double *out, gpointer data) {
     const Case *test = data;
     const KernelAttentionShape *s = &test->shape;
     float *base = test->array;
@@ -61,7 +55,7 @@ plain(const double *in, double *out, gpointer data)
     g_autofree double *p = g_new(double, s->seq_kv);
     double *lse = out + s->batch * s->seq_q * s->heads * s->head_dim;
 
-    views(test, base, &q, &k, &v);          /* for the offsets; the values come from in */
+    views(test, base, &q, &k, &v); /* for the offsets; the values come from in */
     for (size_t b = 0; b < s->batch; b++) {
         for (size_t h = 0; h < s->heads; h++) {
             size_t kv = h / (s->heads / s->kv_heads);
@@ -98,19 +92,15 @@ plain(const double *in, double *out, gpointer data)
     }
 }
 
-static Case
-new_case(KernelAttentionShape shape, Layout layout)
-{
+static Case new_case(KernelAttentionShape shape, Layout layout) {
     size_t q = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t k = shape.batch * shape.seq_kv * shape.kv_heads * shape.head_dim;
 
-    return (Case) { shape, layout, 0, q, q + k, q + 2 * k, NULL };
+    return (Case){shape, layout, 0, q, q + k, q + 2 * k, NULL};
 }
 
 /* Forward for any case; scores reach far enough apart for the running maximum to matter. */
-static void
-try_forward(KernelAttentionShape shape, Layout layout)
-{
+static void try_forward(KernelAttentionShape shape, Layout layout) {
     Case test = new_case(shape, layout);
     size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t lse_stride = shape.seq_q + 3;
@@ -140,29 +130,25 @@ try_forward(KernelAttentionShape shape, Layout layout)
     check_guard("attention_forward logsumexp", lse, n_lse);
 }
 
-static void
-test_forward(void)
-{
-    const size_t lengths[] = { 1, 3, 33, 127, 128, 129, 300 };
+static void test_forward(void) {
+    const size_t lengths[] = {1, 3, 33, 127, 128, 129, 300};
 
     for (size_t l = 0; l < G_N_ELEMENTS(lengths); l++) {
         for (int causal = 0; causal < 2; causal++) {
-            KernelAttentionShape shape = { 2, 4, 2, lengths[l], lengths[l], 7, 0.4f, causal != 0 };
+            KernelAttentionShape shape = {2, 4, 2, lengths[l], lengths[l], 7, 0.4f, causal != 0};
 
             try_forward(shape, LAYOUT_BSHD);
             try_forward(shape, LAYOUT_BHSD);
             try_forward(shape, LAYOUT_PACKED);
         }
     }
-    try_forward((KernelAttentionShape) { 1, 3, 3, 5, 200, 16, 0.25f, false }, LAYOUT_BSHD);
-    try_forward((KernelAttentionShape) { 1, 3, 1, 200, 5, 16, 0.25f, true }, LAYOUT_BHSD);
-    try_forward((KernelAttentionShape) { 1, 6, 1, 140, 270, 64, 0.125f, true }, LAYOUT_BSHD);
+    try_forward((KernelAttentionShape){1, 3, 3, 5, 200, 16, 0.25f, false}, LAYOUT_BSHD);
+    try_forward((KernelAttentionShape){1, 3, 1, 200, 5, 16, 0.25f, true}, LAYOUT_BHSD);
+    try_forward((KernelAttentionShape){1, 6, 1, 140, 270, 64, 0.125f, true}, LAYOUT_BSHD);
 }
 
 /* The backward in double, from formulas; itself held against central differences below. */
-static void
-plain_backward(const Case *test, const double *in, const float *d_o, double *d_in)
-{
+static void plain_backward(const Case *test, const double *in, const float *d_o, double *d_in) {
     const KernelAttentionShape *s = &test->shape;
     size_t n_out = s->batch * s->seq_q * s->heads * s->head_dim;
     g_autofree double *out = g_new(double, n_out + s->batch * s->heads * s->seq_q);
@@ -215,9 +201,7 @@ typedef enum {
     AGAINST_DIFFERENCES,
 } Reference;
 
-static void
-try_backward(KernelAttentionShape shape, Layout layout, Reference reference)
-{
+static void try_backward(KernelAttentionShape shape, Layout layout, Reference reference) {
     Case test = new_case(shape, layout);
     size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t n_lse = shape.batch * shape.heads * shape.seq_q;
@@ -231,7 +215,7 @@ try_backward(KernelAttentionShape shape, Layout layout, Reference reference)
     KernelView q, k, v, dq, dk, dv;
 
     for (size_t i = 0; i < n_lse; i++) {
-        d_out[n_out + i] = 0.0f;            /* nothing depends on the logsumexp */
+        d_out[n_out + i] = 0.0f; /* nothing depends on the logsumexp */
     }
     test.array = in;
     views(&test, in, &q, &k, &v);
@@ -252,11 +236,9 @@ try_backward(KernelAttentionShape shape, Layout layout, Reference reference)
     }
 }
 
-static void
-test_backward_differences(void)
-{
+static void test_backward_differences(void) {
     for (int causal = 0; causal < 2; causal++) {
-        KernelAttentionShape shape = { 2, 4, 2, 7, 7, 3, 0.6f, causal != 0 };
+        KernelAttentionShape shape = {2, 4, 2, 7, 7, 3, 0.6f, causal != 0};
 
         try_backward(shape, LAYOUT_BSHD, AGAINST_DIFFERENCES);
         try_backward(shape, LAYOUT_PACKED, AGAINST_DIFFERENCES);
@@ -267,11 +249,9 @@ test_backward_differences(void)
     }
 }
 
-static void
-test_backward_blocks(void)
-{
+static void test_backward_blocks(void) {
     for (int causal = 0; causal < 2; causal++) {
-        KernelAttentionShape shape = { 1, 4, 2, 300, 300, 9, 0.3f, causal != 0 };
+        KernelAttentionShape shape = {1, 4, 2, 300, 300, 9, 0.3f, causal != 0};
 
         try_backward(shape, LAYOUT_PACKED, AGAINST_FORMULAS);
         shape.seq_kv = 129;
@@ -282,11 +262,9 @@ test_backward_blocks(void)
 }
 
 /* Scores in the thousands overflow exp() unless the maximum is taken out first. */
-static void
-test_large_scores(void)
-{
-    KernelAttentionShape shape = { 1, 1, 1, 2, 2, 1, 1.0f, false };
-    float q[2] = { 100.0f, -100.0f }, k[2] = { 50.0f, -50.0f }, v[2] = { 1.0f, 2.0f };
+static void test_large_scores(void) {
+    KernelAttentionShape shape = {1, 1, 1, 2, 2, 1, 1.0f, false};
+    float q[2] = {100.0f, -100.0f}, k[2] = {50.0f, -50.0f}, v[2] = {1.0f, 2.0f};
     float o[2], lse[2];
 
     kernel_attention_forward_f32(o, lse, 2, kernel_const_view_bshd(q, 2, 1, 1),
@@ -297,9 +275,7 @@ test_large_scores(void)
     g_assert_cmpfloat(lse[0], ==, 5000.0f);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/attention/forward", test_forward);
     g_test_add_func("/kernels/attention/backward-differences", test_backward_differences);

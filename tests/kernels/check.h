@@ -25,8 +25,8 @@ void check_guard(const char *what, const float *array, size_t n);
 double *check_doubles(const float *x, size_t n);
 
 /* Asserts |got[i] - want[i]| <= relative |want[i]| + absolute, and that got's guard is whole. */
-void check_close(const char *what, const float *got, const double *want, size_t n,
-                 double relative, double absolute);
+void check_close(const char *what, const float *got, const double *want, size_t n, double relative,
+                 double absolute);
 
 /* Asserts that the n elements are the same bits, and that got's guard is whole. */
 void check_same(const char *what, const float *got, const float *want, size_t n);
@@ -36,5 +36,5 @@ typedef void (*CheckFunction)(const double *in, double *out, gpointer data);
 
 /* Asserts that got[n_in] is the gradient with respect to in of the sum over out of dout * out. */
 void check_gradient(const char *what, const float *got, CheckFunction function, gpointer data,
-                    const double *in, size_t n_in, const float *dout, size_t n_out,
-                    double relative, double absolute);
+                    const double *in, size_t n_in, const float *dout, size_t n_out, double relative,
+                    double absolute);

@@ -2,9 +2,7 @@
 #include "kernels/host/copy.h"
 #include "tests/kernels/check.h"
 
-static void
-test_bytes(void)
-{
+static void test_bytes(void) {
     unsigned char in[40], out[40];
 
     for (size_t i = 0; i < sizeof in; i++) {
@@ -25,12 +23,11 @@ test_bytes(void)
     kernel_copy_bytes(NULL, NULL, 0);
 }
 
-static void
-test_2d(void)
-{
-    const size_t cases[][4] = {     /* out_stride, in_stride, rows, row_bytes */
-        { 7, 9, 5, 3 }, { 3, 9, 5, 3 }, { 9, 3, 5, 3 }, { 3, 3, 5, 3 }, { 4, 0, 5, 3 },
-        { 7, 9, 1, 7 }, { 7, 9, 5, 0 }, { 7, 9, 0, 3 },
+static void test_2d(void) {
+    const size_t cases[][4] = {
+        /* out_stride, in_stride, rows, row_bytes */
+        {7, 9, 5, 3}, {3, 9, 5, 3}, {9, 3, 5, 3}, {3, 3, 5, 3},
+        {4, 0, 5, 3}, {7, 9, 1, 7}, {7, 9, 5, 0}, {7, 9, 0, 3},
     };
 
     for (size_t c = 0; c < G_N_ELEMENTS(cases); c++) {
@@ -46,20 +43,17 @@ test_2d(void)
         for (size_t i = 0; i < sizeof out; i++) {
             size_t r = i / out_stride, at = i % out_stride;
 
-            g_assert_cmpint(out[i], ==,
-                            r < rows && at < row_bytes ? in[r * in_stride + at] : 0xee);
+            g_assert_cmpint(out[i], ==, r < rows && at < row_bytes ? in[r * in_stride + at] : 0xee);
         }
     }
 }
 
 /* Two parameters of 5 and 3 rows of 2 floats on 2 ranks, gathered and taken apart, as FSDP2 does.
  * */
-static void
-test_fsdp2_round_trip(void)
-{
-    const size_t rank_bytes[2] = { 3 * 2 * 4, 2 * 2 * 4 };      /* padded shards */
+static void test_fsdp2_round_trip(void) {
+    const size_t rank_bytes[2] = {3 * 2 * 4, 2 * 2 * 4}; /* padded shards */
     const size_t slice = rank_bytes[0] + rank_bytes[1];
-    g_autofree float *first = check_random(6 * 2, -1, 1, 1);    /* padded to 2 x 3 rows */
+    g_autofree float *first = check_random(6 * 2, -1, 1, 1); /* padded to 2 x 3 rows */
     g_autofree float *second = check_random(4 * 2, -1, 1, 2);
     g_autofree float *gathered = check_poisoned(20);
     g_autofree float *first_back = check_poisoned(12);
@@ -77,15 +71,19 @@ test_fsdp2_round_trip(void)
     check_same("second", second_back, second, 8);
 }
 
-static void
-test_4d(void)
-{
-    enum { A = 2, B = 3, C = 5, D = 7, N = A * B * C * D };
-    const size_t size[4] = { A, B, C, D };
-    const size_t dense[4] = { B * C * D, C * D, D, 1 };
-    const size_t swapped[4] = { B * C * D, D, B * D, 1 };       /* b and c change places */
-    const size_t reversed[4] = { 1, A, A * B, A * B * C };
-    const size_t expanded[4] = { C * D, 0, D, 1 };              /* b is repeated */
+static void test_4d(void) {
+    enum {
+        A = 2,
+        B = 3,
+        C = 5,
+        D = 7,
+        N = A * B * C * D
+    };
+    const size_t size[4] = {A, B, C, D};
+    const size_t dense[4] = {B * C * D, C * D, D, 1};
+    const size_t swapped[4] = {B * C * D, D, B * D, 1}; /* b and c change places */
+    const size_t reversed[4] = {1, A, A * B, A * B * C};
+    const size_t expanded[4] = {C * D, 0, D, 1}; /* b is repeated */
     g_autofree float *in = check_random(N, -1, 1, 1);
     g_autofree float *out = check_poisoned(N);
 
@@ -109,9 +107,7 @@ test_4d(void)
     check_guard("copy_4d", out, N);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/copy/bytes", test_bytes);
     g_test_add_func("/kernels/copy/2d", test_2d);

@@ -2,11 +2,9 @@
 #include "kernels/host/elementwise.h"
 #include "tests/kernels/check.h"
 
-static const size_t sizes[] = { 0, 1, 3, 7, 33, 257 };
+static const size_t sizes[] = {0, 1, 3, 7, 33, 257};
 
-static void
-test_binary(void)
-{
+static void test_binary(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         size_t n = sizes[s];
         g_autofree float *a = check_random(n, -3, 3, 1);
@@ -25,7 +23,7 @@ test_binary(void)
         kernel_mul_f32(out, a, b, n);
         check_same("mul", out, want, n);
         for (size_t i = 0; i < n; i++) {
-            volatile float product = 0.3f * b[i];       /* rounded before the sum */
+            volatile float product = 0.3f * b[i]; /* rounded before the sum */
 
             want[i] = a[i] + product;
         }
@@ -51,9 +49,7 @@ test_binary(void)
     }
 }
 
-static void
-test_unary(void)
-{
+static void test_unary(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         size_t n = sizes[s];
         g_autofree float *x = check_random(n, -3, 3, 1);
@@ -88,9 +84,7 @@ test_unary(void)
     }
 }
 
-static void
-test_rows(void)
-{
+static void test_rows(void) {
     const size_t rows = 5, width = 33, n = rows * width;
     g_autofree float *x = check_random(n, -3, 3, 1);
     g_autofree float *row = check_random(width, -3, 3, 2);
@@ -106,10 +100,8 @@ test_rows(void)
     check_same("add_rows in place", x, want, n);
 }
 
-static void
-test_causal_fill(void)
-{
-    const size_t shapes[][3] = { { 1, 1, 1 }, { 2, 3, 7 }, { 3, 7, 3 }, { 2, 33, 33 } };
+static void test_causal_fill(void) {
+    const size_t shapes[][3] = {{1, 1, 1}, {2, 3, 7}, {3, 7, 3}, {2, 33, 33}};
 
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t rows = shapes[s][1], cols = shapes[s][2], n = shapes[s][0] * rows * cols;
@@ -127,9 +119,7 @@ test_causal_fill(void)
     }
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/elementwise/binary", test_binary);
     g_test_add_func("/kernels/elementwise/unary", test_unary);

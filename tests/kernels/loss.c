@@ -7,12 +7,10 @@ typedef struct {
     const gint64 *target;
 } Size;
 
-static const Size sizes[] = { { 1, 1 }, { 3, 7 }, { 7, 3 }, { 2, 33 }, { 3, 100 } };
+static const Size sizes[] = {{1, 1}, {3, 7}, {7, 3}, {2, 33}, {3, 100}};
 static const gint64 IGNORE = -100;
 
-static void
-log_softmax(const double *in, double *out, gpointer data)
-{
+static void log_softmax(const double *in, double *out, gpointer data) {
     const Size *size = data;
 
     for (size_t r = 0; r < size->rows; r++) {
@@ -31,9 +29,7 @@ log_softmax(const double *in, double *out, gpointer data)
     }
 }
 
-static void
-softmax(const double *in, double *out, gpointer data)
-{
+static void softmax(const double *in, double *out, gpointer data) {
     const Size *size = data;
 
     log_softmax(in, out, data);
@@ -42,9 +38,7 @@ softmax(const double *in, double *out, gpointer data)
     }
 }
 
-static void
-nll(const double *in, double *out, gpointer data)
-{
+static void nll(const double *in, double *out, gpointer data) {
     const Size *size = data;
     size_t count = 0;
 
@@ -58,9 +52,7 @@ nll(const double *in, double *out, gpointer data)
     out[0] /= (double)count;
 }
 
-static void
-cross_entropy(const double *in, double *out, gpointer data)
-{
+static void cross_entropy(const double *in, double *out, gpointer data) {
     const Size *size = data;
     g_autofree double *logp = g_new(double, size->rows * size->width);
 
@@ -68,9 +60,7 @@ cross_entropy(const double *in, double *out, gpointer data)
     nll(logp, out, data);
 }
 
-static void
-test_softmax(void)
-{
+static void test_softmax(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         Size size = sizes[s];
         size_t n = size.rows * size.width;
@@ -93,9 +83,7 @@ test_softmax(void)
     }
 }
 
-static void
-test_log_softmax(void)
-{
+static void test_log_softmax(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         Size size = sizes[s];
         size_t n = size.rows * size.width;
@@ -119,10 +107,8 @@ test_log_softmax(void)
 }
 
 /* A masked row keeps its zeros, and far logits do not overflow. */
-static void
-test_extremes(void)
-{
-    float x[6] = { 1.0f, -INFINITY, -INFINITY, 1e4f, -1e4f, 0.0f }, y[6];
+static void test_extremes(void) {
+    float x[6] = {1.0f, -INFINITY, -INFINITY, 1e4f, -1e4f, 0.0f}, y[6];
 
     kernel_softmax_forward_f32(y, x, 2, 3);
     for (size_t i = 0; i < 6; i++) {
@@ -138,9 +124,7 @@ test_extremes(void)
 }
 
 /* One NaN makes its row NaN, wherever it stands, and no other. */
-static void
-test_nan(void)
-{
+static void test_nan(void) {
     const size_t width = 71;
 
     for (size_t at = 0; at < width; at++) {
@@ -156,9 +140,7 @@ test_nan(void)
 }
 
 /* The maximum is found in any place, or the exponentials would overflow. */
-static void
-test_maximum(void)
-{
+static void test_maximum(void) {
     const size_t width = 71;
 
     for (size_t at = 0; at < width; at++) {
@@ -173,9 +155,7 @@ test_maximum(void)
     }
 }
 
-static void
-test_cross_entropy(void)
-{
+static void test_cross_entropy(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         Size size = sizes[s];
         size_t n = size.rows * size.width;
@@ -198,8 +178,8 @@ test_cross_entropy(void)
         size.target = target;
         cross_entropy(wide, &want, &size);
         kernel_log_softmax_forward_f32(logp, x, size.rows, size.width);
-        g_assert_true(kernel_nll_loss_forward_f32(loss, weight, logp, target, size.rows,
-                                                  size.width, IGNORE));
+        g_assert_true(
+            kernel_nll_loss_forward_f32(loss, weight, logp, target, size.rows, size.width, IGNORE));
         check_close("cross entropy", loss, &want, 1, 5e-7, 5e-7);
         check_close("nll_loss total weight", weight, &count, 1, 0.0, 0.0);
 
@@ -215,11 +195,9 @@ test_cross_entropy(void)
     }
 }
 
-static void
-test_targets(void)
-{
-    const gint64 low[] = { 0, -1 }, high[] = { 4, 0 }, none[] = { IGNORE, IGNORE };
-    float logp[8] = { 0 }, loss, weight, dloss = 1.0f;
+static void test_targets(void) {
+    const gint64 low[] = {0, -1}, high[] = {4, 0}, none[] = {IGNORE, IGNORE};
+    float logp[8] = {0}, loss, weight, dloss = 1.0f;
 
     g_assert_false(kernel_nll_loss_forward_f32(&loss, &weight, logp, low, 2, 4, IGNORE));
     g_assert_false(kernel_nll_loss_forward_f32(&loss, &weight, logp, high, 2, 4, IGNORE));
@@ -231,9 +209,7 @@ test_targets(void)
     g_assert_cmpfloat(weight, ==, 0.0f);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/loss/softmax", test_softmax);
     g_test_add_func("/kernels/loss/log-softmax", test_log_softmax);

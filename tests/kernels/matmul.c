@@ -2,19 +2,15 @@
 #include "kernels/host/matmul.h"
 #include "tests/kernels/check.h"
 
-static const size_t sizes[] = { 1, 3, 7, 33 };
+static const size_t sizes[] = {1, 3, 7, 33};
 
 /* Element (i, j) of op(x), rows of the stored x being ld apart. */
-static double
-at(const float *x, size_t ld, KernelTranspose transpose, size_t i, size_t j)
-{
+static double at(const float *x, size_t ld, KernelTranspose transpose, size_t i, size_t j) {
     return (double)(transpose == KERNEL_TRANSPOSE ? x[j * ld + i] : x[i * ld + j]);
 }
 
-static void
-try_gemm(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size_t k, float alpha,
-         float beta, size_t slack)
-{
+static void try_gemm(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size_t k,
+                     float alpha, float beta, size_t slack) {
     size_t lda = (ta == KERNEL_TRANSPOSE ? m : k) + slack;
     size_t ldb = (tb == KERNEL_TRANSPOSE ? k : n) + slack;
     size_t ldc = n + slack;
@@ -42,7 +38,7 @@ try_gemm(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size_t k, f
             row[j] = want[i * ldc + j];
         }
         check_close("gemm", got, row, n, 1e-6, 1e-6 * (double)(k + 1));
-        for (size_t j = n; j < ldc; j++) {      /* the gap between rows is left alone */
+        for (size_t j = n; j < ldc; j++) { /* the gap between rows is left alone */
             g_assert_true(isnan(c[i * ldc + j]) == isnan(want[i * ldc + j]));
             g_assert_true(isnan(want[i * ldc + j]) || (double)c[i * ldc + j] == want[i * ldc + j]);
         }
@@ -50,10 +46,8 @@ try_gemm(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n, size_t k, f
     check_guard("gemm", c, m * ldc);
 }
 
-static void
-test_gemm(void)
-{
-    const KernelTranspose both[] = { KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE };
+static void test_gemm(void) {
+    const KernelTranspose both[] = {KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE};
 
     for (size_t s = 0; s < 64; s++) {
         for (size_t t = 0; t < 4; t++) {
@@ -63,9 +57,7 @@ test_gemm(void)
     }
 }
 
-static void
-test_empty(void)
-{
+static void test_empty(void) {
     g_autofree float *c = check_poisoned(12);
     g_autofree double *zero = g_new0(double, 12);
 
@@ -78,14 +70,12 @@ test_empty(void)
     check_close("gemm with m = 0", c, zero, 12, 0.0, 0.0);
 }
 
-static void
-test_batched(void)
-{
+static void test_batched(void) {
     const size_t batch = 5, m = 7, n = 3, k = 9;
     g_autofree float *a = check_random(batch * m * k, -1, 1, 1);
-    g_autofree float *b = check_random(n * k, -1, 1, 2);            /* shared: stride 0 */
+    g_autofree float *b = check_random(n * k, -1, 1, 2); /* shared: stride 0 */
     g_autofree float *c = check_poisoned(batch * m * n);
-    g_autofree double *want = g_new0(double, batch * m * n);
+    g_autofree double *want = g_new0(double, batch *m *n);
 
     for (size_t i = 0; i < batch * m; i++) {
         for (size_t j = 0; j < n; j++) {
@@ -104,9 +94,7 @@ typedef struct {
 } Linear;
 
 /* in is x[m, k], w[n, k], bias[n] one after the other. */
-static void
-linear(const double *in, double *out, gpointer data)
-{
+static void linear(const double *in, double *out, gpointer data) {
     const Linear *size = data;
     const double *w = in + size->m * size->k;
     const double *bias = w + size->n * size->k;
@@ -123,10 +111,8 @@ linear(const double *in, double *out, gpointer data)
     }
 }
 
-static void
-try_linear(size_t m, size_t n, size_t k)
-{
-    Linear size = { m, n, k };
+static void try_linear(size_t m, size_t n, size_t k) {
+    Linear size = {m, n, k};
     size_t n_in = m * k + n * k + n;
     g_autofree float *in = check_random(n_in, -1, 1, 4);
     g_autofree float *dy = check_random(m * n, -1, 1, 5);
@@ -134,7 +120,7 @@ try_linear(size_t m, size_t n, size_t k)
     g_autofree float *plain = check_poisoned(m * n);
     g_autofree float *d_in = check_poisoned(n_in);
     g_autofree double *wide = check_doubles(in, n_in);
-    g_autofree double *want = g_new(double, m * n);
+    g_autofree double *want = g_new(double, m *n);
     const float *x = in, *w = in + m * k, *bias = w + n * k;
     double bound = 1e-6 * (double)(k + n + m);
 
@@ -154,9 +140,7 @@ try_linear(size_t m, size_t n, size_t k)
     check_close("linear_forward without bias", plain, want, m * n, 1e-6, bound);
 }
 
-static void
-test_linear(void)
-{
+static void test_linear(void) {
     try_linear(1, 1, 1);
     try_linear(3, 7, 1);
     try_linear(1, 9, 7);
@@ -164,9 +148,7 @@ test_linear(void)
     try_linear(9, 11, 13);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/matmul/gemm", test_gemm);
     g_test_add_func("/kernels/matmul/empty", test_empty);

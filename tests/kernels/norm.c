@@ -8,12 +8,10 @@ typedef struct {
     size_t rows, width;
 } Size;
 
-static const Size sizes[] = { { 1, 1 }, { 3, 7 }, { 5, 3 }, { 2, 33 }, { 7, 40 } };
+static const Size sizes[] = {{1, 1}, {3, 7}, {5, 3}, {2, 33}, {7, 40}};
 
 /* in is x[rows, width], weight[width], bias[width]. */
-static void
-layernorm(const double *in, double *out, gpointer data)
-{
+static void layernorm(const double *in, double *out, gpointer data) {
     const Size *size = data;
     const double *weight = in + size->rows * size->width;
     const double *bias = weight + size->width;
@@ -29,16 +27,14 @@ layernorm(const double *in, double *out, gpointer data)
             variance += (x[i] - mean) * (x[i] - mean) / (double)size->width;
         }
         for (size_t i = 0; i < size->width; i++) {
-            out[r * size->width + i] = (x[i] - mean) / sqrt(variance + (double)EPS) * weight[i] +
-                                       bias[i];
+            out[r * size->width + i] =
+                (x[i] - mean) / sqrt(variance + (double)EPS) * weight[i] + bias[i];
         }
     }
 }
 
 /* in is x[rows, width], weight[width]. */
-static void
-rmsnorm(const double *in, double *out, gpointer data)
-{
+static void rmsnorm(const double *in, double *out, gpointer data) {
     const Size *size = data;
     const double *weight = in + size->rows * size->width;
 
@@ -55,9 +51,7 @@ rmsnorm(const double *in, double *out, gpointer data)
     }
 }
 
-static void
-test_layernorm(void)
-{
+static void test_layernorm(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         Size size = sizes[s];
         size_t n = size.rows * size.width, w = size.width, n_in = n + 2 * w;
@@ -88,16 +82,13 @@ test_layernorm(void)
 
         kernel_layernorm_backward_f32(d_in, d_in + n, d_in + n + w, dy, in, mean, rstd, in + n,
                                       size.rows, w);
-        check_gradient("layernorm_backward", d_in, layernorm, &size, wide, n_in, dy, n, 5e-6,
-                       5e-6);
+        check_gradient("layernorm_backward", d_in, layernorm, &size, wide, n_in, dy, n, 5e-6, 5e-6);
         kernel_layernorm_backward_f32(only, NULL, NULL, dy, in, mean, rstd, in + n, size.rows, w);
         check_same("layernorm_backward dx alone", only, d_in, n);
     }
 }
 
-static void
-test_rmsnorm(void)
-{
+static void test_rmsnorm(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         Size size = sizes[s];
         size_t n = size.rows * size.width, w = size.width, n_in = n + w;
@@ -119,9 +110,7 @@ test_rmsnorm(void)
 }
 
 /* Without weight and bias: the same as with ones and zeros. */
-static void
-test_plain(void)
-{
+static void test_plain(void) {
     const size_t rows = 3, w = 33, n = rows * w;
     g_autofree float *x = check_random(n, -1, 1, 1);
     g_autofree float *dy = check_random(n, -1, 1, 2);
@@ -147,10 +136,8 @@ test_plain(void)
 }
 
 /* A mean a thousand deviations away, and more columns than one block of parameter gradients. */
-static void
-test_far_and_wide(void)
-{
-    Size size = { 3, 2500 };
+static void test_far_and_wide(void) {
+    Size size = {3, 2500};
     size_t n = size.rows * size.width, w = size.width;
     g_autofree float *in = check_random(n + 2 * w, 999, 1001, 5);
     g_autofree float *dy = check_random(n, -1, 1, 6);
@@ -172,7 +159,7 @@ test_far_and_wide(void)
     }
     layernorm(wide, want, &size);
     kernel_layernorm_forward_f32(y, mean, rstd, in, in + n, in + n + w, size.rows, w, EPS);
-    check_close("layernorm far from 0", y, want, n, 1e-5, 1.5e-4);      /* the mean is 24 bits */
+    check_close("layernorm far from 0", y, want, n, 1e-5, 1.5e-4); /* the mean is 24 bits */
     kernel_layernorm_backward_f32(NULL, dweight, dbias, dy, in, mean, rstd, in + n, size.rows, w);
     for (size_t i = 0; i < n; i++) {
         want_weight[i % w] += (double)dy[i] * want[i];
@@ -182,9 +169,7 @@ test_far_and_wide(void)
     check_close("layernorm dbias", dbias, want_bias, w, 1e-7, 1e-7);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/norm/layernorm", test_layernorm);
     g_test_add_func("/kernels/norm/rmsnorm", test_rmsnorm);

@@ -4,11 +4,9 @@
 #include "kernels/host/reduce.h"
 #include "tests/kernels/check.h"
 
-static const size_t sizes[] = { 0, 1, 3, 7, 33, 1000 };
+static const size_t sizes[] = {0, 1, 3, 7, 33, 1000};
 
-static void
-test_pieces(void)
-{
+static void test_pieces(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         size_t n = sizes[s];
         g_autofree float *a = check_random(n, 0.1, 2, 1);
@@ -35,12 +33,10 @@ test_pieces(void)
         TRY("lerp low", kernel_lerp_inplace_f32(work, a, 0.1f, n), X + (double)0.1f * (A - X));
         TRY("lerp high", kernel_lerp_inplace_f32(work, a, 0.9f, n), X + (double)0.9f * (A - X));
         TRY("lerp 1", kernel_lerp_inplace_f32(work, a, 1.0f, n), A);
-        TRY("addcmul", kernel_addcmul_inplace_f32(work, a, b, 0.3f, n),
-            X + (double)0.3f * A * B);
+        TRY("addcmul", kernel_addcmul_inplace_f32(work, a, b, 0.3f, n), X + (double)0.3f * A * B);
         TRY("addcmul square", kernel_addcmul_inplace_f32(work, a, a, 0.3f, n),
             X + (double)0.3f * A * A);
-        TRY("addcdiv", kernel_addcdiv_inplace_f32(work, a, b, -0.3f, n),
-            X + (double)-0.3f * A / B);
+        TRY("addcdiv", kernel_addcdiv_inplace_f32(work, a, b, -0.3f, n), X + (double)-0.3f * A / B);
         TRY("sqrt", kernel_sqrt_f32(work, a, n), sqrt(A));
         TRY("sqrt in place", kernel_sqrt_f32(work, work, n), sqrt(X));
 #undef TRY
@@ -52,9 +48,7 @@ typedef struct {
     double *param, *m, *v;
 } Exact;
 
-static void
-exact_adam(Exact *exact, const float *grad, size_t n, const KernelAdam *adam)
-{
+static void exact_adam(Exact *exact, const float *grad, size_t n, const KernelAdam *adam) {
     for (size_t i = 0; i < n; i++) {
         double g = (double)grad[i];
 
@@ -74,10 +68,8 @@ exact_adam(Exact *exact, const float *grad, size_t n, const KernelAdam *adam)
 }
 
 /* The foreach pieces in PyTorch's order. */
-static void
-pieces_adam(float *param, float *m, float *v, float *work, float *decayed, const float *grad,
-            size_t n, const KernelAdam *adam)
-{
+static void pieces_adam(float *param, float *m, float *v, float *work, float *decayed,
+                        const float *grad, size_t n, const KernelAdam *adam) {
     double correction1 = 1.0 - pow(adam->beta1, (double)adam->step);
     double correction2 = 1.0 - pow(adam->beta2, (double)adam->step);
 
@@ -99,10 +91,8 @@ pieces_adam(float *param, float *m, float *v, float *work, float *decayed, const
     kernel_addcdiv_inplace_f32(param, m, work, (float)(-adam->lr / correction1), n);
 }
 
-static void
-try_adam(size_t n, KernelAdamDecay decay)
-{
-    KernelAdam adam = { 1e-2, 0.9, 0.999, 1e-8, 0.1, decay, 0 };
+static void try_adam(size_t n, KernelAdamDecay decay) {
+    KernelAdam adam = {1e-2, 0.9, 0.999, 1e-8, 0.1, decay, 0};
     g_autofree float *param = check_random(n, -1, 1, 1);
     g_autofree float *other = check_random(n, -1, 1, 1);
     g_autofree float *m = check_random(n, 0, 0, 1);
@@ -115,7 +105,7 @@ try_adam(size_t n, KernelAdamDecay decay)
     g_autofree double *exact_m = g_new0(double, n + 1);
     g_autofree double *exact_v = g_new0(double, n + 1);
     g_autofree double *pieces = NULL;
-    Exact exact = { exact_param, exact_m, exact_v };
+    Exact exact = {exact_param, exact_m, exact_v};
 
     for (adam.step = 1; adam.step <= 5; adam.step++) {
         g_autofree float *grad = check_random(n, -0.5, 1, (guint32)adam.step);
@@ -133,21 +123,17 @@ try_adam(size_t n, KernelAdamDecay decay)
     check_close("adam in pieces, v", other_v, exact_v, n, 2e-6, 1e-9);
 }
 
-static void
-test_adam(void)
-{
+static void test_adam(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         try_adam(sizes[s], KERNEL_ADAM_DECOUPLED);
         try_adam(sizes[s], KERNEL_ADAM_COUPLED);
     }
 }
 
-static void
-try_sgd(size_t n, double momentum, double dampening, KernelSgdMomentum kind)
-{
-    KernelSgd sgd = { 0.1, momentum, dampening, 0.01, kind, 0 };
+static void try_sgd(size_t n, double momentum, double dampening, KernelSgdMomentum kind) {
+    KernelSgd sgd = {0.1, momentum, dampening, 0.01, kind, 0};
     g_autofree float *param = check_random(n, -1, 1, 1);
-    g_autofree float *buffer = check_poisoned(n);           /* not read at step 1 */
+    g_autofree float *buffer = check_poisoned(n); /* not read at step 1 */
     g_autofree double *exact = check_doubles(param, n);
     g_autofree double *exact_buffer = g_new0(double, n + 1);
 
@@ -158,8 +144,8 @@ try_sgd(size_t n, double momentum, double dampening, KernelSgdMomentum kind)
         for (size_t i = 0; i < n; i++) {
             double g = (double)grad[i] + sgd.weight_decay * exact[i];
 
-            exact_buffer[i] = sgd.step == 1 ? g
-                                            : momentum * exact_buffer[i] + (1.0 - dampening) * g;
+            exact_buffer[i] =
+                sgd.step == 1 ? g : momentum * exact_buffer[i] + (1.0 - dampening) * g;
             exact[i] -= sgd.lr * (momentum == 0.0            ? g
                                   : kind == KERNEL_SGD_PLAIN ? exact_buffer[i]
                                                              : g + momentum * exact_buffer[i]);
@@ -171,9 +157,7 @@ try_sgd(size_t n, double momentum, double dampening, KernelSgdMomentum kind)
     }
 }
 
-static void
-test_sgd(void)
-{
+static void test_sgd(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         try_sgd(sizes[s], 0.0, 0.0, KERNEL_SGD_PLAIN);
         try_sgd(sizes[s], 0.9, 0.0, KERNEL_SGD_PLAIN);
@@ -182,9 +166,7 @@ test_sgd(void)
     }
 }
 
-static void
-test_clip(void)
-{
+static void test_clip(void) {
     const size_t n = 33;
     g_autofree float *x = check_random(n, -1, 1, 1);
     g_autofree double *want = check_doubles(x, n);
@@ -204,9 +186,7 @@ test_clip(void)
     g_assert_cmpfloat_with_epsilon(norm, 0.5, 1e-5);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/optimizer/pieces", test_pieces);
     g_test_add_func("/kernels/optimizer/adam", test_adam);

@@ -3,19 +3,17 @@
 #include "tests/kernels/check.h"
 
 /* The known answers of the authors' Random123 library for philox4x32-10. */
-static void
-test_known_answers(void)
-{
+static void test_known_answers(void) {
     static const struct {
         guint32 counter[4], key[2], want[4];
     } answers[] = {
-        { { 0, 0, 0, 0 }, { 0, 0 }, { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
-        { { 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff },
-          { 0xffffffff, 0xffffffff },
-          { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
-        { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
-          { 0xa4093822, 0x299f31d0 },
-          { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
 
     for (size_t a = 0; a < G_N_ELEMENTS(answers); a++) {
@@ -32,12 +30,10 @@ static const guint64 SEED = G_GUINT64_CONSTANT(0x123456789abcdef0);
 static const guint64 STREAM = G_GUINT64_CONSTANT(0xfeedface00000007);
 
 /* Word w of a block of the stream, the long way round. */
-static guint32
-word(guint64 block, guint w)
-{
-    guint32 counter[4] = { (guint32)block, (guint32)(block >> 32), (guint32)STREAM,
-                           (guint32)(STREAM >> 32) };
-    guint32 key[2] = { (guint32)SEED, (guint32)(SEED >> 32) };
+static guint32 word(guint64 block, guint w) {
+    guint32 counter[4] = {(guint32)block, (guint32)(block >> 32), (guint32)STREAM,
+                          (guint32)(STREAM >> 32)};
+    guint32 key[2] = {(guint32)SEED, (guint32)(SEED >> 32)};
     guint32 out[4];
 
     kernel_philox_4x32(out, counter, key);
@@ -47,9 +43,7 @@ word(guint64 block, guint w)
 /* Starts past 2^34, so that the counter's second word is in use. */
 static const guint64 START = (G_GUINT64_CONSTANT(1) << 34) - 7;
 
-static void
-test_values(void)
-{
+static void test_values(void) {
     const size_t n = 1001;
     g_autofree float *normal = check_poisoned(n);
     g_autofree float *uniform = check_poisoned(n);
@@ -62,10 +56,10 @@ test_values(void)
         guint pair = index % 4 < 2 ? 0 : 2;
         double radius = sqrt(-2.0 * log(ldexp((double)(word(block, pair) >> 8) + 1.0, -24)));
         guint32 w = word(block, pair + 1);
-        double turn = ldexp((double)(w >> 6), -26) - 0.125;     /* quarters, then place in one */
+        double turn = ldexp((double)(w >> 6), -26) - 0.125; /* quarters, then place in one */
 
-        want_normal[i] = 0.5 + 2.0 * radius * (index % 2 == 0 ? cos(2.0 * G_PI * turn)
-                                                              : sin(2.0 * G_PI * turn));
+        want_normal[i] =
+            0.5 + 2.0 * radius * (index % 2 == 0 ? cos(2.0 * G_PI * turn) : sin(2.0 * G_PI * turn));
         want_uniform[i] = -1.0 + 3.0 * ldexp((double)(word(block, index % 4) >> 8), -24);
     }
     kernel_philox_normal_f32(normal, n, SEED, STREAM, START, 0.5f, 2.0f);
@@ -79,16 +73,15 @@ test_values(void)
     for (size_t i = 0; i < n; i++) {
         guint64 index = START + i, block = index / 2;
         guint first = index % 2 == 0 ? 0 : 2;
-        long double share = ((long double)word(block, first + 1) +
-                             (long double)word(block, first) * 0x1p-32L) * 0x1p-32L;
+        long double share =
+            ((long double)word(block, first + 1) + (long double)word(block, first) * 0x1p-32L) *
+            0x1p-32L;
 
         g_assert_cmpint(whole[i], ==, (gint64)(share * (long double)bound));
     }
 }
 
-static void
-test_cuts(void)
-{
+static void test_cuts(void) {
     const size_t n = 3001;
     g_autofree float *whole = check_poisoned(n);
     g_autofree float *pieces = check_poisoned(n);
@@ -113,9 +106,7 @@ test_cuts(void)
 }
 
 /* The bits themselves, equal on every compiler and machine: an FNV-1a hash of 10000 numbers. */
-static void
-test_frozen(void)
-{
+static void test_frozen(void) {
     const size_t n = 10000;
     g_autofree float *x = check_poisoned(n);
     guint64 hash = G_GUINT64_CONSTANT(0xcbf29ce484222325);
@@ -131,15 +122,13 @@ test_frozen(void)
 }
 
 /* Moments, distribution and independence of a million normals, at six standard errors. */
-static void
-test_normal_law(void)
-{
+static void test_normal_law(void) {
     const size_t n = 1000000;
     const double root = sqrt((double)n);
     g_autofree float *x = check_poisoned(n);
     g_autofree float *y = check_poisoned(n);
-    double moment[5] = { 0.0 }, lag = 0.0, pair = 0.0, across = 0.0;
-    size_t below[7] = { 0 };
+    double moment[5] = {0.0}, lag = 0.0, pair = 0.0, across = 0.0;
+    size_t below[7] = {0};
 
     kernel_philox_normal_f32(x, n, 42, 1, 0, 0.0f, 1.0f);
     kernel_philox_normal_f32(y, n, 42, 2, 0, 0.0f, 1.0f);
@@ -161,7 +150,7 @@ test_normal_law(void)
     g_assert_cmpfloat(fabs(moment[3]), <, 6.0 * sqrt(15.0) / root);
     g_assert_cmpfloat(fabs(moment[4] - 3.0), <, 6.0 * sqrt(96.0) / root);
     g_assert_cmpfloat(fabs(lag), <, 6.0 / root);
-    g_assert_cmpfloat(fabs(pair - 1.0), <, 6.0 * sqrt(16.0) / root);    /* each pair counts twice */
+    g_assert_cmpfloat(fabs(pair - 1.0), <, 6.0 * sqrt(16.0) / root); /* each pair counts twice */
     g_assert_cmpfloat(fabs(across), <, 6.0 / root);
     for (int t = -3; t <= 3; t++) {
         double p = 0.5 * erfc(-(double)t / sqrt(2.0));
@@ -171,12 +160,13 @@ test_normal_law(void)
     }
 }
 
-static void
-test_integer_law(void)
-{
-    enum { BOUND = 7, N = 700000 };
+static void test_integer_law(void) {
+    enum {
+        BOUND = 7,
+        N = 700000
+    };
     g_autofree gint64 *x = g_new(gint64, N);
-    size_t count[BOUND] = { 0 };
+    size_t count[BOUND] = {0};
     double chi = 0.0;
 
     kernel_philox_uniform_i64(x, N, BOUND, 42, 3, 0);
@@ -189,7 +179,7 @@ test_integer_law(void)
 
         chi += off * off / (N / BOUND);
     }
-    g_assert_cmpfloat(chi, <, 33.0);            /* 6 degrees of freedom: one in 100000 */
+    g_assert_cmpfloat(chi, <, 33.0); /* 6 degrees of freedom: one in 100000 */
     g_assert_cmpfloat(chi, >, 0.01);
     kernel_philox_uniform_i64(x, 100, 1, 42, 3, 0);
     for (size_t i = 0; i < 100; i++) {
@@ -197,9 +187,7 @@ test_integer_law(void)
     }
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/random/known-answers", test_known_answers);
     g_test_add_func("/kernels/random/values", test_values);

@@ -2,11 +2,9 @@
 #include "kernels/host/reduce.h"
 #include "tests/kernels/check.h"
 
-static const size_t sizes[] = { 1, 3, 7, 33, 1000, 12345 };
+static const size_t sizes[] = {1, 3, 7, 33, 1000, 12345};
 
-static void
-mean(const double *in, double *out, gpointer data)
-{
+static void mean(const double *in, double *out, gpointer data) {
     size_t n = *(size_t *)data;
 
     out[0] = 0.0;
@@ -15,9 +13,7 @@ mean(const double *in, double *out, gpointer data)
     }
 }
 
-static void
-test_whole(void)
-{
+static void test_whole(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         size_t n = sizes[s];
         g_autofree float *x = check_random(n, -1, 3, (guint32)s);
@@ -41,9 +37,7 @@ test_whole(void)
     }
 }
 
-static void
-test_mean_backward(void)
-{
+static void test_mean_backward(void) {
     for (size_t s = 0; s < 4; s++) {
         size_t n = sizes[s];
         g_autofree float *x = check_random(n, -1, 3, (guint32)s);
@@ -57,9 +51,7 @@ test_mean_backward(void)
 }
 
 /* A float accumulator would lose the small ones. */
-static void
-test_precision(void)
-{
+static void test_precision(void) {
     const size_t n = 1000001;
     g_autofree float *x = check_poisoned(n);
     g_autofree float *out = check_poisoned(1);
@@ -75,10 +67,8 @@ test_precision(void)
     g_assert_cmpfloat(out[0], ==, 0.0f);
 }
 
-static void
-test_columns(void)
-{
-    const size_t shapes[][2] = { { 1, 1 }, { 7, 3 }, { 33, 33 }, { 5, 2500 } };
+static void test_columns(void) {
+    const size_t shapes[][2] = {{1, 1}, {7, 3}, {33, 33}, {5, 2500}};
 
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t rows = shapes[s][0], cols = shapes[s][1];
@@ -94,9 +84,7 @@ test_columns(void)
     }
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/reduce/whole", test_whole);
     g_test_add_func("/kernels/reduce/mean-backward", test_mean_backward);

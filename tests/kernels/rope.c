@@ -2,16 +2,20 @@
 #include "kernels/host/rope.h"
 #include "tests/kernels/check.h"
 
-enum { BATCH = 2, HEADS = 3, SEQ = 7, WIDTH = 6, N = BATCH * HEADS * SEQ * WIDTH };
+enum {
+    BATCH = 2,
+    HEADS = 3,
+    SEQ = 7,
+    WIDTH = 6,
+    N = BATCH * HEADS * SEQ * WIDTH
+};
 
 typedef struct {
     const float *cos_table, *sin_table;
 } Tables;
 
 /* in and out are [batch, seq, heads, width]: x cos + rotate_half(x) sin. */
-static void
-rotate(const double *in, double *out, gpointer data)
-{
+static void rotate(const double *in, double *out, gpointer data) {
     const Tables *tables = data;
 
     for (size_t i = 0; i < N; i++) {
@@ -24,9 +28,7 @@ rotate(const double *in, double *out, gpointer data)
 }
 
 /* Random tables, whose two halves differ: the transpose must be right even then. */
-static void
-test_forward_backward(void)
-{
+static void test_forward_backward(void) {
     g_autofree float *cos_table = check_random(SEQ * WIDTH, -1, 1, 1);
     g_autofree float *sin_table = check_random(SEQ * WIDTH, -1, 1, 2);
     g_autofree float *x = check_random(N, -2, 2, 3);
@@ -37,7 +39,7 @@ test_forward_backward(void)
     g_autofree float *dx = check_poisoned(N);
     g_autofree double *wide = check_doubles(x, N);
     g_autofree double *want = g_new(double, N);
-    Tables tables = { cos_table, sin_table };
+    Tables tables = {cos_table, sin_table};
     KernelConstView from = kernel_const_view_bshd(x, SEQ, HEADS, WIDTH);
 
     rotate(wide, want, &tables);
@@ -66,18 +68,16 @@ test_forward_backward(void)
     check_same("rope_forward in place", x, y, N);
 }
 
-static void
-test_tables(void)
-{
+static void test_tables(void) {
     g_autofree float *cos_table = check_poisoned(SEQ * WIDTH);
     g_autofree float *sin_table = check_poisoned(SEQ * WIDTH);
-    g_autofree double *want_cos = g_new(double, SEQ * WIDTH);
-    g_autofree double *want_sin = g_new(double, SEQ * WIDTH);
+    g_autofree double *want_cos = g_new(double, SEQ *WIDTH);
+    g_autofree double *want_sin = g_new(double, SEQ *WIDTH);
 
     for (size_t s = 0; s < SEQ; s++) {
         for (size_t j = 0; j < WIDTH; j++) {
-            double angle = (double)(100 + s) /
-                           pow(10000.0, (double)(j % (WIDTH / 2)) / (double)(WIDTH / 2));
+            double angle =
+                (double)(100 + s) / pow(10000.0, (double)(j % (WIDTH / 2)) / (double)(WIDTH / 2));
 
             want_cos[s * WIDTH + j] = cos(angle);
             want_sin[s * WIDTH + j] = sin(angle);
@@ -88,9 +88,7 @@ test_tables(void)
     check_close("rope sin", sin_table, want_sin, SEQ * WIDTH, 1e-7, 1e-8);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/rope/forward-backward", test_forward_backward);
     g_test_add_func("/kernels/rope/tables", test_tables);

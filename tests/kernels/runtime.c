@@ -4,18 +4,14 @@
 #include "kernels/host/matmul.h"
 #include "tests/kernels/check.h"
 
-static void
-test_names(void)
-{
+static void test_names(void) {
     g_assert_cmpstr(kernel_isa_name(), !=, "");
     g_assert_cmpstr(kernel_blas_name(), !=, "");
     g_test_message("%s; %s", kernel_isa_name(), kernel_blas_name());
 }
 
 /* Threads may change how fast a product is, not what it is. */
-static void
-test_threads(void)
-{
+static void test_threads(void) {
     const size_t n = 150;
     g_autofree float *a = check_random(n * n, -1, 1, 1);
     g_autofree float *one = check_poisoned(n * n);
@@ -31,13 +27,14 @@ test_threads(void)
     kernel_set_threads(1);
 }
 
-enum { SIDE = 130, ROUNDS = 20 };
+enum {
+    SIDE = 130,
+    ROUNDS = 20
+};
 
 /* Products and attention, again and again, into the caller's own arrays. */
-static gpointer
-work(gpointer data)
-{
-    const KernelAttentionShape shape = { 1, 1, 1, SIDE, SIDE, SIDE, 0.1f, true };
+static gpointer work(gpointer data) {
+    const KernelAttentionShape shape = {1, 1, 1, SIDE, SIDE, SIDE, 0.1f, true};
     const float *in = data;
     float *out = check_poisoned(2 * SIDE * SIDE);
     g_autofree float *lse = check_poisoned(SIDE);
@@ -51,9 +48,7 @@ work(gpointer data)
 }
 
 /* Callers on several threads do not disturb each other. */
-static void
-test_callers(void)
-{
+static void test_callers(void) {
     g_autofree float *in = check_random(SIDE * SIDE, -1, 1, 1);
     g_autofree float *want = NULL;
     GThread *threads[4];
@@ -70,9 +65,7 @@ test_callers(void)
     }
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/runtime/names", test_names);
     g_test_add_func("/kernels/runtime/threads", test_threads);

@@ -16,12 +16,16 @@
 #include "kernels/host/runtime.h"
 #include "tests/kernels/check.h"
 
-enum { ROWS = 5, WIDTH = 401, N = ROWS * WIDTH };
+enum {
+    ROWS = 5,
+    WIDTH = 401,
+    N = ROWS * WIDTH
+};
 
 /* Declares the three variants, and a table of them under the kernel's name. */
 #define VARIANTS(name)                                                                             \
     extern __typeof__(name) name##_v1, name##_v3, name##_v4;                                       \
-    static __typeof__(name) *const name##_table[] = { name##_v1, name##_v3, name##_v4 }
+    static __typeof__(name) *const name##_table[] = {name##_v1, name##_v3, name##_v4}
 
 VARIANTS(kernel_add_f32);
 VARIANTS(kernel_add_scaled_f32);
@@ -48,9 +52,7 @@ VARIANTS(kernel_norm_f32);
 VARIANTS(kernel_attention_forward_f32);
 VARIANTS(kernel_attention_backward_f32);
 
-static size_t
-variants(void)
-{
+static size_t variants(void) {
     const char *isa = kernel_isa_name();
 
     return g_str_has_suffix(isa, "-v4") ? 3 : g_str_has_suffix(isa, "-v3") ? 2 : 1;
@@ -81,9 +83,7 @@ variants(void)
         }                                                                                          \
     } while (0)
 
-static void
-test_equal(void)
-{
+static void test_equal(void) {
     g_autofree float *x = check_random(N, -6, 6, 1);
     g_autofree float *y = check_random(N, -6, 6, 2);
 
@@ -101,10 +101,8 @@ test_equal(void)
     EQUAL(kernel_column_sum_f32, WIDTH, x, ROWS, WIDTH);
 }
 
-static void
-test_equal_in_place(void)
-{
-    const KernelAdam adam = { 1e-2, 0.9, 0.999, 1e-8, 0.1, KERNEL_ADAM_DECOUPLED, 3 };
+static void test_equal_in_place(void) {
+    const KernelAdam adam = {1e-2, 0.9, 0.999, 1e-8, 0.1, KERNEL_ADAM_DECOUPLED, 3};
     g_autofree float *grad = check_random(N, -1, 1, 1);
     g_autofree float *want = check_random(N, -1, 1, 2);
     g_autofree float *table = check_random(ROWS * 20, -1, 1, 4);
@@ -132,9 +130,7 @@ test_equal_in_place(void)
     }
 }
 
-static void
-test_close(void)
-{
+static void test_close(void) {
     g_autofree float *x = check_random(N, -2, 2, 1);
     g_autofree float *dy = check_random(N, -1, 1, 2);
     g_autofree float *y = check_random(N, 0, 0.01, 3);
@@ -149,19 +145,20 @@ test_close(void)
     CLOSE(kernel_softmax_backward_f32, N, dy, y, ROWS, WIDTH);
     CLOSE(kernel_log_softmax_forward_f32, N, x, ROWS, WIDTH);
     CLOSE(kernel_log_softmax_backward_f32, N, dy, logp, ROWS, WIDTH);
-    CLOSE(kernel_layernorm_backward_f32, N, dweight, dbias, dy, x, mean, rstd, weight, ROWS,
-          WIDTH);
+    CLOSE(kernel_layernorm_backward_f32, N, dweight, dbias, dy, x, mean, rstd, weight, ROWS, WIDTH);
     CLOSE(kernel_rmsnorm_backward_f32, N, dweight, dy, x, rstd, weight, ROWS, WIDTH);
     CLOSE(kernel_layernorm_forward_f32, N, mean, rstd, x, weight, weight, ROWS, WIDTH, 1e-5f);
     CLOSE(kernel_rmsnorm_forward_f32, N, rstd, x, weight, ROWS, WIDTH, 1e-5f);
     CLOSE(kernel_norm_f32, 1, x, N);
 }
 
-static void
-test_attention(void)
-{
-    enum { SEQ = 150, DIM = 16, SIZE = SEQ * DIM };
-    const KernelAttentionShape shape = { 1, 1, 1, SEQ, SEQ, DIM, 0.25f, true };
+static void test_attention(void) {
+    enum {
+        SEQ = 150,
+        DIM = 16,
+        SIZE = SEQ * DIM
+    };
+    const KernelAttentionShape shape = {1, 1, 1, SEQ, SEQ, DIM, 0.25f, true};
     g_autofree float *in = check_random(3 * SIZE, -2, 2, 1);
     g_autofree float *d_o = check_random(SIZE, -1, 1, 2);
     g_autofree double *want_o = g_new(double, SIZE);
@@ -188,9 +185,7 @@ test_attention(void)
     }
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/variants/equal", test_equal);
     g_test_add_func("/kernels/variants/equal-in-place", test_equal_in_place);

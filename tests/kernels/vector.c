@@ -3,17 +3,13 @@
 #include "tests/kernels/check.h"
 
 /* |got - want| in units of the last place of a float of want's size. */
-static double
-ulps(float got, double want)
-{
+static double ulps(float got, double want) {
     int exponent = want == 0.0 ? -126 : MAX(ilogb(want), -126);
 
     return fabs((double)got - want) / ldexp(1.0, exponent - 23);
 }
 
-static void
-test_exp(void)
-{
+static void test_exp(void) {
     double worst = 0.0;
 
     for (double x = -110.0; x < 88.7; x += 3.1e-5) {
@@ -29,9 +25,7 @@ test_exp(void)
     g_assert_true(isnan(exp_f32(NAN)));
 }
 
-static void
-test_sigmoid(void)
-{
+static void test_sigmoid(void) {
     double worst = 0.0;
 
     for (double x = -86.0; x < 90.0; x += 3.1e-5) {
@@ -44,9 +38,7 @@ test_sigmoid(void)
     g_assert_true(isnan(sigmoid_f32(NAN)));
 }
 
-static void
-test_log(void)
-{
+static void test_log(void) {
     double worst = 0.0;
 
     for (guint32 bits = 0x00800000u; bits < 0x7f800000u; bits += 487u) {
@@ -54,7 +46,7 @@ test_log(void)
 
         worst = MAX(worst, ulps(log_f32(x), log((double)x)));
     }
-    for (int i = 0; i < 2000000; i++) {                 /* near 1 the result itself is small */
+    for (int i = 0; i < 2000000; i++) { /* near 1 the result itself is small */
         float x = 0.8f + 2e-7f * (float)i;
 
         worst = MAX(worst, ulps(log_f32(x), log((double)x)));
@@ -64,9 +56,7 @@ test_log(void)
     g_assert_cmpfloat(log_f32(1.0f), ==, 0.0f);
 }
 
-int
-main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/vector/exp", test_exp);
     g_test_add_func("/kernels/vector/sigmoid", test_sigmoid);

@@ -30,8 +30,8 @@ static unsigned line_of(const char *text, const char *words) {
     return line;
 }
 
-/* Replacing from by to in the A100's file is refused at the line of at (in the new text), with these
- * words in the message. */
+/* Replacing from by to in the A100's file is refused at the line of at (in the new text), with
+ * these words in the message. */
 static void assert_refused(const char *from, const char *to, const char *at, const char *words) {
     g_autofree char *good = file_text("a100-node.ini");
     g_autofree char *bad = replaced(good, from, to);
@@ -119,8 +119,7 @@ static void test_mutations(void) {
     for (int round = 0; round < 400; round++) {
         g_autofree char *copy = g_strndup(text, length);
         for (int i = 0; i < 4; i++) {
-            copy[g_rand_int_range(dice, 0, (gint32)length)] =
-                (char)g_rand_int_range(dice, 1, 128);
+            copy[g_rand_int_range(dice, 0, (gint32)length)] = (char)g_rand_int_range(dice, 1, 128);
         }
         gsize cut = (gsize)g_rand_int_range(dice, 0, (gint32)length + 1);
         g_autoptr(GError) error = NULL;

@@ -1,10 +1,10 @@
 /* tests/oracle/check.c - holds plans against recordings of real PyTorch.
  *
  * check RECORD.jsonl...: for each, the plan for its settings is built, and step by step compared:
- * parameters; bytes by category at start and end; the peak, exact and rounded to 512 bytes, with its
- * categories and module; every collective in order with unit, bytes and phase; and, where the file
- * has events, every allocation, free and collective in order. Exits 0 when all is equal, 1 with what
- * differs, 2 when a file cannot be read or expressed.
+ * parameters; bytes by category at start and end; the peak, exact and rounded to 512 bytes, with
+ * its categories and module; every collective in order with unit, bytes and phase; and, where the
+ * file has events, every allocation, free and collective in order. Exits 0 when all is equal, 1
+ * with what differs, 2 when a file cannot be read or expressed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -143,7 +143,8 @@ static void compare_peak(Check *c, const char *key, JsonObject *summary, const P
     }
 }
 
-/* ---- collectives ------------------------------------------------------------------------------ */
+/* ---- collectives
+ * ------------------------------------------------------------------------------ */
 
 static const char *recorded_kind(const PlanOp *op) {
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -172,9 +173,8 @@ static const PlanInstr *next_collective(const Check *c, PlanSection section, uin
 
 static void compare_collective(Check *c, unsigned i, JsonArray *recorded, const PlanInstr *instr) {
     const PlanOp *op = &c->role->ops[instr->arg];
-    const char *unit = json_array_get_null_element(recorded, 1)
-                           ? ""
-                           : json_array_get_string_element(recorded, 1);
+    const char *unit =
+        json_array_get_null_element(recorded, 1) ? "" : json_array_get_string_element(recorded, 1);
     const char *our_unit =
         *unit && instr->unit != PLAN_NONE ? c->plan->units[instr->unit].name : "";
     uint64_t bytes = (uint64_t)json_array_get_int_element(recorded, 2);
@@ -186,8 +186,8 @@ static void compare_collective(Check *c, unsigned i, JsonArray *recorded, const 
         differ(c,
                "collective %u: PyTorch %s of %s, %" G_GUINT64_FORMAT
                " bytes in %s; plan %s of %s, %" G_GUINT64_FORMAT " bytes in %s",
-               i, kind, unit, bytes, phase, recorded_kind(op), our_unit,
-               output_bytes(c->role, op), plan_phase_name((PlanPhase)instr->phase));
+               i, kind, unit, bytes, phase, recorded_kind(op), our_unit, output_bytes(c->role, op),
+               plan_phase_name((PlanPhase)instr->phase));
     }
 }
 
@@ -205,7 +205,8 @@ static void compare_collectives(Check *c, JsonObject *summary, PlanSection secti
     }
 }
 
-/* ---- every event, where the recording has them ------------------------------------------------ */
+/* ---- every event, where the recording has them
+ * ------------------------------------------------ */
 
 typedef struct {
     char what; /* a, f, c */
@@ -222,9 +223,9 @@ static GArray *recorded_events(GPtrArray *lines) {
         const char *kind = json_object_get_string_member(line, "kind");
         if (g_str_equal(kind, "alloc")) {
             Event e = {'a', (uint64_t)json_object_get_int_member(line, "bytes"), 0};
-            g_hash_table_insert(
-                blocks, GINT_TO_POINTER((gint)json_object_get_int_member(line, "block")),
-                GUINT_TO_POINTER(++n_allocs));
+            g_hash_table_insert(blocks,
+                                GINT_TO_POINTER((gint)json_object_get_int_member(line, "block")),
+                                GUINT_TO_POINTER(++n_allocs));
             g_array_append_val(events, e);
         } else if (g_str_equal(kind, "free")) {
             gpointer which = g_hash_table_lookup(
@@ -280,7 +281,8 @@ static void compare_events(Check *c, GPtrArray *lines, PlanSection section) {
     }
 }
 
-/* ---- a recording ------------------------------------------------------------------------------ */
+/* ---- a recording
+ * ------------------------------------------------------------------------------ */
 
 static void check_step(Check *c, const Recording *recording, unsigned i) {
     JsonObject *summary = recording->summaries->pdata[i];

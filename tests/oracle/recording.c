@@ -24,8 +24,8 @@ static void take_line(Recording *recording, JsonObject *line) {
     } else if (json_object_has_member(line, "step")) {
         gint64 step = json_object_get_int_member(line, "step");
         while ((gint64)recording->events->len <= step) {
-            g_ptr_array_add(recording->events, g_ptr_array_new_with_free_func(
-                                                   (GDestroyNotify)json_object_unref));
+            g_ptr_array_add(recording->events,
+                            g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref));
         }
         g_ptr_array_add(recording->events->pdata[step], json_object_ref(line));
     }
@@ -63,7 +63,8 @@ Recording *recording_read(const char *path, GError **error) {
     return g_steal_pointer(&recording);
 }
 
-/* ---- header to plan --------------------------------------------------------------------------- */
+/* ---- header to plan
+ * --------------------------------------------------------------------------- */
 
 static const char *text_of(JsonObject *object, const char *key) {
     JsonNode *node = json_object_get_member(object, key);
@@ -110,10 +111,12 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (json_object_get_boolean_member(options, "ddp_bucket_view")) {
         return refuse(recording, error, "ddp_bucket_view");
     }
-    /* PyTorch picks foreach by default for DTensors, one loop per tensor for the recorder's others. */
+    /* PyTorch picks foreach by default for DTensors, one loop per tensor for the recorder's
+     * others. */
     const char *kernel = text_of(options, "optimizer_kernel");
-    bool foreach = g_str_equal(kernel, "foreach") ||
-                   (g_str_equal(kernel, "default") && g_str_equal(text_of(options, "mode"), "fsdp2"));
+    bool foreach =
+        g_str_equal(kernel, "foreach") ||
+        (g_str_equal(kernel, "default") && g_str_equal(text_of(options, "mode"), "fsdp2"));
     if (!foreach) {
         return refuse(recording, error, "optimizer_kernel");
     }
@@ -160,9 +163,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     if (g_str_equal(mode, "fsdp2")) {
         strategy->flavour = PLAN_FLAVOUR_FSDP2;
         strategy->backward_prefetch =
-            json_object_get_boolean_member(options, "fsdp2_backward_prefetch")
-                ? PLAN_PREFETCH_PRE
-                : PLAN_PREFETCH_NONE;
+            json_object_get_boolean_member(options, "fsdp2_backward_prefetch") ? PLAN_PREFETCH_PRE
+                                                                               : PLAN_PREFETCH_NONE;
     } else if (g_str_equal(mode, "ddp")) {
         strategy->sharding = PLAN_SHARDING_NONE;
         strategy->flavour = PLAN_FLAVOUR_DDP;
@@ -197,7 +199,7 @@ Plan *recording_plan(const Recording *recording, GError **error) {
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(
-        network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), error);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, 0,
+                                                    plan_strategy_param_dtype(&strategy), error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }

@@ -20,5 +20,6 @@ Recording *recording_read(const char *path, GError **error);
 void recording_free(Recording *recording);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Recording, recording_free)
 
-/* The plan for the header's settings. A setting that a plan cannot express yet is an error naming it. */
+/* The plan for the header's settings. A setting that a plan cannot express yet is an error naming
+ * it. */
 Plan *recording_plan(const Recording *recording, GError **error);

@@ -1,4 +1,5 @@
-/* The checker: each rule refuses a plan with that rule broken, planted in the text of a sound one. */
+/* The checker: each rule refuses a plan with that rule broken, planted in the text of a sound
+ * one. */
 #include "plan/check.h"
 
 #include <string.h>
@@ -6,7 +7,8 @@
 #include "plan/text.h"
 #include "tests/plan/plans.h"
 
-/* Two lanes, one buffer handed from one to the other and back, loop-carried memory, a collective. */
+/* Two lanes, one buffer handed from one to the other and back, loop-carried memory, a
+ * collective. */
 static const char sound[] = "foreshard-plan 1\n"
                             "title t\n"
                             "tokens_per_rank 1\n"
@@ -69,7 +71,8 @@ typedef struct {
 static const Fault faults[] = {
     {"use without waiting for the writer", "wait compute e1\n", "record compute e4\n",
      "lane compute uses b1 (x) without waiting for lane side, which writes it"},
-    {"write without waiting for the reader", "wait compute e1\nlaunch compute copy n=16 x=b1 y=b0\n",
+    {"write without waiting for the reader",
+     "wait compute e1\nlaunch compute copy n=16 x=b1 y=b0\n",
      "record compute e4\nlaunch compute fill n=16 value=0 y=b0\n",
      "lane compute writes b0 (y) without waiting for lane side, which uses it"},
     {"reuse of memory still in use", "wait side e2\n", "record side e4\n",
@@ -86,8 +89,8 @@ static const Fault faults[] = {
      "event e9 is waited for but not recorded"},
     {"an event recorded twice", "record side e3\n", "record side e1\n",
      "event e1 is recorded twice"},
-    {"an operand too long", "launch side fill n=16 value=1 y=b2", "launch side fill n=16 value=1 y=b2+8[15]",
-     "reaches beyond b2"},
+    {"an operand too long", "launch side fill n=16 value=1 y=b2",
+     "launch side fill n=16 value=1 y=b2+8[15]", "reaches beyond b2"},
 };
 
 static void fault_is_found(gconstpointer data) {
@@ -95,8 +98,9 @@ static void fault_is_found(gconstpointer data) {
     g_autoptr(GString) text = g_string_new(sound);
     g_assert_cmpuint(g_string_replace(text, fault->from, fault->to, 1), ==, 1);
     if (strstr(fault->to, "free b2\nfree b0") || strstr(fault->to, "alloc b1\nfree b1")) {
-        g_string_replace(text, "section steady 16", strstr(fault->to, "alloc b1") ?
-                         "section steady 18" : "section steady 17", 1);
+        g_string_replace(text, "section steady 16",
+                         strstr(fault->to, "alloc b1") ? "section steady 18" : "section steady 17",
+                         1);
     }
     g_autofree char *message = error_of(text->str);
     g_assert_nonnull(message);
@@ -124,7 +128,8 @@ static void earlier_step(void) {
 }
 
 static void roles_must_match(void) {
-    g_autoptr(Plan) plan = test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=5\nseq=2\n", "ranks=2");
+    g_autoptr(Plan) plan =
+        test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=5\nseq=2\n", "ranks=2");
     g_assert_cmpuint(plan->n_roles, ==, 2);
     PlanRole *role = &plan->roles[1];
     for (uint32_t i = 0; i < role->n_ops; i++) {

@@ -26,9 +26,8 @@ static Plan *make(const char *network_text, const char *words, GError **error) {
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph =
-        model_network_emit(network, strategy.micro_batch, strategy.seq,
-                           plan_strategy_param_dtype(&strategy), error);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, strategy.seq,
+                                                    plan_strategy_param_dtype(&strategy), error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }
 

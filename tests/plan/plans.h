@@ -1,4 +1,5 @@
-/* tests/plan/plans.h - small plans for tests: a network's text and strategy words in, a plan out. */
+/* tests/plan/plans.h - small plans for tests: a network's text and strategy words in, a plan
+ * out. */
 #pragma once
 
 #include "plan/plan.h"

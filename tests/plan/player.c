@@ -1,4 +1,5 @@
-/* The player: sections in order, one instruction at a time, resumed where a device said "not yet". */
+/* The player: sections in order, one instruction at a time, resumed where a device said "not
+ * yet". */
 #include "plan/player.h"
 
 #include "tests/plan/plans.h"
@@ -71,7 +72,7 @@ static PlanAnswer yes_op(gpointer self, const PlanPosition *at, const PlanOp *op
     return PLAN_DONE;
 }
 
-static const PlanDevice stubborn = {"stubborn", yes,  yes,  yes1, yes1,  yes2,
+static const PlanDevice stubborn = {"stubborn",      yes,  yes,  yes1, yes1,  yes2,
                                     stubborn_launch, yes2, yes3, yes2, yes_op};
 
 static void resumes(void) {

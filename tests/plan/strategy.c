@@ -41,8 +41,8 @@ static void bad_files(void) {
         PlanStrategy strategy;
         plan_strategy_init(&strategy);
         g_autoptr(GError) error = NULL;
-        g_assert_false(plan_strategy_read(&strategy, cases[i].text, strlen(cases[i].text), "s.ini",
-                                          &error));
+        g_assert_false(
+            plan_strategy_read(&strategy, cases[i].text, strlen(cases[i].text), "s.ini", &error));
         g_assert_nonnull(error);
         if (!g_str_has_prefix(error->message, cases[i].expected)) {
             g_test_message("expected '%s', got '%s'", cases[i].expected, error->message);

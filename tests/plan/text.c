@@ -5,9 +5,12 @@
 #include "tests/plan/plans.h"
 
 static const char *const strategies[] = {
-    "ranks=1 sharding=none",          "ranks=2",
-    "ranks=3 wrap=whole",             "ranks=4 sharding=none bucket_mb=0.001",
-    "ranks=5 micro_batch=2 lr=0.003", "ranks=2 backward_prefetch=none",
+    "ranks=1 sharding=none",
+    "ranks=2",
+    "ranks=3 wrap=whole",
+    "ranks=4 sharding=none bucket_mb=0.001",
+    "ranks=5 micro_batch=2 lr=0.003",
+    "ranks=2 backward_prefetch=none",
 };
 
 static void round_trip(void) {

@@ -15,7 +15,8 @@ static SimPrediction *predict(const char *body, const char *buffers, const Model
     return prediction;
 }
 
-/* What the ops of a step do. The prediction's strings may be gone with the plan: none is looked at. */
+/* What the ops of a step do. The prediction's strings may be gone with the plan: none is looked
+ * at. */
 static void assert_timeline(const char *body, const ModelCluster *cluster, int32_t step,
                             const char *expected) {
     g_autoptr(Trace) trace = trace_new();
@@ -50,7 +51,8 @@ static void test_one_communicator_an_axis(void) {
                     &toy_cluster, 0, "fill:0-400 all_gather:400-1100 all_reduce:1100-2500");
 }
 
-/* A queue of two: the host issues the third when the first has ended, the fourth when the second has. */
+/* A queue of two: the host issues the third when the first has ended, the fourth when the second
+ * has. */
 static void test_full_queue_holds_the_host(void) {
     ModelCluster cluster = toy_cluster;
     cluster.host_queue_depth = 2;
@@ -100,7 +102,8 @@ static void test_lone_collective_takes_its_formula(void) {
     cluster.collectives_base_latency_us = 3;
     cluster.intra_node_step_latency_us = 0.5;
     cluster.intra_node_reduce_bus_gb_per_s = 0.5;
-    /* 3000 + 7 steps of 500, and 700 bytes; 3000 + 14 steps of 500, and 1400 bytes at half speed. */
+    /* 3000 + 7 steps of 500, and 700 bytes; 3000 + 14 steps of 500, and 1400 bytes at half
+     * speed. */
     assert_timeline(TOY_GATHER TOY_FILL, &cluster, 0, "all_gather:0-7200 fill:0-400");
     assert_timeline(TOY_REDUCE TOY_FILL, &cluster, 0, "all_reduce:0-12800 fill:0-400");
 }
@@ -169,11 +172,11 @@ static void test_shares_sum_up(void) {
 }
 
 /* A block that another lane has marked goes back only when that lane has passed, and only the next
- * allocation sees it: the second buffer cannot have the first one's place at once, the third can. */
+ * allocation sees it: the second buffer cannot have the first one's place at once, the third
+ * can. */
 static void test_marks(void) {
     const char *body = "alloc b4\nlaunch compute fill n=1024 value=0 y=b4\n"
-                       "record compute e0\nwait gather e0\nmark b4 gather\n" TOY_GATHER
-                       "free b4\n"
+                       "record compute e0\nwait gather e0\nmark b4 gather\n" TOY_GATHER "free b4\n"
                        "alloc b5\nlaunch compute fill n=1024 value=0 y=b5\nfree b5\n"
                        "record gather e1\nhost_wait e1\n"
                        "alloc b6\nlaunch compute fill n=1024 value=0 y=b6\nfree b6\n";

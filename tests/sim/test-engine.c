@@ -15,9 +15,8 @@ static void op_starts(gpointer self, uint32_t lane, const SimCommand *op, SimTim
 static void op_ends(gpointer self, uint32_t lane, const SimCommand *op, SimTime start,
                     SimTime end) {
     Fixture *fixture = self;
-    g_string_append_printf(fixture->log,
-                           "%c:%" G_GINT64_FORMAT "-%" G_GINT64_FORMAT " ", (char)op->tag, start,
-                           end);
+    g_string_append_printf(fixture->log, "%c:%" G_GINT64_FORMAT "-%" G_GINT64_FORMAT " ",
+                           (char)op->tag, start, end);
 }
 
 static const SimWatcher watcher = {op_starts, op_ends};
@@ -86,8 +85,8 @@ static void test_chain(Fixture *fixture, gconstpointer data) {
     assert_ends(fixture, "a:0-7 b:7-8 c:7-9");
 }
 
-/* Two collectives of one axis on two lanes run one after the other, in the order of issue, even when
- * the second could start first; one on another axis runs beside them. */
+/* Two collectives of one axis on two lanes run one after the other, in the order of issue, even
+ * when the second could start first; one on another axis runs beside them. */
 static void test_axis_in_issue_order(Fixture *fixture, gconstpointer data) {
     launch(fixture, 0, 20, 'a');
     uint32_t recording = sim_engine_record(fixture->engine, 0);
@@ -126,8 +125,8 @@ static void test_nothing_stalls(Fixture *fixture, gconstpointer data) {
                               'k');
             break;
         case 4:
-            sim_engine_advance(fixture->engine, sim_engine_now(fixture->engine) +
-                                                    g_rand_int_range(dice, 0, 5));
+            sim_engine_advance(fixture->engine,
+                               sim_engine_now(fixture->engine) + g_rand_int_range(dice, 0, 5));
             break;
         }
     }
@@ -135,8 +134,7 @@ static void test_nothing_stalls(Fixture *fixture, gconstpointer data) {
     }
     g_assert_true(sim_engine_idle(fixture->engine));
     for (guint i = 0; i < recordings->len; i++) {
-        g_assert_true(
-            sim_engine_passed(fixture->engine, g_array_index(recordings, uint32_t, i)));
+        g_assert_true(sim_engine_passed(fixture->engine, g_array_index(recordings, uint32_t, i)));
     }
 }
 

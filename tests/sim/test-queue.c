@@ -5,8 +5,8 @@
 
 #include "sim/queue.h"
 
-/* A script of words: "3@10" sets slot 3 at 10, "-3" unsets it, "." pops. Answers with what was popped:
- * "3@10", or "none". */
+/* A script of words: "3@10" sets slot 3 at 10, "-3" unsets it, "." pops. Answers with what was
+ * popped: "3@10", or "none". */
 static char *play(const char *script) {
     g_autoptr(SimQueue) queue = sim_queue_new(8);
     g_auto(GStrv) words = g_strsplit(script, " ", -1);
@@ -55,7 +55,9 @@ static void test_moves(void) {
 
 /* Against a plain search of the least, over many random sets, unsets and pops. */
 static void test_random(void) {
-    enum { SLOTS = 37 };
+    enum {
+        SLOTS = 37
+    };
     g_autoptr(SimQueue) queue = sim_queue_new(SLOTS);
     g_autoptr(GRand) dice = g_rand_new_with_seed(1);
     SimTime at[SLOTS];
@@ -76,9 +78,8 @@ static void test_random(void) {
         } else {
             int least = -1;
             for (int i = 0; i < SLOTS; i++) {
-                if (at[i] != SIM_NEVER &&
-                    (least < 0 || at[i] < at[least] ||
-                     (at[i] == at[least] && turn[i] < turn[least]))) {
+                if (at[i] != SIM_NEVER && (least < 0 || at[i] < at[least] ||
+                                           (at[i] == at[least] && turn[i] < turn[least]))) {
                     least = i;
                 }
             }

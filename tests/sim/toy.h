@@ -1,8 +1,9 @@
 /* tests/sim/toy.h - plans and clusters small enough to work out by hand.
  *
- * The cluster moves one byte a nanosecond, in memory and past each GPU of a ring, has no latencies and
- * a host that costs nothing: what a test wants otherwise, it sets. The plan is for 8 ranks sharded,
- * with the lanes compute, gather and reduce and four buffers that live from construction on:
+ * The cluster moves one byte a nanosecond, in memory and past each GPU of a ring, has no latencies
+ * and a host that costs nothing: what a test wants otherwise, it sets. The plan is for 8 ranks
+ * sharded, with the lanes compute, gather and reduce and four buffers that live from construction
+ * on:
  *   b0  400 bytes, compute   `fill n=100 value=0 y=b0` takes 400 ns
  *   b1  800 bytes, gather    `all_gather ... gathered=b1` sends 7/8 of it: 700 ns
  *   b2  800 bytes, reduce    b3  400 bytes, reduce
@@ -18,12 +19,11 @@ extern const ModelCluster toy_cluster;
 #define TOY_FILL "launch compute fill n=100 value=0 y=b0\n"
 #define TOY_GATHER                                                                                 \
     "launch gather all_gather axis=shard elements=200 ranks=8 average=0 gathered=b1\n"
-#define TOY_REDUCE                                                                                 \
-    "launch reduce all_reduce axis=shard elements=200 ranks=8 average=1 bucket=b2\n"
-#define TOY_OTHER "launch reduce fill n=100 value=0 y=b3\n"
+#define TOY_REDUCE "launch reduce all_reduce axis=shard elements=200 ranks=8 average=1 bucket=b2\n"
+#define TOY_OTHER  "launch reduce fill n=100 value=0 y=b3\n"
 
-/* Each step, the first two too, is this body: lines of plan/text.h's instructions. buffers: more rows
- * of buffers from b4 on, or "". */
+/* Each step, the first two too, is this body: lines of plan/text.h's instructions. buffers: more
+ * rows of buffers from b4 on, or "". */
 Plan *toy_plan(const char *body, const char *buffers);
 /* A network of models/networks under a strategy: "ranks=2 sharding=full ...". */
 Plan *toy_network_plan(const char *network, const char *strategy);
