@@ -1,0 +1,203 @@
+/* One rank trains for real: gradients equal finite differences of the loss, and the loss falls.
+ *
+ * A gradient is read where the optimizer reads it. The loss as a function of the parameters is played
+ * anew for each difference: construction, a change of one parameter, one forward.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "exec/host/device.h"
+#include "tests/plan/plans.h"
+
+typedef struct {
+    Plan *plan;
+    ExecHost *host;
+    PlanPlayer *player;
+} Play;
+
+static Play begin(Plan *plan, uint32_t steps) {
+    g_autoptr(GError) error = NULL;
+    ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 30};
+    Play play = {.plan = plan};
+    play.host = exec_host_new(plan, &exec_comm_alone, steps, &options, &error);
+    g_assert_no_error(error);
+    play.player = plan_player_new(plan, 0, steps, &exec_host_device, play.host);
+    return play;
+}
+
+static void end(Play *play) {
+    plan_player_free(play->player);
+    exec_host_free(play->host);
+}
+
+/* Plays until the instruction at hand is the launch of this op kind, and all lanes are idle. */
+static const PlanOp *play_until(Play *play, PlanSection section, PlanOpKind kind) {
+    g_autoptr(GError) error = NULL;
+    const PlanPosition *at = plan_player_position(play->player);
+    for (;;) {
+        if (at->section == section && at->index < at->role->n_instrs[section]) {
+            const PlanInstr *instr = &at->role->sections[section][at->index];
+            const PlanOp *op = &at->role->ops[instr->arg];
+            if (instr->kind == PLAN_LAUNCH && op->kind == kind) {
+                g_assert_true(exec_host_drain(play->host, &error));
+                return op;
+            }
+        }
+        g_assert_cmpint(plan_player_step(play->player, &error), ==, PLAN_DONE);
+        g_assert_false(plan_player_at_end(play->player));
+    }
+}
+
+static float *pointer(const Play *play, const PlanOperand *operand) {
+    return (float *)(gpointer)((char *)exec_host_pointer(play->host, operand->buffer) +
+                               operand->offset_bytes);
+}
+
+/* Where parameter number p lies after construction: the plain flavour's shards are whole. */
+static const PlanOperand *parameter_operand(const Plan *plan, uint32_t p) {
+    const PlanRole *role = &plan->roles[0];
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        if (role->ops[i].kind == PLAN_OP_ADAM_DECAY) {
+            return plan_op_operands(role, &role->ops[i]) + p;
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* The loss of the first step when parameter p is moved by `by` along `direction`. */
+static double loss_at(Plan *plan, uint32_t p, const float *direction, double by) {
+    Play play = begin(plan, 1);
+    play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_BATCH);
+    const PlanOperand *operand = parameter_operand(plan, p);
+    float *x = pointer(&play, operand);
+    for (uint64_t i = 0; i < operand->elements; i++) {
+        x[i] = (float)((double)x[i] + by * (double)direction[i]);
+    }
+    play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_ONES);
+    double loss = exec_host_losses(play.host)[0];
+    end(&play);
+    return loss;
+}
+
+/* Central difference with the error of order h^2 taken out. */
+static double slope(Plan *plan, uint32_t p, const float *direction, double h) {
+    double wide = (loss_at(plan, p, direction, h) - loss_at(plan, p, direction, -h)) / (2 * h);
+    double near = (loss_at(plan, p, direction, h / 2) - loss_at(plan, p, direction, -h / 2)) / h;
+    return (4 * near - wide) / 3;
+}
+
+static void check_parameter(Plan *plan, uint32_t p, const float *gradient, double bound) {
+    const PlanOperand *operand = parameter_operand(plan, p);
+    g_autofree float *direction = g_new0(float, operand->elements);
+    double norm = 0;
+    for (uint64_t i = 0; i < operand->elements; i++) {
+        norm += (double)gradient[i] * (double)gradient[i];
+    }
+    norm = sqrt(norm);
+    if (norm < 1e-6) {
+        return; /* keys' biases: softmax does not see them */
+    }
+    /* Along the gradient itself, where the slope is its norm. */
+    for (uint64_t i = 0; i < operand->elements; i++) {
+        direction[i] = (float)((double)gradient[i] / norm);
+    }
+    double measured = slope(plan, p, direction, 0.02);
+    if (fabs(measured - norm) > bound * norm + 2e-5) {
+        g_test_message("%s: gradient's norm %g, slope along it %g", plan->parameters[p].name, norm,
+                       measured);
+        g_test_fail();
+    }
+    /* Along a fixed pattern of signs: a gradient of the right length in a wrong direction fails. */
+    double expected = 0;
+    for (uint64_t i = 0; i < operand->elements; i++) {
+        direction[i] =
+            (float)((i * 2654435761u >> 7 & 1 ? 1 : -1) / sqrt((double)operand->elements));
+        expected += (double)direction[i] * (double)gradient[i];
+    }
+    measured = slope(plan, p, direction, 0.02);
+    if (fabs(measured - expected) > bound * norm + 2e-5) {
+        g_test_message("%s: slope along signs %g, expected %g", plan->parameters[p].name, measured,
+                       expected);
+        g_test_fail();
+    }
+}
+
+static void gradients_of(const char *network, double bound) {
+    g_autoptr(Plan) plan = test_plan(network, "ranks=1 sharding=none micro_batch=2");
+    Play play = begin(plan, 1);
+    const PlanOp *moment = play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_ADAM_MOMENT);
+    const PlanOperand *gradients = plan_op_operands(&plan->roles[0], moment);
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        check_parameter(plan, p, pointer(&play, &gradients[p]), bound);
+    }
+    end(&play);
+}
+
+static void gpt(void) {
+    gradients_of("[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n", 2e-3);
+}
+
+static void gpt_tied_erf(void) {
+    gradients_of("[network]\nfamily=gpt\nlayers=1\nwidth=16\nheads=4\nvocab=11\nseq=9\ntied=yes\n"
+                 "gelu=erf\n",
+                 2e-3);
+}
+
+/* ReLU has kinks that a difference steps over, so the bound is wider. */
+static void mlp(void) {
+    gradients_of("[network]\nfamily=mlp\nlayers=3\nwidth=12\nseq=6\n", 2e-2);
+}
+
+static void loss_falls(void) {
+    static const char *const networks[] = {
+        "[network]\nfamily=gpt\nlayers=2\nwidth=64\nheads=2\nvocab=96\nseq=32\n",
+        "[network]\nfamily=mlp\nlayers=3\nwidth=64\nseq=32\n"};
+    static const char *const words[] = {"ranks=1 sharding=none micro_batch=4",
+                                        "ranks=1 flavour=fsdp2 micro_batch=4"};
+    double last[2][2];
+    for (unsigned n = 0; n < 2; n++) {
+        for (unsigned w = 0; w < 2; w++) {
+            g_autoptr(Plan) plan = test_plan(networks[n], words[w]);
+            Play play = begin(plan, 20);
+            g_assert_cmpint(plan_player_run(play.player, NULL), ==, PLAN_DONE);
+            g_assert_true(exec_host_drain(play.host, NULL));
+            const double *losses = exec_host_losses(play.host);
+            g_test_message("loss %g at first, %g after 20 steps", losses[0], losses[19]);
+            g_assert_cmpfloat(losses[19], <, losses[0] * 0.8);
+            last[n][w] = losses[19];
+            end(&play);
+        }
+        g_assert_cmpfloat(fabs(last[n][0] - last[n][1]), <=, 1e-6 * fabs(last[n][0]));
+    }
+}
+
+static void out_of_memory_is_a_result(void) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=1 sharding=none");
+    g_autoptr(GError) error = NULL;
+    ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 20}; /* less than a segment */
+    g_autoptr(ExecHost) host = exec_host_new(plan, &exec_comm_alone, 2, &options, &error);
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 2, &exec_host_device, host);
+    g_assert_cmpint(plan_player_run(player, &error), ==, PLAN_STOPPED);
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(exec_host_out_of_memory(host), "no room for"));
+}
+
+static void other_dtypes_are_refused(void) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=1 flavour=fsdp2 param_dtype=bf16");
+    g_autoptr(GError) error = NULL;
+    ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 30};
+    g_autoptr(ExecHost) host = exec_host_new(plan, &exec_comm_alone, 1, &options, &error);
+    g_assert_null(host);
+    g_assert_nonnull(strstr(error->message, "computes in fp32"));
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/exec/gradients/gpt equals finite differences", gpt);
+    g_test_add_func("/exec/gradients/gpt with tied head and erf", gpt_tied_erf);
+    g_test_add_func("/exec/gradients/mlp equals finite differences", mlp);
+    g_test_add_func("/exec/training/the loss falls, sharded or not", loss_falls);
+    g_test_add_func("/exec/memory/running out is a result", out_of_memory_is_a_result);
+    g_test_add_func("/exec/dtypes/what the host lacks is refused", other_dtypes_are_refused);
+    return g_test_run();
+}

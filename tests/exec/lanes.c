@@ -1,0 +1,142 @@
+/* Lanes: in order by themselves, beside each other, waiting as told; an error stops them all. */
+#include "exec/host/lanes.h"
+
+#include <string.h>
+
+typedef struct {
+    GMutex mutex;
+    GString *said;
+} Diary;
+
+typedef struct {
+    Diary *diary;
+    char letter;
+    gulong sleep_us;
+    bool fails;
+} Entry;
+
+static bool say(gpointer data, GError **error) {
+    Entry *entry = data;
+    g_usleep(entry->sleep_us);
+    g_mutex_lock(&entry->diary->mutex);
+    g_string_append_c(entry->diary->said, entry->letter);
+    g_mutex_unlock(&entry->diary->mutex);
+    if (entry->fails) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%c broke", entry->letter);
+    }
+    return !entry->fails;
+}
+
+static void give(ExecLanes *lanes, uint32_t lane, Diary *diary, char letter, gulong sleep_us,
+                 bool fails) {
+    Entry *entry = g_new(Entry, 1);
+    *entry = (Entry){diary, letter, sleep_us, fails};
+    exec_lanes_give(lanes, lane, say, entry, g_free);
+}
+
+static void begin(Diary *diary) {
+    g_mutex_init(&diary->mutex);
+    diary->said = g_string_new(NULL);
+}
+
+static void end(Diary *diary) {
+    g_string_free(diary->said, TRUE);
+    g_mutex_clear(&diary->mutex);
+}
+
+static void in_order(void) {
+    Diary diary;
+    begin(&diary);
+    ExecLanes *lanes = exec_lanes_new(1);
+    for (char c = 'a'; c <= 'z'; c++) { /* more than a lane's queue takes at once */
+        give(lanes, 0, &diary, c, c % 3 ? 0 : 500, false);
+    }
+    g_assert_true(exec_lanes_drain(lanes));
+    g_assert_cmpstr(diary.said->str, ==, "abcdefghijklmnopqrstuvwxyz");
+    exec_lanes_free(lanes);
+    end(&diary);
+}
+
+/* Lane 1 says b after lane 0's slow a, because it was told to wait, and before lane 0's c. */
+static void waits(void) {
+    Diary diary;
+    begin(&diary);
+    ExecLanes *lanes = exec_lanes_new(2);
+    give(lanes, 0, &diary, 'a', 20000, false);
+    ExecMoment after_a = exec_lanes_moment(lanes, 0);
+    g_assert_false(exec_lanes_passed(lanes, after_a));
+    exec_lanes_wait(lanes, 1, after_a);
+    give(lanes, 1, &diary, 'b', 0, false);
+    exec_lanes_wait(lanes, 0, exec_lanes_moment(lanes, 1));
+    give(lanes, 0, &diary, 'c', 0, false);
+    g_assert_true(exec_lanes_host_wait(lanes, after_a));
+    g_assert_true(exec_lanes_passed(lanes, after_a));
+    g_assert_true(exec_lanes_drain(lanes));
+    g_assert_cmpstr(diary.said->str, ==, "abc");
+    exec_lanes_free(lanes);
+    end(&diary);
+}
+
+static void an_error_stops_all(void) {
+    Diary diary;
+    begin(&diary);
+    ExecLanes *lanes = exec_lanes_new(2);
+    give(lanes, 0, &diary, 'a', 0, true);
+    exec_lanes_wait(lanes, 1, exec_lanes_moment(lanes, 0));
+    g_assert_false(exec_lanes_drain(lanes));
+    g_assert_true(exec_lanes_failed(lanes));
+    g_autoptr(GError) error = exec_lanes_error(lanes);
+    g_assert_cmpstr(error->message, ==, "a broke");
+    for (char c = 'b'; c < 'z'; c++) { /* never blocks, never runs */
+        give(lanes, 1, &diary, c, 0, false);
+    }
+    exec_lanes_free(lanes);
+    g_assert_cmpstr(diary.said->str, ==, "a");
+    end(&diary);
+}
+
+typedef struct {
+    ExecLanes *lanes;
+    ExecTurns *turns;
+    uint64_t ticket;
+    Diary *diary;
+    char letter;
+    gulong sleep_us;
+} Turn;
+
+static bool take_turn(gpointer data, GError **error) {
+    Turn *turn = data;
+    g_usleep(turn->sleep_us);
+    g_assert_true(exec_lanes_enter(turn->lanes, turn->turns, turn->ticket));
+    Entry entry = {turn->diary, turn->letter, 0, false};
+    say(&entry, error);
+    exec_lanes_leave(turn->lanes, turn->turns);
+    return true;
+}
+
+/* Two lanes, one communicator: the order is the host's, though the second lane is ready first. */
+static void turns_are_the_hosts(void) {
+    Diary diary;
+    begin(&diary);
+    ExecLanes *lanes = exec_lanes_new(2);
+    ExecTurns turns = {0};
+    for (unsigned i = 0; i < 6; i++) {
+        Turn *turn = g_new(Turn, 1);
+        *turn =
+            (Turn){lanes, &turns, turns.next_ticket++, &diary, (char)('a' + i), i % 2 ? 0 : 3000};
+        exec_lanes_give(lanes, i % 2, take_turn, turn, g_free);
+    }
+    g_assert_true(exec_lanes_drain(lanes));
+    g_assert_cmpstr(diary.said->str, ==, "abcdef");
+    exec_lanes_free(lanes);
+    end(&diary);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/exec/lanes/work runs in order", in_order);
+    g_test_add_func("/exec/lanes/lanes wait for moments", waits);
+    g_test_add_func("/exec/lanes/an error stops all", an_error_stops_all);
+    g_test_add_func("/exec/lanes/turns are the host's", turns_are_the_hosts);
+    return g_test_run();
+}

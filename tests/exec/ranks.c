@@ -1,0 +1,250 @@
+/* `foreshard run` on several ranks: one answer on any number of them, the predicted memory at every
+ * instruction, and a dead rank named within seconds. Takes the path of foreshard as its argument.
+ */
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <json-glib/json-glib.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "trace/compare.h"
+#include "trace/text.h"
+
+static const char *program;
+
+typedef struct {
+    int status;
+    char *out, *err;
+} Result;
+
+/* words are split at blanks. */
+static GPtrArray *split(const char *words) {
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(argv, g_strdup(program));
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    for (char **word = list; *word; word++) {
+        if (**word) {
+            g_ptr_array_add(argv, g_strdup(*word));
+        }
+    }
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+static GSubprocess *start(const char *words) {
+    g_autoptr(GPtrArray) argv = split(words);
+    g_autoptr(GError) error = NULL;
+    GSubprocess *process =
+        g_subprocess_newv((const char *const *)argv->pdata,
+                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &error);
+    g_assert_no_error(error);
+    return process;
+}
+
+static Result finish(GSubprocess *process) {
+    Result result = {0};
+    g_autoptr(GError) error = NULL;
+    g_subprocess_communicate_utf8(process, NULL, NULL, &result.out, &result.err, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_subprocess_get_if_exited(process));
+    result.status = g_subprocess_get_exit_status(process);
+    g_object_unref(process);
+    return result;
+}
+
+static void clear(Result *result) {
+    g_free(result->out);
+    g_free(result->err);
+}
+
+static void run_losses(const char *words, double *losses, unsigned n) {
+    g_autofree char *line = g_strdup_printf("run %s --json --steps %u", words, n);
+    Result result = finish(start(line));
+    if (result.status) {
+        g_test_message("%s: %s", line, result.err);
+    }
+    g_assert_cmpint(result.status, ==, 0);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_assert_true(json_parser_load_from_data(parser, result.out, -1, NULL));
+    JsonArray *array =
+        json_object_get_array_member(json_node_get_object(json_parser_get_root(parser)), "losses");
+    g_assert_cmpuint(json_array_get_length(array), ==, n);
+    for (unsigned i = 0; i < n; i++) {
+        losses[i] = json_array_get_double_element(array, i);
+    }
+    clear(&result);
+}
+
+/* A global batch of 12 on 1 to 4 ranks: 3 leaves uneven rows. */
+static void losses_agree(void) {
+    static const char *const runs[] = {
+        "gpt-toy -n 2 --micro-batch 6 --sharding none",
+        "gpt-toy -n 2 --micro-batch 6",
+        "gpt-toy -n 2 --micro-batch 6 --wrap whole",
+        "gpt-toy -n 3 --micro-batch 4",
+        "gpt-toy -n 4 --micro-batch 3 --backward-prefetch none",
+        "gpt-toy -n 3 --micro-batch 4 --sharding none --bucket-mb 0.05"};
+    enum {
+        STEPS = 8
+    };
+    double expected[STEPS], losses[STEPS];
+    run_losses("gpt-toy -n 1 --micro-batch 12 --sharding none", expected, STEPS);
+    g_assert_cmpfloat(expected[STEPS - 1], <, expected[0]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        run_losses(runs[i], losses, STEPS);
+        double worst = 0;
+        for (unsigned step = 0; step < STEPS; step++) {
+            worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
+        }
+        g_test_message("%s: losses differ by at most %.2g relative", runs[i], worst);
+        g_assert_cmpfloat(worst, <=, 1e-6);
+    }
+}
+
+static void call(const char *folder, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void call(const char *folder, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *words = g_strdup_vprintf(format, args);
+    va_end(args);
+    Result result = finish(start(words));
+    if (result.status) {
+        g_test_message("%s: status %d: %s", words, result.status, result.err);
+    }
+    g_assert_cmpint(result.status, ==, 0);
+    clear(&result);
+}
+
+static void remove_folder(const char *folder) {
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_unlink(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(folder);
+}
+
+/* Allocated, active and reserved, predicted and measured, at every instruction of every rank. */
+static void memory_is_as_predicted(void) {
+    static const char *const plans[] = {"mlp-toy -n 2",
+                                        "mlp-toy -n 3",
+                                        "gpt-toy -n 2",
+                                        "gpt-toy -n 2 --micro-batch 4 --wrap whole",
+                                        "gpt-toy -n 3",
+                                        "gpt-toy -n 2 --sharding none",
+                                        "gpt-toy -n 1 --sharding none",
+                                        "gpt-toy -n 2 --backward-prefetch none"};
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
+        call(folder, "plan %s -o %s/x.plan", plans[i], folder);
+        call(folder, "predict %s/x.plan --cluster this-machine --steps 5 --trace %s/p.trace",
+             folder, folder);
+        call(folder, "run %s/x.plan --steps 5 --trace %s/m.trace", folder, folder);
+        g_autofree char *p = g_strconcat(folder, "/p.trace", NULL);
+        g_autofree char *m = g_strconcat(folder, "/m.trace", NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Trace) predicted = trace_read_file(p, &error);
+        g_assert_no_error(error);
+        g_autoptr(Trace) measured = trace_read_file(m, &error);
+        g_assert_no_error(error);
+        unsigned compared = 0;
+        for (guint a = 0, b = 0; a < predicted->memory->len; a++, b++) {
+            const TraceMemoryRow *x = trace_memory(predicted, a);
+            while (trace_memory(measured, b)->rank != x->rank) {
+                b++;
+            }
+            const TraceMemoryRow *y = trace_memory(measured, b);
+            g_assert_cmpint(x->step, ==, y->step);
+            g_assert_cmpuint(x->instruction, ==, y->instruction);
+            g_assert_cmpuint(x->allocated, ==, y->allocated);
+            g_assert_cmpuint(x->active, ==, y->active);
+            g_assert_cmpuint(x->reserved, ==, y->reserved);
+            compared++;
+        }
+        g_test_message("%s: equal at %u instructions", plans[i], compared);
+        g_assert_cmpuint(compared, >, 100);
+    }
+    remove_folder(folder);
+}
+
+/* The processes whose command line has both words. */
+static GArray *processes_with(const char *word, const char *in_environment) {
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(int));
+    GDir *dir = g_dir_open("/proc", 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *command_path = g_build_filename("/proc", name, "cmdline", NULL);
+        g_autofree char *environ_path = g_build_filename("/proc", name, "environ", NULL);
+        g_autofree char *command = NULL, *environment = NULL;
+        gsize n, m;
+        int pid = atoi(name);
+        if (pid > 1 && g_file_get_contents(command_path, &command, &n, NULL) &&
+            memmem(command, n, word, strlen(word)) &&
+            g_file_get_contents(environ_path, &environment, &m, NULL) &&
+            memmem(environment, m, in_environment, strlen(in_environment))) {
+            g_array_append_val(found, pid);
+        }
+    }
+    g_dir_close(dir);
+    return found;
+}
+
+static void a_killed_rank_is_named(void) {
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *trace = g_strconcat(folder, "/m.trace", NULL);
+    g_assert_true(g_file_set_contents(trace, "a good one", -1, NULL));
+    g_autofree char *words = g_strdup_printf("run gpt-toy -n 3 --steps 200000 --trace %s", trace);
+    GSubprocess *process = start(words);
+    g_autoptr(GArray) victims = NULL;
+    for (unsigned tries = 0; tries < 300 && (!victims || !victims->len); tries++) {
+        g_usleep(50000);
+        g_clear_pointer(&victims, g_array_unref);
+        victims = processes_with(trace, "OMPI_COMM_WORLD_RANK=1");
+    }
+    g_assert_cmpuint(victims->len, ==, 1);
+    g_usleep(500000); /* well into training */
+    gint64 killed_at = g_get_monotonic_time();
+    g_assert_cmpint(kill(g_array_index(victims, int, 0), SIGKILL), ==, 0);
+    Result result = finish(process);
+    double seconds = (double)(g_get_monotonic_time() - killed_at) / 1e6;
+    g_test_message("ended after %.1f s: %s", seconds, result.err);
+    g_assert_cmpfloat(seconds, <, 10);
+    g_assert_cmpint(result.status, ==, 1);
+    g_assert_nonnull(strstr(result.err, "rank 1 was killed by signal 9"));
+    g_autoptr(GArray) left = processes_with(trace, "OMPI_COMM_WORLD_RANK=");
+    g_assert_cmpuint(left->len, ==, 0);
+    g_autofree char *content = NULL;
+    g_assert_true(g_file_get_contents(trace, &content, NULL, NULL));
+    g_assert_cmpstr(content, ==, "a good one");
+    clear(&result);
+    remove_folder(folder);
+}
+
+static void expect_failure(const char *words, int status, const char *expected) {
+    Result result = finish(start(words));
+    if (result.status != status || !strstr(result.err, expected)) {
+        g_test_message("%s: status %d, '%s'; expected status %d, '%s'", words, result.status,
+                       result.err, status, expected);
+        g_test_fail();
+    }
+    clear(&result);
+}
+
+static void failures_say_why(void) {
+    expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "out of memory: rank ");
+    expect_failure("run gpt-toy -n 2 --lr 1000 --weight-decay 10 --steps 200", 1, "the loss is ");
+    expect_failure("run gpt-toy -n 2 --param-dtype bf16", 2, "computes in fp32");
+    expect_failure("run gpt-toy -n 2 --device cuda", 2, "no device 'cuda'");
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_assert(argc == 2);
+    program = argv[1];
+    g_test_add_func("/exec/ranks/losses agree on 1 to 4 ranks", losses_agree);
+    g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
+    g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
+    g_test_add_func("/exec/ranks/failures say why", failures_say_why);
+    return g_test_run();
+}
