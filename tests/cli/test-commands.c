@@ -1,0 +1,170 @@
+/* The command from outside: bad input ends in status 2 and a message with place and remedy; good input
+ * works from any folder. Takes the path of foreshard as its argument.
+ */
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+static const char *program;
+static char *folder;
+
+typedef struct {
+    int status;
+    char *out, *err;
+} Result;
+
+static Result run(const char *words) {
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(argv, g_strdup(program));
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    for (char **word = list; *word; word++) {
+        if (**word) {
+            g_ptr_array_add(argv, g_strdup(*word));
+        }
+    }
+    g_ptr_array_add(argv, NULL);
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_subprocess_launcher_set_cwd(launcher, folder);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSubprocess) process =
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, &error);
+    g_assert_no_error(error);
+    Result result = {0};
+    g_subprocess_communicate_utf8(process, NULL, NULL, &result.out, &result.err, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_subprocess_get_if_exited(process));
+    result.status = g_subprocess_get_exit_status(process);
+    return result;
+}
+
+static void expect(const char *words, int status, const char *in_out, const char *in_err) {
+    Result result = run(words);
+    if (result.status != status || !strstr(result.out, in_out) || !strstr(result.err, in_err)) {
+        g_test_message("foreshard %s\nstatus %d, expected %d\nstdout: %.300s\nexpected '%s'\n"
+                       "stderr: %.300s\nexpected '%s'",
+                       words, result.status, status, result.out, in_out, result.err, in_err);
+        g_test_fail();
+    }
+    g_free(result.out);
+    g_free(result.err);
+}
+
+static void write_file(const char *name, const char *text) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void help(void) {
+    expect("--help", 0, "Commands:", "");
+    expect("--version", 0, "foreshard ", "");
+    expect("", 2, "", "Usage: foreshard COMMAND");
+    expect("plna gpt-toy", 2, "", "there is no command 'plna'");
+    static const char *const commands[] = {"plan", "predict", "run", "compare", "plot"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
+        expect(words, 0, "xample", "");
+        g_autofree char *bad = g_strdup_printf("%s --no-such-option", commands[i]);
+        expect(bad, 2, "", "no-such-option");
+        expect(commands[i], 2, "", "foreshard ");
+    }
+}
+
+static void bad_networks(void) {
+    write_file("bad.ini", "[network]\nfamily = gpt\nlayers = 2\nwidth = x\n");
+    expect("plan bad.ini", 2, "", "bad.ini:4: width must be a whole number");
+    expect("plan no-such-network", 2, "", "no-such-network");
+    expect("predict bad.ini --cluster this-machine", 2, "", "bad.ini:4:");
+    expect("run bad.ini", 2, "", "bad.ini:4:");
+}
+
+static void bad_strategies(void) {
+    write_file("s.ini", "[strategy]\nranks = 2\nwrap = blok\n");
+    expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini:3: wrap must be one of block, whole");
+    expect("plan gpt-toy --wrap blok", 2, "", "option --wrap: wrap must be one of");
+    expect("plan gpt-toy -n 0", 2, "", "ranks must be a whole number");
+    expect("plan gpt-toy -n 2 --flavour plain --sharding none", 2, "", "nothing that joins ranks");
+    expect("plan gpt-toy --seq 33", 2, "", "longer than the 32 positions");
+}
+
+static void bad_clusters(void) {
+    write_file("c.ini", "[cluster]\ntitle = x\n[device]\nkind = toaster\n");
+    expect("predict gpt-toy --cluster c.ini", 2, "", "c.ini:4:");
+    expect("predict gpt-toy --cluster no-such-cluster", 2, "", "no-such-cluster");
+    expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8");
+}
+
+static void bad_plans(void) {
+    expect("plan gpt-toy -n 2 -o good.plan", 0, "sha256:", "");
+    expect("plan good.plan --check", 0, "sound", "");
+    expect("plan good.plan -n 3", 2, "", "is a plan for 2 ranks");
+    expect("plan good.plan --wrap whole", 2, "", "whose wrap is settled");
+    g_autofree char *path = g_build_filename(folder, "good.plan", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    text[strlen(text) / 2] = 0;
+    write_file("short.plan", text);
+    static const char *const commands[] = {"plan", "predict --cluster this-machine", "run"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strdup_printf("%s short.plan", commands[i]);
+        expect(words, 2, "", "short.plan:");
+    }
+}
+
+static void output_is_not_lost(void) {
+    expect("plan gpt-toy -o no-such-folder/x.plan", 1, "", "no-such-folder/x.plan");
+    expect("predict gpt-toy --cluster this-machine --trace no-such-folder/x.trace", 1, "",
+           "no-such-folder/x.trace");
+}
+
+static void traces(void) {
+    expect("predict gpt-toy --cluster this-machine --trace a.trace", 0, "fits", "");
+    expect("predict mlp-toy --cluster this-machine --trace b.trace", 0, "fits", "");
+    expect("compare a.trace a.trace", 0, "equal", "");
+    expect("compare a.trace b.trace", 2, "", "traces are of different plans");
+    expect("compare a.trace nowhere.trace", 2, "", "nowhere.trace");
+    g_autofree char *path = g_build_filename(folder, "a.trace", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    text[strlen(text) / 2] = 0;
+    write_file("short.trace", text);
+    expect("compare a.trace short.trace", 2, "", "short.trace:");
+    expect("plot short.trace", 2, "", "short.trace:");
+    expect("plot a.trace -o a.jpeg", 2, "", "a.jpeg");
+}
+
+/* Same input, same bytes. */
+static void deterministic(void) {
+    g_autofree char *texts[2] = {NULL, NULL};
+    for (unsigned i = 0; i < 2; i++) {
+        expect("predict gpt-toy -n 3 --cluster this-machine --trace d.trace", 0, "fits", "");
+        g_autofree char *path = g_build_filename(folder, "d.trace", NULL);
+        g_assert_true(g_file_get_contents(path, &texts[i], NULL, NULL));
+    }
+    g_assert_cmpstr(texts[0], ==, texts[1]);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_assert(argc == 2);
+    program = argv[1];
+    folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_test_add_func("/cli/commands/help", help);
+    g_test_add_func("/cli/commands/bad networks", bad_networks);
+    g_test_add_func("/cli/commands/bad strategies", bad_strategies);
+    g_test_add_func("/cli/commands/bad clusters", bad_clusters);
+    g_test_add_func("/cli/commands/bad plans", bad_plans);
+    g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
+    g_test_add_func("/cli/commands/traces", traces);
+    g_test_add_func("/cli/commands/same input, same bytes", deterministic);
+    int status = g_test_run();
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_unlink(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(folder);
+    g_free(folder);
+    return status;
+}
