@@ -8,6 +8,8 @@ load scripts."/colours.gp"
 
 x(t) = t / ns_per_unit
 y(b) = b / bytes_per_unit
+# A step's name, unless the one before it is still being written there: a name takes 1/16 of the width.
+step_name(t, name) = t - named_ns < (last_ns - first_ns) / 16. ? "" : (named_ns = t, name)
 is_early(t) = t < (first_ns + last_ns) / 2
 stack(k) = sum [i = 2:k + 1] column(i)
 ALLOCATED = n_categories + 2
@@ -71,6 +73,7 @@ do for [p = 1:n_panels] {
     rows = sprintf("memory-%d.tsv", p)
     outline = sprintf("outline-%d.tsv", p)
     steps = sprintf("steps-%d.tsv", p)
+    named_ns = first_ns - (last_ns - first_ns)
     peak = sprintf("peak-%d.tsv", p)
     set tmargin at screen top - (p - 1) * (height + gap)
     set bmargin at screen top - (p - 1) * (height + gap) - height
@@ -88,7 +91,8 @@ do for [p = 1:n_panels] {
              fs transparent pattern (pass == 0 ? SOLID : pattern(k)) noborder, \
          steps skip 1 using (x($1)):(0):(0):(y(most_bytes) * 1.17) with vectors nohead \
              lc rgb "#777777" lw 0.8 dt (2, 4), \
-         steps skip 1 using (x($1)):(y(most_bytes) * 1.125):2 with labels left \
+         steps skip 1 using (x($1)):(y(most_bytes) * 1.125):(step_name($1, strcol(2))) \
+             with labels left \
              offset 0.4, 0 font ",11" tc rgb "#555555" noenhanced, \
          rows skip 1 using (x($1)):(y(column(RESERVED))) with steps lc rgb "black" lw 1.6 \
              dt (1.5, 2.5), \

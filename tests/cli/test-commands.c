@@ -1,5 +1,5 @@
-/* The command from outside: bad input ends in status 2 and a message with place and remedy; good input
- * works from any folder. Takes the path of foreshard as its argument.
+/* The command from outside: bad input ends in status 2 and a message with place and remedy; good
+ * input works from any folder. Takes the path of foreshard as its argument.
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
@@ -135,13 +135,15 @@ static void traces(void) {
 
 /* Same input, same bytes. */
 static void deterministic(void) {
-    g_autofree char *texts[2] = {NULL, NULL};
+    char *texts[2] = {NULL, NULL};
     for (unsigned i = 0; i < 2; i++) {
         expect("predict gpt-toy -n 3 --cluster this-machine --trace d.trace", 0, "fits", "");
         g_autofree char *path = g_build_filename(folder, "d.trace", NULL);
         g_assert_true(g_file_get_contents(path, &texts[i], NULL, NULL));
     }
     g_assert_cmpstr(texts[0], ==, texts[1]);
+    g_free(texts[0]);
+    g_free(texts[1]);
 }
 
 int main(int argc, char **argv) {

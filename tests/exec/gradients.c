@@ -1,7 +1,7 @@
 /* One rank trains for real: gradients equal finite differences of the loss, and the loss falls.
  *
- * A gradient is read where the optimizer reads it. The loss as a function of the parameters is played
- * anew for each difference: construction, a change of one parameter, one forward.
+ * A gradient is read where the optimizer reads it. The loss as a function of the parameters is
+ * played anew for each difference: construction, a change of one parameter, one forward.
  */
 #include <math.h>
 #include <string.h>

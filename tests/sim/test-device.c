@@ -21,6 +21,7 @@ static void assert_timeline(const char *body, const ModelCluster *cluster, int32
                             const char *expected) {
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction = predict(body, "", cluster, trace);
+    g_assert_nonnull(prediction);
     g_autoptr(GError) error = NULL;
     g_assert_true(trace_check(trace, &error));
     g_assert_no_error(error);
@@ -59,6 +60,7 @@ static void test_full_queue_holds_the_host(void) {
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction =
         predict(TOY_FILL TOY_FILL TOY_FILL TOY_FILL, "", &cluster, trace);
+    g_assert_nonnull(prediction);
     static const int64_t issued[] = {0, 0, 400, 800};
     unsigned n = 0;
     for (guint i = 0; i < trace->ops->len && n < G_N_ELEMENTS(issued); i++) {

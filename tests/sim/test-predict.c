@@ -61,6 +61,7 @@ static GString *text_of_play(const Plan *plan) {
     ModelCluster cluster = busy_cluster();
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction = predict(plan, &cluster, 4, trace);
+    g_assert_nonnull(prediction);
     g_autoptr(GError) error = NULL;
     GString *text = trace_text(trace, &error);
     g_assert_no_error(error);
