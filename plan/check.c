@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "plan/op-shape.h"
+
 enum {
     MAX_LANES = 16
 };
@@ -236,6 +238,19 @@ static bool check_section(Check *c, PlanSection section) {
     return check_end(c);
 }
 
+static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
+    const PlanRole *role = &plan->roles[role_id];
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        g_autofree char *fault = plan_op_shape_fault(plan, role, &role->ops[i]);
+        if (fault) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s", role_id, i,
+                        plan_op_info((PlanOpKind)role->ops[i].kind)->name, fault);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
     Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
@@ -305,7 +320,8 @@ static bool check_collectives(const Plan *plan, uint32_t other, GError **error) 
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= MAX_LANES);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
-        if (!check_role(plan, i, error) || (i > 0 && !check_collectives(plan, i, error))) {
+        if (!check_role(plan, i, error) || !check_shapes(plan, i, error) ||
+            (i > 0 && !check_collectives(plan, i, error))) {
             return false;
         }
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/host/device.h"
+#include "plan/text.h"
 #include "tests/plan/plans.h"
 
 typedef struct {
@@ -191,6 +192,42 @@ static void other_dtypes_are_refused(void) {
     g_assert_nonnull(strstr(error->message, "computes in fp32"));
 }
 
+/* Whatever somebody edits into a plan: it is refused, or it plays without touching memory it should
+ * not (the sanitizers watch). */
+static void edited_plans_are_safe(void) {
+    g_autoptr(Plan) plan =
+        test_plan("[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=5\nseq=4\n",
+                  "ranks=1 flavour=fsdp2");
+    g_autoptr(GString) text = plan_text(plan);
+    const char *program = strstr(text->str, "\nbuffers");
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    unsigned n_played = 0;
+    for (unsigned i = 0; i < 600; i++) {
+        g_autofree char *copy = g_strndup(text->str, text->len);
+        gint32 at;
+        do {
+            at = g_rand_int_range(rand, (gint32)(program - text->str), (gint32)text->len);
+        } while (!g_ascii_isdigit(copy[at]));
+        copy[at] = (char)g_rand_int_range(rand, '0', '9' + 1);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Plan) edited = plan_read(copy, text->len, "x.plan", &error);
+        if (!edited) {
+            continue;
+        }
+        ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 28};
+        g_autoptr(ExecHost) host = exec_host_new(edited, &exec_comm_alone, 3, &options, &error);
+        if (!host) {
+            continue;
+        }
+        g_autoptr(PlanPlayer) player = plan_player_new(edited, 0, 3, &exec_host_device, host);
+        n_played += plan_player_run(player, &error) == PLAN_DONE;
+        g_autoptr(GError) later = NULL;
+        exec_host_drain(host, &later);
+    }
+    g_test_message("%u of 600 edited plans were sound and played", n_played);
+    g_assert_cmpuint(n_played, >, 10);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/exec/gradients/gpt equals finite differences", gpt);
@@ -199,5 +236,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/training/the loss falls, sharded or not", loss_falls);
     g_test_add_func("/exec/memory/running out is a result", out_of_memory_is_a_result);
     g_test_add_func("/exec/dtypes/what the host lacks is refused", other_dtypes_are_refused);
+    g_test_add_func("/exec/plans/edited ones are safe", edited_plans_are_safe);
     return g_test_run();
 }

@@ -91,6 +91,12 @@ static const Fault faults[] = {
      "event e1 is recorded twice"},
     {"an operand too long", "launch side fill n=16 value=1 y=b2",
      "launch side fill n=16 value=1 y=b2+8[15]", "reaches beyond b2"},
+    {"a kernel larger than its operand", "launch side fill n=16 value=1 y=b2",
+     "launch side fill n=17 value=1 y=b2", "operand y needs 17 elements of b2, where 16 are left"},
+    {"a size that overflows", "launch side fill n=16 value=1 y=b2",
+     "launch side log_softmax rows=99999999999999 cols=99999999999999 x=b2 y=b2",
+     "operand x needs 18446744073709551615 elements"},
+    {"integers where numbers should be", "b2 64 fp32", "b2 64 int64", "operand y cannot be int64"},
 };
 
 static void fault_is_found(gconstpointer data) {
@@ -134,7 +140,7 @@ static void roles_must_match(void) {
     PlanRole *role = &plan->roles[1];
     for (uint32_t i = 0; i < role->n_ops; i++) {
         if (role->ops[i].kind == PLAN_OP_ALL_GATHER) {
-            role->dims[role->ops[i].dims] += 2;
+            role->dims[role->ops[i].dims] -= 2;
             break;
         }
     }

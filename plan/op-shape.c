@@ -1,0 +1,242 @@
+#include "plan/op-shape.h"
+
+#include <string.h>
+
+/* Sizes that overflow become larger than any buffer. */
+static uint64_t times(uint64_t a, uint64_t b) {
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b) {
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* What an attention reads through a stride: rows of `row` elements, `stride` apart. */
+static uint64_t span(uint64_t rows, uint64_t stride, uint64_t row) {
+    return row > stride ? UINT64_MAX : plus(times(rows - 1, stride), row);
+}
+
+static uint64_t attention_elements(const uint64_t *d, const char *slot) {
+    uint64_t rows = times(d[0], d[3]);
+    if (g_str_equal(slot, "q")) {
+        return span(rows, d[5], times(d[1], d[4]));
+    }
+    if (g_str_equal(slot, "k") || g_str_equal(slot, "v")) {
+        return span(rows, d[6], times(d[2], d[4]));
+    }
+    if (g_str_equal(slot, "dk") || g_str_equal(slot, "dv")) {
+        return times(rows, times(d[2], d[4]));
+    }
+    if (g_str_equal(slot, "lse")) {
+        return d[7] < d[3] ? UINT64_MAX : times(times(d[0], d[1]), d[7]);
+    }
+    if (g_str_equal(slot, "seed") || g_str_equal(slot, "offset")) {
+        return 1;
+    }
+    return times(rows, times(d[1], d[4])); /* o, dy, dq */
+}
+
+/* How many elements the kernel touches from the operand's start. d: the op's dims. */
+static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name,
+                                const uint64_t *d) {
+    bool is = slot == 0; /* the first operand */
+    switch (kind) {
+    case PLAN_OP_BATCH:
+    case PLAN_OP_LOG_SOFTMAX:
+    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
+        return times(d[0], d[1]);
+    case PLAN_OP_EMBEDDING:
+    case PLAN_OP_EMBEDDING_BACKWARD:
+        return name[0] == 'i'                             ? d[0]
+               : g_str_equal(name, "w") || name[1] == 'w' ? times(d[1], d[2])
+                                                          : times(d[0], d[1]);
+    case PLAN_OP_ADD:
+        return name[0] == 'b' ? (d[1] > d[0] || d[0] % d[1] ? UINT64_MAX : d[1]) : d[0];
+    case PLAN_OP_LAYERNORM:
+    case PLAN_OP_LAYERNORM_BACKWARD:
+        if (g_str_equal(name, "mean") || g_str_equal(name, "rstd")) {
+            return d[0];
+        }
+        return strpbrk(name, "wb") ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_LINEAR:
+    case PLAN_OP_LINEAR_DX:
+    case PLAN_OP_LINEAR_DW:
+        if (strchr(name, 'w')) {
+            return times(d[1], d[2]);
+        }
+        return strchr(name, 'x') ? times(d[0], d[2]) : name[0] == 'b' ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_ATTENTION:
+    case PLAN_OP_ATTENTION_BACKWARD:
+        return attention_elements(d, name);
+    case PLAN_OP_MEAN:
+        return is ? d[0] : 1;
+    case PLAN_OP_MEAN_BACKWARD:
+        return is ? 1 : d[0];
+    case PLAN_OP_NLL_LOSS:
+    case PLAN_OP_NLL_LOSS_BACKWARD:
+        return g_str_equal(name, "target")                            ? d[0]
+               : g_str_equal(name, "logp") || g_str_equal(name, "dx") ? times(d[0], d[1])
+               : is && kind == PLAN_OP_NLL_LOSS                       ? times(d[0], d[1])
+                                                                      : 1;
+    case PLAN_OP_SUM_ROWS:
+        return is ? times(d[0], d[1]) : d[1];
+    case PLAN_OP_CONCAT_COLUMNS:
+        return times(d[0], d[1]);
+    case PLAN_OP_INIT_NORMAL:
+        return d[1];
+    case PLAN_OP_GATHER_COPY_IN:
+    case PLAN_OP_GATHER_COPY_OUT:
+    case PLAN_OP_REDUCE_COPY_IN:
+        return times(d[0], d[1]);
+    case PLAN_OP_ALL_GATHER:
+    case PLAN_OP_ALL_REDUCE:
+        return d[0];
+    case PLAN_OP_REDUCE_SCATTER:
+        return is ? d[0] : d[0] / d[1];
+    case PLAN_OP_ARANGE:
+    case PLAN_OP_GELU_TANH:
+    case PLAN_OP_GELU_ERF:
+    case PLAN_OP_RELU:
+    case PLAN_OP_ONES:
+    case PLAN_OP_GELU_TANH_BACKWARD:
+    case PLAN_OP_GELU_ERF_BACKWARD:
+    case PLAN_OP_RELU_BACKWARD:
+    case PLAN_OP_FILL:
+    case PLAN_OP_CAST:
+    case PLAN_OP_FLATTEN_CAST:
+    case PLAN_OP_COPY:
+    case PLAN_OP_BUCKET_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_OUT:
+        return d[0];
+    case PLAN_OP_ADAM_DECAY:
+    case PLAN_OP_ADAM_MOMENT:
+    case PLAN_OP_ADAM_SQUARE_DECAY:
+    case PLAN_OP_ADAM_SQUARE:
+    case PLAN_OP_ADAM_SQRT:
+    case PLAN_OP_ADAM_CORRECT:
+    case PLAN_OP_ADAM_EPS:
+    case PLAN_OP_ADAM_UPDATE:
+        return 1;
+    case PLAN_N_OP_KINDS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+static bool wants_integers(PlanOpKind kind, const char *name, const uint64_t *d) {
+    return g_str_equal(name, "index") || g_str_equal(name, "target") || g_str_equal(name, "seed") ||
+           g_str_equal(name, "offset") || kind == PLAN_OP_ARANGE ||
+           (kind == PLAN_OP_BATCH && d[2] > 0);
+}
+
+/* Lists are dealt out one after the other: what their elements take together. */
+static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    const PlanOperand *operands = plan_op_operands(role, op);
+    unsigned length = plan_op_list_length(info, op->n_operands);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const PlanOperand *o = &operands[i];
+        if (!(info->slots[plan_op_slot_of(info, op->n_operands, i)].flags & PLAN_SLOT_LIST)) {
+            continue;
+        }
+        if (op->kind == PLAN_OP_GATHER_COPY_OUT) {
+            if (o->elements % d[1]) {
+                return g_strdup("a gathered parameter does not divide by the ranks");
+            }
+            total = plus(total, o->elements / d[1]);
+        } else if (op->kind == PLAN_OP_REDUCE_COPY_IN) {
+            if (!o->rows || o->elements % o->rows) {
+                return g_strdup("a gradient needs /ROWS that divide its elements");
+            }
+            total = plus(total, times((o->rows + d[1] - 1) / d[1], o->elements / o->rows));
+        } else {
+            total = plus(total, o->elements);
+        }
+        if (info->n_lists > 1 && o->elements != operands[i % length].elements) {
+            return g_strdup("the lists' tensors are not of the same sizes");
+        }
+    }
+    bool bounded = info->n_dims > 0 && op->kind != PLAN_OP_CONCAT_COLUMNS;
+    if (bounded && total > d[0]) {
+        return g_strdup_printf("its list has %" G_GUINT64_FORMAT " elements for %" G_GUINT64_FORMAT,
+                               total, d[0]);
+    }
+    return NULL;
+}
+
+static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, const uint64_t *d) {
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    const PlanOpInfo *info = plan_op_info(kind);
+    const PlanOperand *o = plan_op_operands(role, op) + i;
+    unsigned slot = plan_op_slot_of(info, op->n_operands, i);
+    const char *name = info->slots[slot].name;
+    bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
+    if (o->buffer == PLAN_NONE) {
+        return NULL;
+    }
+    const PlanBuffer *b = &role->buffers[o->buffer];
+    bool integers = b->dtype == PLAN_INT64;
+    if (integers != wants_integers(kind, name, d) || b->dtype == PLAN_UINT8) {
+        return g_strdup_printf("operand %s cannot be %s", name,
+                               plan_dtype_name((PlanDtype)b->dtype));
+    }
+    uint64_t wanted = is_list ? 0 : elements_wanted(kind, slot, name, d);
+    if (kind == PLAN_OP_CONCAT_COLUMNS) {
+        uint64_t part = times(d[0], d[1]);
+        wanted = is_list ? part : times(part, plan_op_list_length(info, op->n_operands));
+    }
+    uint64_t room = (b->bytes - o->offset_bytes) / plan_dtype_bytes((PlanDtype)b->dtype);
+    if (wanted > room) {
+        return g_strdup_printf("operand %s needs %" G_GUINT64_FORMAT
+                               " elements of b%u, where %" G_GUINT64_FORMAT " are left",
+                               name, wanted, o->buffer, room);
+    }
+    return NULL;
+}
+
+/* Numbers that may be zero; every other dim counts something. */
+static bool may_be_zero(const char *dim) {
+    return g_str_equal(dim, "causal") || g_str_equal(dim, "parameter") ||
+           g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride");
+}
+
+char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    const PlanOpInfo *info = plan_op_info(kind);
+    uint64_t d[PLAN_MAX_DIMS] = {0};
+    for (unsigned i = 0; i < info->n_dims; i++) {
+        d[i] = (uint64_t)plan_op_dims(role, op)[i];
+        if (!d[i] && !may_be_zero(info->dims[i])) {
+            return g_strdup_printf("%s is 0", info->dims[i]);
+        }
+    }
+    if (kind == PLAN_OP_INIT_NORMAL && d[0] >= plan->n_parameters) {
+        return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
+    }
+    bool attends = kind == PLAN_OP_ATTENTION || kind == PLAN_OP_ATTENTION_BACKWARD;
+    if (attends && d[1] % d[2]) {
+        return g_strdup("heads do not divide by kv_heads");
+    }
+    if (info->op_class == PLAN_CLASS_COLLECTIVE &&
+        (d[1] != plan->axes[op->axis] || (kind != PLAN_OP_ALL_REDUCE && d[0] % d[1]))) {
+        return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
+                               plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
+    }
+    if (kind == PLAN_OP_GATHER_COPY_IN && d[1] != plan->axes[op->axis]) {
+        return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],
+                               plan_axis_name((PlanAxis)op->axis));
+    }
+    if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1].buffer == PLAN_NONE) {
+        return g_strdup("tokens need targets");
+    }
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        char *fault = operand_fault(role, op, i, d);
+        if (fault) {
+            return fault;
+        }
+    }
+    return info->n_lists ? list_fault(role, op, d) : NULL;
+}
