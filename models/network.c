@@ -154,15 +154,9 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
 }
 
 ModelNetwork *model_network_read_file(const char *path, GError **error) {
-    g_autofree char *text = NULL;
     gsize length;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, &length, &cause)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
-                    cause->message);
-        return NULL;
-    }
-    return model_network_read(text, length, path, error);
+    g_autofree char *text = plan_file_text(path, &length, error);
+    return text ? model_network_read(text, length, path, error) : NULL;
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,

@@ -108,16 +108,20 @@ PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GE
     return ok ? g_steal_pointer(&ini) : NULL;
 }
 
-PlanIni *plan_ini_read_file(const char *path, GError **error) {
-    g_autofree char *text = NULL;
-    gsize length;
+char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
+    char *text = NULL;
     g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, &length, &cause)) {
+    if (!g_file_get_contents(path, &text, ret_length, &cause)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
                     cause->message);
-        return NULL;
     }
-    return plan_ini_read(text, length, path, error);
+    return text;
+}
+
+PlanIni *plan_ini_read_file(const char *path, GError **error) {
+    gsize length;
+    g_autofree char *text = plan_file_text(path, &length, error);
+    return text ? plan_ini_read(text, length, path, error) : NULL;
 }
 
 const PlanIniEntry *plan_ini_find(const PlanIni *ini, const char *section, const char *key) {

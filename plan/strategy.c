@@ -136,15 +136,9 @@ bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
 }
 
 bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **error) {
-    g_autofree char *text = NULL;
     gsize length;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, &length, &cause)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
-                    cause->message);
-        return false;
-    }
-    return plan_strategy_read(strategy, text, length, path, error);
+    g_autofree char *text = plan_file_text(path, &length, error);
+    return text && plan_strategy_read(strategy, text, length, path, error);
 }
 
 static bool refuse(GError **error, const char *message) {

@@ -792,13 +792,7 @@ Plan *plan_read(const char *text, gsize length, const char *file_name, GError **
 }
 
 Plan *plan_read_file(const char *path, GError **error) {
-    g_autofree char *text = NULL;
     gsize length;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, &length, &cause)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
-                    cause->message);
-        return NULL;
-    }
-    return plan_read(text, length, path, error);
+    g_autofree char *text = plan_file_text(path, &length, error);
+    return text ? plan_read(text, length, path, error) : NULL;
 }
