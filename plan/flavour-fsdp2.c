@@ -16,7 +16,7 @@
  *                   so that the next copy-in can overlap this copy-out; it is freed at the end of
  * this
  *                   copy-out. There is no forward prefetch: overlap comes from the host's lead.
- *   post-forward    a block frees its parameters, the root keeps them.
+ *   post-forward    a block frees its parameters, the root keeps them (reshard_after_forward=default).
  *   backward        copy-out of u, its gather buffer freed at once, then unshard of the unit before
  * u
  *                   in post-forward order (prefetch), then u's gradient kernels.
@@ -341,11 +341,23 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     f->held = f->ranks > 1 ? u : PLAN_NONE;
 }
 
+static bool reshards_after_forward(const PlanStrategy *strategy, uint32_t u) {
+    switch ((PlanReshard)strategy->reshard_after_forward) {
+    case PLAN_RESHARD_DEFAULT:
+        return u != 0;
+    case PLAN_RESHARD_YES:
+        return true;
+    case PLAN_RESHARD_NO:
+        return false;
+    }
+    g_assert_not_reached();
+}
+
 static void post_forward(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
     if (has_parameters(run, u)) {
         g_array_append_val(f->post_forward_order, u);
-        if (u != 0) {
+        if (reshards_after_forward(run->strategy, u)) {
             reshard(run, u);
         }
     }

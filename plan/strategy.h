@@ -28,6 +28,11 @@ typedef enum {
     PLAN_WRAP_WHOLE
 } PlanWrap;
 typedef enum {
+    PLAN_RESHARD_DEFAULT,
+    PLAN_RESHARD_YES,
+    PLAN_RESHARD_NO
+} PlanReshard;
+typedef enum {
     PLAN_PREFETCH_PRE,
     PLAN_PREFETCH_NONE
 } PlanPrefetch;

@@ -89,10 +89,7 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
                         GError **error) {
     static const struct {
         const char *key, *value;
-    } texts[] = {{"model_dtype", "fp32"},
-                 {"checkpointing", "none"},
-                 {"reshard_after_forward", "default"},
-                 {"optimizer", "adamw"}};
+    } texts[] = {{"model_dtype", "fp32"}, {"checkpointing", "none"}, {"optimizer", "adamw"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
         if (!g_str_equal(text_of(options, texts[i].key), texts[i].value)) {
             return refuse(recording, error, texts[i].key);
@@ -162,6 +159,13 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     }
     if (g_str_equal(mode, "fsdp2")) {
         strategy->flavour = PLAN_FLAVOUR_FSDP2;
+        const char *reshard = text_of(options, "reshard_after_forward");
+        reshard = g_str_equal(reshard, "true")    ? "yes"
+                  : g_str_equal(reshard, "false") ? "no"
+                                                  : reshard;
+        if (!plan_strategy_set(strategy, "reshard_after_forward", reshard, error)) {
+            return false;
+        }
         strategy->backward_prefetch =
             json_object_get_boolean_member(options, "fsdp2_backward_prefetch") ? PLAN_PREFETCH_PRE
                                                                                : PLAN_PREFETCH_NONE;
