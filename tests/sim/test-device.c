@@ -218,6 +218,30 @@ static void test_segments_cost_host_time(void) {
     g_assert_cmpuint(prediction->alloc_retries, ==, 0);
 }
 
+/* 6 MiB of small segments and one of 12 leave no room for one of 14: the cached one is given back, which
+ * waits for the kernel that still runs in it. From then on the larger one serves both. */
+static void test_retry_waits_for_the_device(void) {
+    ModelCluster cluster = toy_cluster;
+    cluster.device_memory_bytes = 24 << 20;
+    cluster.allocator_segment_new_us = 5;
+    cluster.allocator_segment_free_us = 3;
+    const char *body = "alloc b4\nlaunch compute fill n=3145728 value=0 y=b4\nfree b4\n"
+                       "alloc b5\nlaunch compute fill n=3670016 value=0 y=b5\nfree b5\n";
+    const char *buffers = "b4 12582912 fp32 temporary/op compute - - smaller\n"
+                          "b5 14680064 fp32 temporary/op compute - - larger\n";
+    g_autoptr(Trace) trace = trace_new();
+    g_autoptr(SimPrediction) prediction = predict(body, buffers, &cluster, trace);
+    g_assert_true(prediction->fits);
+    g_assert_cmpuint(prediction->alloc_retries, ==, 1);
+    g_assert_cmpuint(prediction->segment_frees, ==, 1);
+    /* A segment; the kernel; then no room, the segment given back, a new one: 5 + 3 + 5 us, of which
+     * the first 5 pass while the kernel runs. */
+    g_autofree char *first = toy_timeline(trace, 0);
+    g_assert_cmpstr(first, ==, "fill:5000-12587912 fill:12595912-27275976");
+    g_autofree char *steady = toy_timeline(trace, 2);
+    g_assert_cmpstr(steady, ==, "fill:0-12582912 fill:12582912-27262976");
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/device/lanes_run_beside_each_other", test_lanes_run_beside_each_other);
@@ -234,5 +258,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/device/shares_sum_up", test_shares_sum_up);
     g_test_add_func("/sim/device/marks_hold_blocks", test_marks);
     g_test_add_func("/sim/device/segments_cost_host_time", test_segments_cost_host_time);
+    g_test_add_func("/sim/device/retry_waits_for_the_device", test_retry_waits_for_the_device);
     return g_test_run();
 }
