@@ -4,8 +4,9 @@
  * everything that happens on the lanes up to and including that moment. So the allocator asks
  * events as they stand at host time, and reuse happens at lane time, as on a real machine. A wait
  * of the host for a lane answers PLAN_NOT_YET: the caller lets time pass (sim_device_resume) and
- * steps its player again. Where the allocator itself waits (it releases memory, or frees a segment)
- * time passes inside the call.
+ * steps its player again. Where the allocator itself waits (it releases memory, or frees a
+ * segment), and where a lane's queue is full, time passes inside the call: right for one cursor, to
+ * be opened up for a play of every rank.
  *
  * Owns: engine, memory, books, rows. Borrows: plan and cluster. Threads: one.
  */

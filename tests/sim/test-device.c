@@ -218,8 +218,8 @@ static void test_segments_cost_host_time(void) {
     g_assert_cmpuint(prediction->alloc_retries, ==, 0);
 }
 
-/* 6 MiB of small segments and one of 12 leave no room for one of 14: the cached one is given back, which
- * waits for the kernel that still runs in it. From then on the larger one serves both. */
+/* 6 MiB of small segments and one of 12 leave no room for one of 14: the cached one is given back,
+ * which waits for the kernel that still runs in it. From then on the larger one serves both. */
 static void test_retry_waits_for_the_device(void) {
     ModelCluster cluster = toy_cluster;
     cluster.device_memory_bytes = 24 << 20;
@@ -234,8 +234,8 @@ static void test_retry_waits_for_the_device(void) {
     g_assert_true(prediction->fits);
     g_assert_cmpuint(prediction->alloc_retries, ==, 1);
     g_assert_cmpuint(prediction->segment_frees, ==, 1);
-    /* A segment; the kernel; then no room, the segment given back, a new one: 5 + 3 + 5 us, of which
-     * the first 5 pass while the kernel runs. */
+    /* A segment; the kernel; then no room, the segment given back, a new one: 5 + 3 + 5 us, of
+     * which the first 5 pass while the kernel runs. */
     g_autofree char *first = toy_timeline(trace, 0);
     g_assert_cmpstr(first, ==, "fill:5000-12587912 fill:12595912-27275976");
     g_autofree char *steady = toy_timeline(trace, 2);
