@@ -3,7 +3,8 @@
  * A node runs when all gradients it waits for have come; of those that may run, the one made last
  * in forward goes first. Accumulating a parameter's gradient goes before everything else. A second
  * gradient for the same slot is added to the first in a new tensor. After a node has run, first the
- * gradients it was given are let go, then what it had saved, then its results are passed on.
+ * gradients it was given are let go, then what it had saved, then its results are passed on. A node
+ * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
 #include "plan/eager.h"
 
@@ -101,6 +102,19 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
     }
 }
 
+static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
+    return &g_array_index(run->checkpoints, PlanCheckpoint, id);
+}
+
+/* The last node of a checkpoint that has used its tensors lets go of the block's arguments. */
+static void used(PlanRun *run, PlanCheckpoint *checkpoint) {
+    if (--checkpoint->n_pending == 0) {
+        for (uint32_t i = 0; i < checkpoint->n_arguments; i++) {
+            plan_run_unref(run, g_array_index(run->saved, PlanTensor, checkpoint->arguments + i));
+        }
+    }
+}
+
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     PlanNode node = g_array_index(run->nodes, PlanNode, id);
     PlanTensor given[PLAN_MAX_SLOTS], made[PLAN_MAX_SLOTS];
@@ -120,6 +134,10 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         run->flavour->pre_backward(run, h->unit);
         hook = h->next;
     }
+    bool checkpointed = node.checkpoint != PLAN_NONE;
+    if (checkpointed && !checkpoint_at(run, node.checkpoint)->recomputed) {
+        plan_run_recompute(run, node.checkpoint);
+    }
     if (node.op == PLAN_NONE) {
         for (uint32_t i = 0; i < node.n_slots; i++) {
             made[i] = plan_run_ref(run, given[i]);
@@ -129,13 +147,18 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         for (uint32_t i = 0; i < node.n_edges; i++) {
             made[i] = PLAN_NO_TENSOR;
         }
-        plan_differentiate(run, plan_graph_at(run->graph->ops, PlanGraphOp, node.op), given, made);
+        plan_differentiate(run, id, given, made);
+    }
+    if (checkpointed) {
+        plan_run_drop_saved(run, id);
     }
     for (uint32_t i = 0; i < node.n_slots; i++) {
         plan_run_unref(run, given[i]);
     }
-    for (uint32_t i = 0; i < node.n_saved; i++) {
-        plan_run_unref(run, g_array_index(run->saved, PlanTensor, node.saved + i));
+    if (checkpointed) {
+        used(run, checkpoint_at(run, node.checkpoint));
+    } else {
+        plan_run_drop_saved(run, id);
     }
     pass_on(run, &node, made, heap);
 }
@@ -166,4 +189,5 @@ void plan_run_backward(PlanRun *run) {
     g_array_set_size(run->slots, 0);
     g_array_set_size(run->saved, 0);
     g_array_set_size(run->hooks, 0);
+    g_array_set_size(run->checkpoints, 0);
 }

@@ -80,6 +80,12 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->slots = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
     run->saved = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
     run->hooks = g_array_new(FALSE, FALSE, sizeof(PlanHook));
+    run->checkpoints = g_array_new(FALSE, FALSE, sizeof(PlanCheckpoint));
+    run->checkpoint = PLAN_NONE;
+    run->node_of_op = g_new(uint32_t, graph->ops->len);
+    for (uint32_t i = 0; i < graph->ops->len; i++) {
+        run->node_of_op[i] = PLAN_NONE;
+    }
     run->aliases = g_array_new(FALSE, FALSE, sizeof(uint32_t) + sizeof(PlanEdge));
     run->frame_buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     run->frames = g_array_new(FALSE, FALSE, 2 * sizeof(uint32_t));
@@ -109,8 +115,10 @@ static void run_clear(PlanRun *run) {
     g_free(run->incoming);
     g_free(run->n_contributions);
     g_free(run->moments);
-    GArray *arrays[] = {run->storages, run->nodes,   run->edges,         run->slots, run->saved,
-                        run->hooks,    run->aliases, run->frame_buffers, run->frames};
+    g_free(run->node_of_op);
+    GArray *arrays[] = {run->storages,      run->nodes, run->edges,       run->slots,
+                        run->saved,         run->hooks, run->checkpoints, run->aliases,
+                        run->frame_buffers, run->frames};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

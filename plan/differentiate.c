@@ -7,6 +7,7 @@
 
 typedef struct {
     PlanRun *run;
+    uint32_t node;
     const PlanGraphOp *op;
     const PlanTensor *dy;
     PlanTensor *dx;
@@ -153,6 +154,9 @@ static void linear(const Backward *b) {
     }
     linear_dx(b);
     linear_dw(b);
+    if (g_array_index(b->run->nodes, PlanNode, b->node).checkpoint != PLAN_NONE) {
+        plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
+    }
     b->dx[2] = like_input(b, 2, "db");
     begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){dim(b, 0), dim(b, 1)}, NULL);
     operand(b, b->dy[0]);
@@ -204,9 +208,11 @@ static void nll_loss(const Backward *b) {
     launch(b);
 }
 
-void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *outputs,
+void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs) {
-    Backward b = {run, op, outputs, ret_inputs};
+    const PlanNode *n = &g_array_index(run->nodes, PlanNode, node);
+    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
+    Backward b = {run, node, op, outputs, ret_inputs};
     if (op->kind == PLAN_GRAPH_SPLIT) {
         split(&b);
         return;

@@ -169,6 +169,19 @@ static void save_for_backward(PlanRun *run, const PlanGraphOp *op, PlanNode *nod
     }
 }
 
+void plan_run_drop_saved(PlanRun *run, uint32_t id) {
+    PlanNode *node = &g_array_index(run->nodes, PlanNode, id);
+    for (uint32_t i = 0; i < node->n_saved; i++) {
+        plan_run_unref(run, g_array_index(run->saved, PlanTensor, node->saved + i));
+    }
+    node->n_saved = 0;
+}
+
+static bool keeps_anything(const PlanRun *run, const PlanGraphOp *op) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    return plan_saved_values(run->graph, op, positions) > 0;
+}
+
 static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     bool differentiable = false;
     for (unsigned i = 0; i < op->n_inputs; i++) {
@@ -182,8 +195,16 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     for (unsigned i = 0; i < op->n_inputs; i++) {
         add_edge(run, &node, value_ref(run, op->values + i));
     }
-    save_for_backward(run, op, &node);
+    node.checkpoint = keeps_anything(run, op) ? run->checkpoint : PLAN_NONE;
+    if (node.checkpoint == PLAN_NONE) {
+        save_for_backward(run, op, &node);
+    } else {
+        PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, node.checkpoint);
+        c->n_pending++;
+        c->last_op = op_id;
+    }
     uint32_t id = add_node(run, node);
+    run->node_of_op[op_id] = id;
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = value_ref(run, op->values + op->n_inputs + i);
         if (wants_gradient(run, value)) {
@@ -194,7 +215,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
 
 static void run_op(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
-    plan_run_at(run, PLAN_PHASE_FORWARD, op->module);
+    plan_run_at(run, run->builder.phase, op->module);
     if (op->kind == PLAN_GRAPH_SPLIT) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
             hold_value(run, value_ref(run, op->values + op->n_inputs + i));
@@ -202,7 +223,6 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     } else {
         run_kernel(run, op);
     }
-    remember_for_backward(run, op_id, op);
 }
 
 static void let_go(PlanRun *run, const PlanGraphStep *step) {
@@ -220,7 +240,8 @@ typedef struct {
 /* A unit's arguments pass through an identity whose backward is the unit's post_backward: it runs
  * when their gradients are complete. Inside the unit, they are the identity's outputs. */
 static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
-    PlanNode node = {.op = PLAN_NONE, .unit = unit, .edges = run->edges->len};
+    PlanNode node = {
+        .op = PLAN_NONE, .unit = unit, .edges = run->edges->len, .checkpoint = PLAN_NONE};
     uint32_t n_aliases = run->aliases->len;
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = value_ref(run, step->values + i);
@@ -259,60 +280,166 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
     }
 }
 
+static void enter_checkpoint(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
+    PlanCheckpoint checkpoint = {
+        .enter_step = step_id, .arguments = run->saved->len, .last_op = PLAN_NONE};
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = value_ref(run, step->values + i);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        g_array_append_val(run->saved, tensor);
+        checkpoint.n_arguments++;
+    }
+    run->checkpoint = run->checkpoints->len;
+    g_array_append_val(run->checkpoints, checkpoint);
+}
+
+static bool is_checkpointed(const PlanRun *run, uint32_t module) {
+    return run->strategy->checkpointing == PLAN_CHECKPOINTING_FULL &&
+           plan_graph_at(run->graph->modules, PlanGraphModule, module)->is_block;
+}
+
 typedef struct {
     uint32_t n_buffers, n_aliases;
 } Frame;
 
-static void enter(PlanRun *run, const PlanGraphStep *step) {
+static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     uint32_t unit = run->unit_at_module[step->index];
-    plan_run_at(run, PLAN_PHASE_FORWARD, step->index);
+    plan_run_at(run, run->builder.phase, step->index);
     Frame frame = {run->frame_buffers->len, run->aliases->len};
     g_array_append_val(run->frames, frame);
     if (unit != PLAN_NONE) {
         run->flavour->pre_forward(run, unit);
         enter_unit(run, step, unit);
     }
+    if (is_checkpointed(run, step->index)) {
+        enter_checkpoint(run, step_id, step);
+    }
 }
 
 /* What a module made itself and is still alive when it ends is an activation; the rest was
  * temporary.
  */
-static void leave(PlanRun *run, const PlanGraphStep *step) {
-    uint32_t unit = run->unit_at_module[step->index];
-    Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
+static void end_frame(PlanRun *run, const Frame *frame) {
     g_array_set_size(run->frames, run->frames->len - 1);
-    for (uint32_t i = frame.n_buffers; i < run->frame_buffers->len; i++) {
+    for (uint32_t i = frame->n_buffers; i < run->frame_buffers->len; i++) {
         uint32_t buffer = g_array_index(run->frame_buffers, uint32_t, i);
         if (g_array_index(run->builder.live, uint8_t, buffer)) {
             plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
         }
     }
-    g_array_set_size(run->frame_buffers, frame.n_buffers);
-    plan_run_at(run, PLAN_PHASE_FORWARD, step->index);
+    g_array_set_size(run->frame_buffers, frame->n_buffers);
+}
+
+static void leave(PlanRun *run, const PlanGraphStep *step) {
+    uint32_t unit = run->unit_at_module[step->index];
+    Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
+    end_frame(run, &frame);
+    plan_run_at(run, run->builder.phase, step->index);
+    if (is_checkpointed(run, step->index)) {
+        run->checkpoint = PLAN_NONE;
+    }
     if (unit != PLAN_NONE) {
         leave_unit(run, step, unit, frame.n_aliases);
         run->flavour->post_forward(run, unit);
     }
 }
 
+/* All of a step but what autograd remembers of it. */
+static void run_step(PlanRun *run, uint32_t id) {
+    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, id);
+    switch (step->kind) {
+    case PLAN_STEP_ENTER:
+        enter(run, id, step);
+        break;
+    case PLAN_STEP_OP:
+        run_op(run, step->index);
+        break;
+    case PLAN_STEP_RETURN:
+        plan_run_at(run, run->builder.phase, step->index);
+        break;
+    case PLAN_STEP_LEAVE:
+        leave(run, step);
+        break;
+    }
+}
+
 void plan_run_forward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
+    run->builder.phase = PLAN_PHASE_FORWARD;
     for (uint32_t i = 0; i < graph->steps->len; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        switch (step->kind) {
-        case PLAN_STEP_ENTER:
-            enter(run, step);
-            break;
-        case PLAN_STEP_OP:
-            run_op(run, step->index);
-            break;
-        case PLAN_STEP_RETURN:
-            plan_run_at(run, PLAN_PHASE_FORWARD, step->index);
-            break;
-        case PLAN_STEP_LEAVE:
-            leave(run, step);
+        run_step(run, i);
+        if (step->kind == PLAN_STEP_OP) {
+            remember_for_backward(run, step->index,
+                                  plan_graph_at(graph->ops, PlanGraphOp, step->index));
+        }
+        let_go(run, step);
+    }
+}
+
+/* ---- recompute
+ * -------------------------------------------------------------------------------- */
+
+static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    unsigned n = plan_saved_values(run->graph, op, positions);
+    for (unsigned i = 0; i < n; i++) {
+        if (positions[i] >= op->n_inputs) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The exception that ends a recompute unwinds what its frames still hold. */
+static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = first_step; i <= last_step; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->kind != PLAN_STEP_OP || (i == last_step && !last_ran)) {
+            continue;
+        }
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+        for (unsigned j = 0; j < op->n_outputs; j++) {
+            uint32_t value = value_ref(run, op->values + op->n_inputs + j);
+            if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
+                plan_run_unref(run, plan_run_value(run, value));
+            }
+        }
+    }
+}
+
+void plan_run_recompute(PlanRun *run, uint32_t id) {
+    PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, id);
+    const PlanGraph *graph = run->graph;
+    bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
+    PlanPhase phase = run->builder.phase;
+    uint32_t module = run->builder.module, n_frames = run->frames->len;
+    c->recomputed = true;
+    run->builder.phase = PLAN_PHASE_RECOMPUTE;
+    for (uint32_t i = c->enter_step + 1;; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        bool is_op = step->kind == PLAN_STEP_OP, is_last = is_op && step->index == c->last_op;
+        if (!is_last || last_runs) {
+            run_step(run, i);
+        }
+        uint32_t node_id = is_op ? run->node_of_op[step->index] : PLAN_NONE;
+        if (node_id != PLAN_NONE) {
+            PlanNode *node = &g_array_index(run->nodes, PlanNode, node_id);
+            if (node->checkpoint == id) {
+                save_for_backward(run, plan_graph_at(graph->ops, PlanGraphOp, step->index), node);
+            }
+        }
+        if (is_last) {
+            unwind(run, c->enter_step + 1, i, last_runs);
             break;
         }
         let_go(run, step);
     }
+    while (run->frames->len > n_frames) { /* modules that the exception left */
+        Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
+        end_frame(run, &frame);
+    }
+    g_array_set_size(run->frame_buffers, 0);
+    plan_run_at(run, phase, module);
 }

@@ -50,12 +50,24 @@ typedef struct {
     uint32_t edges, n_edges; /* one per input */
     uint32_t slots, n_slots; /* gradients it waits for, one per output */
     uint32_t saved, n_saved; /* tensors it keeps */
+    uint32_t checkpoint;     /* that makes them again; PLAN_NONE */
     uint32_t n_dependencies;
 } PlanNode;
 
 typedef struct {
     uint32_t unit, next;
 } PlanHook;
+
+/* A block whose forward keeps nothing but its arguments (torch.utils.checkpoint, not reentrant).
+ * The first of its nodes that needs a saved tensor runs the block again, and stops as soon as the
+ * last needed tensor is there; each tensor goes when the node that needed it has used it. */
+typedef struct {
+    uint32_t enter_step;
+    uint32_t arguments, n_arguments; /* in saved */
+    uint32_t n_pending;              /* nodes that will need their tensors */
+    uint32_t last_op;                /* the last that keeps anything */
+    bool recomputed;
+} PlanCheckpoint;
 
 /* Hooks of a flavour; each is called where PyTorch calls its own, and none may be NULL. */
 typedef struct {
@@ -100,7 +112,10 @@ struct _PlanRun {
     PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
 
     GArray *nodes, *edges, *slots, *saved,
-        *hooks;                     /* of the structs above; PlanTensor in the middle */
+        *hooks;          /* of the structs above; PlanTensor in the middle */
+    GArray *checkpoints; /* PlanCheckpoint */
+    uint32_t checkpoint; /* that forward is in; PLAN_NONE */
+    uint32_t *node_of_op;
     GArray *aliases;                /* producers to restore when a unit is left */
     GArray *frame_buffers, *frames; /* buffers made in the modules being run */
 
@@ -123,6 +138,10 @@ void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op bei
 PlanTensor plan_run_value(PlanRun *run, uint32_t value);
 uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
 
+/* Checkpoints. */
+void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
+void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
+
 /* The program, in parts. */
 void plan_run_forward(PlanRun *run);
 void plan_run_backward(PlanRun *run);
@@ -130,7 +149,7 @@ void plan_run_optimizer(PlanRun *run, bool first);
 
 /* Forward of one graph op's backward: given the gradients of its outputs (one per output, may be
  * none), makes those of the inputs that want one into ret_inputs. */
-void plan_differentiate(PlanRun *run, const PlanGraphOp *op, const PlanTensor *outputs,
+void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs);
 /* Which of its values an op keeps for its backward, in the order in which they are let go. */
 unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions);

@@ -28,6 +28,10 @@ typedef enum {
     PLAN_WRAP_WHOLE
 } PlanWrap;
 typedef enum {
+    PLAN_CHECKPOINTING_NONE,
+    PLAN_CHECKPOINTING_FULL
+} PlanCheckpointing;
+typedef enum {
     PLAN_RESHARD_DEFAULT,
     PLAN_RESHARD_YES,
     PLAN_RESHARD_NO

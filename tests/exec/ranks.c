@@ -84,7 +84,9 @@ static void losses_agree(void) {
         "gpt-toy -n 2 --micro-batch 6 --wrap whole",
         "gpt-toy -n 3 --micro-batch 4",
         "gpt-toy -n 4 --micro-batch 3 --backward-prefetch none",
-        "gpt-toy -n 3 --micro-batch 4 --sharding none --bucket-mb 0.05"};
+        "gpt-toy -n 3 --micro-batch 4 --sharding none --bucket-mb 0.05",
+        "gpt-toy -n 3 --micro-batch 4 --checkpointing full",
+        "gpt-toy -n 2 --micro-batch 6 --reshard-after-forward yes"};
     enum {
         STEPS = 8
     };
@@ -135,7 +137,8 @@ static void memory_is_as_predicted(void) {
                                         "gpt-toy -n 3",
                                         "gpt-toy -n 2 --sharding none",
                                         "gpt-toy -n 1 --sharding none",
-                                        "gpt-toy -n 2 --backward-prefetch none"};
+                                        "gpt-toy -n 2 --backward-prefetch none",
+                                        "gpt-toy -n 2 --checkpointing full --micro-batch 3"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         call(folder, "plan %s -o %s/x.plan", plans[i], folder);

@@ -89,7 +89,7 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
                         GError **error) {
     static const struct {
         const char *key, *value;
-    } texts[] = {{"model_dtype", "fp32"}, {"checkpointing", "none"}, {"optimizer", "adamw"}};
+    } texts[] = {{"model_dtype", "fp32"}, {"optimizer", "adamw"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
         if (!g_str_equal(text_of(options, texts[i].key), texts[i].value)) {
             return refuse(recording, error, texts[i].key);
@@ -150,6 +150,12 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     plan_strategy_init(strategy);
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
+    const char *checkpointing = text_of(options, "checkpointing");
+    if (g_str_equal(checkpointing, "outside")) {
+        return refuse(recording, error, "checkpointing outside the unit");
+    }
+    strategy->checkpointing =
+        g_str_equal(checkpointing, "inside") ? PLAN_CHECKPOINTING_FULL : PLAN_CHECKPOINTING_NONE;
     static const char *const dtypes[] = {"param_dtype", "reduce_dtype"};
     for (unsigned i = 0; i < G_N_ELEMENTS(dtypes); i++) {
         const char *dtype = text_of(options, dtypes[i]);
