@@ -12,16 +12,17 @@
  * Order (torch/distributed/fsdp/_fully_shard/, and recordings of it):
  *   unshard(u)     copy-in lane: gather buffer, copy-in; gather lane: waits copy-in, all-gather
  *   forward        unshard, then copy-out on compute. The unit before still holds its gather
- *                  buffer, so that the next copy-in can overlap this copy-out; it is freed at the end of
- *                  this copy-out. There is no forward prefetch: overlap comes from the host's lead.
+ *                  buffer, so that the next copy-in can overlap this copy-out; it is freed at the
+ *                  end of this copy-out. There is no forward prefetch: overlap comes from the
+ *                  host's lead.
  *   post-forward   a block frees its parameters, the root keeps them (reshard_after_forward says
  *                  otherwise).
- *   backward       copy-out of u, its gather buffer freed at once, then unshard of the unit
- *                  before u in post-forward order (prefetch), then u's gradient kernels.
+ *   backward       copy-out of u, its gather buffer freed at once, then unshard of the unit before
+ *                  u in post-forward order (prefetch), then u's gradient kernels.
  *   post-backward  parameters freed; compute waits for the reduce-scatter of the unit before and
- *                  lets go of its input; new input allocated and filled on compute; gradients freed, the
- *                  last parameter's only when the function returns; output allocated and reduced on
- *                  the reduce lane. Reduction averages.
+ *                  lets go of its input; new input allocated and filled on compute; gradients
+ *                  freed, the last parameter's only when the function returns; output allocated and
+ *                  reduced on the reduce lane. Reduction averages.
  * A unit whose inputs want no gradient gets its post-backward at the end of backward.
  * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
  * be reduced is copied too.
