@@ -22,8 +22,8 @@ typedef struct {
 } Lane;
 
 struct _ExecLanes {
-    GMutex mutex;
-    GCond progress;
+    pthread_mutex_t mutex;
+    pthread_cond_t progress;
     uint32_t n_lanes;
     Lane *lane;
     bool stopping;
@@ -45,7 +45,7 @@ static Item *next_item(Lane *lane) {
         if (item && (item->run || passed(lanes, item->moment))) {
             return g_queue_pop_head(&lane->items);
         }
-        g_cond_wait(&lanes->progress, &lanes->mutex);
+        pthread_cond_wait(&lanes->progress, &lanes->mutex);
     }
 }
 
@@ -59,30 +59,30 @@ static void free_item(Item *item) {
 static gpointer work_on(gpointer data) {
     Lane *lane = data;
     ExecLanes *lanes = lane->lanes;
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     for (Item *item; (item = next_item(lane));) {
-        g_mutex_unlock(&lanes->mutex);
+        pthread_mutex_unlock(&lanes->mutex);
         GError *error = NULL;
         bool is_work = item->run != NULL;
         bool ok = !is_work || item->run(item->work, &error);
         free_item(item);
-        g_mutex_lock(&lanes->mutex);
+        pthread_mutex_lock(&lanes->mutex);
         lane->done++;
         lane->n_ahead -= is_work;
         if (!ok && !lanes->error) {
             lanes->error = g_steal_pointer(&error);
         }
         g_clear_error(&error);
-        g_cond_broadcast(&lanes->progress);
+        pthread_cond_broadcast(&lanes->progress);
     }
-    g_mutex_unlock(&lanes->mutex);
+    pthread_mutex_unlock(&lanes->mutex);
     return NULL;
 }
 
 ExecLanes *exec_lanes_new(uint32_t n_lanes) {
     ExecLanes *lanes = g_new0(ExecLanes, 1);
-    g_mutex_init(&lanes->mutex);
-    g_cond_init(&lanes->progress);
+    pthread_mutex_init(&lanes->mutex, NULL);
+    pthread_cond_init(&lanes->progress, NULL);
     lanes->n_lanes = n_lanes;
     lanes->lane = g_new0(Lane, n_lanes);
     for (uint32_t i = 0; i < n_lanes; i++) {
@@ -99,17 +99,17 @@ void exec_lanes_free(ExecLanes *lanes) {
     if (!lanes) {
         return;
     }
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     lanes->stopping = true;
-    g_cond_broadcast(&lanes->progress);
-    g_mutex_unlock(&lanes->mutex);
+    pthread_cond_broadcast(&lanes->progress);
+    pthread_mutex_unlock(&lanes->mutex);
     for (uint32_t i = 0; i < lanes->n_lanes; i++) {
         g_thread_join(lanes->lane[i].thread);
         g_queue_clear_full(&lanes->lane[i].items, (GDestroyNotify)free_item);
     }
     g_clear_error(&lanes->error);
-    g_mutex_clear(&lanes->mutex);
-    g_cond_clear(&lanes->progress);
+    pthread_mutex_destroy(&lanes->mutex);
+    pthread_cond_destroy(&lanes->progress);
     g_free(lanes->lane);
     g_free(lanes);
 }
@@ -117,15 +117,15 @@ void exec_lanes_free(ExecLanes *lanes) {
 static void give(ExecLanes *lanes, uint32_t number, Item item) {
     Lane *lane = &lanes->lane[number];
     g_assert(number < lanes->n_lanes);
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     while (item.run && lane->n_ahead >= EXEC_LANE_DEPTH && !lanes->error) {
-        g_cond_wait(&lanes->progress, &lanes->mutex);
+        pthread_cond_wait(&lanes->progress, &lanes->mutex);
     }
     g_queue_push_tail(&lane->items, g_memdup2(&item, sizeof item));
     lane->given++;
     lane->n_ahead += item.run != NULL;
-    g_cond_broadcast(&lanes->progress);
-    g_mutex_unlock(&lanes->mutex);
+    pthread_cond_broadcast(&lanes->progress);
+    pthread_mutex_unlock(&lanes->mutex);
 }
 
 void exec_lanes_give(ExecLanes *lanes, uint32_t lane, ExecWork run, gpointer work,
@@ -146,19 +146,19 @@ void exec_lanes_wait(ExecLanes *lanes, uint32_t lane, ExecMoment moment) {
 }
 
 bool exec_lanes_passed(ExecLanes *lanes, ExecMoment moment) {
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     bool answer = passed(lanes, moment);
-    g_mutex_unlock(&lanes->mutex);
+    pthread_mutex_unlock(&lanes->mutex);
     return answer;
 }
 
 bool exec_lanes_host_wait(ExecLanes *lanes, ExecMoment moment) {
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     while (!lanes->error && !passed(lanes, moment)) {
-        g_cond_wait(&lanes->progress, &lanes->mutex);
+        pthread_cond_wait(&lanes->progress, &lanes->mutex);
     }
     bool ok = !lanes->error;
-    g_mutex_unlock(&lanes->mutex);
+    pthread_mutex_unlock(&lanes->mutex);
     return ok;
 }
 
@@ -172,32 +172,32 @@ bool exec_lanes_drain(ExecLanes *lanes) {
 }
 
 bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket) {
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     while (!lanes->error && !lanes->stopping && turns->now_serving != ticket) {
-        g_cond_wait(&lanes->progress, &lanes->mutex);
+        pthread_cond_wait(&lanes->progress, &lanes->mutex);
     }
     bool ok = turns->now_serving == ticket;
-    g_mutex_unlock(&lanes->mutex);
+    pthread_mutex_unlock(&lanes->mutex);
     return ok;
 }
 
 void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns) {
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     turns->now_serving++;
-    g_cond_broadcast(&lanes->progress);
-    g_mutex_unlock(&lanes->mutex);
+    pthread_cond_broadcast(&lanes->progress);
+    pthread_mutex_unlock(&lanes->mutex);
 }
 
 bool exec_lanes_failed(ExecLanes *lanes) {
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     bool failed = lanes->error != NULL;
-    g_mutex_unlock(&lanes->mutex);
+    pthread_mutex_unlock(&lanes->mutex);
     return failed;
 }
 
 GError *exec_lanes_error(ExecLanes *lanes) {
-    g_mutex_lock(&lanes->mutex);
+    pthread_mutex_lock(&lanes->mutex);
     GError *error = lanes->error ? g_error_copy(lanes->error) : NULL;
-    g_mutex_unlock(&lanes->mutex);
+    pthread_mutex_unlock(&lanes->mutex);
     return error;
 }

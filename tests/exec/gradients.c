@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/host/device.h"
+#include "kernels/host/runtime.h"
 #include "plan/text.h"
 #include "tests/plan/plans.h"
 
@@ -230,6 +231,7 @@ static void edited_plans_are_safe(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    kernel_set_threads(1); /* as foreshard-exec does */
     g_test_add_func("/exec/gradients/gpt equals finite differences", gpt);
     g_test_add_func("/exec/gradients/gpt with tied head and erf", gpt_tied_erf);
     g_test_add_func("/exec/gradients/mlp equals finite differences", mlp);

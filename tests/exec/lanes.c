@@ -1,10 +1,11 @@
 /* Lanes: in order by themselves, beside each other, waiting as told; an error stops them all. */
 #include "exec/host/lanes.h"
 
+#include <pthread.h>
 #include <string.h>
 
 typedef struct {
-    GMutex mutex;
+    pthread_mutex_t mutex;
     GString *said;
 } Diary;
 
@@ -18,9 +19,9 @@ typedef struct {
 static bool say(gpointer data, GError **error) {
     Entry *entry = data;
     g_usleep(entry->sleep_us);
-    g_mutex_lock(&entry->diary->mutex);
+    pthread_mutex_lock(&entry->diary->mutex);
     g_string_append_c(entry->diary->said, entry->letter);
-    g_mutex_unlock(&entry->diary->mutex);
+    pthread_mutex_unlock(&entry->diary->mutex);
     if (entry->fails) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%c broke", entry->letter);
     }
@@ -35,13 +36,13 @@ static void give(ExecLanes *lanes, uint32_t lane, Diary *diary, char letter, gul
 }
 
 static void begin(Diary *diary) {
-    g_mutex_init(&diary->mutex);
+    pthread_mutex_init(&diary->mutex, NULL);
     diary->said = g_string_new(NULL);
 }
 
 static void end(Diary *diary) {
     g_string_free(diary->said, TRUE);
-    g_mutex_clear(&diary->mutex);
+    pthread_mutex_destroy(&diary->mutex);
 }
 
 static void in_order(void) {
