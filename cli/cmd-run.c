@@ -35,8 +35,7 @@ typedef struct {
     int status;
 } Watch;
 
-/* ---- finding programs
- * ------------------------------------------------------------------------- */
+/* ---- finding programs ----------------------------------------------------------------------- */
 
 /* Beside this program (installed), or where the build tree has it. */
 static char *find_exec(void) {
@@ -55,8 +54,7 @@ static char *find_exec(void) {
     return g_find_program_in_path("foreshard-exec");
 }
 
-/* ---- listening
- * -------------------------------------------------------------------------------- */
+/* ---- listening ------------------------------------------------------------------------------ */
 
 /* Ranks' own messages and mpirun's word on who died; the rest of mpirun's pages only when asked. */
 static void hear(Watch *watch, const char *line) {
@@ -104,8 +102,7 @@ static gboolean on_term(gpointer data) {
     return on_signal(data, SIGTERM);
 }
 
-/* ---- the run
- * ---------------------------------------------------------------------------------- */
+/* ---- the run -------------------------------------------------------------------------------- */
 
 static void add_argument(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static void add_argument(GPtrArray *argv, const char *format, ...) {

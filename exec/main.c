@@ -51,8 +51,7 @@ static int complain(const Run *run, const GError *error) {
     return input ? 2 : 1;
 }
 
-/* ---- results
- * ---------------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------------- */
 
 static Trace *make_trace(const Run *run, ExecHost *host) {
     Trace *trace = trace_new();
@@ -154,8 +153,7 @@ static void print_summary(const Run *run, ExecHost *host) {
            (double)resident("VmHWM:") / 1e6);
 }
 
-/* ---- playing
- * ---------------------------------------------------------------------------------- */
+/* ---- playing -------------------------------------------------------------------------------- */
 
 /* After each step: its time, and its loss averaged over ranks. */
 static bool report_step(Run *run, ExecHost *host, double ms, GError **error) {

@@ -20,8 +20,7 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     g_assert_not_reached();
 }
 
-/* ---- units
- * ------------------------------------------------------------------------------------ */
+/* ---- units ---------------------------------------------------------------------------------- */
 
 static bool is_unit(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t module) {
     return module == 0 ||
@@ -58,8 +57,7 @@ static void assign_units(PlanRun *run) {
     run->units = (PlanRunUnit *)(gpointer)g_array_free(units, FALSE);
 }
 
-/* ---- one role
- * --------------------------------------------------------------------------------- */
+/* ---- one role ------------------------------------------------------------------------------- */
 
 static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
                      uint32_t rank) {
@@ -178,8 +176,7 @@ static void build_role(PlanRun *run, PlanRole *role) {
     plan_builder_finish(&run->builder, role);
 }
 
-/* ---- the tables all roles share
- * --------------------------------------------------------------- */
+/* ---- the tables all roles share ------------------------------------------------------------- */
 
 static void name_everything(Plan *plan, PlanRun *run) {
     const PlanGraph *graph = run->graph;

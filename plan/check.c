@@ -270,8 +270,7 @@ static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
     return check_section(&c, PLAN_SECTION_STEADY);
 }
 
-/* ---- collectives across roles
- * ----------------------------------------------------------------- */
+/* ---- collectives across roles --------------------------------------------------------------- */
 
 /* Like words of a sentence: what is said on each axis, in order. */
 static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {

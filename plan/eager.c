@@ -1,7 +1,6 @@
 #include "plan/eager.h"
 
-/* ---- context
- * ---------------------------------------------------------------------------------- */
+/* ---- context -------------------------------------------------------------------------------- */
 
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
     run->builder.phase = phase;
@@ -13,8 +12,7 @@ void plan_run_at_unit(PlanRun *run, uint32_t unit) {
     run->builder.unit = unit;
 }
 
-/* ---- tensors
- * ---------------------------------------------------------------------------------- */
+/* ---- tensors -------------------------------------------------------------------------------- */
 
 static PlanStorage *storage_at(PlanRun *run, uint32_t storage) {
     return &g_array_index(run->storages, PlanStorage, storage);
@@ -66,8 +64,7 @@ PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
     return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
 }
 
-/* ---- forward
- * ---------------------------------------------------------------------------------- */
+/* ---- forward -------------------------------------------------------------------------------- */
 
 static uint32_t value_ref(const PlanRun *run, uint32_t i) {
     return g_array_index(run->graph->value_refs, uint32_t, i);
@@ -377,8 +374,7 @@ void plan_run_forward(PlanRun *run) {
     }
 }
 
-/* ---- recompute
- * -------------------------------------------------------------------------------- */
+/* ---- recompute ------------------------------------------------------------------------------ */
 
 static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
     uint8_t positions[PLAN_MAX_SLOTS];

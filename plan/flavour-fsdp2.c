@@ -80,8 +80,7 @@ static uint64_t chunk(const Fsdp2 *f, uint32_t p) {
     return f->chunk_rows[p] * f->row[p];
 }
 
-/* ---- construction
- * ----------------------------------------------------------------------------- */
+/* ---- construction --------------------------------------------------------------------------- */
 
 static void lay_out(PlanRun *run, Fsdp2 *f) {
     for (uint32_t u = 0; u < run->n_units; u++) {
@@ -137,8 +136,7 @@ static void construct(PlanRun *run) {
     make_shards(run, f, 0);
 }
 
-/* ---- gathering
- * -------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------ */
 
 static void gather_lanes_wait(PlanRun *run, uint32_t event) {
     plan_builder_wait(&run->builder, LANE_COPY_IN, event);
@@ -318,8 +316,7 @@ static void reshard(PlanRun *run, uint32_t u) {
     f->units[u].unsharded = false;
 }
 
-/* ---- forward
- * ---------------------------------------------------------------------------------- */
+/* ---- forward -------------------------------------------------------------------------------- */
 
 static void pre_forward(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
@@ -364,8 +361,7 @@ static void post_forward(PlanRun *run, uint32_t u) {
     }
 }
 
-/* ---- backward
- * --------------------------------------------------------------------------------- */
+/* ---- backward ------------------------------------------------------------------------------- */
 
 static void prefetch(PlanRun *run, uint32_t u) {
     Fsdp2 *f = run->state;
@@ -502,8 +498,7 @@ static void end_backward(PlanRun *run) {
 static void gradient_ready(PlanRun *run, uint32_t p) {
 }
 
-/* ---- what compute and optimizer see
- * ----------------------------------------------------------- */
+/* ---- what compute and optimizer see --------------------------------------------------------- */
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
     Fsdp2 *f = run->state;

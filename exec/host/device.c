@@ -44,8 +44,7 @@ static PlanAnswer failed(ExecHost *host, GError **error) {
     return PLAN_FAILED;
 }
 
-/* ---- work on a lane
- * --------------------------------------------------------------------------- */
+/* ---- work on a lane ------------------------------------------------------------------------- */
 
 typedef struct {
     ExecHost *host;
@@ -155,8 +154,7 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
     return run_work(work, error) ? PLAN_DONE : PLAN_FAILED;
 }
 
-/* ---- memory
- * ----------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
 static void note_memory(ExecHost *host, const PlanPosition *at, uint32_t buffer, int64_t delta) {
     const PlanBuffer *b = &at->role->buffers[buffer];
@@ -235,8 +233,7 @@ static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, u
     return PLAN_DONE;
 }
 
-/* ---- events
- * ----------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
@@ -260,8 +257,7 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
                : failed(host, error);
 }
 
-/* ---- steps
- * ------------------------------------------------------------------------------------ */
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecHost *host = self;
@@ -305,8 +301,7 @@ const PlanDevice exec_host_device = {
     .host_op = host_op,
 };
 
-/* ---- the device itself
- * ------------------------------------------------------------------------ */
+/* ---- the device itself ---------------------------------------------------------------------- */
 
 static bool knows_plan(const PlanRole *role, GError **error) {
     for (uint32_t i = 0; i < role->n_ops; i++) {

@@ -59,8 +59,7 @@ static bool bad_index(GError **error, const char *what) {
     return false;
 }
 
-/* ---- data and construction
- * -------------------------------------------------------------------- */
+/* ---- data and construction ------------------------------------------------------------------ */
 
 static void batch(const ExecTask *t) {
     uint64_t samples = dim(t, 0), n = dim(t, 1);
@@ -87,8 +86,7 @@ static void init_normal(const ExecTask *t) {
     kernel_zero_f32(f32(t, 0) + real, n - real);
 }
 
-/* ---- attention
- * -------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------ */
 
 typedef struct {
     KernelAttentionShape shape;
@@ -134,8 +132,7 @@ static void attention_backward(const ExecTask *t) {
         rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), a.lse_stride, s);
 }
 
-/* ---- element by element
- * ----------------------------------------------------------------------- */
+/* ---- element by element --------------------------------------------------------------------- */
 
 /* b repeats when it is shorter: broadcasting over leading dimensions. */
 static void add(const ExecTask *t) {
@@ -154,8 +151,7 @@ static void concat_columns(const ExecTask *t) {
     }
 }
 
-/* ---- sharding: layouts as in plan/flavour-fsdp2.c
- * --------------------------------------------- */
+/* ---- sharding: layouts as in plan/flavour-fsdp2.c ------------------------------------------- */
 
 static void flatten(const ExecTask *t, float *to) {
     for (unsigned i = 0; i < list_length(t); i++) {
@@ -203,8 +199,7 @@ static void bucket_copy_out(const ExecTask *t) {
     }
 }
 
-/* ---- AdamW, in PyTorch's steps
- * ---------------------------------------------------------------- */
+/* ---- AdamW, in PyTorch's steps -------------------------------------------------------------- */
 
 /* List j's element i of an op whose slots are all lists. */
 static float *listed(const ExecTask *t, unsigned j, unsigned i) {
@@ -249,8 +244,7 @@ static void adam(const ExecTask *t) {
     }
 }
 
-/* ---- the switch
- * ------------------------------------------------------------------------------- */
+/* ---- the switch ----------------------------------------------------------------------------- */
 
 static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;

@@ -143,8 +143,7 @@ static void compare_peak(Check *c, const char *key, JsonObject *summary, const P
     }
 }
 
-/* ---- collectives
- * ------------------------------------------------------------------------------ */
+/* ---- collectives ---------------------------------------------------------------------------- */
 
 static const char *recorded_kind(const PlanOp *op) {
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -205,8 +204,7 @@ static void compare_collectives(Check *c, JsonObject *summary, PlanSection secti
     }
 }
 
-/* ---- every event, where the recording has them
- * ------------------------------------------------ */
+/* ---- every event, where the recording has them ---------------------------------------------- */
 
 typedef struct {
     char what; /* a, f, c */
@@ -281,8 +279,7 @@ static void compare_events(Check *c, GPtrArray *lines, PlanSection section) {
     }
 }
 
-/* ---- a recording
- * ------------------------------------------------------------------------------ */
+/* ---- a recording ---------------------------------------------------------------------------- */
 
 static void check_step(Check *c, const Recording *recording, unsigned i) {
     JsonObject *summary = recording->summaries->pdata[i];

@@ -63,8 +63,7 @@ Recording *recording_read(const char *path, GError **error) {
     return g_steal_pointer(&recording);
 }
 
-/* ---- header to plan
- * --------------------------------------------------------------------------- */
+/* ---- header to plan ------------------------------------------------------------------------- */
 
 static const char *text_of(JsonObject *object, const char *key) {
     JsonNode *node = json_object_get_member(object, key);
