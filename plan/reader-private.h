@@ -1,7 +1,7 @@
 /* plan/reader-private.h - a plan's text, line by line and word by word.
  *
- * Shared by text-read.c (tables and roles) and text-read-instr.c (instructions) alone. Every function
- * that returns bool has set the reader's error, with file and line, when it returns false.
+ * Shared by text-read.c (tables and roles) and text-read-instr.c (instructions) alone. Every
+ * function that returns bool has set the reader's error, with file and line, when it returns false.
  */
 #pragma once
 
