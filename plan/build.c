@@ -233,18 +233,27 @@ static void keep_names(Plan *plan, PlanRole *role) {
     }
 }
 
-/* What tells the roles apart: how many rows of each kind of parameter a rank has. */
-static char *shape_of_rank(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t rank) {
-    GString *shape = g_string_new(NULL);
+/* The sizes of first dimensions, each once: what is dealt out in rows. */
+static GArray *different_rows(const PlanGraph *graph, const PlanStrategy *strategy) {
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(int64_t));
     g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
     for (uint32_t i = 0; i < graph->parameters->len && strategy->sharding == PLAN_SHARDING_FULL;
          i++) {
-        int64_t *rows = plan_graph_at(graph->parameters, PlanGraphParameter, i)->dims;
-        if (g_hash_table_add(seen, rows)) {
-            int64_t ranks = (int64_t)strategy->ranks, chunk = (*rows + ranks - 1) / ranks;
-            int64_t before = MIN(*rows, chunk * rank);
-            g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(chunk, *rows - before));
+        int64_t *n = plan_graph_at(graph->parameters, PlanGraphParameter, i)->dims;
+        if (g_hash_table_add(seen, n)) {
+            g_array_append_val(rows, *n);
         }
+    }
+    return rows;
+}
+
+/* What tells the roles apart: how many rows of each kind of parameter a rank has. */
+static char *shape_of_rank(const GArray *different, int64_t ranks, uint32_t rank) {
+    GString *shape = g_string_new(NULL);
+    for (guint i = 0; i < different->len; i++) {
+        int64_t rows = g_array_index(different, int64_t, i), chunk = (rows + ranks - 1) / ranks;
+        int64_t before = MIN(rows, chunk * rank);
+        g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(chunk, rows - before));
     }
     return g_string_free(shape, FALSE);
 }
@@ -252,8 +261,9 @@ static char *shape_of_rank(const PlanGraph *graph, const PlanStrategy *strategy,
 static void find_roles(Plan *plan, const PlanGraph *graph, const PlanStrategy *strategy) {
     g_autoptr(GHashTable) roles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GPtrArray) members = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    g_autoptr(GArray) different = different_rows(graph, strategy);
     for (uint32_t rank = 0; rank < plan->world; rank++) {
-        char *shape = shape_of_rank(graph, strategy, rank);
+        char *shape = shape_of_rank(different, plan->world, rank);
         gpointer known = g_hash_table_lookup(roles, shape);
         if (!known) {
             g_ptr_array_add(members, g_array_new(FALSE, FALSE, sizeof(uint32_t)));

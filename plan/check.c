@@ -14,11 +14,11 @@
 #include "plan/op-shape.h"
 
 enum {
-    MAX_LANES = 16
+    MAX_LANES = 8
 };
 
 typedef struct {
-    uint64_t of[MAX_LANES];
+    uint32_t of[MAX_LANES];
 } Clock;
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
     uint16_t marks; /* lanes */
     Clock debt;     /* at its allocation: uses of its pool's freed memory */
     Clock used;     /* last use by each lane */
-    uint64_t written_at;
+    uint32_t written_at;
     uint8_t written_by; /* lane */
     bool written;
 } BufferState;
@@ -99,7 +99,7 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
 }
 
 static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint8_t lane,
-                uint64_t now) {
+                uint32_t now) {
     uint32_t b = operand->buffer;
     BufferState *state = &c->buffers[b];
     const PlanBuffer *buffer = &c->role->buffers[b];
@@ -139,7 +139,7 @@ static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOp *op = &c->role->ops[instr->arg];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanOperand *operands = plan_op_operands(c->role, op);
-    uint64_t now = ++c->lanes[instr->lane].of[instr->lane];
+    uint32_t now = ++c->lanes[instr->lane].of[instr->lane];
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
         if (operands[i].buffer == PLAN_NONE) {

@@ -125,9 +125,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     g_assert_not_reached();
 }
 
-static bool wants_integers(PlanOpKind kind, const char *name, const uint64_t *d) {
-    return g_str_equal(name, "index") || g_str_equal(name, "target") || g_str_equal(name, "seed") ||
-           g_str_equal(name, "offset") || kind == PLAN_OP_ARANGE ||
+static bool wants_integers(PlanOpKind kind, const PlanSlot *slot, const uint64_t *d) {
+    return slot->flags & PLAN_SLOT_INTEGER || kind == PLAN_OP_ARANGE ||
            (kind == PLAN_OP_BATCH && d[2] > 0);
 }
 
@@ -179,7 +178,7 @@ static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, c
     }
     const PlanBuffer *b = &role->buffers[o->buffer];
     bool integers = b->dtype == PLAN_INT64;
-    if (integers != wants_integers(kind, name, d) || b->dtype == PLAN_UINT8) {
+    if (integers != wants_integers(kind, &info->slots[slot], d) || b->dtype == PLAN_UINT8) {
         return g_strdup_printf("operand %s cannot be %s", name,
                                plan_dtype_name((PlanDtype)b->dtype));
     }

@@ -52,6 +52,8 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
                 *end = 0;
             }
             slot->name = g_intern_string(*word);
+            static const char *const integers[] = {"index", "target", "seed", "offset", NULL};
+            slot->flags |= g_strv_contains(integers, slot->name) ? PLAN_SLOT_INTEGER : 0;
         }
     }
 }
@@ -101,6 +103,9 @@ unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands) {
 }
 
 unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i) {
+    if (!info->n_lists) {
+        return i;
+    }
     unsigned length = plan_op_list_length(info, n_operands);
     for (unsigned slot = 0; slot < info->n_slots; slot++) {
         unsigned n = info->slots[slot].flags & PLAN_SLOT_LIST ? length : 1;

@@ -38,6 +38,7 @@ typedef enum {
     PLAN_SLOT_WRITE = 2,
     PLAN_SLOT_OPTIONAL = 4,
     PLAN_SLOT_LIST = 8,
+    PLAN_SLOT_INTEGER = 16, /* named index, target, seed or offset */
 } PlanSlotFlags;
 
 typedef struct {
