@@ -90,10 +90,12 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->gradients = g_new(PlanTensor, n_parameters);
     run->incoming = g_new(PlanTensor, n_parameters);
     run->n_contributions = g_new0(uint32_t, n_parameters);
-    run->moments = g_new(uint32_t, 2 * n_parameters);
+    run->states = g_new(uint32_t, PLAN_N_STATES * n_parameters);
     for (uint32_t p = 0; p < n_parameters; p++) {
         run->gradients[p] = run->incoming[p] = PLAN_NO_TENSOR;
-        run->moments[2 * p] = run->moments[2 * p + 1] = PLAN_NONE;
+    }
+    for (uint32_t i = 0; i < PLAN_N_STATES * n_parameters; i++) {
+        run->states[i] = PLAN_NONE;
     }
 }
 
@@ -112,7 +114,7 @@ static void run_clear(PlanRun *run) {
     g_free(run->gradients);
     g_free(run->incoming);
     g_free(run->n_contributions);
-    g_free(run->moments);
+    g_free(run->states);
     g_free(run->node_of_op);
     GArray *arrays[] = {run->storages,      run->nodes, run->edges,       run->slots,
                         run->saved,         run->hooks, run->checkpoints, run->aliases,

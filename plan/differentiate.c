@@ -282,9 +282,11 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_ADAM_SQUARE_DECAY:
     case PLAN_OP_ADAM_SQUARE:
     case PLAN_OP_ADAM_SQRT:
+    case PLAN_OP_ADAM_DIVIDE:
     case PLAN_OP_ADAM_CORRECT:
     case PLAN_OP_ADAM_EPS:
     case PLAN_OP_ADAM_UPDATE:
+    case PLAN_OP_ADAM_FUSED:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:

@@ -54,6 +54,13 @@ typedef struct {
     uint32_t n_dependencies;
 } PlanNode;
 
+enum {
+    PLAN_STATE_EXP_AVG,
+    PLAN_STATE_EXP_AVG_SQ,
+    PLAN_STATE_STEPS, /* fused kernels count on the device */
+    PLAN_N_STATES
+};
+
 typedef struct {
     uint32_t unit, next;
 } PlanHook;
@@ -122,7 +129,7 @@ struct _PlanRun {
     PlanTensor *gradients;     /* .grad of each whole parameter */
     PlanTensor *incoming;      /* what a parameter's accumulation waits with */
     uint32_t *n_contributions; /* how many gradients it still waits for */
-    uint32_t *moments;         /* optimizer buffers, two per parameter; PLAN_NONE before step 1 */
+    uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
 /* Context of the instructions that follow. */

@@ -1,70 +1,197 @@
-/* plan/optimizer.c - AdamW as PyTorch's foreach implementation runs it.
+/* plan/optimizer.c - AdamW as PyTorch runs it (torch/optim/adam.py).
  *
- * One launch per arithmetic step over all tensors; the square roots live in a list of temporaries
- * until the step ends, and are let go from the last to the first (torch/optim/adam.py,
- * _multi_tensor_adam). State is made in the first step, two tensors a parameter, in its order.
+ * foreach: one launch per arithmetic step over all tensors; the square roots live in a list of
+ * temporaries until the step ends, and are let go from the last to the first. loop: the same steps
+ * for one tensor after the other; a tensor's denominator lives until the next one's is made. fused:
+ * one launch for everything, and a count of steps per tensor on the device.
+ * State is made in the first step, in the order of the parameters.
  */
 #include "plan/eager.h"
-
-static void make_moments(PlanRun *run) {
-    static const char *const names[] = {"exp_avg", "exp_avg_sq"};
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        PlanOperand owned = run->flavour->owned(run, p);
-        for (unsigned i = 0; owned.elements && i < 2; i++) {
-            plan_run_at_unit(run, run->unit_of_parameter[p]);
-            uint32_t buffer = plan_builder_buffer(&run->builder, owned.elements, PLAN_FP32,
-                                                  PLAN_OPTIMIZER_STATE, 0, names[i]);
-            plan_builder_alloc(&run->builder, buffer);
-            plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                                  (int64_t[]){(int64_t)owned.elements}, (double[]){0});
-            plan_builder_whole(&run->builder, buffer);
-            plan_builder_launch(&run->builder, 0);
-            run->moments[2 * p + i] = buffer;
-        }
-    }
-}
 
 typedef enum {
     LIST_PARAMETER,
     LIST_GRADIENT,
     LIST_EXP_AVG,
     LIST_EXP_AVG_SQ,
-    LIST_ROOT
+    LIST_STEPS,
+    LIST_ROOT,
+    LIST_DENOMINATOR
 } List;
 
-static void append(PlanRun *run, const uint32_t *roots, List list) {
+/* The parameters that one launch goes over, and its temporaries, one per parameter. */
+typedef struct {
+    PlanRun *run;
+    uint32_t from, to;
+    uint32_t *roots, *denominators;
+} Over;
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static void make_state(PlanRun *run, uint32_t p, unsigned state, uint64_t elements) {
+    static const char *const names[PLAN_N_STATES] = {"exp_avg", "exp_avg_sq", "steps"};
+    plan_run_at_unit(run, run->unit_of_parameter[p]);
+    uint32_t buffer = plan_builder_buffer(&run->builder, elements, PLAN_FP32, PLAN_OPTIMIZER_STATE,
+                                          0, names[state]);
+    plan_builder_alloc(&run->builder, buffer);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, (double[]){0});
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, 0);
+    run->states[PLAN_N_STATES * p + state] = buffer;
+}
+
+static void make_states(PlanRun *run) {
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        PlanOperand operand = run->flavour->owned(run, p);
-        if (!operand.elements) {
+        uint64_t elements = run->flavour->owned(run, p).elements;
+        if (!elements) {
             continue;
         }
-        switch (list) {
-        case LIST_PARAMETER:
-            break;
-        case LIST_GRADIENT:
-            operand = run->flavour->gradient(run, p);
-            break;
-        case LIST_EXP_AVG:
-        case LIST_EXP_AVG_SQ:
-            operand = (PlanOperand){.buffer = run->moments[2 * p + (list == LIST_EXP_AVG_SQ)],
-                                    .elements = operand.elements};
-            break;
-        case LIST_ROOT:
-            operand = (PlanOperand){.buffer = roots[p], .elements = operand.elements};
-            break;
+        if (run->strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
+            make_state(run, p, PLAN_STATE_STEPS, 1);
         }
-        plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes, operand.elements);
+        make_state(run, p, PLAN_STATE_EXP_AVG, elements);
+        make_state(run, p, PLAN_STATE_EXP_AVG_SQ, elements);
     }
 }
 
-/* One foreach kernel over up to three lists. */
-static void launch_over(PlanRun *run, const uint32_t *roots, PlanOpKind kind, unsigned n,
-                        const List *lists, double a, double b) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, NULL, (double[]){a, b});
+/* ---- launches -------------------------------------------------------------------------------- */
+
+static PlanOperand state_operand(PlanRun *run, uint32_t p, unsigned state, uint64_t elements) {
+    return (PlanOperand){.buffer = run->states[PLAN_N_STATES * p + state], .elements = elements};
+}
+
+static PlanOperand listed(const Over *over, uint32_t p, List list, uint64_t elements) {
+    PlanRun *run = over->run;
+    switch (list) {
+    case LIST_PARAMETER:
+        return run->flavour->owned(run, p);
+    case LIST_GRADIENT:
+        return run->flavour->gradient(run, p);
+    case LIST_EXP_AVG:
+        return state_operand(run, p, PLAN_STATE_EXP_AVG, elements);
+    case LIST_EXP_AVG_SQ:
+        return state_operand(run, p, PLAN_STATE_EXP_AVG_SQ, elements);
+    case LIST_STEPS:
+        return state_operand(run, p, PLAN_STATE_STEPS, 1);
+    case LIST_ROOT:
+        return (PlanOperand){.buffer = over->roots[p], .elements = elements};
+    case LIST_DENOMINATOR:
+        return (PlanOperand){.buffer = over->denominators[p], .elements = elements};
+    }
+    g_assert_not_reached();
+}
+
+static void launch(const Over *over, PlanOpKind kind, unsigned n, const List *lists,
+                   const double *attrs) {
+    PlanRun *run = over->run;
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, NULL, attrs);
     for (unsigned i = 0; i < n; i++) {
-        append(run, roots, lists[i]);
+        for (uint32_t p = over->from; p < over->to; p++) {
+            uint64_t elements = run->flavour->owned(run, p).elements;
+            if (elements) {
+                PlanOperand o = listed(over, p, lists[i], elements);
+                plan_builder_operand(&run->builder, o.buffer, o.offset_bytes, o.elements);
+            }
+        }
     }
     plan_builder_launch(&run->builder, 0);
+}
+
+static void make_temporaries(const Over *over, uint32_t *buffers, const char *name) {
+    for (uint32_t p = over->from; p < over->to; p++) {
+        uint64_t elements = over->run->flavour->owned(over->run, p).elements;
+        if (elements) {
+            buffers[p] = plan_builder_buffer(&over->run->builder, elements, PLAN_FP32,
+                                             PLAN_TEMPORARY_OP, 0, name);
+            plan_builder_alloc(&over->run->builder, buffers[p]);
+        }
+    }
+}
+
+static void let_go(const Over *over, uint32_t *buffers) {
+    for (uint32_t p = over->to; p-- > over->from;) {
+        if (buffers[p] != PLAN_NONE) {
+            plan_builder_free(&over->run->builder, buffers[p]);
+            buffers[p] = PLAN_NONE;
+        }
+    }
+}
+
+/* ---- the three ways -------------------------------------------------------------------------- */
+
+static void moments(const Over *over) {
+    const PlanStrategy *s = over->run->strategy;
+    launch(over, PLAN_OP_ADAM_DECAY, 1, (List[]){LIST_PARAMETER},
+           (double[]){s->lr, s->weight_decay});
+    launch(over, PLAN_OP_ADAM_MOMENT, 2, (List[]){LIST_GRADIENT, LIST_EXP_AVG}, &s->beta1);
+    launch(over, PLAN_OP_ADAM_SQUARE_DECAY, 1, (List[]){LIST_EXP_AVG_SQ}, &s->beta2);
+    launch(over, PLAN_OP_ADAM_SQUARE, 2, (List[]){LIST_GRADIENT, LIST_EXP_AVG_SQ}, &s->beta2);
+    make_temporaries(over, over->roots, "root");
+    launch(over, PLAN_OP_ADAM_SQRT, 2, (List[]){LIST_EXP_AVG_SQ, LIST_ROOT}, NULL);
+}
+
+static void update(const Over *over, List denominator) {
+    const PlanStrategy *s = over->run->strategy;
+    launch(over, PLAN_OP_ADAM_EPS, 1, &denominator, &s->eps);
+    launch(over, PLAN_OP_ADAM_UPDATE, 3, (List[]){LIST_EXP_AVG, denominator, LIST_PARAMETER},
+           (double[]){s->lr, s->beta1});
+}
+
+static void step_foreach(const Over *all) {
+    moments(all);
+    launch(all, PLAN_OP_ADAM_CORRECT, 1, (List[]){LIST_ROOT}, &all->run->strategy->beta2);
+    update(all, LIST_ROOT);
+    let_go(all, all->roots);
+}
+
+static void step_loop(const Over *all) {
+    Over before = {.run = NULL};
+    for (uint32_t p = all->from; p < all->to; p++) {
+        Over one = *all;
+        one.from = p;
+        one.to = p + 1;
+        if (!all->run->flavour->owned(all->run, p).elements) {
+            continue;
+        }
+        moments(&one);
+        make_temporaries(&one, one.denominators, "denominator");
+        launch(&one, PLAN_OP_ADAM_DIVIDE, 2, (List[]){LIST_ROOT, LIST_DENOMINATOR},
+               &all->run->strategy->beta2);
+        let_go(&one, one.roots);
+        if (before.run) {
+            let_go(&before, before.denominators);
+        }
+        update(&one, LIST_DENOMINATOR);
+        before = one;
+    }
+    let_go(&before, before.denominators);
+}
+
+static void step_fused(const Over *all) {
+    const PlanStrategy *s = all->run->strategy;
+    launch(all, PLAN_OP_ADAM_FUSED, 5,
+           (List[]){LIST_GRADIENT, LIST_PARAMETER, LIST_EXP_AVG, LIST_EXP_AVG_SQ, LIST_STEPS},
+           (double[]){s->lr, s->beta1, s->beta2, s->eps, s->weight_decay});
+}
+
+static void step(PlanRun *run) {
+    uint32_t n = run->graph->parameters->len;
+    g_autofree uint32_t *roots = g_new(uint32_t, n), *denominators = g_new(uint32_t, n);
+    for (uint32_t p = 0; p < n; p++) {
+        roots[p] = denominators[p] = PLAN_NONE;
+    }
+    Over all = {run, 0, n, roots, denominators};
+    switch ((PlanOptimizerKernel)run->strategy->optimizer_kernel) {
+    case PLAN_KERNEL_FOREACH:
+        step_foreach(&all);
+        return;
+    case PLAN_KERNEL_LOOP:
+        step_loop(&all);
+        return;
+    case PLAN_KERNEL_FUSED:
+        step_fused(&all);
+        return;
+    }
 }
 
 static bool owns_something(PlanRun *run) {
@@ -76,42 +203,10 @@ static bool owns_something(PlanRun *run) {
     return false;
 }
 
-static void step(PlanRun *run) {
-    const PlanStrategy *s = run->strategy;
-    uint32_t n = run->graph->parameters->len;
-    g_autofree uint32_t *roots = g_new(uint32_t, n);
-    List parameter[] = {LIST_PARAMETER}, moment[] = {LIST_GRADIENT, LIST_EXP_AVG},
-         decay[] = {LIST_EXP_AVG_SQ}, square[] = {LIST_GRADIENT, LIST_EXP_AVG_SQ},
-         root[] = {LIST_EXP_AVG_SQ, LIST_ROOT}, correct[] = {LIST_ROOT},
-         update[] = {LIST_EXP_AVG, LIST_ROOT, LIST_PARAMETER};
-    launch_over(run, roots, PLAN_OP_ADAM_DECAY, 1, parameter, s->lr, s->weight_decay);
-    launch_over(run, roots, PLAN_OP_ADAM_MOMENT, 2, moment, s->beta1, 0);
-    launch_over(run, roots, PLAN_OP_ADAM_SQUARE_DECAY, 1, decay, s->beta2, 0);
-    launch_over(run, roots, PLAN_OP_ADAM_SQUARE, 2, square, s->beta2, 0);
-    for (uint32_t p = 0; p < n; p++) {
-        uint64_t elements = run->flavour->owned(run, p).elements;
-        roots[p] = PLAN_NONE;
-        if (elements) {
-            roots[p] = plan_builder_buffer(&run->builder, elements, PLAN_FP32, PLAN_TEMPORARY_OP, 0,
-                                           "root");
-            plan_builder_alloc(&run->builder, roots[p]);
-        }
-    }
-    launch_over(run, roots, PLAN_OP_ADAM_SQRT, 2, root, 0, 0);
-    launch_over(run, roots, PLAN_OP_ADAM_CORRECT, 1, correct, s->beta2, 0);
-    launch_over(run, roots, PLAN_OP_ADAM_EPS, 1, correct, s->eps, 0);
-    launch_over(run, roots, PLAN_OP_ADAM_UPDATE, 3, update, s->lr, s->beta1);
-    for (uint32_t p = n; p-- > 0;) {
-        if (roots[p] != PLAN_NONE) {
-            plan_builder_free(&run->builder, roots[p]);
-        }
-    }
-}
-
 void plan_run_optimizer(PlanRun *run, bool first) {
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
     if (first) {
-        make_moments(run);
+        make_states(run);
     }
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
     if (owns_something(run)) { /* a rank beyond the last row has nothing to step */

@@ -28,6 +28,11 @@ typedef enum {
     PLAN_WRAP_WHOLE
 } PlanWrap;
 typedef enum {
+    PLAN_KERNEL_FOREACH,
+    PLAN_KERNEL_LOOP,
+    PLAN_KERNEL_FUSED
+} PlanOptimizerKernel;
+typedef enum {
     PLAN_CHECKPOINTING_NONE,
     PLAN_CHECKPOINTING_FULL
 } PlanCheckpointing;

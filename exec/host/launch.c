@@ -230,6 +230,11 @@ static void adam(const ExecTask *t) {
         case PLAN_OP_ADAM_SQRT:
             kernel_sqrt_f32(listed(t, 1, i), a, n);
             break;
+        case PLAN_OP_ADAM_DIVIDE:
+            kernel_copy_f32(listed(t, 1, i), a, n);
+            kernel_div_scalar_inplace_f32(listed(t, 1, i),
+                                          (float)sqrt(bias_correction(t, attr(t, 0))), n);
+            break;
         case PLAN_OP_ADAM_CORRECT:
             kernel_div_scalar_inplace_f32(a, (float)sqrt(bias_correction(t, attr(t, 0))), n);
             break;
@@ -241,6 +246,23 @@ static void adam(const ExecTask *t) {
                                        (float)(-attr(t, 0) / bias_correction(t, attr(t, 1))), n);
             break;
         }
+    }
+}
+
+/* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
+static void adam_fused(const ExecTask *t) {
+    for (unsigned i = 0; i < list_length(t); i++) {
+        float *steps = listed(t, 4, i);
+        *steps += 1;
+        KernelAdam adam = {.lr = attr(t, 0),
+                           .beta1 = attr(t, 1),
+                           .beta2 = attr(t, 2),
+                           .eps = attr(t, 3),
+                           .weight_decay = attr(t, 4),
+                           .decay = KERNEL_ADAM_DECOUPLED,
+                           .step = (int64_t)*steps};
+        kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i),
+                        operand(t, i)->elements, &adam);
     }
 }
 
@@ -387,10 +409,14 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADAM_SQUARE_DECAY:
     case PLAN_OP_ADAM_SQUARE:
     case PLAN_OP_ADAM_SQRT:
+    case PLAN_OP_ADAM_DIVIDE:
     case PLAN_OP_ADAM_CORRECT:
     case PLAN_OP_ADAM_EPS:
     case PLAN_OP_ADAM_UPDATE:
         adam(t);
+        return true;
+    case PLAN_OP_ADAM_FUSED:
+        adam_fused(t);
         return true;
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

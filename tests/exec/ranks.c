@@ -86,7 +86,9 @@ static void losses_agree(void) {
         "gpt-toy -n 4 --micro-batch 3 --backward-prefetch none",
         "gpt-toy -n 3 --micro-batch 4 --sharding none --bucket-mb 0.05",
         "gpt-toy -n 3 --micro-batch 4 --checkpointing full",
-        "gpt-toy -n 2 --micro-batch 6 --reshard-after-forward yes"};
+        "gpt-toy -n 2 --micro-batch 6 --reshard-after-forward yes",
+        "gpt-toy -n 2 --micro-batch 6 --optimizer-kernel loop",
+        "gpt-toy -n 3 --micro-batch 4 --optimizer-kernel fused"};
     enum {
         STEPS = 8
     };

@@ -107,15 +107,6 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (json_object_get_boolean_member(options, "ddp_bucket_view")) {
         return refuse(recording, error, "ddp_bucket_view");
     }
-    /* PyTorch picks foreach by default for DTensors, one loop per tensor for the recorder's
-     * others. */
-    const char *kernel = text_of(options, "optimizer_kernel");
-    bool foreach =
-        g_str_equal(kernel, "foreach") ||
-        (g_str_equal(kernel, "default") && g_str_equal(text_of(options, "mode"), "fsdp2"));
-    if (!foreach) {
-        return refuse(recording, error, "optimizer_kernel");
-    }
     const char *kind = text_of(shape, "kind");
     if (!g_str_equal(kind, "gpt") && !g_str_equal(kind, "mlp")) {
         return refuse(recording, error, "network family");
@@ -149,6 +140,14 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     plan_strategy_init(strategy);
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
+    /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
+    const char *kernel = text_of(options, "optimizer_kernel");
+    if (g_str_equal(kernel, "default")) {
+        kernel = g_str_equal(mode, "fsdp2") ? "foreach" : "loop";
+    }
+    if (!plan_strategy_set(strategy, "optimizer_kernel", kernel, error)) {
+        return false;
+    }
     const char *checkpointing = text_of(options, "checkpointing");
     if (g_str_equal(checkpointing, "outside")) {
         return refuse(recording, error, "checkpointing outside the unit");
