@@ -268,6 +268,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_LOG_SOFTMAX_BACKWARD:
     case PLAN_OP_NLL_LOSS_BACKWARD:
     case PLAN_OP_INIT_NORMAL:
+    case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
     case PLAN_OP_CAST:
     case PLAN_OP_FLATTEN_CAST:

@@ -101,6 +101,13 @@ static void lay_out(PlanRun *run, Fsdp2 *f) {
     }
 }
 
+static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, (double[]){0});
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+}
+
 static void make_shards(PlanRun *run, Fsdp2 *f, uint32_t u) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = parameter_of(run, u, i);
@@ -109,7 +116,10 @@ static void make_shards(PlanRun *run, Fsdp2 *f, uint32_t u) {
             plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32, PLAN_PARAMETERS_SHARDED,
                                 LANE_COMPUTE, parameter_at(run, p)->name);
         plan_builder_alloc(&run->builder, f->shards[p]);
-        plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, chunk(f, p), chunk(f, p));
+        if (f->local[p] < chunk(f, p)) {
+            zero(run, f->shards[p], chunk(f, p));
+        }
+        plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, chunk(f, p), 0);
     }
 }
 
@@ -152,10 +162,7 @@ static void pad_again(PlanRun *run, Fsdp2 *f, uint32_t p) {
         plan_builder_buffer(&run->builder, chunk(f, p), PLAN_FP32, PLAN_PARAMETERS_SHARDED,
                             LANE_COMPUTE, parameter_at(run, p)->name);
     plan_builder_alloc(&run->builder, f->shards[p]);
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)chunk(f, p)}, (double[]){0});
-    plan_builder_whole(&run->builder, f->shards[p]);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    zero(run, f->shards[p], chunk(f, p));
     if (f->local[p]) {
         plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
                               (int64_t[]){(int64_t)f->local[p]}, NULL);

@@ -85,6 +85,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_CONCAT_COLUMNS:
         return times(d[0], d[1]);
     case PLAN_OP_INIT_NORMAL:
+    case PLAN_OP_INIT_FILL:
         return d[1];
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:
@@ -202,7 +203,8 @@ static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, c
 /* Numbers that may be zero; every other dim counts something. */
 static bool may_be_zero(const char *dim) {
     return g_str_equal(dim, "causal") || g_str_equal(dim, "parameter") ||
-           g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride");
+           g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride") ||
+           g_str_equal(dim, "offset");
 }
 
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
@@ -215,7 +217,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
             return g_strdup_printf("%s is 0", info->dims[i]);
         }
     }
-    if (kind == PLAN_OP_INIT_NORMAL && d[0] >= plan->n_parameters) {
+    bool inits = kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL;
+    if (inits && d[0] >= plan->n_parameters) {
         return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
     }
     bool attends = kind == PLAN_OP_ATTENTION || kind == PLAN_OP_ATTENTION_BACKWARD;

@@ -1,18 +1,15 @@
 #include "plan/whole.h"
 
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
-                         uint64_t n, uint64_t rank_stride) {
+                         uint64_t rank_stride, uint64_t offset) {
+    static const PlanOpKind kinds[] = {
+        [PLAN_INIT_NORMAL] = PLAN_OP_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_INIT_FILL};
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
-    int64_t normal[] = {parameter, (int64_t)n, (int64_t)rank_stride}, fill[] = {(int64_t)n};
-    switch (p->init) {
-    case PLAN_INIT_NORMAL:
-        plan_builder_begin_op(&run->builder, PLAN_OP_INIT_NORMAL, axis, normal, &p->init_value);
-        break;
-    case PLAN_INIT_FILL:
-        plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, fill, &p->init_value);
-        break;
-    }
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    uint64_t n = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
+    int64_t dims[] = {parameter, (int64_t)n, (int64_t)rank_stride, (int64_t)offset};
+    plan_builder_begin_op(&run->builder, kinds[p->init], axis, dims, &p->init_value);
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, 0);
 }
@@ -26,7 +23,7 @@ void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
         whole->buffers[i] = plan_builder_buffer(&run->builder, p->elements, PLAN_FP32,
                                                 PLAN_PARAMETERS_UNSHARDED, 0, p->name);
         plan_builder_alloc(&run->builder, whole->buffers[i]);
-        plan_init_parameter(run, i, whole->buffers[i], PLAN_AXIS_NONE, p->elements, 0);
+        plan_init_parameter(run, i, whole->buffers[i], PLAN_AXIS_NONE, 0, 0);
     }
 }
 

@@ -76,14 +76,21 @@ static void batch(const ExecTask *t) {
     }
 }
 
-/* Element i of a parameter is the same on whichever rank it lies; padding is zero. */
-static void init_normal(const ExecTask *t) {
+/* Element i of a parameter is the same on whichever rank it lies. What of the parameter lies in
+ * this buffer: elements [first, last) of the buffer, which start at `from` of the parameter. */
+static void init(const ExecTask *t) {
     uint32_t parameter = (uint32_t)dims(t)[0];
     uint64_t n = dim(t, 1), total = t->context->plan->parameters[parameter].elements;
-    uint64_t first = MIN(total, axis_rank(t) * (uint64_t)dims(t)[2]), real = MIN(n, total - first);
-    kernel_philox_normal_f32(f32(t, 0), real, t->context->seed, parameter, first, 0,
-                             (float)attr(t, 0));
-    kernel_zero_f32(f32(t, 0) + real, n - real);
+    uint64_t start = axis_rank(t) * (uint64_t)dims(t)[2], offset = dim(t, 3);
+    uint64_t first = offset > start ? MIN(n, offset - start) : 0;
+    uint64_t from = start > offset ? start - offset : 0;
+    uint64_t count = from < total ? MIN(n - first, total - from) : 0;
+    if (t->op->kind == PLAN_OP_INIT_FILL) {
+        kernel_fill_f32(f32(t, 0) + first, (float)attr(t, 0), count);
+    } else {
+        kernel_philox_normal_f32(f32(t, 0) + first, count, t->context->seed, parameter, from, 0,
+                                 (float)attr(t, 0));
+    }
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -377,7 +384,8 @@ bool exec_host_run(const ExecTask *t, GError **error) {
                                             dim(t, 1), -100) ||
                bad_index(error, "the targets");
     case PLAN_OP_INIT_NORMAL:
-        init_normal(t);
+    case PLAN_OP_INIT_FILL:
+        init(t);
         return true;
     case PLAN_OP_FILL:
         kernel_fill_f32(f32(t, 0), (float)attr(t, 0), dim(t, 0));
