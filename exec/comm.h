@@ -12,10 +12,11 @@ typedef struct {
     const char *name;
     uint32_t rank, world;
     gpointer self;
-    /* elements is the whole tensor; buffers hold dtype. Gather: slice number axis rank is in place
-     * already. average: divide the sum by the ranks of the axis. All block, without spinning. */
-    bool (*all_gather)(gpointer self, PlanAxis axis, gpointer gathered, uint64_t elements,
-                       PlanDtype dtype, GError **error);
+    /* elements is the whole tensor; buffers hold dtype. Gather: without a shard (NULL), slice
+     * number axis rank is in place already. average: divide the sum by the ranks of the axis. All
+     * block, without spinning. */
+    bool (*all_gather)(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
+                       uint64_t elements, PlanDtype dtype, GError **error);
     bool (*reduce_scatter)(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
                            uint64_t elements, PlanDtype dtype, bool average, GError **error);
     bool (*all_reduce)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,

@@ -70,15 +70,15 @@ static int axis_size(const ExecMpi *mpi, PlanAxis axis) {
     return size;
 }
 
-static bool all_gather(gpointer self, PlanAxis axis, gpointer gathered, uint64_t elements,
-                       PlanDtype dtype, GError **error) {
+static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
+                       uint64_t elements, PlanDtype dtype, GError **error) {
     const ExecMpi *mpi = self;
     int count = (int)(elements / (uint64_t)axis_size(mpi, axis));
     MPI_Request request;
     return fits(elements, dtype, error) &&
            check(mpi,
-                 MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, gathered, count, MPI_FLOAT,
-                                mpi->axis[axis], &request),
+                 MPI_Iallgather(shard ? shard : MPI_IN_PLACE, count, MPI_FLOAT, gathered, count,
+                                MPI_FLOAT, mpi->axis[axis], &request),
                  "MPI_Iallgather", error) &&
            finish(mpi, &request, "MPI_Iallgather", error);
 }

@@ -115,8 +115,23 @@ static void used(PlanRun *run, PlanCheckpoint *checkpoint) {
     }
 }
 
+static void run_flat_node(PlanRun *run, const PlanNode *node) {
+    PlanTensor *given = &g_array_index(run->slots, PlanTensor, node->slots);
+    plan_run_at(run, PLAN_PHASE_BACKWARD, node->module);
+    plan_run_at_unit(run, node->unit);
+    run->flavour->flatten(run, node->unit, given);
+    for (uint32_t i = 0; i < node->n_slots; i++) {
+        plan_run_unref(run, given[i]);
+    }
+    run->flavour->post_backward(run, node->unit);
+}
+
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     PlanNode node = g_array_index(run->nodes, PlanNode, id);
+    if (node.flat) {
+        run_flat_node(run, &node);
+        return;
+    }
     PlanTensor given[PLAN_MAX_SLOTS], made[PLAN_MAX_SLOTS];
     g_assert(node.n_slots <= PLAN_MAX_SLOTS && node.n_edges <= PLAN_MAX_SLOTS);
     for (uint32_t i = 0; i < node.n_slots; i++) {

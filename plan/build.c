@@ -11,6 +11,8 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
         return &plan_flavour_plain;
     case PLAN_FLAVOUR_DDP:
         return &plan_flavour_ddp;
+    case PLAN_FLAVOUR_FSDP1:
+        return &plan_flavour_fsdp1;
     case PLAN_FLAVOUR_FSDP2:
         return &plan_flavour_fsdp2;
     case PLAN_FLAVOUR_AUTO:
@@ -24,7 +26,8 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
 
 static bool is_unit(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t module) {
     return module == 0 ||
-           (strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->wrap == PLAN_WRAP_BLOCK &&
+           ((strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2) &&
+            strategy->wrap == PLAN_WRAP_BLOCK &&
             plan_graph_at(graph->modules, PlanGraphModule, module)->is_block);
 }
 
@@ -69,6 +72,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
     run->storage_of_value = g_new(uint32_t, n_values);
     run->producer_of_value = g_new(PlanEdge, n_values);
+    run->producer_of_parameter = g_new(PlanEdge, n_parameters);
     for (uint32_t i = 0; i < n_values; i++) {
         run->storage_of_value[i] = PLAN_NONE;
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
@@ -93,6 +97,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->states = g_new(uint32_t, PLAN_N_STATES * n_parameters);
     for (uint32_t p = 0; p < n_parameters; p++) {
         run->gradients[p] = run->incoming[p] = PLAN_NO_TENSOR;
+        run->producer_of_parameter[p] = (PlanEdge){PLAN_NONE, p};
     }
     for (uint32_t i = 0; i < PLAN_N_STATES * n_parameters; i++) {
         run->states[i] = PLAN_NONE;
@@ -111,6 +116,7 @@ static void run_clear(PlanRun *run) {
     g_free(run->unit_of_parameter);
     g_free(run->storage_of_value);
     g_free(run->producer_of_value);
+    g_free(run->producer_of_parameter);
     g_free(run->gradients);
     g_free(run->incoming);
     g_free(run->n_contributions);
@@ -235,44 +241,21 @@ static void keep_names(Plan *plan, PlanRole *role) {
     }
 }
 
-/* The sizes of first dimensions, each once: what is dealt out in rows. */
-static GArray *different_rows(const PlanGraph *graph, const PlanStrategy *strategy) {
-    GArray *rows = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
-    for (uint32_t i = 0; i < graph->parameters->len && strategy->sharding == PLAN_SHARDING_FULL;
-         i++) {
-        int64_t *n = plan_graph_at(graph->parameters, PlanGraphParameter, i)->dims;
-        if (g_hash_table_add(seen, n)) {
-            g_array_append_val(rows, *n);
-        }
-    }
-    return rows;
-}
-
-/* What tells the roles apart: how many rows of each kind of parameter a rank has. */
-static char *shape_of_rank(const GArray *different, int64_t ranks, uint32_t rank) {
-    GString *shape = g_string_new(NULL);
-    for (guint i = 0; i < different->len; i++) {
-        int64_t rows = g_array_index(different, int64_t, i), chunk = (rows + ranks - 1) / ranks;
-        int64_t before = MIN(rows, chunk * rank);
-        g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(chunk, rows - before));
-    }
-    return g_string_free(shape, FALSE);
-}
-
-static void find_roles(Plan *plan, const PlanGraph *graph, const PlanStrategy *strategy) {
-    g_autoptr(GHashTable) roles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+/* Ranks of one shape play one role. */
+static void find_roles(Plan *plan, const PlanRun *run) {
+    g_autoptr(GHashTable) roles = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GPtrArray) members = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    g_autoptr(GArray) different = different_rows(graph, strategy);
+    g_auto(GStrv) shapes = g_new0(char *, plan->world + 1);
+    if (run->flavour->shapes_of_ranks) {
+        run->flavour->shapes_of_ranks(run, shapes);
+    }
     for (uint32_t rank = 0; rank < plan->world; rank++) {
-        char *shape = shape_of_rank(different, plan->world, rank);
+        const char *shape = shapes[rank] ? shapes[rank] : "";
         gpointer known = g_hash_table_lookup(roles, shape);
         if (!known) {
             g_ptr_array_add(members, g_array_new(FALSE, FALSE, sizeof(uint32_t)));
             known = GUINT_TO_POINTER(members->len);
-            g_hash_table_insert(roles, shape, known);
-        } else {
-            g_free(shape);
+            g_hash_table_insert(roles, (gpointer)shape, known);
         }
         g_array_append_val((GArray *)members->pdata[GPOINTER_TO_UINT(known) - 1], rank);
     }
@@ -301,16 +284,17 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     plan->axes[PLAN_AXIS_REPLICATE] = sharded ? 1 : plan->world;
     plan->axes[PLAN_AXIS_SHARD] = sharded ? plan->world : 1;
     plan->tokens_per_rank = graph->tokens;
-    find_roles(plan, graph, strategy);
+    PlanRun run;
+    run_init(&run, graph, strategy, 0);
+    find_roles(plan, &run);
+    name_everything(plan, &run);
+    name_lanes(plan, run.flavour);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
-        PlanRun run;
-        run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
+        if (i > 0) {
+            run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
+        }
         build_role(&run, &plan->roles[i]);
         keep_names(plan, &plan->roles[i]);
-        if (i == 0) {
-            name_everything(plan, &run);
-            name_lanes(plan, run.flavour);
-        }
         run_clear(&run);
     }
     return plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;

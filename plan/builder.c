@@ -28,7 +28,7 @@ void plan_builder_clear(PlanBuilder *builder) {
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
     builder->section = section;
-    builder->n_events = 0;
+    builder->n_events = builder->reserved_events;
 }
 
 void plan_builder_end_section(PlanBuilder *builder) {
@@ -82,6 +82,19 @@ void plan_builder_free(PlanBuilder *builder, uint32_t buffer) {
     emit(builder, PLAN_FREE, plan_builder_at(builder, buffer)->lane, buffer);
 }
 
+void plan_builder_mark(PlanBuilder *builder, uint32_t buffer, uint8_t lane) {
+    emit(builder, PLAN_MARK, lane, buffer);
+}
+
+void plan_builder_reserve_events(PlanBuilder *builder, uint32_t n) {
+    builder->reserved_events = n;
+    builder->n_events = MAX(builder->n_events, n);
+}
+
+void plan_builder_record_reserved(PlanBuilder *builder, uint8_t lane, uint32_t event) {
+    emit(builder, PLAN_RECORD, lane, event);
+}
+
 uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane) {
     uint32_t event = builder->n_events++;
     emit(builder, PLAN_RECORD, lane, event);
@@ -90,6 +103,12 @@ uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane) {
 
 void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event) {
     emit(builder, PLAN_WAIT, lane, event);
+}
+
+void plan_builder_host_wait(PlanBuilder *builder, uint32_t event, uint8_t before) {
+    emit(builder, PLAN_HOST_WAIT, 0, event);
+    GArray *section = builder->sections[builder->section];
+    g_array_index(section, PlanInstr, section->len - 1).before = before;
 }
 
 void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other) {

@@ -16,7 +16,7 @@ typedef struct {
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
-    uint32_t n_events, max_events;
+    uint32_t n_events, max_events, reserved_events;
     uint32_t loss_ops[PLAN_N_SECTIONS];
 } PlanBuilder;
 
@@ -31,8 +31,14 @@ uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype 
                              PlanSubcategory sub, uint8_t lane, const char *name);
 void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer);
-uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane); /* a fresh event */
+void plan_builder_mark(PlanBuilder *builder, uint32_t buffer, uint8_t lane); /* record_stream */
+uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane);            /* a fresh event */
+/* The first n events keep their meaning in all sections: later steps may wait for them. */
+void plan_builder_reserve_events(PlanBuilder *builder, uint32_t n);
+void plan_builder_record_reserved(PlanBuilder *builder, uint8_t lane, uint32_t event);
 void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event);
+/* before: how many steps ago the event was recorded, 0 or 1. */
+void plan_builder_host_wait(PlanBuilder *builder, uint32_t event, uint8_t before);
 /* What PyTorch calls lane.wait_stream(other): all that other has been given so far. */
 void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other);
 

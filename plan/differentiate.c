@@ -271,8 +271,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
     case PLAN_OP_CAST:
-    case PLAN_OP_FLATTEN_CAST:
+    case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
+    case PLAN_OP_SCALE:
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:
     case PLAN_OP_REDUCE_COPY_IN:

@@ -18,13 +18,18 @@ static PlanStorage *storage_at(PlanRun *run, uint32_t storage) {
     return &g_array_index(run->storages, PlanStorage, storage);
 }
 
-PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
-    PlanStorage storage = {.refs = 1};
-    storage.buffer =
-        plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name);
-    plan_builder_alloc(&run->builder, storage.buffer);
+PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer) {
+    PlanStorage storage = {.refs = 1, .buffer = buffer};
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    uint64_t elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
+    plan_builder_alloc(&run->builder, buffer);
     g_array_append_val(run->storages, storage);
     return (PlanTensor){run->storages->len - 1, 0, elements};
+}
+
+PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    return plan_run_new_in(
+        run, plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name));
 }
 
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor) {
@@ -98,6 +103,8 @@ static void hold_value(PlanRun *run, uint32_t value) {
 static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    /* FSDP1 casts the inputs before the root runs, so they are nobody's activations. */
+    bool before_root = run->flavour->flatten && op->kind == PLAN_OP_CAST && op->module == 0;
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = value_ref(run, op->values + op->n_inputs + i);
         const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
@@ -105,7 +112,9 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
                                                 info->slots[op->n_inputs + i].name);
         run->storage_of_value[value] = tensor.storage;
         uint32_t buffer = plan_run_buffer_of(run, tensor);
-        g_array_append_val(run->frame_buffers, buffer);
+        if (!before_root) {
+            g_array_append_val(run->frame_buffers, buffer);
+        }
     }
     uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
                                         plan_graph_at(graph->dims, int64_t, op->dims),
@@ -121,7 +130,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
 
 static PlanEdge producer_of(const PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    return v->parameter != PLAN_NONE ? (PlanEdge){PLAN_NONE, v->parameter}
+    return v->parameter != PLAN_NONE ? run->producer_of_parameter[v->parameter]
                                      : run->producer_of_value[value];
 }
 
@@ -229,6 +238,19 @@ static void let_go(PlanRun *run, const PlanGraphStep *step) {
     }
 }
 
+void plan_run_split_flat(PlanRun *run, uint32_t unit) {
+    const GArray *parameters = run->units[unit].parameters;
+    uint32_t id = add_node(run, (PlanNode){.op = PLAN_NONE,
+                                           .unit = unit,
+                                           .flat = true,
+                                           .module = run->builder.module,
+                                           .n_slots = parameters->len,
+                                           .checkpoint = PLAN_NONE});
+    for (uint32_t i = 0; i < parameters->len; i++) {
+        run->producer_of_parameter[g_array_index(parameters, uint32_t, i)] = (PlanEdge){id, i};
+    }
+}
+
 typedef struct {
     uint32_t value;
     PlanEdge producer;
@@ -306,7 +328,9 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     g_array_append_val(run->frames, frame);
     if (unit != PLAN_NONE) {
         run->flavour->pre_forward(run, unit);
-        enter_unit(run, step, unit);
+        if (!run->flavour->flatten) {
+            enter_unit(run, step, unit);
+        }
     }
     if (is_checkpointed(run, step->index)) {
         enter_checkpoint(run, step_id, step);

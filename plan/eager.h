@@ -46,6 +46,8 @@ typedef struct {
 typedef struct {
     uint32_t op;             /* graph op; PLAN_NONE: the identity at a unit's entrance */
     uint32_t unit;           /* of that identity */
+    bool flat;               /* instead: the split of the unit's flat parameter */
+    uint32_t module;         /* that ran when it was split */
     uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it */
     uint32_t edges, n_edges; /* one per input */
     uint32_t slots, n_slots; /* gradients it waits for, one per output */
@@ -76,10 +78,13 @@ typedef struct {
     bool recomputed;
 } PlanCheckpoint;
 
-/* Hooks of a flavour; each is called where PyTorch calls its own, and none may be NULL. */
+/* Hooks of a flavour; each is called where PyTorch calls its own. None may be
+ * NULL unless it says so. */
 typedef struct {
     const char *name;
     const char *const *lanes; /* NULL-terminated; lane 0 is compute */
+    /* What tells ranks apart, a text each; called before construct. NULL: all are alike. */
+    void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);
     void (*construct)(PlanRun *run);
     void (*begin_step)(PlanRun *run);
     void (*pre_forward)(PlanRun *run, uint32_t unit);
@@ -87,6 +92,9 @@ typedef struct {
     void (*pre_backward)(PlanRun *run, uint32_t unit);
     void (*post_backward)(PlanRun *run, uint32_t unit);
     void (*gradient_ready)(PlanRun *run, uint32_t parameter);
+    /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
+     * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
+    void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
     void (*end_backward)(PlanRun *run);
     /* The parameter as compute uses it. */
     PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
@@ -97,7 +105,8 @@ typedef struct {
     void (*clear)(PlanRun *run);
 } PlanFlavour;
 
-extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp2;
+extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
+    plan_flavour_fsdp2;
 
 struct _PlanRun {
     PlanBuilder builder;
@@ -114,8 +123,9 @@ struct _PlanRun {
     uint32_t *unit_at_module; /* the unit it is the root of; PLAN_NONE */
     uint32_t *unit_of_parameter;
 
-    GArray *storages;            /* PlanStorage */
-    uint32_t *storage_of_value;  /* of base values */
+    GArray *storages;                /* PlanStorage */
+    uint32_t *storage_of_value;      /* of base values */
+    PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
     PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
 
     GArray *nodes, *edges, *slots, *saved,
@@ -136,8 +146,12 @@ struct _PlanRun {
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module);
 void plan_run_at_unit(PlanRun *run, uint32_t unit);
 
+/* Gradients of the unit's parameters go, from now on, to the split of its flat tensor. */
+void plan_run_split_flat(PlanRun *run, uint32_t unit);
+
 /* Tensors. A new one has one reference. */
 PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
+PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that does not live */
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */

@@ -108,6 +108,27 @@ static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
     plan_builder_launch(&run->builder, LANE_COMPUTE);
 }
 
+/* How many rows of each size of first dimension a rank has. */
+static void shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_autoptr(GArray) different = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        if (g_hash_table_add(seen, (gpointer)parameter_at(run, p)->dims)) {
+            g_array_append_val(different, parameter_at(run, p)->dims[0]);
+        }
+    }
+    int64_t ranks = (int64_t)run->strategy->ranks;
+    for (int64_t rank = 0; rank < ranks; rank++) {
+        GString *shape = g_string_new(NULL);
+        for (guint i = 0; i < different->len; i++) {
+            int64_t rows = g_array_index(different, int64_t, i), each = (rows + ranks - 1) / ranks;
+            int64_t before = MIN(rows, each * rank);
+            g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(each, rows - before));
+        }
+        ret_shapes[rank] = g_string_free(shape, FALSE);
+    }
+}
+
 static void make_shards(PlanRun *run, Fsdp2 *f, uint32_t u) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = parameter_of(run, u, i);
@@ -205,7 +226,7 @@ static uint32_t cast_shards(PlanRun *run, uint32_t u) {
     uint32_t flat = plan_builder_buffer(&run->builder, f->units[u].slice, f->param,
                                         PLAN_COMMUNICATION_GATHER, LANE_COPY_IN, "cast_shards");
     plan_builder_alloc(&run->builder, flat);
-    plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN_CAST, PLAN_AXIS_NONE,
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)f->units[u].slice}, NULL);
     append_shards(run, u);
     plan_builder_whole(&run->builder, flat);
@@ -245,6 +266,7 @@ static void unshard(PlanRun *run, uint32_t u) {
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
                           (int64_t[]){(int64_t)(unit->slice * f->ranks), (int64_t)f->ranks},
                           (double[]){0});
+    plan_builder_whole(&run->builder, PLAN_NONE);
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_GATHER);
     unit->gather_event = plan_builder_record(&run->builder, LANE_GATHER);
@@ -453,7 +475,6 @@ static void reduce(PlanRun *run, uint32_t u) {
     }
     f->reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
     if (f->reduce != PLAN_FP32) {
-        plan_builder_at(&run->builder, unit->gradients)->sub = PLAN_COMMUNICATION_REDUCE;
         cast_gradients(run, unit);
     }
     f->post_reduce_event = plan_builder_record(&run->builder, LANE_REDUCE);
@@ -558,6 +579,7 @@ static const char *const lanes[] = {"compute", "copy_in", "gather", "reduce", NU
 const PlanFlavour plan_flavour_fsdp2 = {
     .name = "fsdp2",
     .lanes = lanes,
+    .shapes_of_ranks = shapes_of_ranks,
     .construct = construct,
     .begin_step = begin_step,
     .pre_forward = pre_forward,

@@ -92,6 +92,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_REDUCE_COPY_IN:
         return times(d[0], d[1]);
     case PLAN_OP_ALL_GATHER:
+        return is ? d[0] / d[1] : d[0];
     case PLAN_OP_ALL_REDUCE:
         return d[0];
     case PLAN_OP_REDUCE_SCATTER:
@@ -106,8 +107,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_RELU_BACKWARD:
     case PLAN_OP_FILL:
     case PLAN_OP_CAST:
-    case PLAN_OP_FLATTEN_CAST:
+    case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
+    case PLAN_OP_SCALE:
     case PLAN_OP_BUCKET_COPY_IN:
     case PLAN_OP_BUCKET_COPY_OUT:
         return d[0];

@@ -156,11 +156,28 @@ PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
 }
 
 static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
-    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 &&
-        (plan_strategy_param_dtype(strategy) != PLAN_FP32 ||
-         plan_strategy_reduce_dtype(strategy) != PLAN_FP32)) {
+    bool is_fsdp =
+        strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+    if (!is_fsdp && (plan_strategy_param_dtype(strategy) != PLAN_FP32 ||
+                     plan_strategy_reduce_dtype(strategy) != PLAN_FP32)) {
         return refuse(error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
-                             "set both to fp32, or flavour=fsdp2");
+                             "set both to fp32, or flavour=fsdp1 or fsdp2");
+    }
+    return true;
+}
+
+/* Keys that only FSDP1 has. */
+static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        return true;
+    }
+    if (strategy->backward_prefetch == PLAN_PREFETCH_POST) {
+        return refuse(error,
+                      "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
+    }
+    if (strategy->forward_prefetch == PLAN_YES) {
+        return refuse(error,
+                      "forward_prefetch is FSDP1's; set flavour=fsdp1, or forward_prefetch=no");
     }
     return true;
 }
@@ -171,7 +188,7 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
                             : strategy->ranks > 1                    ? PLAN_FLAVOUR_DDP
                                                                      : PLAN_FLAVOUR_PLAIN;
     }
-    if (!precision_is_fsdp(strategy, error)) {
+    if (!precision_is_fsdp(strategy, error) || !keys_are_fsdp1s(strategy, error)) {
         return false;
     }
     switch ((PlanFlavourId)strategy->flavour) {
@@ -189,6 +206,8 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
             return refuse(error, "flavour=ddp shards nothing; set sharding=none, "
                                  "or flavour=fsdp2");
         }
+        return true;
+    case PLAN_FLAVOUR_FSDP1:
         return true;
     case PLAN_FLAVOUR_FSDP2:
         if (strategy->sharding != PLAN_SHARDING_FULL) {
@@ -232,10 +251,11 @@ char *plan_strategy_text(const PlanStrategy *strategy) {
 }
 
 char *plan_strategy_title(const PlanStrategy *strategy) {
-    static const char *const flavours[PLAN_N_FLAVOURS] = {"auto", "one rank", "DDP", "FSDP2"};
-    const char *wrap = strategy->flavour != PLAN_FLAVOUR_FSDP2 ? ""
-                       : strategy->wrap == PLAN_WRAP_BLOCK     ? ", unit a block"
-                                                               : ", unit the whole";
+    static const char *const flavours[PLAN_N_FLAVOURS] = {"auto", "one rank", "DDP", "FSDP1",
+                                                          "FSDP2"};
+    const char *wrap = strategy->flavour < PLAN_FLAVOUR_FSDP1 ? ""
+                       : strategy->wrap == PLAN_WRAP_BLOCK    ? ", unit a block"
+                                                              : ", unit the whole";
     PlanDtype param = plan_strategy_param_dtype(strategy);
     return g_strdup_printf("%s%s%s%s, %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
                            flavours[strategy->flavour], wrap, param == PLAN_FP32 ? "" : ", ",

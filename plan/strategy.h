@@ -20,6 +20,7 @@ typedef enum {
     PLAN_FLAVOUR_AUTO,
     PLAN_FLAVOUR_PLAIN,
     PLAN_FLAVOUR_DDP,
+    PLAN_FLAVOUR_FSDP1,
     PLAN_FLAVOUR_FSDP2,
     PLAN_N_FLAVOURS
 } PlanFlavourId;
@@ -43,8 +44,13 @@ typedef enum {
 } PlanReshard;
 typedef enum {
     PLAN_PREFETCH_PRE,
+    PLAN_PREFETCH_POST,
     PLAN_PREFETCH_NONE
 } PlanPrefetch;
+typedef enum {
+    PLAN_NO,
+    PLAN_YES
+} PlanYesNo;
 /* The other choices are PlanDtype + 1. */
 enum {
     PLAN_REDUCE_PARAM

@@ -282,7 +282,8 @@ static bool collective(const ExecTask *t, GError **error) {
     bool average = attr(t, 0) != 0;
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_ALL_GATHER:
-        return comm->all_gather(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
+        return comm->all_gather(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0), dtype,
+                                error);
     case PLAN_OP_REDUCE_SCATTER:
         return comm->reduce_scatter(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0),
                                     dtype, average, error);
@@ -394,7 +395,10 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     case PLAN_OP_COPY:
         kernel_copy_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;
-    case PLAN_OP_FLATTEN_CAST:
+    case PLAN_OP_SCALE:
+        kernel_mul_scalar_inplace_f32(f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_FLATTEN:
         flatten(t, f32(t, list_length(t)));
         return true;
     case PLAN_OP_GATHER_COPY_IN:

@@ -88,7 +88,12 @@ static void losses_agree(void) {
         "gpt-toy -n 3 --micro-batch 4 --checkpointing full",
         "gpt-toy -n 2 --micro-batch 6 --reshard-after-forward yes",
         "gpt-toy -n 2 --micro-batch 6 --optimizer-kernel loop",
-        "gpt-toy -n 3 --micro-batch 4 --optimizer-kernel fused"};
+        "gpt-toy -n 3 --micro-batch 4 --optimizer-kernel fused",
+        "gpt-toy -n 2 --micro-batch 6 --flavour fsdp1",
+        "gpt-toy -n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --checkpointing full",
+        "gpt-toy -n 4 --micro-batch 3 --flavour fsdp1 --forward-prefetch yes "
+        "--backward-prefetch post --optimizer-kernel loop",
+        "gpt-toy -n 3 --micro-batch 4 --flavour fsdp1 --sharding none --limit-all-gathers 0"};
     enum {
         STEPS = 8
     };
@@ -130,7 +135,8 @@ static void remove_folder(const char *folder) {
     g_rmdir(folder);
 }
 
-/* Allocated, active and reserved, predicted and measured, at every instruction of every rank. */
+/* Allocated, active and reserved, predicted and measured, at every instruction of every rank. With
+ * marks (FSDP1), when a freed block is free again is a matter of time: there, allocated alone. */
 static void memory_is_as_predicted(void) {
     static const char *const plans[] = {"mlp-toy -n 2",
                                         "mlp-toy -n 3",
@@ -140,7 +146,9 @@ static void memory_is_as_predicted(void) {
                                         "gpt-toy -n 2 --sharding none",
                                         "gpt-toy -n 1 --sharding none",
                                         "gpt-toy -n 2 --backward-prefetch none",
-                                        "gpt-toy -n 2 --checkpointing full --micro-batch 3"};
+                                        "gpt-toy -n 2 --checkpointing full --micro-batch 3",
+                                        "gpt-toy -n 2 --flavour fsdp1",
+                                        "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         call(folder, "plan %s -o %s/x.plan", plans[i], folder);
@@ -164,8 +172,10 @@ static void memory_is_as_predicted(void) {
             g_assert_cmpint(x->step, ==, y->step);
             g_assert_cmpuint(x->instruction, ==, y->instruction);
             g_assert_cmpuint(x->allocated, ==, y->allocated);
-            g_assert_cmpuint(x->active, ==, y->active);
-            g_assert_cmpuint(x->reserved, ==, y->reserved);
+            if (!strstr(plans[i], "fsdp1")) {
+                g_assert_cmpuint(x->active, ==, y->active);
+                g_assert_cmpuint(x->reserved, ==, y->reserved);
+            }
             compared++;
         }
         g_test_message("%s: equal at %u instructions", plans[i], compared);

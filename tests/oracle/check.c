@@ -207,31 +207,76 @@ static void compare_collectives(Check *c, JsonObject *summary, PlanSection secti
 /* ---- every event, where the recording has them ---------------------------------------------- */
 
 typedef struct {
-    char what; /* a, f, c */
+    char what; /* alloc, free, mark, collective, host waits */
     uint64_t bytes;
-    uint32_t which; /* a free: which allocation of this step it ends, or NONE for an older one */
+    /* A free or mark: which allocation of this step it is of, NONE for an older one. A wait: which
+     * recording of its step. */
+    uint32_t which;
+    unsigned before; /* a wait: how many steps ago that was recorded */
 } Event;
 
-static GArray *recorded_events(GPtrArray *lines) {
+/* A recording numbers blocks and events from start to end. */
+typedef struct {
+    GHashTable *stream_of; /* block: its stream's name */
+    GHashTable *recorded;  /* event: step << 16 | number in it */
+} Numbers;
+
+static gpointer number_at(JsonObject *line, const char *key) {
+    return GINT_TO_POINTER((gint)json_object_get_int_member(line, key));
+}
+
+static Numbers numbers_of(const Recording *recording) {
+    Numbers n = {g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL)};
+    for (unsigned step = 0; step < recording->events->len; step++) {
+        const GPtrArray *lines = recording->events->pdata[step];
+        unsigned n_recorded = 0;
+        for (unsigned i = 0; i < lines->len; i++) {
+            JsonObject *line = lines->pdata[i];
+            const char *kind = json_object_get_string_member(line, "kind");
+            if (g_str_equal(kind, "alloc") || g_str_equal(kind, "alive")) {
+                g_hash_table_insert(n.stream_of, number_at(line, "block"),
+                                    (gpointer)json_object_get_string_member(line, "stream"));
+            } else if (g_str_equal(kind, "event_record")) {
+                g_hash_table_insert(n.recorded, number_at(line, "event"),
+                                    GUINT_TO_POINTER(step << 16 | n_recorded++));
+            }
+        }
+    }
+    return n;
+}
+
+static bool is_mark(const Numbers *n, JsonObject *line) {
+    if (json_object_get_null_member(line, "block")) {
+        return false; /* a storage without bytes */
+    }
+    const char *own = g_hash_table_lookup(n->stream_of, number_at(line, "block"));
+    return own && !g_str_equal(own, json_object_get_string_member(line, "stream"));
+}
+
+static GArray *recorded_events(const Numbers *n, const GPtrArray *lines, unsigned step) {
     GArray *events = g_array_new(FALSE, FALSE, sizeof(Event));
     g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
     uint32_t n_allocs = 0;
     for (unsigned i = 0; i < lines->len; i++) {
         JsonObject *line = lines->pdata[i];
         const char *kind = json_object_get_string_member(line, "kind");
+        Event e = {0};
         if (g_str_equal(kind, "alloc")) {
-            Event e = {'a', (uint64_t)json_object_get_int_member(line, "bytes"), 0};
-            g_hash_table_insert(blocks,
-                                GINT_TO_POINTER((gint)json_object_get_int_member(line, "block")),
-                                GUINT_TO_POINTER(++n_allocs));
-            g_array_append_val(events, e);
-        } else if (g_str_equal(kind, "free")) {
-            gpointer which = g_hash_table_lookup(
-                blocks, GINT_TO_POINTER((gint)json_object_get_int_member(line, "block")));
-            Event e = {'f', 0, which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE};
-            g_array_append_val(events, e);
+            e = (Event){.what = 'a', .bytes = (uint64_t)json_object_get_int_member(line, "bytes")};
+            g_hash_table_insert(blocks, number_at(line, "block"), GUINT_TO_POINTER(++n_allocs));
+        } else if (g_str_equal(kind, "free") ||
+                   (g_str_equal(kind, "record_stream") && is_mark(n, line))) {
+            gpointer which = g_hash_table_lookup(blocks, number_at(line, "block"));
+            e = (Event){.what = *kind == 'f' ? 'f' : 'm',
+                        .which = which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE};
         } else if (g_str_equal(kind, "collective")) {
-            Event e = {'c', (uint64_t)json_object_get_int_member(line, "output_bytes"), 0};
+            e = (Event){.what = 'c',
+                        .bytes = (uint64_t)json_object_get_int_member(line, "output_bytes")};
+        } else if (g_str_equal(kind, "event_synchronize")) {
+            guint at = GPOINTER_TO_UINT(g_hash_table_lookup(n->recorded, number_at(line, "event")));
+            e = (Event){.what = 'h', .which = at & 0xffff, .before = step - (at >> 16)};
+        }
+        if (e.what) {
             g_array_append_val(events, e);
         }
     }
@@ -245,32 +290,42 @@ static GArray *planned_events(const Check *c, PlanSection section) {
     uint32_t n_allocs = 0;
     for (uint32_t i = 0; i < c->role->n_instrs[section]; i++) {
         const PlanInstr *instr = &c->role->sections[section][i];
+        Event e = {0};
         if (instr->kind == PLAN_ALLOC) {
-            Event e = {'a', c->role->buffers[instr->arg].bytes, 0};
+            e = (Event){.what = 'a', .bytes = c->role->buffers[instr->arg].bytes};
             alloc_of[instr->arg] = n_allocs++;
-            g_array_append_val(events, e);
-        } else if (instr->kind == PLAN_FREE) {
-            Event e = {'f', 0, alloc_of[instr->arg]};
-            g_array_append_val(events, e);
+        } else if (instr->kind == PLAN_FREE || instr->kind == PLAN_MARK) {
+            e = (Event){.what = instr->kind == PLAN_FREE ? 'f' : 'm',
+                        .which = alloc_of[instr->arg]};
         } else if (instr->kind == PLAN_LAUNCH &&
                    plan_op_is_collective((PlanOpKind)c->role->ops[instr->arg].kind)) {
-            Event e = {'c', output_bytes(c->role, &c->role->ops[instr->arg]), 0};
+            e = (Event){.what = 'c', .bytes = output_bytes(c->role, &c->role->ops[instr->arg])};
+        } else if (instr->kind == PLAN_HOST_WAIT) {
+            e = (Event){.what = 'h', .which = instr->arg, .before = instr->before};
+        }
+        if (e.what) {
             g_array_append_val(events, e);
         }
     }
     return events;
 }
 
-static void compare_events(Check *c, GPtrArray *lines, PlanSection section) {
-    g_autoptr(GArray) theirs = recorded_events(lines);
+static void compare_events(Check *c, const Recording *recording, unsigned step,
+                           PlanSection section) {
+    Numbers numbers = numbers_of(recording);
+    g_autoptr(GArray) theirs = recorded_events(&numbers, recording->events->pdata[step], step);
+    g_hash_table_unref(numbers.stream_of);
+    g_hash_table_unref(numbers.recorded);
     g_autoptr(GArray) ours = planned_events(c, section);
     for (unsigned i = 0; i < MIN(theirs->len, ours->len); i++) {
         const Event *a = &g_array_index(theirs, Event, i), *b = &g_array_index(ours, Event, i);
-        if (a->what != b->what || a->bytes != b->bytes || a->which != b->which) {
+        if (a->what != b->what || a->bytes != b->bytes || a->which != b->which ||
+            a->before != b->before) {
             differ(c,
-                   "event %u: PyTorch %c of %" G_GUINT64_FORMAT " bytes (#%d), plan %c of "
-                   "%" G_GUINT64_FORMAT " bytes (#%d)",
-                   i, a->what, a->bytes, (int)a->which, b->what, b->bytes, (int)b->which);
+                   "event %u: PyTorch %c of %" G_GUINT64_FORMAT " bytes (#%d@-%u), plan %c of "
+                   "%" G_GUINT64_FORMAT " bytes (#%d@-%u)",
+                   i, a->what, a->bytes, (int)a->which, a->before, b->what, b->bytes, (int)b->which,
+                   b->before);
             return; /* what follows is shifted */
         }
     }
@@ -297,7 +352,7 @@ static void check_step(Check *c, const Recording *recording, unsigned i) {
                       c->live[1]);
     compare_collectives(c, summary, section);
     if (i < recording->events->len) {
-        compare_events(c, recording->events->pdata[i], section);
+        compare_events(c, recording, i, section);
     }
 }
 

@@ -134,6 +134,33 @@ static char *network_text(JsonObject *shape) {
     return g_string_free(text, FALSE);
 }
 
+static bool flag_of(JsonObject *options, const char *key) {
+    return json_object_get_boolean_member(options, key);
+}
+
+static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
+                      GError **error) {
+    static const struct {
+        const char *name;
+        unsigned sharding;
+    } shardings[] = {{"FULL_SHARD", PLAN_SHARDING_FULL}, {"NO_SHARD", PLAN_SHARDING_NONE}};
+    const char *name = text_of(options, "strategy");
+    unsigned i = 0;
+    while (i < G_N_ELEMENTS(shardings) && !g_str_equal(shardings[i].name, name)) {
+        i++;
+    }
+    if (i == G_N_ELEMENTS(shardings)) {
+        return refuse(recording, error, "strategy");
+    }
+    strategy->flavour = PLAN_FLAVOUR_FSDP1;
+    strategy->sharding = shardings[i].sharding;
+    strategy->use_orig_params = flag_of(options, "use_orig_params") ? PLAN_YES : PLAN_NO;
+    strategy->forward_prefetch = flag_of(options, "forward_prefetch") ? PLAN_YES : PLAN_NO;
+    strategy->limit_all_gathers = flag_of(options, "limit_all_gathers") ? 2 : 0;
+    return plan_strategy_set(strategy, "backward_prefetch", text_of(options, "backward_prefetch"),
+                             error);
+}
+
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
                          GError **error) {
     const char *mode = text_of(options, "mode");
@@ -173,6 +200,10 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         strategy->backward_prefetch =
             json_object_get_boolean_member(options, "fsdp2_backward_prefetch") ? PLAN_PREFETCH_PRE
                                                                                : PLAN_PREFETCH_NONE;
+    } else if (g_str_equal(mode, "fsdp1")) {
+        if (!set_fsdp1(recording, options, strategy, error)) {
+            return false;
+        }
     } else if (g_str_equal(mode, "ddp")) {
         strategy->sharding = PLAN_SHARDING_NONE;
         strategy->flavour = PLAN_FLAVOUR_DDP;

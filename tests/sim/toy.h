@@ -18,7 +18,7 @@ extern const ModelCluster toy_cluster;
 
 #define TOY_FILL "launch compute fill n=100 value=0 y=b0\n"
 #define TOY_GATHER                                                                                 \
-    "launch gather all_gather axis=shard elements=200 ranks=8 average=0 gathered=b1\n"
+    "launch gather all_gather axis=shard elements=200 ranks=8 average=0 shard=- gathered=b1\n"
 #define TOY_REDUCE "launch reduce all_reduce axis=shard elements=200 ranks=8 average=1 bucket=b2\n"
 #define TOY_OTHER  "launch reduce fill n=100 value=0 y=b3\n"
 
