@@ -289,6 +289,21 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_ADAM_EPS:
     case PLAN_OP_ADAM_UPDATE:
     case PLAN_OP_ADAM_FUSED:
+    case PLAN_OP_GRADIENT_DECAY:
+    case PLAN_OP_SGD_UPDATE:
+    case PLAN_OP_SGD_FUSED:
+    case PLAN_OP_MOMENTUM_START:
+    case PLAN_OP_MOMENTUM_DECAY:
+    case PLAN_OP_MOMENTUM_ADD:
+    case PLAN_OP_MOMENTUM_FUSED:
+    case PLAN_OP_NORMS:
+    case PLAN_OP_NORM:
+    case PLAN_OP_POWER:
+    case PLAN_OP_ADD_NUMBER:
+    case PLAN_OP_TIMES_NUMBER:
+    case PLAN_OP_AT_MOST:
+    case PLAN_OP_SCALE_ALL:
+    case PLAN_OP_ACCUMULATE:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:

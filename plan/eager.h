@@ -60,6 +60,7 @@ enum {
     PLAN_STATE_EXP_AVG,
     PLAN_STATE_EXP_AVG_SQ,
     PLAN_STATE_STEPS, /* fused kernels count on the device */
+    PLAN_STATE_MOMENTUM,
     PLAN_N_STATES
 };
 
@@ -101,6 +102,7 @@ typedef struct {
     /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
     PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
+    void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*zero_grad)(PlanRun *run);
     void (*clear)(PlanRun *run);
 } PlanFlavour;

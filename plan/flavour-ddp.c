@@ -7,6 +7,7 @@
  * size has reached the limit. A ready gradient is copied into its bucket scaled by 1/ranks; full
  * buckets are reduced in order; at the end of backward each is waited for and copied back.
  */
+#include "plan/optimizer.h"
 #include "plan/whole.h"
 
 enum {
@@ -206,6 +207,7 @@ const PlanFlavour plan_flavour_ddp = {
     .parameter = parameter,
     .owned = parameter,
     .gradient = plan_whole_gradient,
+    .clip = plan_clip_whole,
     .zero_grad = plan_whole_zero_grad,
     .clear = clear,
 };

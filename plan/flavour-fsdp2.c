@@ -27,6 +27,7 @@
  * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
  * be reduced is copied too.
  */
+#include "plan/optimizer.h"
 #include "plan/whole.h"
 
 enum {
@@ -546,6 +547,10 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
                          .elements = f->local[p]};
 }
 
+static void clip(PlanRun *run) {
+    plan_clip_norm(run, PLAN_AXIS_SHARD, ((Fsdp2 *)run->state)->ranks);
+}
+
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */
 static void zero_grad(PlanRun *run) {
     Fsdp2 *f = run->state;
@@ -591,6 +596,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .parameter = parameter,
     .owned = owned,
     .gradient = gradient,
+    .clip = clip,
     .zero_grad = zero_grad,
     .clear = clear,
 };

@@ -1,4 +1,5 @@
 /* plan/flavour-plain.c - one rank by itself: no wrapper, nothing communicated. */
+#include "plan/optimizer.h"
 #include "plan/whole.h"
 
 static void construct(PlanRun *run) {
@@ -40,6 +41,7 @@ const PlanFlavour plan_flavour_plain = {
     .parameter = parameter,
     .owned = parameter,
     .gradient = plan_whole_gradient,
+    .clip = plan_clip_whole,
     .zero_grad = plan_whole_zero_grad,
     .clear = clear,
 };

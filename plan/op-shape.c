@@ -112,6 +112,11 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_SCALE:
     case PLAN_OP_BUCKET_COPY_IN:
     case PLAN_OP_BUCKET_COPY_OUT:
+    case PLAN_OP_POWER:
+    case PLAN_OP_ADD_NUMBER:
+    case PLAN_OP_TIMES_NUMBER:
+    case PLAN_OP_AT_MOST:
+    case PLAN_OP_ACCUMULATE:
         return d[0];
     case PLAN_OP_ADAM_DECAY:
     case PLAN_OP_ADAM_MOMENT:
@@ -123,7 +128,18 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ADAM_EPS:
     case PLAN_OP_ADAM_UPDATE:
     case PLAN_OP_ADAM_FUSED:
+    case PLAN_OP_GRADIENT_DECAY:
+    case PLAN_OP_SGD_UPDATE:
+    case PLAN_OP_SGD_FUSED:
+    case PLAN_OP_MOMENTUM_START:
+    case PLAN_OP_MOMENTUM_DECAY:
+    case PLAN_OP_MOMENTUM_ADD:
+    case PLAN_OP_MOMENTUM_FUSED:
+    case PLAN_OP_NORMS:
+    case PLAN_OP_SCALE_ALL:
         return 1;
+    case PLAN_OP_NORM:
+        return is ? d[0] : 1;
     case PLAN_N_OP_KINDS:
         break;
     }
@@ -159,7 +175,8 @@ static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *
         } else {
             total = plus(total, o->elements);
         }
-        bool counts = op->kind == PLAN_OP_ADAM_FUSED && i >= 4 * length; /* one number a tensor */
+        bool counts = (op->kind == PLAN_OP_ADAM_FUSED && i >= 4 * length) ||
+                      (op->kind == PLAN_OP_NORMS && i >= length); /* one number a tensor */
         if (info->n_lists > 1 && o->elements != (counts ? 1 : operands[i % length].elements)) {
             return g_strdup("the lists' tensors are not of the same sizes");
         }

@@ -182,13 +182,34 @@ static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
+static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
+    bool sgd =
+        strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    if (strategy->weight_decay == -1) {
+        strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
+    }
+    if (strategy->weight_decay < 0) {
+        return refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
+    }
+    if (sgd && strategy->flavour == PLAN_FLAVOUR_FSDP2 &&
+        strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
+        return refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
+                             "set optimizer_kernel=foreach or loop");
+    }
+    if (strategy->clip > 0 && strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        return refuse(error, "clip is not known with flavour=fsdp1; set clip=0, or flavour=fsdp2");
+    }
+    return true;
+}
+
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     if (strategy->flavour == PLAN_FLAVOUR_AUTO) {
         strategy->flavour = strategy->sharding == PLAN_SHARDING_FULL ? PLAN_FLAVOUR_FSDP2
                             : strategy->ranks > 1                    ? PLAN_FLAVOUR_DDP
                                                                      : PLAN_FLAVOUR_PLAIN;
     }
-    if (!precision_is_fsdp(strategy, error) || !keys_are_fsdp1s(strategy, error)) {
+    if (!precision_is_fsdp(strategy, error) || !keys_are_fsdp1s(strategy, error) ||
+        !settle_optimizer(strategy, error)) {
         return false;
     }
     switch ((PlanFlavourId)strategy->flavour) {

@@ -56,7 +56,10 @@ enum {
     PLAN_REDUCE_PARAM
 };
 typedef enum {
-    PLAN_OPTIMIZER_ADAMW
+    PLAN_OPTIMIZER_ADAMW,
+    PLAN_OPTIMIZER_ADAM,
+    PLAN_OPTIMIZER_SGD,
+    PLAN_OPTIMIZER_MOMENTUM
 } PlanOptimizer;
 
 typedef struct {

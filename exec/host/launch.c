@@ -10,6 +10,8 @@
 
 #include "exec/error.h"
 #include "exec/host/data.h"
+#include "exec/host/optimizer.h"
+#include "exec/host/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
@@ -18,41 +20,8 @@
 #include "kernels/host/loss.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/norm.h"
-#include "kernels/host/optimizer.h"
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
-
-static const int64_t *dims(const ExecTask *t) {
-    return plan_op_dims(t->context->role, t->op);
-}
-
-static size_t dim(const ExecTask *t, unsigned i) {
-    return (size_t)dims(t)[i];
-}
-
-static double attr(const ExecTask *t, unsigned i) {
-    return plan_op_attrs(t->context->role, t->op)[i];
-}
-
-static float *f32(const ExecTask *t, unsigned i) {
-    return t->pointers[i];
-}
-
-static const int64_t *i64(const ExecTask *t, unsigned i) {
-    return t->pointers[i];
-}
-
-static const PlanOperand *operand(const ExecTask *t, unsigned i) {
-    return plan_op_operands(t->context->role, t->op) + i;
-}
-
-static uint32_t axis_rank(const ExecTask *t) {
-    return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
-}
-
-static unsigned list_length(const ExecTask *t) {
-    return plan_op_list_length(plan_op_info((PlanOpKind)t->op->kind), t->op->n_operands);
-}
 
 static bool bad_index(GError **error, const char *what) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table", what);
@@ -149,6 +118,17 @@ static void add(const ExecTask *t) {
     }
 }
 
+/* Ops on the few numbers of a norm: one by one, in double. */
+static void numbers(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        double x = (double)f32(t, 0)[i], by = attr(t, 0);
+        f32(t, 1)[i] = (float)(t->op->kind == PLAN_OP_POWER          ? pow(x, by)
+                               : t->op->kind == PLAN_OP_ADD_NUMBER   ? x + by
+                               : t->op->kind == PLAN_OP_TIMES_NUMBER ? x * by
+                                                                     : fmin(x, by));
+    }
+}
+
 static void concat_columns(const ExecTask *t) {
     size_t rows = dim(t, 0), bytes = dim(t, 1) * sizeof(float);
     unsigned n = list_length(t);
@@ -203,73 +183,6 @@ static void bucket_copy_out(const ExecTask *t) {
     for (unsigned i = 1; i <= list_length(t); i++) {
         kernel_copy_f32(f32(t, i), bucket, operand(t, i)->elements);
         bucket += operand(t, i)->elements;
-    }
-}
-
-/* ---- AdamW, in PyTorch's steps -------------------------------------------------------------- */
-
-/* List j's element i of an op whose slots are all lists. */
-static float *listed(const ExecTask *t, unsigned j, unsigned i) {
-    return f32(t, j * list_length(t) + i);
-}
-
-static double bias_correction(const ExecTask *t, double beta) {
-    return 1 - pow(beta, t->step + 1);
-}
-
-static void adam(const ExecTask *t) {
-    for (unsigned i = 0; i < list_length(t); i++) {
-        size_t n = operand(t, i)->elements;
-        float *a = listed(t, 0, i);
-        switch ((PlanOpKind)t->op->kind) {
-        case PLAN_OP_ADAM_DECAY:
-            kernel_mul_scalar_inplace_f32(a, (float)(1 - attr(t, 0) * attr(t, 1)), n);
-            break;
-        case PLAN_OP_ADAM_MOMENT:
-            kernel_lerp_inplace_f32(listed(t, 1, i), a, (float)(1 - attr(t, 0)), n);
-            break;
-        case PLAN_OP_ADAM_SQUARE_DECAY:
-            kernel_mul_scalar_inplace_f32(a, (float)attr(t, 0), n);
-            break;
-        case PLAN_OP_ADAM_SQUARE:
-            kernel_addcmul_inplace_f32(listed(t, 1, i), a, a, (float)(1 - attr(t, 0)), n);
-            break;
-        case PLAN_OP_ADAM_SQRT:
-            kernel_sqrt_f32(listed(t, 1, i), a, n);
-            break;
-        case PLAN_OP_ADAM_DIVIDE:
-            kernel_copy_f32(listed(t, 1, i), a, n);
-            kernel_div_scalar_inplace_f32(listed(t, 1, i),
-                                          (float)sqrt(bias_correction(t, attr(t, 0))), n);
-            break;
-        case PLAN_OP_ADAM_CORRECT:
-            kernel_div_scalar_inplace_f32(a, (float)sqrt(bias_correction(t, attr(t, 0))), n);
-            break;
-        case PLAN_OP_ADAM_EPS:
-            kernel_add_scalar_inplace_f32(a, (float)attr(t, 0), n);
-            break;
-        default: /* the last step: the caller passes no other kind */
-            kernel_addcdiv_inplace_f32(listed(t, 2, i), a, listed(t, 1, i),
-                                       (float)(-attr(t, 0) / bias_correction(t, attr(t, 1))), n);
-            break;
-        }
-    }
-}
-
-/* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
-static void adam_fused(const ExecTask *t) {
-    for (unsigned i = 0; i < list_length(t); i++) {
-        float *steps = listed(t, 4, i);
-        *steps += 1;
-        KernelAdam adam = {.lr = attr(t, 0),
-                           .beta1 = attr(t, 1),
-                           .beta2 = attr(t, 2),
-                           .eps = attr(t, 3),
-                           .weight_decay = attr(t, 4),
-                           .decay = KERNEL_ADAM_DECOUPLED,
-                           .step = (int64_t)*steps};
-        kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i),
-                        operand(t, i)->elements, &adam);
     }
 }
 
@@ -396,7 +309,7 @@ bool exec_host_run(const ExecTask *t, GError **error) {
         kernel_copy_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_SCALE:
-        kernel_mul_scalar_inplace_f32(f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        kernel_scale_f32(f32(t, 0), f32(t, 0), (float)attr(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_FLATTEN:
         flatten(t, f32(t, list_length(t)));
@@ -425,10 +338,29 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADAM_CORRECT:
     case PLAN_OP_ADAM_EPS:
     case PLAN_OP_ADAM_UPDATE:
-        adam(t);
-        return true;
     case PLAN_OP_ADAM_FUSED:
-        adam_fused(t);
+    case PLAN_OP_GRADIENT_DECAY:
+    case PLAN_OP_SGD_UPDATE:
+    case PLAN_OP_SGD_FUSED:
+    case PLAN_OP_MOMENTUM_START:
+    case PLAN_OP_MOMENTUM_DECAY:
+    case PLAN_OP_MOMENTUM_ADD:
+    case PLAN_OP_MOMENTUM_FUSED:
+    case PLAN_OP_NORMS:
+    case PLAN_OP_SCALE_ALL:
+        exec_host_optimize(t);
+        return true;
+    case PLAN_OP_NORM:
+        kernel_norm_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_POWER:
+    case PLAN_OP_ADD_NUMBER:
+    case PLAN_OP_TIMES_NUMBER:
+    case PLAN_OP_AT_MOST:
+        numbers(t);
+        return true;
+    case PLAN_OP_ACCUMULATE:
+        kernel_add_inplace_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

@@ -76,39 +76,68 @@ static void run_losses(const char *words, double *losses, unsigned n) {
     clear(&result);
 }
 
-/* A global batch of 12 on 1 to 4 ranks: 3 leaves uneven rows. */
-static void losses_agree(void) {
-    static const char *const runs[] = {
-        "gpt-toy -n 2 --micro-batch 6 --sharding none",
-        "gpt-toy -n 2 --micro-batch 6",
-        "gpt-toy -n 2 --micro-batch 6 --wrap whole",
-        "gpt-toy -n 3 --micro-batch 4",
-        "gpt-toy -n 4 --micro-batch 3 --backward-prefetch none",
-        "gpt-toy -n 3 --micro-batch 4 --sharding none --bucket-mb 0.05",
-        "gpt-toy -n 3 --micro-batch 4 --checkpointing full",
-        "gpt-toy -n 2 --micro-batch 6 --reshard-after-forward yes",
-        "gpt-toy -n 2 --micro-batch 6 --optimizer-kernel loop",
-        "gpt-toy -n 3 --micro-batch 4 --optimizer-kernel fused",
-        "gpt-toy -n 2 --micro-batch 6 --flavour fsdp1",
-        "gpt-toy -n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --checkpointing full",
-        "gpt-toy -n 4 --micro-batch 3 --flavour fsdp1 --forward-prefetch yes "
-        "--backward-prefetch post --optimizer-kernel loop",
-        "gpt-toy -n 3 --micro-batch 4 --flavour fsdp1 --sharding none --limit-all-gathers 0"};
+/* A global batch of 12 on 1 to 4 ranks: 3 leaves uneven rows. The first run of each list is one
+ * rank by itself, which the others must follow. */
+static const char *const with_adamw[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 2 --micro-batch 6 --sharding none",
+    "-n 2 --micro-batch 6",
+    "-n 2 --micro-batch 6 --wrap whole",
+    "-n 3 --micro-batch 4",
+    "-n 4 --micro-batch 3 --backward-prefetch none",
+    "-n 3 --micro-batch 4 --sharding none --bucket-mb 0.05",
+    "-n 3 --micro-batch 4 --checkpointing full",
+    "-n 2 --micro-batch 6 --reshard-after-forward yes",
+    "-n 2 --micro-batch 6 --optimizer-kernel loop",
+    "-n 3 --micro-batch 4 --optimizer-kernel fused",
+    "-n 2 --micro-batch 6 --flavour fsdp1",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --checkpointing full",
+    "-n 4 --micro-batch 3 --flavour fsdp1 --forward-prefetch yes --backward-prefetch post "
+    "--optimizer-kernel loop",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --limit-all-gathers 0",
+    NULL,
+};
+static const char *const with_adam[] = {
+    "-n 1 --micro-batch 12 --sharding none --optimizer adam --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --optimizer adam --weight-decay 0.1",
+    "-n 2 --micro-batch 6 --optimizer adam --weight-decay 0.1 --optimizer-kernel loop",
+    "-n 2 --micro-batch 6 --optimizer adam --weight-decay 0.1 --optimizer-kernel fused",
+    NULL,
+};
+static const char *const with_sgd[] = {
+    "-n 1 --micro-batch 12 --sharding none --optimizer sgd --lr 0.05",
+    "-n 3 --micro-batch 4 --optimizer sgd --lr 0.05",
+    "-n 2 --micro-batch 6 --sharding none --optimizer sgd --lr 0.05 --optimizer-kernel fused",
+    NULL,
+};
+static const char *const with_momentum_and_clip[] = {
+    "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--weight-decay 0.1",
+    "-n 3 --micro-batch 4 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1 "
+    "--optimizer-kernel loop",
+    "-n 3 --micro-batch 4 --sharding none --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--weight-decay 0.1 --optimizer-kernel fused",
+    NULL,
+};
+
+static void losses_agree(gconstpointer data) {
     enum {
         STEPS = 8
     };
+    const char *const *runs = data;
     double expected[STEPS], losses[STEPS];
-    run_losses("gpt-toy -n 1 --micro-batch 12 --sharding none", expected, STEPS);
-    g_assert_cmpfloat(expected[STEPS - 1], <, expected[0]);
-    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
-        run_losses(runs[i], losses, STEPS);
+    for (unsigned i = 0; runs[i]; i++) {
+        g_autofree char *words = g_strconcat("gpt-toy ", runs[i], NULL);
+        run_losses(words, i ? losses : expected, STEPS);
         double worst = 0;
-        for (unsigned step = 0; step < STEPS; step++) {
+        for (unsigned step = 0; step < STEPS && i; step++) {
             worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
         }
-        g_test_message("%s: losses differ by at most %.2g relative", runs[i], worst);
+        g_test_message("%s: losses differ by at most %.2g relative", words, worst);
         g_assert_cmpfloat(worst, <=, 1e-6);
     }
+    g_assert_cmpfloat(expected[STEPS - 1], <, expected[0]);
 }
 
 static void call(const char *folder, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -147,6 +176,9 @@ static void memory_is_as_predicted(void) {
                                         "gpt-toy -n 1 --sharding none",
                                         "gpt-toy -n 2 --backward-prefetch none",
                                         "gpt-toy -n 2 --checkpointing full --micro-batch 3",
+                                        "mlp-toy -n 3 --optimizer momentum --clip 1",
+                                        "mlp-toy -n 2 --sharding none --optimizer adam --clip 1 "
+                                        "--weight-decay 0.1 --optimizer-kernel loop",
                                         "gpt-toy -n 2 --flavour fsdp1",
                                         "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
@@ -257,7 +289,11 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 2);
     program = argv[1];
-    g_test_add_func("/exec/ranks/losses agree on 1 to 4 ranks", losses_agree);
+    g_test_add_data_func("/exec/ranks/losses agree on 1 to 4 ranks", with_adamw, losses_agree);
+    g_test_add_data_func("/exec/ranks/losses agree with Adam", with_adam, losses_agree);
+    g_test_add_data_func("/exec/ranks/losses agree with SGD", with_sgd, losses_agree);
+    g_test_add_data_func("/exec/ranks/losses agree with momentum and clipping",
+                         with_momentum_and_clip, losses_agree);
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/ranks/failures say why", failures_say_why);

@@ -253,6 +253,40 @@ static bool is_mark(const Numbers *n, JsonObject *line) {
     return own && !g_str_equal(own, json_object_get_string_member(line, "stream"));
 }
 
+static bool is_made_by(JsonObject *line, const char *op) {
+    return json_object_has_member(line, "op") &&
+           g_str_has_prefix(json_object_get_string_member(line, "op"), op);
+}
+
+/* A functional collective makes its result and reduces it in place; the recorder notes it before
+ * what it makes. What waiting for it returns is the same tensor; on tensors without memory it is a
+ * new one, and the first dies at once. Puts both right. */
+static GPtrArray *as_on_a_device(GPtrArray *lines) {
+    GPtrArray *kept = g_ptr_array_new();
+    gint64 result = -1, waited = -1;
+    for (unsigned i = 0; i < lines->len; i++) {
+        JsonObject *line = lines->pdata[i];
+        bool has_block =
+            json_object_has_member(line, "block") && !json_object_get_null_member(line, "block");
+        gint64 block = has_block ? json_object_get_int_member(line, "block") : -1;
+        if (is_made_by(line, "_c10d_functional.wait_tensor")) {
+            waited = block;
+        } else if (is_made_by(line, "_c10d_functional.")) {
+            result = block;
+            waited = -1;
+            g_ptr_array_insert(kept, (gint)kept->len - 1, line);
+        } else if (waited >= 0 && block == result) {
+            continue;
+        } else {
+            if (waited >= 0 && block == waited) {
+                json_object_set_int_member(line, "block", result);
+            }
+            g_ptr_array_add(kept, line);
+        }
+    }
+    return kept;
+}
+
 static GArray *recorded_events(const Numbers *n, const GPtrArray *lines, unsigned step) {
     GArray *events = g_array_new(FALSE, FALSE, sizeof(Event));
     g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
@@ -312,8 +346,9 @@ static GArray *planned_events(const Check *c, PlanSection section) {
 
 static void compare_events(Check *c, const Recording *recording, unsigned step,
                            PlanSection section) {
+    g_autoptr(GPtrArray) kept = as_on_a_device(recording->events->pdata[step]);
     Numbers numbers = numbers_of(recording);
-    g_autoptr(GArray) theirs = recorded_events(&numbers, recording->events->pdata[step], step);
+    g_autoptr(GArray) theirs = recorded_events(&numbers, kept, step);
     g_hash_table_unref(numbers.stream_of);
     g_hash_table_unref(numbers.recorded);
     g_autoptr(GArray) ours = planned_events(c, section);

@@ -86,9 +86,7 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    static const struct {
-        const char *key, *value;
-    } texts[] = {{"model_dtype", "fp32"}, {"optimizer", "adamw"}};
+    static const struct { const char *key, *value; } texts[] = {{"model_dtype", "fp32"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
         if (!g_str_equal(text_of(options, texts[i].key), texts[i].value)) {
             return refuse(recording, error, texts[i].key);
@@ -100,9 +98,6 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (int_of(options, "shard_size") &&
         int_of(options, "shard_size") != int_of(options, "world")) {
         return refuse(recording, error, "shard_size");
-    }
-    if (!json_object_get_null_member(options, "clip")) {
-        return refuse(recording, error, "clip");
     }
     if (json_object_get_boolean_member(options, "ddp_bucket_view")) {
         return refuse(recording, error, "ddp_bucket_view");
@@ -161,6 +156,24 @@ static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrat
                              error);
 }
 
+/* Recordings made by older recorders lack some keys. */
+static bool has(JsonObject *options, const char *key) {
+    return json_object_has_member(options, key) && !json_object_get_null_member(options, key);
+}
+
+static double real_of(JsonObject *options, const char *key) {
+    return has(options, key) ? json_object_get_double_member(options, key) : 0;
+}
+
+static bool set_optimizer(JsonObject *options, PlanStrategy *strategy, GError **error) {
+    const char *name = text_of(options, "optimizer");
+    strategy->momentum = real_of(options, "momentum");
+    strategy->clip = real_of(options, "clip");
+    strategy->weight_decay = has(options, "weight_decay") ? real_of(options, "weight_decay") : -1;
+    bool momentum = g_str_equal(name, "sgd") && strategy->momentum != 0;
+    return plan_strategy_set(strategy, "optimizer", momentum ? "momentum" : name, error);
+}
+
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
                          GError **error) {
     const char *mode = text_of(options, "mode");
@@ -173,6 +186,9 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         kernel = g_str_equal(mode, "fsdp2") ? "foreach" : "loop";
     }
     if (!plan_strategy_set(strategy, "optimizer_kernel", kernel, error)) {
+        return false;
+    }
+    if (!set_optimizer(options, strategy, error)) {
         return false;
     }
     const char *checkpointing = text_of(options, "checkpointing");

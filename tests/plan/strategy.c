@@ -69,6 +69,8 @@ static void contradictions(void) {
         {"ranks=2 sharding=none flavour=plain", "flavour=plain has nothing that joins ranks"},
         {"ranks=2 flavour=ddp", "flavour=ddp shards nothing"},
         {"ranks=2 sharding=none flavour=fsdp2", "flavour=fsdp2 shards everything"},
+        {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
+        {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(MLP_TOY, cases[i].words);

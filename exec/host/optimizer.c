@@ -1,0 +1,118 @@
+#include "exec/host/optimizer.h"
+
+#include <math.h>
+
+#include "exec/host/task.h"
+#include "kernels/host/elementwise.h"
+#include "kernels/host/optimizer.h"
+#include "kernels/host/reduce.h"
+
+/* List j's tensor i of an op whose slots are all lists. */
+static float *listed(const ExecTask *t, unsigned j, unsigned i) {
+    return f32(t, j * list_length(t) + i);
+}
+
+static double bias_correction(const ExecTask *t, double beta) {
+    return 1 - pow(beta, t->step + 1);
+}
+
+/* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
+static void adam_fused(const ExecTask *t, unsigned i, size_t n) {
+    float *steps = listed(t, 4, i);
+    *steps += 1;
+    KernelAdam adam = {.lr = attr(t, 0),
+                       .beta1 = attr(t, 1),
+                       .beta2 = attr(t, 2),
+                       .eps = attr(t, 3),
+                       .weight_decay = attr(t, 4),
+                       .decay = attr(t, 5) != 0 ? KERNEL_ADAM_DECOUPLED : KERNEL_ADAM_COUPLED,
+                       .step = (int64_t)*steps};
+    kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i), n, &adam);
+}
+
+static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {
+    bool momentum = t->op->kind == PLAN_OP_MOMENTUM_FUSED;
+    KernelSgd sgd = {.lr = attr(t, 0),
+                     .momentum = momentum ? attr(t, 1) : 0,
+                     .weight_decay = attr(t, momentum ? 2 : 1),
+                     .kind = KERNEL_SGD_PLAIN,
+                     .step = momentum && attr(t, 3) != 0 ? 1 : 2};
+    kernel_sgd_f32(listed(t, 1, i), momentum ? listed(t, 2, i) : NULL, listed(t, 0, i), n, &sgd);
+}
+
+static void scale_all(const ExecTask *t) {
+    for (unsigned i = 1; i <= list_length(t); i++) {
+        kernel_scale_by_inplace_f32(f32(t, i), f32(t, 0), operand(t, i)->elements);
+    }
+}
+
+/* One tensor of each list; a is the first list's. */
+static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
+    switch (t->op->kind) {
+    case PLAN_OP_ADAM_DECAY:
+        kernel_mul_scalar_inplace_f32(a, (float)(1 - attr(t, 0) * attr(t, 1)), n);
+        break;
+    case PLAN_OP_ADAM_MOMENT:
+        kernel_lerp_inplace_f32(listed(t, 1, i), a, (float)(1 - attr(t, 0)), n);
+        break;
+    case PLAN_OP_ADAM_SQUARE_DECAY:
+    case PLAN_OP_MOMENTUM_DECAY:
+        kernel_mul_scalar_inplace_f32(a, (float)attr(t, 0), n);
+        break;
+    case PLAN_OP_ADAM_SQUARE:
+        kernel_addcmul_inplace_f32(listed(t, 1, i), a, a, (float)(1 - attr(t, 0)), n);
+        break;
+    case PLAN_OP_ADAM_SQRT:
+        kernel_sqrt_f32(listed(t, 1, i), a, n);
+        break;
+    case PLAN_OP_ADAM_DIVIDE:
+        kernel_copy_f32(listed(t, 1, i), a, n);
+        kernel_div_scalar_inplace_f32(listed(t, 1, i), (float)sqrt(bias_correction(t, attr(t, 0))),
+                                      n);
+        break;
+    case PLAN_OP_ADAM_CORRECT:
+        kernel_div_scalar_inplace_f32(a, (float)sqrt(bias_correction(t, attr(t, 0))), n);
+        break;
+    case PLAN_OP_ADAM_EPS:
+        kernel_add_scalar_inplace_f32(a, (float)attr(t, 0), n);
+        break;
+    case PLAN_OP_ADAM_UPDATE:
+        kernel_addcdiv_inplace_f32(listed(t, 2, i), a, listed(t, 1, i),
+                                   (float)(-attr(t, 0) / bias_correction(t, attr(t, 1))), n);
+        break;
+    case PLAN_OP_ADAM_FUSED:
+        adam_fused(t, i, n);
+        break;
+    case PLAN_OP_GRADIENT_DECAY:
+        kernel_add_scaled_f32(listed(t, 2, i), a, listed(t, 1, i), (float)attr(t, 0), n);
+        break;
+    case PLAN_OP_SGD_UPDATE:
+        kernel_add_scaled_f32(listed(t, 1, i), listed(t, 1, i), a, (float)-attr(t, 0), n);
+        break;
+    case PLAN_OP_MOMENTUM_START:
+        kernel_copy_f32(listed(t, 1, i), a, n);
+        break;
+    case PLAN_OP_MOMENTUM_ADD:
+        kernel_add_inplace_f32(listed(t, 1, i), a, n);
+        break;
+    case PLAN_OP_SGD_FUSED:
+    case PLAN_OP_MOMENTUM_FUSED:
+        sgd_fused(t, i, n);
+        break;
+    case PLAN_OP_NORMS:
+        kernel_norm_f32(listed(t, 1, i), a, n);
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+void exec_host_optimize(const ExecTask *t) {
+    if (t->op->kind == PLAN_OP_SCALE_ALL) {
+        scale_all(t);
+        return;
+    }
+    for (unsigned i = 0; i < list_length(t); i++) {
+        step_of(t, i, listed(t, 0, i), operand(t, i)->elements);
+    }
+}
