@@ -174,6 +174,10 @@ static void build_role(PlanRun *run, PlanRole *role) {
     run->flavour->construct(run);
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+        if (s == PLAN_SECTION_STEADY && run->flavour->is_steady(run)) {
+            plan_builder_repeat_section(&run->builder);
+            break;
+        }
         plan_builder_begin_section(&run->builder, s);
         train_step(run, s == PLAN_SECTION_FIRST);
         plan_builder_end_section(&run->builder);
@@ -236,8 +240,15 @@ static void name_lanes(Plan *plan, const PlanFlavour *flavour) {
 
 /* Buffers and so programs outlive the graph, whose parameters' names they borrow. */
 static void keep_names(Plan *plan, PlanRole *role) {
+    g_autoptr(GHashTable) kept = g_hash_table_new(NULL, NULL); /* by address */
     for (uint32_t i = 0; i < role->n_buffers; i++) {
-        role->buffers[i].name = g_string_chunk_insert_const(plan->strings, role->buffers[i].name);
+        const char *name = role->buffers[i].name;
+        char *copy = g_hash_table_lookup(kept, name);
+        if (!copy) {
+            copy = g_string_chunk_insert_const(plan->strings, name);
+            g_hash_table_insert(kept, (gpointer)name, copy);
+        }
+        role->buffers[i].name = copy;
     }
 }
 
@@ -292,6 +303,7 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         if (i > 0) {
             run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
+            plan_builder_make_room(&run.builder, &plan->roles[i - 1]);
         }
         build_role(&run, &plan->roles[i]);
         keep_names(plan, &plan->roles[i]);

@@ -26,6 +26,24 @@ void plan_builder_clear(PlanBuilder *builder) {
     g_clear_pointer(&builder->live, g_array_unref);
 }
 
+static void make_room(GArray **array, guint n) {
+    guint size = g_array_get_element_size(*array);
+    g_array_unref(*array);
+    *array = g_array_sized_new(FALSE, FALSE, size, n);
+}
+
+void plan_builder_make_room(PlanBuilder *builder, const PlanRole *like) {
+    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
+        make_room(&builder->sections[i], like->n_instrs[i]);
+    }
+    make_room(&builder->buffers, like->n_buffers);
+    make_room(&builder->live, like->n_buffers);
+    make_room(&builder->ops, like->n_ops);
+    make_room(&builder->operands, like->n_operands);
+    make_room(&builder->dims, like->n_dims);
+    make_room(&builder->attrs, like->n_attrs);
+}
+
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
     builder->section = section;
     builder->n_events = builder->reserved_events;
@@ -38,6 +56,24 @@ void plan_builder_end_section(PlanBuilder *builder) {
         }
     }
     builder->max_events = MAX(builder->max_events, builder->n_events);
+}
+
+void plan_builder_repeat_section(PlanBuilder *builder) {
+    PlanSection last = builder->section++;
+    GArray *section = builder->sections[builder->section];
+    g_array_append_vals(section, builder->sections[last]->data, builder->sections[last]->len);
+    for (guint i = 0; i < section->len; i++) {
+        PlanInstr *instr = &g_array_index(section, PlanInstr, i);
+        if (instr->kind == PLAN_LAUNCH) { /* each launch has an op; copies share the operands */
+            if (instr->arg == builder->loss_ops[last]) {
+                builder->loss_ops[builder->section] = builder->ops->len;
+            }
+            PlanOp op = g_array_index(builder->ops, PlanOp, instr->arg);
+            instr->arg = builder->ops->len;
+            g_array_append_val(builder->ops, op);
+        }
+    }
+    plan_builder_end_section(builder);
 }
 
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,

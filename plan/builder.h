@@ -22,9 +22,11 @@ typedef struct {
 
 void plan_builder_init(PlanBuilder *builder);
 void plan_builder_clear(PlanBuilder *builder);
+void plan_builder_make_room(PlanBuilder *builder, const PlanRole *like); /* for as much as it has */
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
 void plan_builder_end_section(PlanBuilder *builder);
+void plan_builder_repeat_section(PlanBuilder *builder); /* the next section is the same program */
 
 /* name must outlive the plan: interned, or in the plan's string chunk. */
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,

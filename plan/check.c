@@ -28,6 +28,7 @@ typedef struct {
     Clock used;     /* last use by each lane */
     uint32_t written_at;
     uint8_t written_by; /* lane */
+    uint8_t used_by;    /* lanes that have used it, a bit each */
     bool written;
 } BufferState;
 
@@ -75,8 +76,9 @@ static bool free_buffer(Check *c, uint32_t b) {
         return fail(c, "buffer b%u is freed but does not live", b);
     }
     uint8_t pool = c->role->buffers[b].lane;
-    for (unsigned lane = 0; lane < c->plan->n_lanes; lane++) {
-        if (!(state->marks & (1u << lane))) {
+    unsigned owed = state->used_by & ~(unsigned)state->marks;
+    for (unsigned lane = 0; owed >> lane; lane++) {
+        if (owed >> lane & 1) {
             c->debt[pool].of[lane] = MAX(c->debt[pool].of[lane], state->used.of[lane]);
         }
     }
@@ -120,9 +122,10 @@ static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint
         return fail(c, "lane %s uses b%u (%s) without waiting for lane %s, which writes it",
                     c->plan->lanes[lane], b, slot->name, c->plan->lanes[state->written_by]);
     }
+    unsigned others = state->used_by & ~(1u << lane);
     if (slot->flags & PLAN_SLOT_WRITE) {
-        for (unsigned other = 0; other < c->plan->n_lanes; other++) {
-            if (other != lane && known->of[other] < state->used.of[other]) {
+        for (unsigned other = 0; others >> other; other++) {
+            if (others >> other & 1 && known->of[other] < state->used.of[other]) {
                 return fail(c, "lane %s writes b%u (%s) without waiting for lane %s, which uses it",
                             c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
             }
@@ -132,6 +135,7 @@ static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint
         state->written_at = now;
     }
     state->used.of[lane] = now;
+    state->used_by |= (uint8_t)(1u << lane);
     return true;
 }
 
@@ -139,15 +143,19 @@ static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOp *op = &c->role->ops[instr->arg];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanOperand *operands = plan_op_operands(c->role, op);
+    unsigned length = plan_op_list_length(info, op->n_operands);
     uint32_t now = ++c->lanes[instr->lane].of[instr->lane];
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
-        if (operands[i].buffer == PLAN_NONE) {
-            if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
-                return fail(c, "operand %s of %s is missing", slot->name, info->name);
+    for (unsigned s = 0; s < info->n_slots; s++) {
+        const PlanSlot *slot = &info->slots[s];
+        unsigned n = slot->flags & PLAN_SLOT_LIST ? length : 1;
+        for (; n; n--, operands++) {
+            if (operands->buffer == PLAN_NONE) {
+                if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
+                    return fail(c, "operand %s of %s is missing", slot->name, info->name);
+                }
+            } else if (!use(c, operands, slot, instr->lane, now)) {
+                return false;
             }
-        } else if (!use(c, &operands[i], slot, instr->lane, now)) {
-            return false;
         }
     }
     return true;
@@ -238,10 +246,36 @@ static bool check_section(Check *c, PlanSection section) {
     return check_end(c);
 }
 
+static bool same_operand(const PlanRole *role, const PlanOperand *a, const PlanOperand *b) {
+    if (a->buffer == PLAN_NONE || b->buffer == PLAN_NONE) {
+        return a->buffer == b->buffer;
+    }
+    const PlanBuffer *x = &role->buffers[a->buffer], *y = &role->buffers[b->buffer];
+    return a->elements == b->elements && a->offset_bytes == b->offset_bytes && a->rows == b->rows &&
+           x->bytes == y->bytes && x->dtype == y->dtype;
+}
+
+/* Blocks are alike, so most ops have the shape of the last of their kind. */
+static bool same_shape(const PlanRole *role, const PlanOp *a, const PlanOp *b) {
+    unsigned n_dims = plan_op_info((PlanOpKind)a->kind)->n_dims;
+    bool same = a->n_operands == b->n_operands && a->axis == b->axis && a->dtype == b->dtype &&
+                !memcmp(plan_op_dims(role, a), plan_op_dims(role, b), n_dims * sizeof(int64_t));
+    for (uint32_t i = 0; same && i < a->n_operands; i++) {
+        same = same_operand(role, plan_op_operands(role, a) + i, plan_op_operands(role, b) + i);
+    }
+    return same;
+}
+
 static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
+    const PlanOp *last[PLAN_N_OP_KINDS] = {NULL};
     for (uint32_t i = 0; i < role->n_ops; i++) {
-        g_autofree char *fault = plan_op_shape_fault(plan, role, &role->ops[i]);
+        const PlanOp *op = &role->ops[i], *before = last[op->kind];
+        last[op->kind] = op;
+        if (before && same_shape(role, before, op)) {
+            continue;
+        }
+        g_autofree char *fault = plan_op_shape_fault(plan, role, op);
         if (fault) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s", role_id, i,
                         plan_op_info((PlanOpKind)role->ops[i].kind)->name, fault);
@@ -249,6 +283,19 @@ static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
         }
     }
     return true;
+}
+
+/* The same instructions as the section before: then it has been played after itself already. */
+static bool repeats(const PlanRole *role, PlanSection section) {
+    const PlanInstr *a = role->sections[section], *b = role->sections[section - 1];
+    bool same = role->n_instrs[section] == role->n_instrs[section - 1];
+    for (uint32_t i = 0; same && i < role->n_instrs[section]; i++) {
+        bool launches = a[i].kind == PLAN_LAUNCH || a[i].kind == PLAN_HOST_OP;
+        same = a[i].kind == b[i].kind && a[i].lane == b[i].lane && a[i].before == b[i].before &&
+               (launches ? !memcmp(&role->ops[a[i].arg], &role->ops[b[i].arg], sizeof(PlanOp))
+                         : a[i].arg == b[i].arg);
+    }
+    return same;
 }
 
 static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
@@ -267,7 +314,7 @@ static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
             return false;
         }
     }
-    return check_section(&c, PLAN_SECTION_STEADY);
+    return repeats(role, PLAN_SECTION_STEADY) || check_section(&c, PLAN_SECTION_STEADY);
 }
 
 /* ---- collectives across roles --------------------------------------------------------------- */

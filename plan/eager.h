@@ -104,6 +104,8 @@ typedef struct {
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*zero_grad)(PlanRun *run);
+    /* Whether every later step is as the one that has just been built. */
+    bool (*is_steady)(const PlanRun *run);
     void (*clear)(PlanRun *run);
 } PlanFlavour;
 

@@ -178,6 +178,11 @@ static PlanOperand parameter(PlanRun *run, uint32_t which) {
     return plan_whole_operand(run, &((Ddp *)run->state)->whole, which);
 }
 
+/* The second step drops the first's bucket. */
+static bool is_steady(const PlanRun *run) {
+    return false;
+}
+
 static void clear(PlanRun *run) {
     Ddp *ddp = run->state;
     if (ddp) {
@@ -209,5 +214,6 @@ const PlanFlavour plan_flavour_ddp = {
     .gradient = plan_whole_gradient,
     .clip = plan_clip_whole,
     .zero_grad = plan_whole_zero_grad,
+    .is_steady = is_steady,
     .clear = clear,
 };

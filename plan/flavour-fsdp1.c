@@ -662,6 +662,10 @@ static void zero_grad(PlanRun *run) {
     }
 }
 
+static bool is_steady(const PlanRun *run) {
+    return plan_limiter_is_steady(&((const Fsdp1 *)run->state)->limiter);
+}
+
 static void clear(PlanRun *run) {
     Fsdp1 *f = run->state;
     if (f) {
@@ -693,5 +697,6 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .owned = owned,
     .gradient = gradient,
     .zero_grad = zero_grad,
+    .is_steady = is_steady,
     .clear = clear,
 };

@@ -564,6 +564,10 @@ static void zero_grad(PlanRun *run) {
     }
 }
 
+static bool is_steady(const PlanRun *run) {
+    return true;
+}
+
 static void clear(PlanRun *run) {
     Fsdp2 *f = run->state;
     if (f) {
@@ -598,5 +602,6 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .gradient = gradient,
     .clip = clip,
     .zero_grad = zero_grad,
+    .is_steady = is_steady,
     .clear = clear,
 };

@@ -17,6 +17,10 @@ static PlanOperand parameter(PlanRun *run, uint32_t which) {
     return plan_whole_operand(run, run->state, which);
 }
 
+static bool is_steady(const PlanRun *run) {
+    return true;
+}
+
 static void clear(PlanRun *run) {
     PlanWhole *whole = run->state;
     if (whole) {
@@ -43,5 +47,6 @@ const PlanFlavour plan_flavour_plain = {
     .gradient = plan_whole_gradient,
     .clip = plan_clip_whole,
     .zero_grad = plan_whole_zero_grad,
+    .is_steady = is_steady,
     .clear = clear,
 };

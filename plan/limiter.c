@@ -19,6 +19,7 @@ void plan_limiter_clear(PlanLimiter *limiter) {
 void plan_limiter_begin_step(PlanLimiter *limiter) {
     limiter->step++;
     limiter->n_frees = 0;
+    limiter->length = limiter->queue->len;
     g_array_set_size(limiter->history, 0);
 }
 
@@ -53,6 +54,10 @@ bool plan_limiter_gather(PlanLimiter *limiter, uint32_t *ret_free, uint8_t *ret_
     *ret_free = oldest.number;
     *ret_before = (uint8_t)(limiter->step - oldest.step);
     return true;
+}
+
+bool plan_limiter_is_steady(const PlanLimiter *limiter) {
+    return limiter->queue->len == limiter->length;
 }
 
 /* A step takes at most one free for each it adds, or one for each gather: the queue's length tells

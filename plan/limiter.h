@@ -17,7 +17,8 @@ typedef struct {
     uint32_t limit; /* 0: off */
     int32_t step;
     uint32_t n_frees; /* of this step */
-    GArray *queue;    /* PlanFree, oldest first */
+    guint length;     /* of the queue when the step began */
+    GArray *queue;    /* frees, oldest first */
     GArray *history;  /* bool: what this step did: a free, or a call that gathers */
 } PlanLimiter;
 
@@ -29,5 +30,7 @@ uint32_t plan_limiter_free(PlanLimiter *limiter);
 /* True when the host waits: for the event of free ret_free, recorded ret_before steps ago. What is
  * older than the step before has long passed. */
 bool plan_limiter_gather(PlanLimiter *limiter, uint32_t *ret_free, uint8_t *ret_before);
+/* Whether the step has left the queue as it found it. */
+bool plan_limiter_is_steady(const PlanLimiter *limiter);
 /* Call between steps, when the steps to come are all like the last. */
 void plan_limiter_settle(PlanLimiter *limiter);
