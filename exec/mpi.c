@@ -176,11 +176,25 @@ ExecMpi *exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **err
 }
 
 /* Ranks that differ only on this axis share a communicator: their color is where they are on the
- * other. */
+ * others. */
+static int color_of(const Plan *plan, PlanAxis axis, uint32_t rank) {
+    switch (axis) {
+    case PLAN_AXIS_REPLICATE:
+        return (int)plan_rank_on_axis(plan, rank, PLAN_AXIS_SHARD);
+    case PLAN_AXIS_SHARD:
+        return (int)plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE);
+    case PLAN_AXIS_PART:
+        return (int)(rank / plan->axes[PLAN_AXIS_PART]);
+    case PLAN_AXIS_NONE:
+    case PLAN_N_AXES:
+        break;
+    }
+    g_assert_not_reached();
+}
+
 bool exec_mpi_join(ExecMpi *mpi, const Plan *plan, GError **error) {
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES; axis++) {
-        PlanAxis other = axis == PLAN_AXIS_SHARD ? PLAN_AXIS_REPLICATE : PLAN_AXIS_SHARD;
-        int color = (int)plan_rank_on_axis(plan, (uint32_t)mpi->rank, other);
+        int color = color_of(plan, (PlanAxis)axis, (uint32_t)mpi->rank);
         if (!check(mpi, MPI_Comm_split(MPI_COMM_WORLD, color, mpi->rank, &mpi->axis[axis]),
                    "MPI_Comm_split", error)) {
             return false;

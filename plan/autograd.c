@@ -60,14 +60,29 @@ static void add_into(PlanRun *run, PlanTensor *slot, PlanTensor gradient) {
     *slot = sum;
 }
 
-/* The parameter's .grad becomes the gradient that has come, without a copy. */
+static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)gradient.elements}, NULL);
+    plan_run_operand(run, gradient);
+    plan_run_operand(run, sum);
+    plan_builder_launch(&run->builder, 0);
+}
+
+/* The parameter's .grad becomes the gradient that has come, without a copy; one that an earlier pass
+ * left takes it in. */
 static void accumulate(PlanRun *run, uint32_t parameter) {
     PlanTensor gradient = run->incoming[parameter];
+    if (run->gradients[parameter].storage != PLAN_NONE) {
+        run->incoming[parameter] = PLAN_NO_TENSOR;
+        add_in_place(run, run->gradients[parameter], gradient);
+        plan_run_unref(run, gradient);
+        run->flavour->gradient_ready(run, parameter);
+        return;
+    }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
     buffer->sub = PLAN_GRADIENTS_UNSHARDED;
     buffer->unit = run->unit_of_parameter[parameter];
     run->incoming[parameter] = PLAN_NO_TENSOR;
-    g_assert(run->gradients[parameter].storage == PLAN_NONE);
     run->gradients[parameter] = gradient;
     run->flavour->gradient_ready(run, parameter);
 }
@@ -184,7 +199,8 @@ void plan_run_backward(PlanRun *run) {
     PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     PlanTensor seed = plan_run_new_tensor(run, 1, dtype, "loss_gradient");
-    plan_builder_begin_op(&run->builder, PLAN_OP_ONES, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
+                          (double[]){1.0 / (double)run->strategy->accumulate});
     plan_run_operand(run, seed);
     plan_builder_launch(&run->builder, 0);
     g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));

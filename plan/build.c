@@ -150,7 +150,8 @@ static void next_batch(PlanRun *run) {
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     plan_builder_begin_op(&run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)graph->samples,
-                                      (int64_t)(v->elements / graph->samples), (int64_t)v->bound},
+                                      (int64_t)(v->elements / graph->samples), (int64_t)v->bound,
+                                      (int64_t)run->pass, (int64_t)run->strategy->accumulate},
                           NULL);
     for (unsigned i = 0; i < 2; i++) {
         plan_run_operand(run, i < graph->inputs->len
@@ -161,10 +162,14 @@ static void next_batch(PlanRun *run) {
 }
 
 static void train_step(PlanRun *run, bool first) {
-    next_batch(run);
-    run->flavour->begin_step(run);
-    plan_run_forward(run);
-    plan_run_backward(run);
+    const PlanStrategy *s = run->strategy;
+    for (run->pass = 0; run->pass < s->accumulate; run->pass++) {
+        run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
+        next_batch(run);
+        run->flavour->begin_pass(run);
+        plan_run_forward(run);
+        plan_run_backward(run);
+    }
     plan_run_optimizer(run, first);
 }
 
@@ -200,8 +205,7 @@ static void name_everything(Plan *plan, PlanRun *run) {
         plan->modules[i].class_name = g_string_chunk_insert_const(plan->strings, m->class_name);
         plan->modules[i].parent = m->parent;
     }
-    bool sharded = run->strategy->sharding == PLAN_SHARDING_FULL;
-    uint64_t ranks = run->strategy->ranks;
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
     plan->n_units = run->n_units;
     plan->units = g_new0(PlanUnit, plan->n_units);
     plan->n_parameters = graph->parameters->len;
@@ -216,15 +220,14 @@ static void name_everything(Plan *plan, PlanRun *run) {
         PlanParameter *out = &plan->parameters[i];
         out->name = g_string_chunk_insert(plan->strings, p->name);
         out->unit = run->unit_of_parameter[i];
-        out->dtype = PLAN_FP32;
+        out->dtype = plan_strategy_model_dtype(run->strategy);
         out->n_dims = p->n_dims;
         for (unsigned d = 0; d < 4; d++) {
             out->dims[d] = p->dims[d];
         }
         out->elements = p->elements;
         uint64_t rows = (uint64_t)p->dims[0];
-        plan->units[out->unit].shard_elements +=
-            sharded ? (rows + ranks - 1) / ranks * (p->elements / rows) : p->elements;
+        plan->units[out->unit].shard_elements += (rows + ranks - 1) / ranks * (p->elements / rows);
     }
 }
 
@@ -290,11 +293,11 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     plan->strategy = g_string_chunk_insert(plan->strings, strategy_text);
     plan->title = g_string_chunk_insert(plan->strings, title);
     plan->world = (uint32_t)strategy->ranks;
-    bool sharded = strategy->sharding == PLAN_SHARDING_FULL;
     plan->axes[PLAN_AXIS_NONE] = 1;
-    plan->axes[PLAN_AXIS_REPLICATE] = sharded ? 1 : plan->world;
-    plan->axes[PLAN_AXIS_SHARD] = sharded ? plan->world : 1;
-    plan->tokens_per_rank = graph->tokens;
+    plan->axes[PLAN_AXIS_SHARD] = (uint32_t)plan_strategy_shard_ranks(strategy);
+    plan->axes[PLAN_AXIS_REPLICATE] = plan->world / plan->axes[PLAN_AXIS_SHARD];
+    plan->axes[PLAN_AXIS_PART] = (uint32_t)MAX(1, plan_strategy_part_ranks(strategy));
+    plan->tokens_per_rank = graph->tokens * strategy->accumulate;
     PlanRun run;
     run_init(&run, graph, strategy, 0);
     find_roles(plan, &run);

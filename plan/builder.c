@@ -3,7 +3,6 @@
 void plan_builder_init(PlanBuilder *builder) {
     *builder = (PlanBuilder){.unit = PLAN_NONE, .module = PLAN_NONE};
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        builder->loss_ops[i] = PLAN_NONE;
         builder->sections[i] = g_array_new(FALSE, FALSE, sizeof(PlanInstr));
     }
     builder->buffers = g_array_new(FALSE, FALSE, sizeof(PlanBuffer));
@@ -11,6 +10,7 @@ void plan_builder_init(PlanBuilder *builder) {
     builder->operands = g_array_new(FALSE, FALSE, sizeof(PlanOperand));
     builder->dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
     builder->attrs = g_array_new(FALSE, FALSE, sizeof(double));
+    builder->loss_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     builder->live = g_array_new(FALSE, FALSE, sizeof(uint8_t));
 }
 
@@ -23,6 +23,7 @@ void plan_builder_clear(PlanBuilder *builder) {
     g_clear_pointer(&builder->operands, g_array_unref);
     g_clear_pointer(&builder->dims, g_array_unref);
     g_clear_pointer(&builder->attrs, g_array_unref);
+    g_clear_pointer(&builder->loss_ops, g_array_unref);
     g_clear_pointer(&builder->live, g_array_unref);
 }
 
@@ -61,15 +62,19 @@ void plan_builder_end_section(PlanBuilder *builder) {
 void plan_builder_repeat_section(PlanBuilder *builder) {
     PlanSection last = builder->section++;
     GArray *section = builder->sections[builder->section];
+    guint n_losses = builder->loss_ops->len;
     g_array_append_vals(section, builder->sections[last]->data, builder->sections[last]->len);
     for (guint i = 0; i < section->len; i++) {
         PlanInstr *instr = &g_array_index(section, PlanInstr, i);
         if (instr->kind == PLAN_LAUNCH) { /* each launch has an op; copies share the operands */
-            if (instr->arg == builder->loss_ops[last]) {
-                builder->loss_ops[builder->section] = builder->ops->len;
+            uint32_t copy = builder->ops->len;
+            for (guint l = 0; l < n_losses; l++) {
+                if (g_array_index(builder->loss_ops, uint32_t, l) == instr->arg) {
+                    g_array_append_val(builder->loss_ops, copy);
+                }
             }
             PlanOp op = g_array_index(builder->ops, PlanOp, instr->arg);
-            instr->arg = builder->ops->len;
+            instr->arg = copy;
             g_array_append_val(builder->ops, op);
         }
     }
@@ -215,13 +220,13 @@ static gpointer take(GArray **array, uint32_t *ret_n) {
 void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
         role->sections[i] = take(&builder->sections[i], &role->n_instrs[i]);
-        role->loss_ops[i] = builder->loss_ops[i];
     }
     role->buffers = take(&builder->buffers, &role->n_buffers);
     role->ops = take(&builder->ops, &role->n_ops);
     role->operands = take(&builder->operands, &role->n_operands);
     role->dims = take(&builder->dims, &role->n_dims);
     role->attrs = take(&builder->attrs, &role->n_attrs);
+    role->loss_ops = take(&builder->loss_ops, &role->n_loss_ops);
     role->n_events = builder->max_events;
     plan_builder_clear(builder);
 }

@@ -17,7 +17,7 @@ typedef struct {
     PlanPhase phase;
     uint32_t unit, module;
     uint32_t n_events, max_events, reserved_events;
-    uint32_t loss_ops[PLAN_N_SECTIONS];
+    GArray *loss_ops; /* uint32_t */
 } PlanBuilder;
 
 void plan_builder_init(PlanBuilder *builder);

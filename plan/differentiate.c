@@ -253,7 +253,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         return;
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
-    case PLAN_OP_ONES:
+    case PLAN_OP_PART:
     case PLAN_OP_EMBEDDING_BACKWARD:
     case PLAN_OP_SUM_ROWS:
     case PLAN_OP_LAYERNORM_BACKWARD:
@@ -303,6 +303,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_TIMES_NUMBER:
     case PLAN_OP_AT_MOST:
     case PLAN_OP_SCALE_ALL:
+    case PLAN_OP_ZERO_ALL:
     case PLAN_OP_ACCUMULATE:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

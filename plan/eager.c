@@ -124,7 +124,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     }
     plan_builder_launch(&run->builder, 0);
     if (value_ref(run, op->values + op->n_inputs) == graph->loss) {
-        run->builder.loss_ops[run->builder.section] = id;
+        g_array_append_val(run->builder.loss_ops, id);
     }
 }
 

@@ -87,7 +87,7 @@ typedef struct {
     /* What tells ranks apart, a text each; called before construct. NULL: all are alike. */
     void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);
     void (*construct)(PlanRun *run);
-    void (*begin_step)(PlanRun *run);
+    void (*begin_pass)(PlanRun *run);
     void (*pre_forward)(PlanRun *run, uint32_t unit);
     void (*post_forward)(PlanRun *run, uint32_t unit);
     void (*pre_backward)(PlanRun *run, uint32_t unit);
@@ -103,7 +103,7 @@ typedef struct {
     PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
-    void (*zero_grad)(PlanRun *run);
+    void (*drop_gradients)(PlanRun *run);
     /* Whether every later step is as the one that has just been built. */
     bool (*is_steady)(const PlanRun *run);
     void (*clear)(PlanRun *run);
@@ -118,6 +118,8 @@ struct _PlanRun {
     const PlanStrategy *strategy;
     const PlanFlavour *flavour;
     gpointer state; /* the flavour's */
+    uint64_t pass;  /* of its step's forward and backward passes, the one that runs */
+    bool reduces;   /* that pass reduces gradients, and does not only add them up */
     uint32_t rank;  /* of those that play this role, the first */
     GStringChunk *strings;
 

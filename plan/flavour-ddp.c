@@ -111,7 +111,7 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     }
 }
 
-static void begin_step(PlanRun *run) {
+static void begin_pass(PlanRun *run) {
     Ddp *ddp = run->state;
     if (ddp->steps++ == 1) {
         rebuild_buckets(run, ddp);
@@ -202,7 +202,7 @@ const PlanFlavour plan_flavour_ddp = {
     .name = "ddp",
     .lanes = lanes,
     .construct = construct,
-    .begin_step = begin_step,
+    .begin_pass = begin_pass,
     .pre_forward = nothing_at,
     .post_forward = nothing_at,
     .pre_backward = nothing_at,
@@ -213,7 +213,7 @@ const PlanFlavour plan_flavour_ddp = {
     .owned = parameter,
     .gradient = plan_whole_gradient,
     .clip = plan_clip_whole,
-    .zero_grad = plan_whole_zero_grad,
+    .drop_gradients = plan_whole_drop_gradients,
     .is_steady = is_steady,
     .clear = clear,
 };

@@ -384,7 +384,7 @@ static void drop_gradients(PlanRun *run, Fsdp1 *f) {
     }
 }
 
-static void begin_step(PlanRun *run) {
+static void begin_pass(PlanRun *run) {
     Fsdp1 *f = run->state;
     if (run->builder.section == PLAN_SECTION_STEADY) {
         plan_limiter_settle(&f->limiter);
@@ -655,7 +655,7 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
     return part_of(run, p, f->units[run->unit_of_parameter[p]].b.grad);
 }
 
-static void zero_grad(PlanRun *run) {
+static void let_gradients_go(PlanRun *run) {
     Fsdp1 *f = run->state;
     if (!f->keeps_views) {
         drop_gradients(run, f);
@@ -685,7 +685,7 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .lanes = lanes,
     .shapes_of_ranks = shapes_of_ranks,
     .construct = construct,
-    .begin_step = begin_step,
+    .begin_pass = begin_pass,
     .pre_forward = pre_forward,
     .post_forward = post_forward,
     .pre_backward = pre_backward,
@@ -696,7 +696,7 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .parameter = parameter,
     .owned = owned,
     .gradient = gradient,
-    .zero_grad = zero_grad,
+    .drop_gradients = let_gradients_go,
     .is_steady = is_steady,
     .clear = clear,
 };

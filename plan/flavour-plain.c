@@ -35,7 +35,7 @@ const PlanFlavour plan_flavour_plain = {
     .name = "plain",
     .lanes = lanes,
     .construct = construct,
-    .begin_step = nothing,
+    .begin_pass = nothing,
     .pre_forward = nothing_at,
     .post_forward = nothing_at,
     .pre_backward = nothing_at,
@@ -46,7 +46,7 @@ const PlanFlavour plan_flavour_plain = {
     .owned = parameter,
     .gradient = plan_whole_gradient,
     .clip = plan_clip_whole,
-    .zero_grad = plan_whole_zero_grad,
+    .drop_gradients = plan_whole_drop_gradients,
     .is_steady = is_steady,
     .clear = clear,
 };

@@ -91,6 +91,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_GATHER_COPY_OUT:
     case PLAN_OP_REDUCE_COPY_IN:
         return times(d[0], d[1]);
+    case PLAN_OP_PART:
+        return is ? times(d[0], d[1]) : d[0];
     case PLAN_OP_ALL_GATHER:
         return is ? d[0] / d[1] : d[0];
     case PLAN_OP_ALL_REDUCE:
@@ -101,7 +103,6 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_GELU_TANH:
     case PLAN_OP_GELU_ERF:
     case PLAN_OP_RELU:
-    case PLAN_OP_ONES:
     case PLAN_OP_GELU_TANH_BACKWARD:
     case PLAN_OP_GELU_ERF_BACKWARD:
     case PLAN_OP_RELU_BACKWARD:
@@ -137,6 +138,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_MOMENTUM_FUSED:
     case PLAN_OP_NORMS:
     case PLAN_OP_SCALE_ALL:
+    case PLAN_OP_ZERO_ALL:
         return 1;
     case PLAN_OP_NORM:
         return is ? d[0] : 1;
@@ -223,7 +225,7 @@ static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, c
 static bool may_be_zero(const char *dim) {
     return g_str_equal(dim, "causal") || g_str_equal(dim, "parameter") ||
            g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride") ||
-           g_str_equal(dim, "offset");
+           g_str_equal(dim, "offset") || g_str_equal(dim, "pass");
 }
 
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
@@ -249,7 +251,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
     }
-    if (kind == PLAN_OP_GATHER_COPY_IN && d[1] != plan->axes[op->axis]) {
+    bool asks_rank = kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_PART;
+    if (asks_rank && d[1] != plan->axes[op->axis]) {
         return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],
                                plan_axis_name((PlanAxis)op->axis));
     }

@@ -52,6 +52,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;
+    } else if (kind == PLAN_OP_PART) {
+        work.bytes = 2 * (double)dims[0] * size; /* and read */
     } else {
         work.bytes = traffic_of(role, op);
     }

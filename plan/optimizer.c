@@ -146,6 +146,21 @@ static void step(const PlanOver *all, bool first) {
     }
 }
 
+/* zero_grad(set_to_none=False): the gradients stay. */
+static void zero_gradients(const PlanOver *all) {
+    static const unsigned lists[] = {PLAN_LIST_GRADIENT};
+    if (all->run->strategy->optimizer_kernel != PLAN_KERNEL_LOOP) {
+        plan_over_launch(all, PLAN_OP_ZERO_ALL, 1, lists, NULL);
+        return;
+    }
+    for (uint32_t p = all->from; p < all->to; p++) {
+        PlanOver one = plan_over_one(all, p);
+        if (plan_over_owns(all, p)) {
+            plan_over_launch(&one, PLAN_OP_ZERO_ALL, 1, lists, NULL);
+        }
+    }
+}
+
 void plan_run_optimizer(PlanRun *run, bool first) {
     uint32_t n = run->graph->parameters->len;
     g_autofree uint32_t *buffers = g_new(uint32_t, PLAN_N_TEMPORARIES * n);
@@ -160,9 +175,15 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     if (run->strategy->clip > 0) {
         run->flavour->clip(run);
     }
+    bool keeps = run->strategy->zero_grad == PLAN_ZERO_KEEP;
     if (owns_something(&all)) { /* a rank beyond the last row has nothing to step */
         step(&all, first);
+        if (keeps) {
+            zero_gradients(&all);
+        }
     }
-    run->flavour->zero_grad(run);
+    if (!keeps) {
+        run->flavour->drop_gradients(run);
+    }
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
 }

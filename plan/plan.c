@@ -14,6 +14,7 @@ static void clear_role(PlanRole *role) {
     g_free(role->operands);
     g_free(role->dims);
     g_free(role->attrs);
+    g_free(role->loss_ops);
 }
 
 void plan_free(Plan *plan) {
@@ -49,7 +50,7 @@ const char *plan_phase_name(PlanPhase phase) {
 }
 
 const char *plan_axis_name(PlanAxis axis) {
-    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard"};
+    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard", "part"};
     g_assert(axis < PLAN_N_AXES);
     return names[axis];
 }
@@ -81,6 +82,8 @@ uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis) {
         return rank / plan->axes[PLAN_AXIS_SHARD];
     case PLAN_AXIS_SHARD:
         return rank % plan->axes[PLAN_AXIS_SHARD];
+    case PLAN_AXIS_PART:
+        return rank % plan->axes[PLAN_AXIS_PART];
     case PLAN_N_AXES:
         break;
     }

@@ -55,6 +55,7 @@ typedef enum {
     PLAN_AXIS_NONE,
     PLAN_AXIS_REPLICATE,
     PLAN_AXIS_SHARD,
+    PLAN_AXIS_PART, /* within shard: those that keep a unit between them after forward */
     PLAN_N_AXES
 } PlanAxis;
 
@@ -146,8 +147,10 @@ typedef struct {
     uint32_t n_dims;
     double *attrs;
     uint32_t n_attrs;
-    /* The op of each section whose first output is the loss, PLAN_NONE when there is none. */
-    uint32_t loss_ops[PLAN_N_SECTIONS];
+    /* The ops whose first output is a loss, in order: one for each pass of each section. A step's
+     * loss is the mean of its passes'. */
+    uint32_t *loss_ops;
+    uint32_t n_loss_ops;
 } PlanRole;
 
 typedef struct _Plan Plan;

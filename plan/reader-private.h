@@ -21,7 +21,7 @@ typedef struct {
     Plan *plan;
     PlanRole *role;
     GHashTable *lanes; /* name -> index + 1 */
-    GArray *buffers, *ops, *operands, *dims, *attrs;
+    GArray *buffers, *ops, *operands, *dims, *attrs, *loss_ops;
     GError **error;
 } PlanReader;
 

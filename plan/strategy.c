@@ -8,8 +8,13 @@
 typedef enum {
     KIND_INT,
     KIND_REAL,
-    KIND_CHOICE
+    KIND_CHOICE,
+    KIND_VARIANT
 } KeyKind;
+
+enum {
+    MAX_ARGUMENT = 1000000000
+};
 
 typedef struct {
     KeyKind kind;
@@ -21,10 +26,12 @@ static const PlanStrategyKey keys[] = {
 #define INT(field, name, start, min, max, text)  {name, text, NULL},
 #define REAL(field, name, start, min, max, text) {name, text, NULL},
 #define CHOICE(field, name, start, names, text)  {name, text, names},
+#define VARIANT(field, name, start, names, text) {name, text, names},
 #include "plan/strategy-keys.def"
 #undef INT
 #undef REAL
 #undef CHOICE
+#undef VARIANT
 };
 
 static const KeyRow rows[G_N_ELEMENTS(keys)] = {
@@ -34,10 +41,13 @@ static const KeyRow rows[G_N_ELEMENTS(keys)] = {
     {KIND_REAL, offsetof(PlanStrategy, field), start, min, max},
 #define CHOICE(field, name, start, names, text)                                                    \
     {KIND_CHOICE, offsetof(PlanStrategy, field), start, 0, 0},
+#define VARIANT(field, name, start, names, text)                                                   \
+    {KIND_VARIANT, offsetof(PlanStrategy, field), start, 0, 0},
 #include "plan/strategy-keys.def"
 #undef INT
 #undef REAL
 #undef CHOICE
+#undef VARIANT
 };
 
 const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n) {
@@ -60,6 +70,10 @@ void plan_strategy_init(PlanStrategy *strategy) {
             break;
         case KIND_CHOICE:
             *(unsigned *)field_of(strategy, i) = (unsigned)rows[i].start;
+            break;
+        case KIND_VARIANT:
+            *(PlanVariant *)field_of(strategy, i) =
+                (PlanVariant){.choice = (unsigned)rows[i].start};
             break;
         }
     }
@@ -85,6 +99,16 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
     return true;
 }
 
+static bool refuse_choice(unsigned row, char **names, const char *value, GError **error) {
+    g_autofree char *list = g_strjoinv(", ", names);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be one of %s, not '%s'%s",
+                keys[row].key, list, value,
+                rows[row].kind == KIND_VARIANT
+                    ? " (K and N are whole numbers from 1, P a number from 0 to 1)"
+                    : "");
+    return false;
+}
+
 static bool set_choice(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {
     g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);
     for (unsigned i = 0; names[i]; i++) {
@@ -93,17 +117,53 @@ static bool set_choice(PlanStrategy *strategy, unsigned row, const char *value, 
             return true;
         }
     }
-    g_autofree char *list = g_strjoinv(", ", names);
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be one of %s, not '%s'",
-                keys[row].key, list, value);
-    return false;
+    return refuse_choice(row, names, value, error);
+}
+
+/* The argument of "N", "every=K" (whole numbers), "ratio=P" (a share) or "module=REGEX"; what it is
+ * stands at the end of the name. */
+static bool read_argument(const char *kind, const char *value, PlanVariant *ret) {
+    uint64_t whole;
+    if (g_str_equal(kind, "REGEX")) {
+        g_autoptr(GRegex) regex = g_regex_new(value, 0, 0, NULL);
+        ret->text = g_intern_string(value);
+        return regex != NULL && *value;
+    }
+    if (g_str_equal(kind, "P")) {
+        return plan_parse_double(value, &ret->number) && ret->number >= 0 && ret->number <= 1;
+    }
+    bool read = plan_parse_u64(value, &whole) && whole >= 1 && whole <= MAX_ARGUMENT;
+    ret->number = (double)whole;
+    return read;
+}
+
+static bool is_variant(const char *name, const char *value, PlanVariant *ret) {
+    const char *kind = strchr(name, '=');
+    if (kind) {
+        gsize n = (gsize)(++kind - name);
+        return !strncmp(value, name, n) && read_argument(kind, value + n, ret);
+    }
+    return g_str_equal(name, "N") ? read_argument(name, value, ret) : g_str_equal(name, value);
+}
+
+static bool set_variant(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {
+    g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);
+    for (unsigned i = 0; names[i]; i++) {
+        PlanVariant variant = {.choice = i};
+        if (is_variant(names[i], value, &variant)) {
+            *(PlanVariant *)field_of(strategy, row) = variant;
+            return true;
+        }
+    }
+    return refuse_choice(row, names, value, error);
 }
 
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (g_str_equal(keys[i].key, key)) {
-            return rows[i].kind == KIND_CHOICE ? set_choice(strategy, i, value, error)
-                                               : set_number(strategy, i, value, error);
+            return rows[i].kind == KIND_VARIANT  ? set_variant(strategy, i, value, error)
+                   : rows[i].kind == KIND_CHOICE ? set_choice(strategy, i, value, error)
+                                                 : set_number(strategy, i, value, error);
         }
     }
     g_autoptr(GString) known = g_string_new(NULL);
@@ -141,106 +201,16 @@ bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **
     return text && plan_strategy_read(strategy, text, length, path, error);
 }
 
-static bool refuse(GError **error, const char *message) {
-    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
-    return false;
-}
-
-PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
-    return (PlanDtype)strategy->param_dtype;
-}
-
-PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
-    return strategy->reduce_dtype == PLAN_REDUCE_PARAM ? plan_strategy_param_dtype(strategy)
-                                                       : (PlanDtype)(strategy->reduce_dtype - 1);
-}
-
-static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
-    bool is_fsdp =
-        strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
-    if (!is_fsdp && (plan_strategy_param_dtype(strategy) != PLAN_FP32 ||
-                     plan_strategy_reduce_dtype(strategy) != PLAN_FP32)) {
-        return refuse(error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
-                             "set both to fp32, or flavour=fsdp1 or fsdp2");
+static void append_variant(const PlanVariant *variant, const char *name, GString *text) {
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    const char *kind = strchr(name, '=');
+    bool bare = g_str_equal(name, "N");
+    g_string_append_len(text, name, bare ? 0 : kind ? kind + 1 - name : (gssize)strlen(name));
+    if (bare || kind) {
+        g_string_append(text, variant->text
+                                  ? variant->text
+                                  : g_ascii_dtostr(number, sizeof number, variant->number));
     }
-    return true;
-}
-
-/* Keys that only FSDP1 has. */
-static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
-    if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
-        return true;
-    }
-    if (strategy->backward_prefetch == PLAN_PREFETCH_POST) {
-        return refuse(error,
-                      "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
-    }
-    if (strategy->forward_prefetch == PLAN_YES) {
-        return refuse(error,
-                      "forward_prefetch is FSDP1's; set flavour=fsdp1, or forward_prefetch=no");
-    }
-    return true;
-}
-
-static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
-    bool sgd =
-        strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
-    if (strategy->weight_decay == -1) {
-        strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
-    }
-    if (strategy->weight_decay < 0) {
-        return refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
-    }
-    if (sgd && strategy->flavour == PLAN_FLAVOUR_FSDP2 &&
-        strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
-        return refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
-                             "set optimizer_kernel=foreach or loop");
-    }
-    if (strategy->clip > 0 && strategy->flavour == PLAN_FLAVOUR_FSDP1) {
-        return refuse(error, "clip is not known with flavour=fsdp1; set clip=0, or flavour=fsdp2");
-    }
-    return true;
-}
-
-bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
-    if (strategy->flavour == PLAN_FLAVOUR_AUTO) {
-        strategy->flavour = strategy->sharding == PLAN_SHARDING_FULL ? PLAN_FLAVOUR_FSDP2
-                            : strategy->ranks > 1                    ? PLAN_FLAVOUR_DDP
-                                                                     : PLAN_FLAVOUR_PLAIN;
-    }
-    if (!precision_is_fsdp(strategy, error) || !keys_are_fsdp1s(strategy, error) ||
-        !settle_optimizer(strategy, error)) {
-        return false;
-    }
-    switch ((PlanFlavourId)strategy->flavour) {
-    case PLAN_FLAVOUR_PLAIN:
-        if (strategy->ranks > 1) {
-            return refuse(error, "flavour=plain has nothing that joins ranks; "
-                                 "set ranks=1, or flavour=ddp or fsdp2");
-        }
-        if (strategy->sharding != PLAN_SHARDING_NONE) {
-            return refuse(error, "flavour=plain shards nothing; set sharding=none");
-        }
-        return true;
-    case PLAN_FLAVOUR_DDP:
-        if (strategy->sharding != PLAN_SHARDING_NONE) {
-            return refuse(error, "flavour=ddp shards nothing; set sharding=none, "
-                                 "or flavour=fsdp2");
-        }
-        return true;
-    case PLAN_FLAVOUR_FSDP1:
-        return true;
-    case PLAN_FLAVOUR_FSDP2:
-        if (strategy->sharding != PLAN_SHARDING_FULL) {
-            return refuse(error, "flavour=fsdp2 shards everything; set sharding=full, "
-                                 "or flavour=ddp");
-        }
-        return true;
-    case PLAN_FLAVOUR_AUTO:
-    case PLAN_N_FLAVOURS:
-        break;
-    }
-    g_assert_not_reached();
 }
 
 static void append_value(const PlanStrategy *strategy, unsigned row, GString *text) {
@@ -256,6 +226,12 @@ static void append_value(const PlanStrategy *strategy, unsigned row, GString *te
     case KIND_CHOICE: {
         g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);
         g_string_append(text, names[*(unsigned *)field_of(strategy, row)]);
+        break;
+    }
+    case KIND_VARIANT: {
+        g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);
+        const PlanVariant *variant = field_of(strategy, row);
+        append_variant(variant, names[variant->choice], text);
         break;
     }
     }

@@ -14,7 +14,10 @@
 
 typedef enum {
     PLAN_SHARDING_NONE,
-    PLAN_SHARDING_FULL
+    PLAN_SHARDING_FULL,
+    PLAN_SHARDING_GRAD_OP,
+    PLAN_SHARDING_HYBRID,
+    PLAN_SHARDING_HYBRID_GRAD_OP
 } PlanSharding;
 typedef enum {
     PLAN_FLAVOUR_AUTO,
@@ -40,7 +43,8 @@ typedef enum {
 typedef enum {
     PLAN_RESHARD_DEFAULT,
     PLAN_RESHARD_YES,
-    PLAN_RESHARD_NO
+    PLAN_RESHARD_NO,
+    PLAN_RESHARD_RANKS
 } PlanReshard;
 typedef enum {
     PLAN_PREFETCH_PRE,
@@ -53,8 +57,17 @@ typedef enum {
 } PlanYesNo;
 /* The other choices are PlanDtype + 1. */
 enum {
-    PLAN_REDUCE_PARAM
+    PLAN_PARAM_MODEL,
+    PLAN_REDUCE_PARAM = 0
 };
+typedef enum {
+    PLAN_SYNC_LAST,
+    PLAN_SYNC_EVERY
+} PlanAccumulateSync;
+typedef enum {
+    PLAN_ZERO_DROP,
+    PLAN_ZERO_KEEP
+} PlanZeroGrad;
 typedef enum {
     PLAN_OPTIMIZER_ADAMW,
     PLAN_OPTIMIZER_ADAM,
@@ -62,14 +75,23 @@ typedef enum {
     PLAN_OPTIMIZER_MOMENTUM
 } PlanOptimizer;
 
+/* A choice that may have an argument. */
 typedef struct {
-#define INT(field, ...)    uint64_t field;
-#define REAL(field, ...)   double field;
-#define CHOICE(field, ...) unsigned field;
+    unsigned choice;
+    double number;
+    const char *text; /* interned */
+} PlanVariant;
+
+typedef struct {
+#define INT(field, ...)     uint64_t field;
+#define REAL(field, ...)    double field;
+#define CHOICE(field, ...)  unsigned field;
+#define VARIANT(field, ...) PlanVariant field;
 #include "plan/strategy-keys.def"
 #undef INT
 #undef REAL
 #undef CHOICE
+#undef VARIANT
 } PlanStrategy;
 
 typedef struct {
@@ -91,7 +113,12 @@ bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **
 /* Settles what "auto" means and refuses what PyTorch refuses, with the reason. */
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
 
-/* What parameters are computed in, and gradients reduced in. */
+/* What follows from a settled strategy: how many ranks share one copy of the model; how many keep a
+ * unit between them from forward to backward (0: no such parts); what the network is made in,
+ * computed in, and gradients reduced in. */
+uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy);
+uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
+PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 

@@ -74,8 +74,13 @@ static bool read_mesh(PlanReader *r) {
     plan->axes[PLAN_AXIS_NONE] = 1;
     if (!plan_reader_expect(r, "mesh") ||
         !axis_size(r, "replicate", &plan->axes[PLAN_AXIS_REPLICATE]) ||
-        !axis_size(r, "shard", &plan->axes[PLAN_AXIS_SHARD])) {
+        !axis_size(r, "shard", &plan->axes[PLAN_AXIS_SHARD]) ||
+        !axis_size(r, "part", &plan->axes[PLAN_AXIS_PART])) {
         return false;
+    }
+    if (plan->axes[PLAN_AXIS_SHARD] % plan->axes[PLAN_AXIS_PART]) {
+        return plan_reader_fail(r, "part=%u does not divide shard=%u", plan->axes[PLAN_AXIS_PART],
+                                plan->axes[PLAN_AXIS_SHARD]);
     }
     uint64_t world =
         (uint64_t)plan->axes[PLAN_AXIS_REPLICATE] * (uint64_t)plan->axes[PLAN_AXIS_SHARD];
@@ -296,12 +301,14 @@ static gpointer take(GArray *array, uint32_t *ret_n) {
 }
 
 static bool read_loss_ops(PlanReader *r) {
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        if (!plan_reader_id(r, plan_reader_word(r), 'o', PLAN_READER_MAX_IDS, true,
-                            &r->role->loss_ops[s])) {
+    for (char *w; (w = plan_reader_word(r));) {
+        uint32_t op;
+        if (!plan_reader_id(r, w, 'o', PLAN_READER_MAX_IDS, false, &op)) {
             return false;
         }
+        g_array_append_val(r->loss_ops, op);
     }
+    plan_reader_next_line(r);
     return true;
 }
 
@@ -320,7 +327,7 @@ static bool read_role(PlanReader *r, uint32_t id, bool *seen) {
         !plan_reader_expect(r, "owns") ||
         !plan_reader_number(r, "elements", UINT64_MAX, &role->n_parameter_elements) ||
         !plan_reader_end_of_line(r) || !plan_reader_expect(r, "loss") || !read_loss_ops(r) ||
-        !plan_reader_end_of_line(r) || !read_buffers(r)) {
+        !read_buffers(r)) {
         return false;
     }
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
@@ -328,10 +335,11 @@ static bool read_role(PlanReader *r, uint32_t id, bool *seen) {
             return false;
         }
     }
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        if (role->loss_ops[s] != PLAN_NONE && role->loss_ops[s] >= r->ops->len) {
-            return plan_reader_fail(r, "loss o%u is beyond the %u ops of the role",
-                                    role->loss_ops[s], r->ops->len);
+    for (guint l = 0; l < r->loss_ops->len; l++) {
+        uint32_t op = g_array_index(r->loss_ops, uint32_t, l);
+        if (op >= r->ops->len) {
+            return plan_reader_fail(r, "loss o%u is beyond the %u ops of the role", op,
+                                    r->ops->len);
         }
     }
     role->buffers = take(r->buffers, &role->n_buffers);
@@ -339,6 +347,7 @@ static bool read_role(PlanReader *r, uint32_t id, bool *seen) {
     role->operands = take(r->operands, &role->n_operands);
     role->dims = take(r->dims, &role->n_dims);
     role->attrs = take(r->attrs, &role->n_attrs);
+    role->loss_ops = take(r->loss_ops, &role->n_loss_ops);
     return true;
 }
 

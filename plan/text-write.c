@@ -186,8 +186,9 @@ static void append_section(const Plan *plan, const PlanRole *role, PlanSection s
 }
 
 void plan_text_append_program(const Plan *plan, GString *text) {
-    g_string_append_printf(text, "mesh replicate=%u shard=%u\n", plan->axes[PLAN_AXIS_REPLICATE],
-                           plan->axes[PLAN_AXIS_SHARD]);
+    g_string_append_printf(text, "mesh replicate=%u shard=%u part=%u\n",
+                           plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD],
+                           plan->axes[PLAN_AXIS_PART]);
     g_string_append(text, "lanes");
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         g_string_append_printf(text, " %s", plan->lanes[i]);
@@ -200,8 +201,8 @@ void plan_text_append_program(const Plan *plan, GString *text) {
         g_string_append_printf(text, "role %u ranks ", i);
         append_ranks(role, text);
         g_string_append_printf(text, "\nowns " U64 "\nloss", role->n_parameter_elements);
-        for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
-            append_id(text, 'o', role->loss_ops[s]);
+        for (uint32_t l = 0; l < role->n_loss_ops; l++) {
+            append_id(text, 'o', role->loss_ops[l]);
         }
         g_string_append_c(text, '\n');
         append_buffers(plan, role, text);

@@ -40,7 +40,7 @@ PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {
                          .elements = gradient.elements};
 }
 
-void plan_whole_zero_grad(PlanRun *run) {
+void plan_whole_drop_gradients(PlanRun *run) {
     for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
         plan_run_unref(run, run->gradients[i]);
         run->gradients[i] = PLAN_NO_TENSOR;

@@ -13,7 +13,7 @@ typedef struct {
 void plan_whole_construct(PlanRun *run, PlanWhole *whole);
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter);
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter);
-void plan_whole_zero_grad(PlanRun *run);
+void plan_whole_drop_gradients(PlanRun *run);
 /* Fills a buffer with a parameter's first values, as far as it holds them: element i of the buffer
  * is element rank * rank_stride + i - offset of the parameter, rank being that on the axis. */
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,

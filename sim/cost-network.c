@@ -6,6 +6,7 @@ static uint64_t stride_of(const Plan *plan, PlanAxis axis) {
     case PLAN_AXIS_REPLICATE:
         return plan->axes[PLAN_AXIS_SHARD];
     case PLAN_AXIS_SHARD:
+    case PLAN_AXIS_PART:
     case PLAN_AXIS_NONE:
     case PLAN_N_AXES:
         break;

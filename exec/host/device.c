@@ -53,7 +53,8 @@ typedef struct {
     TraceOpRow *row;  /* owned by the host */
     ExecTurns *turns; /* collectives */
     uint64_t ticket;
-    double *ret_loss;
+    double *ret_loss;    /* of the step; NULL: this op makes none */
+    double loss_share;   /* one of the step's passes */
     gpointer pointers[]; /* the task's */
 } Work;
 
@@ -68,12 +69,13 @@ static bool say_where(const Work *work, GError **error) {
 }
 
 static bool note_loss(const Work *work, GError **error) {
-    *work->ret_loss = exec_host_first_output(&work->task);
-    if (isfinite(*work->ret_loss)) {
+    double loss = exec_host_first_output(&work->task);
+    *work->ret_loss = (isnan(*work->ret_loss) ? 0 : *work->ret_loss) + loss * work->loss_share;
+    if (isfinite(loss)) {
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS,
-                "the loss is %g; lower the learning rate (--lr)", *work->ret_loss);
+                "the loss is %g; lower the learning rate (--lr)", loss);
     return false;
 }
 
@@ -100,6 +102,20 @@ static gpointer pointer_of(const ExecHost *host, uint32_t buffer) {
     return (char *)memory_block_handle(block) + memory_block_offset(block);
 }
 
+static bool makes_loss(const PlanRole *role, const PlanOp *op) {
+    for (uint32_t i = 0; i < role->n_loss_ops; i++) {
+        if (op == &role->ops[role->loss_ops[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each of the three sections that play a step has every pass once. */
+static uint32_t passes_of(const PlanRole *role) {
+    return MAX(1, role->n_loss_ops / (PLAN_N_SECTIONS - 1));
+}
+
 static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op) {
     Work *work = g_malloc0(sizeof *work + op->n_operands * sizeof(gpointer));
     const PlanOperand *operands = plan_op_operands(at->role, op);
@@ -112,9 +128,9 @@ static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op)
                 (char *)pointer_of(host, operands[i].buffer) + operands[i].offset_bytes;
         }
     }
-    if (at->step >= 0 && op == &at->role->ops[at->role->loss_ops[at->section]] &&
-        at->role->loss_ops[at->section] != PLAN_NONE) {
+    if (at->step >= 0 && makes_loss(at->role, op)) {
         work->ret_loss = &host->losses[at->step];
+        work->loss_share = 1.0 / (double)passes_of(at->role);
     }
     return work;
 }

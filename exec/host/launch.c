@@ -34,7 +34,8 @@ static void batch(const ExecTask *t) {
     uint64_t samples = dim(t, 0), n = dim(t, 1);
     int64_t bound = dims(t)[2];
     const ExecComm *comm = t->context->comm;
-    uint64_t first = ((uint64_t)MAX(t->step, 0) * comm->world + comm->rank) * samples;
+    uint64_t turn = (uint64_t)MAX(t->step, 0) * dim(t, 4) + dim(t, 3); /* of all passes so far */
+    uint64_t first = (turn * comm->world + comm->rank) * samples;
     for (uint64_t i = 0; i < samples; i++) {
         if (bound) {
             exec_data_tokens((int64_t *)t->pointers[0] + i * n, (int64_t *)t->pointers[1] + i * n,
@@ -250,9 +251,6 @@ bool exec_host_run(const ExecTask *t, GError **error) {
         return kernel_nll_loss_forward_f32(f32(t, 2), f32(t, 3), f32(t, 0), i64(t, 1), dim(t, 0),
                                            dim(t, 1), -100) ||
                bad_index(error, "the targets");
-    case PLAN_OP_ONES:
-        kernel_fill_f32(f32(t, 0), 1, dim(t, 0));
-        return true;
     case PLAN_OP_EMBEDDING_BACKWARD:
         return kernel_embedding_backward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0), dim(t, 2),
                                              dim(t, 1)) ||
@@ -320,6 +318,9 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     case PLAN_OP_GATHER_COPY_OUT:
         gather_copy_out(t);
         return true;
+    case PLAN_OP_PART:
+        kernel_copy_f32(f32(t, 1), f32(t, 0) + axis_rank(t) * dim(t, 0), dim(t, 0));
+        return true;
     case PLAN_OP_REDUCE_COPY_IN:
         reduce_copy_in(t);
         return true;
@@ -348,6 +349,7 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     case PLAN_OP_MOMENTUM_FUSED:
     case PLAN_OP_NORMS:
     case PLAN_OP_SCALE_ALL:
+    case PLAN_OP_ZERO_ALL:
         exec_host_optimize(t);
         return true;
     case PLAN_OP_NORM:

@@ -107,9 +107,19 @@ static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
     }
 }
 
+static void zero_all(const ExecTask *t) {
+    for (unsigned i = 0; i < list_length(t); i++) {
+        kernel_fill_f32(f32(t, i), 0, operand(t, i)->elements);
+    }
+}
+
 void exec_host_optimize(const ExecTask *t) {
     if (t->op->kind == PLAN_OP_SCALE_ALL) {
         scale_all(t);
+        return;
+    }
+    if (t->op->kind == PLAN_OP_ZERO_ALL) {
+        zero_all(t);
         return;
     }
     for (unsigned i = 0; i < list_length(t); i++) {

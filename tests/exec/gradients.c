@@ -75,7 +75,7 @@ static double loss_at(Plan *plan, uint32_t p, const float *direction, double by)
     for (uint64_t i = 0; i < operand->elements; i++) {
         x[i] = (float)((double)x[i] + by * (double)direction[i]);
     }
-    play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_ONES);
+    play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_FILL); /* the loss's gradient: it is computed */
     double loss = exec_host_losses(play.host)[0];
     end(&play);
     return loss;

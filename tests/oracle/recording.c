@@ -86,19 +86,6 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    static const struct { const char *key, *value; } texts[] = {{"model_dtype", "fp32"}};
-    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
-        if (!g_str_equal(text_of(options, texts[i].key), texts[i].value)) {
-            return refuse(recording, error, texts[i].key);
-        }
-    }
-    if (int_of(options, "accumulate") != 1) {
-        return refuse(recording, error, "accumulate");
-    }
-    if (int_of(options, "shard_size") &&
-        int_of(options, "shard_size") != int_of(options, "world")) {
-        return refuse(recording, error, "shard_size");
-    }
     if (json_object_get_boolean_member(options, "ddp_bucket_view")) {
         return refuse(recording, error, "ddp_bucket_view");
     }
@@ -138,7 +125,11 @@ static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrat
     static const struct {
         const char *name;
         unsigned sharding;
-    } shardings[] = {{"FULL_SHARD", PLAN_SHARDING_FULL}, {"NO_SHARD", PLAN_SHARDING_NONE}};
+    } shardings[] = {{"FULL_SHARD", PLAN_SHARDING_FULL},
+                     {"SHARD_GRAD_OP", PLAN_SHARDING_GRAD_OP},
+                     {"NO_SHARD", PLAN_SHARDING_NONE},
+                     {"HYBRID_SHARD", PLAN_SHARDING_HYBRID},
+                     {"_HYBRID_SHARD_ZERO2", PLAN_SHARDING_HYBRID_GRAD_OP}};
     const char *name = text_of(options, "strategy");
     unsigned i = 0;
     while (i < G_N_ELEMENTS(shardings) && !g_str_equal(shardings[i].name, name)) {
@@ -174,6 +165,29 @@ static bool set_optimizer(JsonObject *options, PlanStrategy *strategy, GError **
     return plan_strategy_set(strategy, "optimizer", momentum ? "momentum" : name, error);
 }
 
+/* Ranks that share a copy of the model, where that is not all of them. */
+static void set_groups(JsonObject *options, PlanStrategy *strategy) {
+    uint64_t shard_size = (uint64_t)int_of(options, "shard_size");
+    bool is_hybrid = strategy->sharding == PLAN_SHARDING_HYBRID ||
+                     strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;
+    if (shard_size && strategy->flavour == PLAN_FLAVOUR_FSDP2 && shard_size < strategy->ranks) {
+        strategy->sharding = PLAN_SHARDING_HYBRID;
+        is_hybrid = true;
+    }
+    if (is_hybrid && shard_size) {
+        strategy->replicate = strategy->ranks / shard_size;
+    }
+}
+
+static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **error) {
+    strategy->accumulate = (uint64_t)int_of(options, "accumulate");
+    strategy->zero_grad = has(options, "keep_gradients") && flag_of(options, "keep_gradients")
+                              ? PLAN_ZERO_KEEP
+                              : PLAN_ZERO_DROP;
+    return plan_strategy_set(strategy, "accumulate_sync", text_of(options, "accumulate_sync"),
+                             error);
+}
+
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
                          GError **error) {
     const char *mode = text_of(options, "mode");
@@ -188,7 +202,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     if (!plan_strategy_set(strategy, "optimizer_kernel", kernel, error)) {
         return false;
     }
-    if (!set_optimizer(options, strategy, error)) {
+    if (!set_optimizer(options, strategy, error) || !set_passes(options, strategy, error)) {
         return false;
     }
     const char *checkpointing = text_of(options, "checkpointing");
@@ -197,7 +211,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     }
     strategy->checkpointing =
         g_str_equal(checkpointing, "inside") ? PLAN_CHECKPOINTING_FULL : PLAN_CHECKPOINTING_NONE;
-    static const char *const dtypes[] = {"param_dtype", "reduce_dtype"};
+    static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
     for (unsigned i = 0; i < G_N_ELEMENTS(dtypes); i++) {
         const char *dtype = text_of(options, dtypes[i]);
         if (*dtype && !plan_strategy_set(strategy, dtypes[i], dtype, error)) {
@@ -233,6 +247,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     } else {
         return refuse(recording, error, "mode");
     }
+    set_groups(options, strategy);
     return plan_strategy_settle(strategy, error);
 }
 

@@ -1,0 +1,171 @@
+/* plan/strategy-settle.c - what follows from a strategy's keys, and which do not go together. */
+#include "plan/plan.h"
+#include "plan/strategy.h"
+
+static bool refuse(GError **error, const char *message) {
+    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
+    return false;
+}
+
+/* ---- what follows --------------------------------------------------------------------------- */
+
+static bool is_hybrid(const PlanStrategy *strategy) {
+    return strategy->sharding == PLAN_SHARDING_HYBRID ||
+           strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;
+}
+
+static bool is_fsdp(const PlanStrategy *strategy) {
+    return strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+}
+
+uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
+    return strategy->sharding == PLAN_SHARDING_NONE ? 1
+           : is_hybrid(strategy)                    ? strategy->ranks / strategy->replicate
+                                                    : strategy->ranks;
+}
+
+uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
+    const PlanVariant *reshard = &strategy->reshard_after_forward;
+    return reshard->choice == PLAN_RESHARD_RANKS ? (uint64_t)reshard->number : 0;
+}
+
+PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {
+    return (PlanDtype)strategy->model_dtype;
+}
+
+PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
+    return strategy->param_dtype == PLAN_PARAM_MODEL ? plan_strategy_model_dtype(strategy)
+                                                     : (PlanDtype)(strategy->param_dtype - 1);
+}
+
+PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
+    return strategy->reduce_dtype == PLAN_REDUCE_PARAM ? plan_strategy_param_dtype(strategy)
+                                                       : (PlanDtype)(strategy->reduce_dtype - 1);
+}
+
+/* ---- what does not go together -------------------------------------------------------------- */
+
+static bool settle_groups(PlanStrategy *strategy, GError **error) {
+    if (!is_hybrid(strategy)) {
+        return strategy->replicate <= 1 ||
+               refuse(error, "replicate belongs to hybrid sharding; set sharding=hybrid or "
+                             "hybrid-grad-op, or replicate=0");
+    }
+    if (strategy->replicate == 0) {
+        if (strategy->ranks % 8) {
+            return refuse(error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks; "
+                                 "set replicate to the number of groups");
+        }
+        strategy->replicate = strategy->ranks / 8;
+    }
+    return strategy->ranks % strategy->replicate == 0 ||
+           refuse(error, "replicate must divide ranks");
+}
+
+static bool settle_reshard(PlanStrategy *strategy, GError **error) {
+    PlanVariant *reshard = &strategy->reshard_after_forward;
+    uint64_t ranks = plan_strategy_shard_ranks(strategy), n = plan_strategy_part_ranks(strategy);
+    if (reshard->choice == PLAN_RESHARD_DEFAULT) {
+        return true;
+    }
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return refuse(error, "reshard_after_forward is FSDP2's; elsewhere sharding says it "
+                             "(full or grad-op)");
+    }
+    if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
+        strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
+        return refuse(error, "sharding grad-op keeps parameters after forward; set "
+                             "sharding=full (or hybrid) with reshard_after_forward");
+    }
+    if (n && ranks % n) {
+        return refuse(error, "reshard_after_forward=N needs an N that divides the ranks that "
+                             "share the model");
+    }
+    if (n == 1) {
+        *reshard = (PlanVariant){.choice = PLAN_RESHARD_NO};
+    } else if (n == ranks) {
+        *reshard = (PlanVariant){.choice = PLAN_RESHARD_YES};
+    }
+    return true;
+}
+
+static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
+    PlanDtype model = plan_strategy_model_dtype(strategy);
+    if (!is_fsdp(strategy) && (plan_strategy_param_dtype(strategy) != model ||
+                               plan_strategy_reduce_dtype(strategy) != model)) {
+        return refuse(error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
+                             "set model_dtype, or flavour=fsdp1 or fsdp2");
+    }
+    return true;
+}
+
+/* Keys that only FSDP1 has. */
+static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        return true;
+    }
+    if (strategy->backward_prefetch == PLAN_PREFETCH_POST) {
+        return refuse(error,
+                      "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
+    }
+    if (strategy->forward_prefetch == PLAN_YES) {
+        return refuse(error,
+                      "forward_prefetch is FSDP1's; set flavour=fsdp1, or forward_prefetch=no");
+    }
+    return true;
+}
+
+static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
+    bool sgd =
+        strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    if (strategy->weight_decay == -1) {
+        strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
+    }
+    if (strategy->weight_decay < 0) {
+        return refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
+    }
+    if (sgd && strategy->flavour == PLAN_FLAVOUR_FSDP2 &&
+        strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
+        return refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
+                             "set optimizer_kernel=foreach or loop");
+    }
+    if (strategy->clip > 0 && strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        return refuse(error, "clip is not known with flavour=fsdp1; set clip=0, or flavour=fsdp2");
+    }
+    return true;
+}
+
+static bool settle_flavour(PlanStrategy *strategy, GError **error) {
+    switch ((PlanFlavourId)strategy->flavour) {
+    case PLAN_FLAVOUR_AUTO:
+        strategy->flavour = strategy->sharding != PLAN_SHARDING_NONE ? PLAN_FLAVOUR_FSDP2
+                            : strategy->ranks > 1                    ? PLAN_FLAVOUR_DDP
+                                                                     : PLAN_FLAVOUR_PLAIN;
+        return true;
+    case PLAN_FLAVOUR_PLAIN:
+        if (strategy->ranks > 1) {
+            return refuse(error, "flavour=plain has nothing that joins ranks; "
+                                 "set ranks=1, or flavour=ddp or fsdp2");
+        }
+        return strategy->sharding == PLAN_SHARDING_NONE ||
+               refuse(error, "flavour=plain shards nothing; set sharding=none");
+    case PLAN_FLAVOUR_DDP:
+        return strategy->sharding == PLAN_SHARDING_NONE ||
+               refuse(error, "flavour=ddp shards nothing; set sharding=none, or flavour=fsdp2");
+    case PLAN_FLAVOUR_FSDP1:
+        return true;
+    case PLAN_FLAVOUR_FSDP2:
+        return strategy->sharding != PLAN_SHARDING_NONE ||
+               refuse(error, "flavour=fsdp2 shards; set sharding=full, grad-op, hybrid or "
+                             "hybrid-grad-op, or flavour=ddp");
+    case PLAN_N_FLAVOURS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
+    return settle_flavour(strategy, error) && settle_groups(strategy, error) &&
+           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
+           keys_are_fsdp1s(strategy, error) && settle_optimizer(strategy, error);
+}
