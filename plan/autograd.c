@@ -61,6 +61,8 @@ static void add_into(PlanRun *run, PlanTensor *slot, PlanTensor gradient) {
 }
 
 static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
+    PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, sum));
+    buffer->sub = PLAN_GRADIENTS_UNSHARDED; /* also where it is DDP's bucket */
     plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)gradient.elements}, NULL);
     plan_run_operand(run, gradient);
@@ -75,16 +77,17 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     if (run->gradients[parameter].storage != PLAN_NONE) {
         run->incoming[parameter] = PLAN_NO_TENSOR;
         add_in_place(run, run->gradients[parameter], gradient);
-        plan_run_unref(run, gradient);
         run->flavour->gradient_ready(run, parameter);
+        plan_run_unref(run, gradient);
         return;
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
     buffer->sub = PLAN_GRADIENTS_UNSHARDED;
     buffer->unit = run->unit_of_parameter[parameter];
     run->incoming[parameter] = PLAN_NO_TENSOR;
-    run->gradients[parameter] = gradient;
+    run->gradients[parameter] = plan_run_ref(run, gradient);
     run->flavour->gradient_ready(run, parameter);
+    plan_run_unref(run, gradient);
 }
 
 static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {

@@ -5,7 +5,9 @@
  * the order in which gradients became ready, with a first limit of 1 MiB and then the cap of 25 MiB
  * (a cap that the user gives is the only limit); a bucket is full when, after adding a tensor, its
  * size has reached the limit. A ready gradient is copied into its bucket scaled by 1/ranks; full
- * buckets are reduced in order; at the end of backward each is waited for and copied back.
+ * buckets are reduced in order; at the end of backward each is waited for and copied back. With
+ * bucket_view gradients become views of their buckets instead, which saves a copy of them. A pass
+ * that does not reduce leaves gradients alone.
  */
 #include "plan/optimizer.h"
 #include "plan/whole.h"
@@ -18,9 +20,10 @@ enum {
 typedef struct {
     GArray *parameters; /* uint32_t */
     uint32_t buffer;
+    PlanTensor tensor; /* all of it */
     uint64_t elements;
     uint32_t n_ready;
-    uint32_t reduced; /* event of its all-reduce */
+    uint32_t reduced; /* event of its all-reduce; PLAN_NONE: there has been none */
 } Bucket;
 
 typedef struct {
@@ -30,29 +33,62 @@ typedef struct {
     uint64_t *offset_of; /* elements into its bucket */
     GArray *ready_order; /* uint32_t: parameters as their gradients came in the first backward */
     uint32_t next;       /* bucket to be reduced next */
-    unsigned steps;
+    unsigned passes;
 } Ddp;
 
 static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
     return plan_graph_at(run->graph->parameters, PlanGraphParameter, i);
 }
 
+static PlanTensor place_of(const PlanRun *run, const Ddp *ddp, uint32_t parameter) {
+    PlanTensor place = g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]).tensor;
+    place.offset = ddp->offset_of[parameter];
+    place.elements = parameter_at(run, parameter)->elements;
+    return place;
+}
+
+static void become_view(PlanRun *run, uint32_t parameter, PlanTensor place) {
+    PlanTensor gradient = run->gradients[parameter];
+    run->gradients[parameter] = plan_run_ref(run, place);
+    plan_run_unref(run, gradient);
+}
+
+/* Gradients that earlier passes left. */
+static void move_in(PlanRun *run, const Ddp *ddp, const GArray *parameters) {
+    for (uint32_t i = 0; i < parameters->len; i++) {
+        uint32_t p = g_array_index(parameters, uint32_t, i);
+        PlanTensor place = place_of(run, ddp, p);
+        if (run->gradients[p].storage != PLAN_NONE) {
+            plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                                  (int64_t[]){(int64_t)place.elements}, NULL);
+            plan_run_operand(run, run->gradients[p]);
+            plan_run_operand(run, place);
+            plan_builder_launch(&run->builder, LANE_COMPUTE);
+            become_view(run, p, place);
+        }
+    }
+}
+
 static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
-    Bucket bucket = {.parameters = parameters};
+    Bucket bucket = {.parameters = parameters, .reduced = PLAN_NONE};
     for (uint32_t i = 0; i < parameters->len; i++) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
         ddp->bucket_of[p] = ddp->buckets->len;
         ddp->offset_of[p] = bucket.elements;
         bucket.elements += parameter_at(run, p)->elements;
     }
-    bucket.buffer = plan_builder_buffer(&run->builder, bucket.elements, PLAN_FP32,
+    bucket.buffer = plan_builder_buffer(&run->builder, bucket.elements,
+                                        plan_strategy_model_dtype(run->strategy),
                                         PLAN_COMMUNICATION_REPLICATE, LANE_COMPUTE, "bucket");
-    plan_builder_alloc(&run->builder, bucket.buffer);
+    bucket.tensor = plan_run_new_in(run, bucket.buffer);
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)bucket.elements}, (double[]){0});
     plan_builder_whole(&run->builder, bucket.buffer);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
     g_array_append_val(ddp->buckets, bucket);
+    if (run->strategy->bucket_view == PLAN_YES) {
+        move_in(run, ddp, parameters);
+    }
 }
 
 static GArray *new_list(void) {
@@ -79,7 +115,10 @@ static void drop_buckets(PlanRun *run, Ddp *ddp, bool free_buffers) {
     for (uint32_t i = 0; i < ddp->buckets->len; i++) {
         Bucket *bucket = &g_array_index(ddp->buckets, Bucket, i);
         if (free_buffers) {
-            plan_builder_free(&run->builder, bucket->buffer);
+            if (bucket->reduced == PLAN_NONE) { /* of a first pass without communication */
+                plan_builder_at(&run->builder, bucket->buffer)->sub = PLAN_TEMPORARY_OP;
+            }
+            plan_run_unref(run, bucket->tensor);
         }
         g_array_unref(bucket->parameters);
     }
@@ -96,7 +135,8 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     for (uint32_t i = 0; i < ddp->ready_order->len; i++) {
         uint32_t p = g_array_index(ddp->ready_order, uint32_t, i);
         g_array_append_val(open, p);
-        bytes += parameter_at(run, p)->elements * plan_dtype_bytes(PLAN_FP32);
+        bytes += parameter_at(run, p)->elements *
+                 plan_dtype_bytes(plan_strategy_model_dtype(run->strategy));
         if (bytes >= limit) {
             add_bucket(run, ddp, open);
             open = new_list();
@@ -113,7 +153,7 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
 
 static void begin_pass(PlanRun *run) {
     Ddp *ddp = run->state;
-    if (ddp->steps++ == 1) {
+    if (ddp->passes++ == 1) {
         rebuild_buckets(run, ddp);
     }
     ddp->next = 0;
@@ -132,19 +172,42 @@ static void reduce(PlanRun *run, Bucket *bucket) {
     bucket->reduced = plan_builder_record(&run->builder, LANE_REDUCE);
 }
 
+static void divide(PlanRun *run, PlanTensor place) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_SCALE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)place.elements},
+                          (double[]){1.0 / (double)run->strategy->ranks});
+    plan_run_operand(run, place);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+}
+
+static void copy_in(PlanRun *run, PlanTensor gradient, PlanTensor place) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)place.elements},
+                          (double[]){1.0 / (double)run->strategy->ranks});
+    plan_run_operand(run, gradient);
+    plan_run_operand(run, place);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+}
+
 static void gradient_ready(PlanRun *run, uint32_t parameter) {
     Ddp *ddp = run->state;
-    if (ddp->steps == 1) {
+    if (ddp->passes == 1) {
         g_array_append_val(ddp->ready_order, parameter);
     }
+    if (!run->reduces) {
+        return;
+    }
     Bucket *bucket = &g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]);
-    uint64_t n = parameter_at(run, parameter)->elements;
-    plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)n}, (double[]){1.0 / (double)run->strategy->ranks});
-    plan_run_operand(run, run->gradients[parameter]);
-    plan_builder_operand(&run->builder, bucket->buffer,
-                         ddp->offset_of[parameter] * plan_dtype_bytes(PLAN_FP32), n);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    PlanTensor gradient = run->gradients[parameter], place = place_of(run, ddp, parameter);
+    bool is_view = gradient.storage == place.storage;
+    if (is_view) {
+        divide(run, place);
+    } else {
+        copy_in(run, gradient, place);
+    }
+    if (run->strategy->bucket_view == PLAN_YES && !is_view) {
+        become_view(run, parameter, place);
+    }
     bucket->n_ready++;
     while (ddp->next < ddp->buckets->len) {
         Bucket *next = &g_array_index(ddp->buckets, Bucket, ddp->next);
@@ -158,9 +221,12 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
 
 static void end_backward(PlanRun *run) {
     Ddp *ddp = run->state;
-    for (uint32_t i = 0; i < ddp->buckets->len; i++) {
+    for (uint32_t i = 0; i < ddp->buckets->len && run->reduces; i++) {
         Bucket *bucket = &g_array_index(ddp->buckets, Bucket, i);
         plan_builder_wait(&run->builder, LANE_COMPUTE, bucket->reduced);
+        if (run->strategy->bucket_view == PLAN_YES) {
+            continue;
+        }
         plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_OUT, PLAN_AXIS_NONE,
                               (int64_t[]){(int64_t)bucket->elements}, NULL);
         plan_builder_whole(&run->builder, bucket->buffer);

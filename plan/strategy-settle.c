@@ -115,6 +115,11 @@ static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
+static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
+    return strategy->flavour == PLAN_FLAVOUR_DDP || strategy->bucket_view == PLAN_NO ||
+           refuse(error, "bucket_view is DDP's; set flavour=ddp, or bucket_view=no");
+}
+
 static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     bool sgd =
         strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
@@ -167,5 +172,6 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return settle_flavour(strategy, error) && settle_groups(strategy, error) &&
            settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
-           keys_are_fsdp1s(strategy, error) && settle_optimizer(strategy, error);
+           keys_are_fsdp1s(strategy, error) && keys_are_ddps(strategy, error) &&
+           settle_optimizer(strategy, error);
 }

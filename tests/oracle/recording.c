@@ -86,9 +86,6 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    if (json_object_get_boolean_member(options, "ddp_bucket_view")) {
-        return refuse(recording, error, "ddp_bucket_view");
-    }
     const char *kind = text_of(shape, "kind");
     if (!g_str_equal(kind, "gpt") && !g_str_equal(kind, "mlp")) {
         return refuse(recording, error, "network family");
@@ -237,6 +234,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     } else if (g_str_equal(mode, "ddp")) {
         strategy->sharding = PLAN_SHARDING_NONE;
         strategy->flavour = PLAN_FLAVOUR_DDP;
+        strategy->bucket_view = flag_of(options, "ddp_bucket_view") ? PLAN_YES : PLAN_NO;
         if (!json_object_get_null_member(options, "ddp_bucket_mb")) {
             strategy->bucket_mb = json_object_get_double_member(options, "ddp_bucket_mb");
         }
