@@ -39,7 +39,7 @@ uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane);            /* 
 void plan_builder_reserve_events(PlanBuilder *builder, uint32_t n);
 void plan_builder_record_reserved(PlanBuilder *builder, uint8_t lane, uint32_t event);
 void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event);
-/* before: how many steps ago the event was recorded, 0 or 1. */
+/* before: how many steps ago the event was recorded, at most PLAN_MAX_BEFORE. */
 void plan_builder_host_wait(PlanBuilder *builder, uint32_t event, uint8_t before);
 /* What PyTorch calls lane.wait_stream(other): all that other has been given so far. */
 void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other);

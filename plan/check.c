@@ -40,8 +40,9 @@ typedef struct {
     uint32_t index;
     Clock lanes[MAX_LANES], debt[MAX_LANES];
     BufferState *buffers;
-    Clock *events, *events_before;
-    bool *recorded, *recorded_before;
+    /* Of this section and those before it. */
+    Clock *events[PLAN_MAX_BEFORE + 1];
+    bool *recorded[PLAN_MAX_BEFORE + 1];
     GError **error;
 } Check;
 
@@ -162,12 +163,11 @@ static bool launch(Check *c, const PlanInstr *instr) {
 }
 
 static bool wait_for(Check *c, const PlanInstr *instr) {
-    bool earlier = instr->before > 0;
-    if (!(earlier ? c->recorded_before : c->recorded)[instr->arg]) {
-        return fail(c, "event e%u%s is waited for but not recorded; record it before", instr->arg,
-                    earlier ? "@-1" : "");
+    if (!c->recorded[instr->before][instr->arg]) {
+        return fail(c, "event e%u of %u steps before is waited for but not recorded; record it",
+                    instr->arg, instr->before);
     }
-    const Clock *event = &(earlier ? c->events_before : c->events)[instr->arg];
+    const Clock *event = &c->events[instr->before][instr->arg];
     if (instr->kind == PLAN_WAIT) {
         merge(&c->lanes[instr->lane], event);
     } else {
@@ -194,11 +194,11 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     case PLAN_HOST_OP:
         return launch(c, instr);
     case PLAN_RECORD:
-        if (c->recorded[instr->arg]) {
+        if (c->recorded[0][instr->arg]) {
             return fail(c, "event e%u is recorded twice in a section", instr->arg);
         }
-        c->recorded[instr->arg] = true;
-        c->events[instr->arg] = c->lanes[instr->lane];
+        c->recorded[0][instr->arg] = true;
+        c->events[0][instr->arg] = c->lanes[instr->lane];
         return true;
     case PLAN_WAIT:
     case PLAN_HOST_WAIT:
@@ -228,14 +228,16 @@ static bool check_end(Check *c) {
 
 static bool check_section(Check *c, PlanSection section) {
     uint32_t n_events = c->role->n_events;
-    Clock *events = c->events_before;
-    bool *recorded = c->recorded_before;
-    c->events_before = c->events;
-    c->recorded_before = c->recorded;
-    c->events = events;
-    c->recorded = recorded;
+    Clock *events = c->events[PLAN_MAX_BEFORE];
+    bool *recorded = c->recorded[PLAN_MAX_BEFORE];
+    for (unsigned before = PLAN_MAX_BEFORE; before > 0; before--) {
+        c->events[before] = c->events[before - 1];
+        c->recorded[before] = c->recorded[before - 1];
+    }
+    c->events[0] = events;
+    c->recorded[0] = recorded;
     if (n_events) {
-        memset(c->recorded, 0, n_events * sizeof *c->recorded);
+        memset(recorded, 0, n_events * sizeof *recorded);
     }
     c->section = section;
     for (c->index = 0; c->index < c->role->n_instrs[section]; c->index++) {
@@ -302,13 +304,14 @@ static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
     Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
     g_autofree BufferState *buffers = g_new0(BufferState, role->n_buffers);
-    g_autofree Clock *events = g_new0(Clock, 2 * (gsize)role->n_events);
-    g_autofree bool *recorded = g_new0(bool, 2 * (gsize)role->n_events);
+    gsize n = role->n_events;
+    g_autofree Clock *events = g_new0(Clock, (PLAN_MAX_BEFORE + 1) * n);
+    g_autofree bool *recorded = g_new0(bool, (PLAN_MAX_BEFORE + 1) * n);
     c.buffers = buffers;
-    c.events = events;
-    c.events_before = events + role->n_events;
-    c.recorded = recorded;
-    c.recorded_before = recorded + role->n_events;
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
+        c.events[before] = events + before * n;
+        c.recorded[before] = recorded + before * n;
+    }
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
         if (!check_section(&c, s)) {
             return false;

@@ -1,5 +1,7 @@
 #include "plan/limiter.h"
 
+#include "plan/plan.h"
+
 typedef struct {
     uint32_t number;
     int32_t step;
@@ -8,18 +10,25 @@ typedef struct {
 void plan_limiter_init(PlanLimiter *limiter, uint32_t limit) {
     *limiter = (PlanLimiter){.limit = limit};
     limiter->queue = g_array_new(FALSE, FALSE, sizeof(Free));
+    limiter->at_begin = g_array_new(FALSE, FALSE, sizeof(Free));
     limiter->history = g_array_new(FALSE, FALSE, sizeof(bool));
 }
 
 void plan_limiter_clear(PlanLimiter *limiter) {
     g_clear_pointer(&limiter->queue, g_array_unref);
+    g_clear_pointer(&limiter->at_begin, g_array_unref);
     g_clear_pointer(&limiter->history, g_array_unref);
+}
+
+static void remember(PlanLimiter *limiter) {
+    g_array_set_size(limiter->at_begin, 0);
+    g_array_append_vals(limiter->at_begin, limiter->queue->data, limiter->queue->len);
 }
 
 void plan_limiter_begin_step(PlanLimiter *limiter) {
     limiter->step++;
     limiter->n_frees = 0;
-    limiter->length = limiter->queue->len;
+    remember(limiter);
     g_array_set_size(limiter->history, 0);
 }
 
@@ -48,7 +57,7 @@ bool plan_limiter_gather(PlanLimiter *limiter, uint32_t *ret_free, uint8_t *ret_
     bool is_free = false;
     g_array_append_val(limiter->history, is_free);
     Free oldest;
-    if (!pop(limiter, &oldest) || oldest.step < limiter->step - 1) {
+    if (!pop(limiter, &oldest) || oldest.step < limiter->step - PLAN_MAX_BEFORE) {
         return false;
     }
     *ret_free = oldest.number;
@@ -56,18 +65,22 @@ bool plan_limiter_gather(PlanLimiter *limiter, uint32_t *ret_free, uint8_t *ret_
     return true;
 }
 
+/* Each entry is a step younger than its counterpart when the step began. */
 bool plan_limiter_is_steady(const PlanLimiter *limiter) {
-    return limiter->queue->len == limiter->length;
+    bool same = limiter->queue->len == limiter->at_begin->len;
+    for (guint i = 0; same && i < limiter->queue->len; i++) {
+        const Free *now = &g_array_index(limiter->queue, Free, i);
+        const Free *then = &g_array_index(limiter->at_begin, Free, i);
+        same = now->number == then->number && now->step == then->step + 1;
+    }
+    return same;
 }
 
-/* A step takes at most one free for each it adds, or one for each gather: the queue's length tells
- * its state, for what it holds is always the last frees of the step before. */
 void plan_limiter_settle(PlanLimiter *limiter) {
-    guint length;
     do {
         Free ignored;
         uint32_t n_frees = 0;
-        length = limiter->queue->len;
+        remember(limiter);
         limiter->step++;
         for (guint i = 0; i < limiter->history->len; i++) {
             if (g_array_index(limiter->history, bool, i)) {
@@ -76,5 +89,5 @@ void plan_limiter_settle(PlanLimiter *limiter) {
                 pop(limiter, &ignored);
             }
         }
-    } while (limiter->queue->len != length);
+    } while (!plan_limiter_is_steady(limiter));
 }

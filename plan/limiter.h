@@ -17,8 +17,8 @@ typedef struct {
     uint32_t limit; /* 0: off */
     int32_t step;
     uint32_t n_frees; /* of this step */
-    guint length;     /* of the queue when the step began */
     GArray *queue;    /* frees, oldest first */
+    GArray *at_begin; /* the queue when the step began */
     GArray *history;  /* bool: what this step did: a free, or a call that gathers */
 } PlanLimiter;
 
@@ -28,7 +28,7 @@ void plan_limiter_begin_step(PlanLimiter *limiter);
 /* Which free of the step this is; its event has that number. */
 uint32_t plan_limiter_free(PlanLimiter *limiter);
 /* True when the host waits: for the event of free ret_free, recorded ret_before steps ago. What is
- * older than the step before has long passed. */
+ * older than PLAN_MAX_BEFORE steps has long passed. */
 bool plan_limiter_gather(PlanLimiter *limiter, uint32_t *ret_free, uint8_t *ret_before);
 /* Whether the step has left the queue as it found it. */
 bool plan_limiter_is_steady(const PlanLimiter *limiter);

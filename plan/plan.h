@@ -7,7 +7,7 @@
  * samples) is symbolic: a device derives it from its own rank.
  *
  * A buffer is a slot that may be allocated many times, never twice at once. An event is recorded at
- * most once a section; `event@-1` means the recording of the step before.
+ * most once a section; `event@-1` means the recording of the step before, `event@-2` of that before.
  *
  * Owns: everything in it; indices, never pointers, refer from one part to another. After
  * plan_builder_freeze() or plan_read() a Plan is const. Threads: any number may read it.
@@ -71,12 +71,16 @@ typedef enum {
     PLAN_N_INSTRS
 } PlanInstrKind;
 
+/* A step's events are remembered for this many steps after it. */
+enum {
+    PLAN_MAX_BEFORE = 2
+};
+
 typedef struct {
     uint8_t kind; /* PlanInstrKind */
     uint8_t lane;
-    uint8_t phase; /* PlanPhase */
-    uint8_t
-        before; /* WAIT, HOST_WAIT: how many steps before this one the event was recorded, 0 or 1 */
+    uint8_t phase;   /* PlanPhase */
+    uint8_t before;  /* WAIT, HOST_WAIT: how many steps before this one the event was recorded */
     uint32_t unit;   /* PLAN_NONE when none */
     uint32_t module; /* PLAN_NONE when none */
     uint32_t arg;

@@ -172,10 +172,12 @@ static bool read_op(PlanReader *r, uint32_t *ret_id) {
 static bool parse_event(PlanReader *r, char *w, PlanInstr *instr) {
     char *at = w ? strchr(w, '@') : NULL;
     if (at) {
-        if (!g_str_equal(at, "@-1") || instr->kind == PLAN_RECORD) {
-            return plan_reader_fail(r, "an earlier step's event is waited for as eN@-1");
+        uint64_t before;
+        if (at[1] != '-' || !plan_parse_u64(at + 2, &before) || before < 1 ||
+            before > PLAN_MAX_BEFORE || instr->kind == PLAN_RECORD) {
+            return plan_reader_fail(r, "an earlier step's event is waited for as eN@-1 or eN@-2");
         }
-        instr->before = 1;
+        instr->before = (uint8_t)before;
         *at = 0;
     }
     if (!plan_reader_id(r, w, 'e', PLAN_READER_MAX_IDS, false, &instr->arg)) {

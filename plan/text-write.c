@@ -133,6 +133,13 @@ static void append_op(const PlanRole *role, const PlanOp *op, GString *text) {
     }
 }
 
+static void append_event(const PlanInstr *instr, GString *text) {
+    g_string_append_printf(text, " e%u", instr->arg);
+    if (instr->before) {
+        g_string_append_printf(text, "@-%u", instr->before);
+    }
+}
+
 void plan_text_append_instr(const Plan *plan, const PlanRole *role, const PlanInstr *instr,
                             GString *text) {
     const char *lane = plan->lanes[instr->lane];
@@ -154,10 +161,11 @@ void plan_text_append_instr(const Plan *plan, const PlanRole *role, const PlanIn
         return;
     case PLAN_RECORD:
     case PLAN_WAIT:
-        g_string_append_printf(text, " %s e%u%s", lane, instr->arg, instr->before ? "@-1" : "");
+        g_string_append_printf(text, " %s", lane);
+        append_event(instr, text);
         return;
     case PLAN_HOST_WAIT:
-        g_string_append_printf(text, " e%u%s", instr->arg, instr->before ? "@-1" : "");
+        append_event(instr, text);
         return;
     case PLAN_N_INSTRS:
         break;

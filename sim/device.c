@@ -21,6 +21,10 @@ typedef struct {
     SimTime issue_ns, start_ns, end_ns, compute_busy_ns;
 } OpRow;
 
+enum {
+    REMEMBERED = PLAN_MAX_BEFORE + 1
+};
+
 struct _SimDevice {
     const Plan *plan;
     const PlanRole *role;
@@ -37,9 +41,10 @@ struct _SimDevice {
     SimHostBook *books; /* construction, then each step */
     SimHostBook *book;  /* the present one */
 
-    /* Each event's last two recordings, by parity of the step, and in which step they were made. */
-    uint32_t *recordings[2];
-    int32_t *recorded_in[2];
+    /* Each event's last recordings, one for each step that is remembered, and in which step they
+     * were made. */
+    uint32_t *recordings[REMEMBERED];
+    int32_t *recorded_in[REMEMBERED];
 
     SimEngine *engine;
     SimAccount *account;
@@ -280,28 +285,32 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     return done(device);
 }
 
+/* Steps count from -1, which is construction. */
+static unsigned slot_of(int32_t step) {
+    return (unsigned)(step + 1) % REMEMBERED;
+}
+
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     SimDevice *device = self;
     charge(device, device->issue_ns[PLAN_RECORD]);
-    unsigned parity = (unsigned)(at->step + 1) & 1;
-    device->recordings[parity][event] = sim_engine_record(device->engine, lane);
-    device->recorded_in[parity][event] = at->step;
+    unsigned slot = slot_of(at->step);
+    device->recordings[slot][event] = sim_engine_record(device->engine, lane);
+    device->recorded_in[slot][event] = at->step;
     return done(device);
 }
 
 static bool find_recording(SimDevice *device, const PlanPosition *at, uint32_t event,
                            uint32_t steps_before, uint32_t *ret_recording, GError **error) {
     int32_t step = at->step - (int32_t)steps_before;
-    unsigned parity = (unsigned)(step + 1) & 1;
-    if (step < -1 || device->recorded_in[parity][event] != step) {
+    if (step < -1 || device->recorded_in[slot_of(step)][event] != step) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
                     "section %s, instruction %u waits for event %u of step %d, which was not "
                     "recorded then; the plan is broken, make it again",
                     plan_section_name(at->section), at->index, event, step);
         return false;
     }
-    *ret_recording = device->recordings[parity][event];
+    *ret_recording = device->recordings[slot_of(step)][event];
     return true;
 }
 
@@ -437,11 +446,11 @@ SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *c
     }
     device->books = g_new0(SimHostBook, steps + 1);
     device->book = device->books;
-    for (unsigned parity = 0; parity < 2; parity++) {
-        device->recordings[parity] = g_new(uint32_t, device->role->n_events);
-        device->recorded_in[parity] = g_new(int32_t, device->role->n_events);
+    for (unsigned slot = 0; slot < REMEMBERED; slot++) {
+        device->recordings[slot] = g_new(uint32_t, device->role->n_events);
+        device->recorded_in[slot] = g_new(int32_t, device->role->n_events);
         for (uint32_t event = 0; event < device->role->n_events; event++) {
-            device->recorded_in[parity][event] = INT32_MIN;
+            device->recorded_in[slot][event] = INT32_MIN;
         }
     }
     device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &watcher, device);
@@ -462,9 +471,9 @@ void sim_device_free(SimDevice *device) {
         sim_memory_free(device->memory); /* gives segments back, which costs time on the clock */
         sim_engine_free(device->engine);
         sim_account_free(device->account);
-        for (unsigned parity = 0; parity < 2; parity++) {
-            g_free(device->recordings[parity]);
-            g_free(device->recorded_in[parity]);
+        for (unsigned slot = 0; slot < REMEMBERED; slot++) {
+            g_free(device->recordings[slot]);
+            g_free(device->recorded_in[slot]);
         }
         g_clear_pointer(&device->ops, g_array_unref);
         g_clear_pointer(&device->memory_rows, g_array_unref);

@@ -21,8 +21,8 @@ struct _ExecHost {
     ExecSegments segments;
     MemoryCaching *caching;
     MemoryLedger *ledger;
-    MemoryBlock **blocks;  /* of each buffer */
-    ExecMoment *events[2]; /* of this step and the one before */
+    MemoryBlock **blocks;                    /* of each buffer */
+    ExecMoment *events[PLAN_MAX_BEFORE + 1]; /* of this step and those before */
     double *losses;
     int64_t *step_end_ns; /* of lane 0; 0 until then */
     GPtrArray *op_rows;   /* TraceOpRow, as issued; the lanes fill in the times */
@@ -277,9 +277,11 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
 
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecHost *host = self;
-    ExecMoment *swap = host->events[1];
-    host->events[1] = host->events[0];
-    host->events[0] = swap;
+    ExecMoment *oldest = host->events[PLAN_MAX_BEFORE];
+    for (unsigned before = PLAN_MAX_BEFORE; before > 0; before--) {
+        host->events[before] = host->events[before - 1];
+    }
+    host->events[0] = oldest;
     if (at->step == 0) {
         if (!exec_host_drain(host, error) ||
             !host->context.comm->barrier(host->context.comm->self, error)) {
@@ -352,8 +354,9 @@ ExecHost *exec_host_new(const Plan *plan, const ExecComm *comm, uint32_t steps,
     host->caching = memory_caching_new(NULL, &exec_segments_source, &host->segments, error);
     host->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
     host->blocks = g_new0(MemoryBlock *, role->n_buffers);
-    host->events[0] = g_new0(ExecMoment, role->n_events);
-    host->events[1] = g_new0(ExecMoment, role->n_events);
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
+        host->events[before] = g_new0(ExecMoment, role->n_events);
+    }
     host->op_rows = g_ptr_array_new_with_free_func(g_free);
     host->memory_rows = g_array_new(FALSE, FALSE, sizeof(TraceMemoryRow));
     host->losses = g_new(double, steps);
@@ -373,8 +376,9 @@ void exec_host_free(ExecHost *host) {
     memory_caching_free(host->caching);
     memory_ledger_free(host->ledger);
     g_free(host->blocks);
-    g_free(host->events[0]);
-    g_free(host->events[1]);
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
+        g_free(host->events[before]);
+    }
     g_clear_pointer(&host->op_rows, g_ptr_array_unref);
     g_clear_pointer(&host->memory_rows, g_array_unref);
     g_free(host->losses);

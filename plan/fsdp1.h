@@ -1,0 +1,81 @@
+/* plan/fsdp1.h - what the files of FSDP1 share: fsdp1-layout.c, -gather.c, -reduce.c and
+ * flavour-fsdp1.c, where the order of a step stands. Inside plan/ only.
+ */
+#pragma once
+
+#include "plan/flat.h"
+#include "plan/limiter.h"
+
+enum {
+    PLAN_FSDP1_COMPUTE,
+    PLAN_FSDP1_PRE_UNSHARD,
+    PLAN_FSDP1_UNSHARD,
+    PLAN_FSDP1_REDUCE,
+    PLAN_FSDP1_ALL_REDUCE
+};
+
+/* Buffers of a unit; each is the same in every section. PLAN_NONE: there is none. */
+typedef struct {
+    uint32_t local;          /* the shard that the optimizer owns */
+    uint32_t cast;           /* of it, in the dtype of compute */
+    uint32_t full;           /* what compute uses */
+    uint32_t flat_grad;      /* the gradient of full */
+    uint32_t next_flat_grad; /* of a later pass, added to it */
+    uint32_t cast_grad;      /* flat_grad cast, where it is padded too */
+    uint32_t ready;          /* flat_grad cast and padded, to be reduced */
+    uint32_t reduced;        /* what the reduction makes, where the optimizer reads another dtype */
+    uint32_t grad, next_grad; /* what the optimizer reads; the second where the first lives on */
+} PlanFsdp1Buffers;
+
+typedef struct {
+    PlanFsdp1Buffers b;
+    PlanTensor flat_grad; /* the gradient that has not been reduced, of this and earlier passes */
+    PlanTensor new_flat_grad; /* this pass's, where there were earlier ones */
+    uint32_t grad;            /* buffer of the reduced gradient; PLAN_NONE */
+    bool gathered, prefetched, awaits_backward;
+} PlanFsdp1Unit;
+
+typedef struct {
+    PlanFlat flat;
+    PlanLimiter limiter;
+    bool shards, casts, keeps_views; /* views: use_orig_params */
+    uint64_t replicas;               /* groups that hold a copy of the model */
+    PlanDtype master, param, reduce;
+    double before, after; /* what gradients are divided by, before and after the reduction */
+    PlanFsdp1Unit *units;
+    GArray *pre_forward_order, *post_forward_order; /* uint32_t */
+    bool order_known;
+} PlanFsdp1;
+
+static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
+    return g_array_index(run->units[unit].parameters, uint32_t, i);
+}
+
+static inline bool plan_fsdp1_has_parameters(const PlanRun *run, uint32_t unit) {
+    return run->units[unit].parameters->len > 0;
+}
+
+uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
+bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
+void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer);
+void plan_fsdp1_cast(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements);
+
+/* Layout: who has what. */
+void plan_fsdp1_shapes_of_ranks(const PlanRun *run, char **ret_shapes);
+void plan_fsdp1_construct(PlanRun *run);
+void plan_fsdp1_initialize(PlanRun *run); /* in the first forward */
+void plan_fsdp1_clear(PlanRun *run);
+
+/* Gathering. */
+/* Units are resharded after forward (the root never is), and by backwards that do not reduce. */
+bool plan_fsdp1_reshards(const PlanStrategy *strategy);
+void plan_fsdp1_unshard(PlanRun *run, uint32_t unit);
+void plan_fsdp1_prefetch(PlanRun *run, uint32_t unit); /* unshard, unless it is prefetched */
+/* is_free: the gathered parameter is dropped. */
+void plan_fsdp1_reshard(PlanRun *run, uint32_t unit, bool is_free);
+
+/* Reducing. */
+void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
+void plan_fsdp1_reduce(PlanRun *run, uint32_t unit);
+void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit); /* of a gradient that has been added */
+void plan_fsdp1_drop_gradients(PlanRun *run);
