@@ -70,8 +70,8 @@ static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
     plan_builder_launch(&run->builder, 0);
 }
 
-/* The parameter's .grad becomes the gradient that has come, without a copy; one that an earlier pass
- * left takes it in. */
+/* The parameter's .grad becomes the gradient that has come, without a copy; one that an earlier
+ * pass left takes it in. */
 static void accumulate(PlanRun *run, uint32_t parameter) {
     PlanTensor gradient = run->incoming[parameter];
     if (run->gradients[parameter].storage != PLAN_NONE) {

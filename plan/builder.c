@@ -124,6 +124,9 @@ void plan_builder_free(PlanBuilder *builder, uint32_t buffer) {
 }
 
 void plan_builder_mark(PlanBuilder *builder, uint32_t buffer, uint8_t lane) {
+    if (plan_builder_at(builder, buffer)->lane == lane) {
+        return;
+    }
     emit(builder, PLAN_MARK, lane, buffer);
 }
 

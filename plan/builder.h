@@ -33,8 +33,9 @@ uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype 
                              PlanSubcategory sub, uint8_t lane, const char *name);
 void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer);
-void plan_builder_mark(PlanBuilder *builder, uint32_t buffer, uint8_t lane); /* record_stream */
-uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane);            /* a fresh event */
+void plan_builder_mark(PlanBuilder *builder, uint32_t buffer,
+                       uint8_t lane); /* record_stream; of its own lane: nothing */
+uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane); /* a fresh event */
 /* The first n events keep their meaning in all sections: later steps may wait for them. */
 void plan_builder_reserve_events(PlanBuilder *builder, uint32_t n);
 void plan_builder_record_reserved(PlanBuilder *builder, uint8_t lane, uint32_t event);

@@ -164,8 +164,12 @@ static bool launch(Check *c, const PlanInstr *instr) {
 
 static bool wait_for(Check *c, const PlanInstr *instr) {
     if (!c->recorded[instr->before][instr->arg]) {
-        return fail(c, "event e%u of %u steps before is waited for but not recorded; record it",
-                    instr->arg, instr->before);
+        char earlier[8] = "";
+        if (instr->before) {
+            g_snprintf(earlier, sizeof earlier, "@-%u", instr->before);
+        }
+        return fail(c, "event e%u%s is waited for but not recorded; record it before", instr->arg,
+                    earlier);
     }
     const Clock *event = &c->events[instr->before][instr->arg];
     if (instr->kind == PLAN_WAIT) {

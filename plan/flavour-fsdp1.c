@@ -20,6 +20,7 @@
  * gradient is all-reduced, and the cast parameter takes the place of the gathered one.
  */
 #include "plan/fsdp1.h"
+#include "plan/optimizer.h"
 
 static void begin_pass(PlanRun *run) {
     PlanFsdp1 *f = run->state;
@@ -131,6 +132,8 @@ static void post_backward(PlanRun *run, uint32_t u) {
     }
     if (run->reduces) {
         plan_fsdp1_reduce(run, u);
+    } else {
+        plan_fsdp1_show_unreduced(run, u);
     }
     plan_fsdp1_let_go_of_new(run, u);
 }
@@ -188,6 +191,27 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
     return part_of(run, p, f->units[run->unit_of_parameter[p]].grad);
 }
 
+static PlanTensor make_zero(PlanRun *run) {
+    PlanTensor zero = plan_run_new_tensor(run, 1, PLAN_FP32, "zero");
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
+                          (double[]){0});
+    plan_run_operand(run, zero);
+    plan_builder_launch(&run->builder, PLAN_FSDP1_COMPUTE);
+    return zero;
+}
+
+static void clip(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    if (f->zero.storage == PLAN_NONE) {
+        f->zero = make_zero(run);
+    }
+    if (f->shards) {
+        plan_clip_flat(run, f->flat.ranks, f->zero);
+    } else {
+        plan_clip_whole(run);
+    }
+}
+
 static bool is_steady(const PlanRun *run) {
     return plan_limiter_is_steady(&((const PlanFsdp1 *)run->state)->limiter);
 }
@@ -211,6 +235,7 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .parameter = parameter,
     .owned = owned,
     .gradient = gradient,
+    .clip = clip,
     .drop_gradients = drop_gradients,
     .is_steady = is_steady,
     .clear = plan_fsdp1_clear,

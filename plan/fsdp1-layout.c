@@ -120,8 +120,11 @@ static void name_whole(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat, Pla
         b->full = b->cast = buffer_for(run, flat->elements, f->param, PLAN_PARAMETERS_UNSHARDED,
                                        PLAN_FSDP1_PRE_UNSHARD, "cast_parameter");
     }
-    if (f->reduce != f->param) {
-        b->ready = buffer_for(run, flat->elements, f->reduce, PLAN_GRADIENTS_UNSHARDED,
+    bool again = run->strategy->accumulate > 1 && f->reduce != f->master; /* of what is reduced */
+    if (f->reduce != f->param || again) {
+        b->ready = buffer_for(run, flat->elements, f->reduce,
+                              f->reduce != f->param ? PLAN_GRADIENTS_UNSHARDED
+                                                    : PLAN_COMMUNICATION_REPLICATE,
                               PLAN_FSDP1_REDUCE, "gradients");
     }
     if (f->reduce != f->master) {
@@ -192,6 +195,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->replicas = s->ranks / ranks;
     f->keeps_views = s->use_orig_params == PLAN_YES;
     f->units = g_new0(PlanFsdp1Unit, run->n_units);
+    f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     split_divisor(f, s->ranks);

@@ -79,6 +79,24 @@ void plan_fsdp1_flatten(PlanRun *run, uint32_t u, const PlanTensor *gradients) {
     unit->new_flat_grad = flat;
 }
 
+/* With use_orig_params each parameter shows its part of the gradient. A parameter that is sharded,
+ * or not computed in its own dtype, first gets an empty one of its own shape, which goes. */
+void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    const PlanFsdp1Unit *unit = &f->units[u];
+    bool is_first = unit->new_flat_grad.storage == PLAN_NONE && unit->grad == PLAN_NONE;
+    for (uint32_t i = 0; i < run->units[u].parameters->len && is_first && f->keeps_views; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        const PlanGraphParameter *parameter =
+            plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+        uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
+        bool is_flat = f->shards && (parameter->n_dims > 1 || part < parameter->elements);
+        if (part && (is_flat || f->casts)) {
+            plan_run_unref(run, plan_run_new_tensor(run, part, f->master, "empty_gradient"));
+        }
+    }
+}
+
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t u) {
     let_go(run, &((PlanFsdp1 *)run->state)->units[u].new_flat_grad);
 }
@@ -107,7 +125,9 @@ static void all_reduce(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t ran
 static uint32_t make_ready(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_t flat_grad) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
     uint64_t elements = f->flat.units[u].elements;
-    if (b->ready == PLAN_NONE) {
+    bool fits = plan_builder_at(&run->builder, flat_grad)->dtype == f->reduce &&
+                elements == f->flat.units[u].shard * f->flat.ranks;
+    if (fits) {
         return flat_grad;
     }
     uint32_t from = flat_grad;
@@ -177,7 +197,9 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         add(run, lane, gradient, unit->grad, plan_fsdp1_elements(run, gradient));
     }
     free_if(run, b->cast_grad);
-    free_if(run, b->ready);
+    if (ready != flat_grad) {
+        plan_builder_free(&run->builder, ready);
+    }
     if (!is_first) {
         plan_builder_free(&run->builder, gradient);
     }

@@ -45,6 +45,7 @@ typedef struct {
     PlanFsdp1Unit *units;
     GArray *pre_forward_order, *post_forward_order; /* uint32_t */
     bool order_known;
+    PlanTensor zero; /* the norm of no gradients, made by the first clipping */
 } PlanFsdp1;
 
 static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
@@ -77,5 +78,6 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t unit, bool is_free);
 /* Reducing. */
 void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
 void plan_fsdp1_reduce(PlanRun *run, uint32_t unit);
-void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit); /* of a gradient that has been added */
+void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t unit); /* as the parameters' gradients */
+void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);  /* of a gradient that has been added */
 void plan_fsdp1_drop_gradients(PlanRun *run);

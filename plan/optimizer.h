@@ -51,3 +51,5 @@ void plan_sgd_step(const PlanOver *all);
  * the axis; NONE: all of them. */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks);
 void plan_clip_whole(PlanRun *run);
+/* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients. */
+void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero);

@@ -7,7 +7,8 @@
  * samples) is symbolic: a device derives it from its own rank.
  *
  * A buffer is a slot that may be allocated many times, never twice at once. An event is recorded at
- * most once a section; `event@-1` means the recording of the step before, `event@-2` of that before.
+ * most once a section; `event@-1` means the recording of the step before, `event@-2` of the one
+ * before that.
  *
  * Owns: everything in it; indices, never pointers, refer from one part to another. After
  * plan_builder_freeze() or plan_read() a Plan is const. Threads: any number may read it.

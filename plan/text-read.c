@@ -403,9 +403,10 @@ Plan *plan_read(const char *text, gsize length, const char *file_name, GError **
     r.operands = g_array_new(FALSE, FALSE, sizeof(PlanOperand));
     r.dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
     r.attrs = g_array_new(FALSE, FALSE, sizeof(double));
+    r.loss_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     bool ok = read_plan(&r);
     g_hash_table_unref(r.lanes);
-    GArray *arrays[] = {r.buffers, r.ops, r.operands, r.dims, r.attrs};
+    GArray *arrays[] = {r.buffers, r.ops, r.operands, r.dims, r.attrs, r.loss_ops};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

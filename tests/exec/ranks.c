@@ -95,6 +95,20 @@ static const char *const with_adamw[] = {
     "-n 4 --micro-batch 3 --flavour fsdp1 --forward-prefetch yes --backward-prefetch post "
     "--optimizer-kernel loop",
     "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --limit-all-gathers 0",
+    "-n 1 --micro-batch 4 --sharding none --accumulate 3 --zero-grad keep",
+    "-n 2 --micro-batch 2 --accumulate 3",
+    "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",
+    "-n 4 --micro-batch 3 --sharding hybrid --replicate 2",
+    "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --accumulate 3 --accumulate-sync every",
+    "-n 4 --micro-batch 3 --reshard-after-forward 2",
+    "-n 3 --micro-batch 4 --sharding grad-op",
+    "-n 2 --micro-batch 2 --sharding none --bucket-view yes --accumulate 3",
+    "-n 3 --micro-batch 2 --sharding none --accumulate 2 --accumulate-sync every",
+    "-n 4 --micro-batch 1 --flavour fsdp1 --sharding hybrid --replicate 2 --accumulate 3 "
+    "--accumulate-sync every",
+    "-n 3 --micro-batch 2 --flavour fsdp1 --sharding grad-op --accumulate 2 --use-orig-params yes "
+    "--zero-grad keep",
+    "-n 2 --micro-batch 2 --flavour fsdp1 --sharding none --accumulate 3",
     NULL,
 };
 static const char *const with_adam[] = {
@@ -118,6 +132,10 @@ static const char *const with_momentum_and_clip[] = {
     "--optimizer-kernel loop",
     "-n 3 --micro-batch 4 --sharding none --optimizer momentum --lr 0.05 --clip 0.3 "
     "--weight-decay 0.1 --optimizer-kernel fused",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --optimizer momentum --lr 0.05 "
+    "--clip 0.3 --weight-decay 0.1",
+    "-n 4 --micro-batch 3 --flavour fsdp1 --sharding hybrid --replicate 2 --optimizer momentum "
+    "--lr 0.05 --clip 0.3 --weight-decay 0.1",
     NULL,
 };
 
@@ -167,20 +185,26 @@ static void remove_folder(const char *folder) {
 /* Allocated, active and reserved, predicted and measured, at every instruction of every rank. With
  * marks (FSDP1), when a freed block is free again is a matter of time: there, allocated alone. */
 static void memory_is_as_predicted(void) {
-    static const char *const plans[] = {"mlp-toy -n 2",
-                                        "mlp-toy -n 3",
-                                        "gpt-toy -n 2",
-                                        "gpt-toy -n 2 --micro-batch 4 --wrap whole",
-                                        "gpt-toy -n 3",
-                                        "gpt-toy -n 2 --sharding none",
-                                        "gpt-toy -n 1 --sharding none",
-                                        "gpt-toy -n 2 --backward-prefetch none",
-                                        "gpt-toy -n 2 --checkpointing full --micro-batch 3",
-                                        "mlp-toy -n 3 --optimizer momentum --clip 1",
-                                        "mlp-toy -n 2 --sharding none --optimizer adam --clip 1 "
-                                        "--weight-decay 0.1 --optimizer-kernel loop",
-                                        "gpt-toy -n 2 --flavour fsdp1",
-                                        "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes"};
+    static const char *const plans[] = {
+        "mlp-toy -n 2",
+        "mlp-toy -n 3",
+        "gpt-toy -n 2",
+        "gpt-toy -n 2 --micro-batch 4 --wrap whole",
+        "gpt-toy -n 3",
+        "gpt-toy -n 2 --sharding none",
+        "gpt-toy -n 1 --sharding none",
+        "gpt-toy -n 2 --backward-prefetch none",
+        "gpt-toy -n 2 --checkpointing full --micro-batch 3",
+        "mlp-toy -n 3 --optimizer momentum --clip 1",
+        "mlp-toy -n 2 --sharding none --optimizer adam --clip 1 "
+        "--weight-decay 0.1 --optimizer-kernel loop",
+        "gpt-toy -n 4 --sharding hybrid --replicate 2 --accumulate 2",
+        "gpt-toy -n 4 --reshard-after-forward 2 --zero-grad keep",
+        "gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2",
+        "gpt-toy -n 2 --flavour fsdp1",
+        "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
+        "--accumulate 2",
+        "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         call(folder, "plan %s -o %s/x.plan", plans[i], folder);

@@ -209,7 +209,9 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     strategy->checkpointing =
         g_str_equal(checkpointing, "inside") ? PLAN_CHECKPOINTING_FULL : PLAN_CHECKPOINTING_NONE;
     static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
-    for (unsigned i = 0; i < G_N_ELEMENTS(dtypes); i++) {
+    /* The recorder asks for FSDP1's mixed precision by param_dtype alone. */
+    bool no_reduce = g_str_equal(mode, "fsdp1") && !*text_of(options, "param_dtype");
+    for (unsigned i = 0; i < G_N_ELEMENTS(dtypes) - no_reduce; i++) {
         const char *dtype = text_of(options, dtypes[i]);
         if (*dtype && !plan_strategy_set(strategy, dtypes[i], dtype, error)) {
             return false;

@@ -48,9 +48,9 @@ static void append_construct(GString *text, const char *buffers) {
 Plan *toy_plan(const char *body, const char *buffers) {
     g_autoptr(GString) text =
         g_string_new("foreshard-plan 1\ntitle toy\ntokens_per_rank 10\nnetwork\nstrategy\n"
-                     "mesh replicate=1 shard=8\nlanes compute gather reduce\n"
+                     "mesh replicate=1 shard=8 part=1\nlanes compute gather reduce\n"
                      "modules 1\nm0 - Toy -\nunits 2\nu0 0 0 root\nu1 800 100 one\nparameters 0\n"
-                     "roles 1\nrole 0 ranks 0-7\nowns 0\nloss - - - -\n");
+                     "roles 1\nrole 0 ranks 0-7\nowns 0\nloss\n");
     g_string_append_printf(text, "buffers %u\n", 4 + count_lines(buffers, ""));
     g_string_append(text, "b0 400 fp32 temporary/op compute - cfst kernel\n"
                           "b1 800 fp32 communication/gather gather u1 cfst gathered\n"
