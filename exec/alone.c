@@ -22,6 +22,11 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
     return true;
 }
 
+static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                      PlanDtype dtype, GError **error) {
+    return true;
+}
+
 static bool barrier(gpointer self, GError **error) {
     return true;
 }
@@ -36,6 +41,7 @@ const ExecComm exec_comm_alone = {
     .all_gather = all_gather,
     .reduce_scatter = reduce_scatter,
     .all_reduce = all_reduce,
+    .broadcast = broadcast,
     .barrier = barrier,
     .mean = mean,
 };

@@ -21,6 +21,9 @@ typedef struct {
                            uint64_t elements, PlanDtype dtype, bool average, GError **error);
     bool (*all_reduce)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                        PlanDtype dtype, bool average, GError **error);
+    /* From the axis's first rank. */
+    bool (*broadcast)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                      PlanDtype dtype, GError **error);
     bool (*barrier)(gpointer self, GError **error);
     /* The mean over all ranks of n numbers, in place. */
     bool (*mean)(gpointer self, double *values, unsigned n, GError **error);

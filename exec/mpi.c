@@ -124,6 +124,16 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
     return true;
 }
 
+static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                      PlanDtype dtype, GError **error) {
+    const ExecMpi *mpi = self;
+    MPI_Request request;
+    return fits(elements, dtype, error) &&
+           check(mpi, MPI_Ibcast(buffer, (int)elements, MPI_FLOAT, 0, mpi->axis[axis], &request),
+                 "MPI_Ibcast", error) &&
+           finish(mpi, &request, "MPI_Ibcast", error);
+}
+
 static bool barrier(gpointer self, GError **error) {
     const ExecMpi *mpi = self;
     MPI_Request request;
@@ -169,6 +179,7 @@ ExecMpi *exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **err
         .all_gather = all_gather,
         .reduce_scatter = reduce_scatter,
         .all_reduce = all_reduce,
+        .broadcast = broadcast,
         .barrier = barrier,
         .mean = mean,
     };

@@ -4,7 +4,8 @@
 
 #include "plan/ini.h"
 
-static const ModelFamily *const families[] = {&model_gpt, &model_mlp};
+static const ModelFamily *const families[] = {&model_gpt, &model_mpt, &model_llama, &model_t5,
+                                              &model_mlp};
 
 void model_network_free(ModelNetwork *network) {
     if (network) {
@@ -23,6 +24,8 @@ static const struct {
     {"layers", offsetof(ModelNetwork, layers), 10000},
     {"width", offsetof(ModelNetwork, width), 1 << 20},
     {"heads", offsetof(ModelNetwork, heads), 1 << 14},
+    {"kv_heads", offsetof(ModelNetwork, kv_heads), 1 << 14},
+    {"head_dim", offsetof(ModelNetwork, head_dim), 1 << 14},
     {"vocab", offsetof(ModelNetwork, vocab), 1 << 24},
     {"seq", offsetof(ModelNetwork, seq), 1 << 24},
     {"ffn", offsetof(ModelNetwork, ffn), 1 << 22},
@@ -55,6 +58,20 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                        GError **error) {
     if (g_str_equal(entry->key, "tied")) {
         return read_choice(ini, entry, "yes", "no", &network->tied, error);
+    }
+    if (g_str_equal(entry->key, "gated")) {
+        return read_choice(ini, entry, "yes", "no", &network->gated, error);
+    }
+    if (g_str_equal(entry->key, "attention")) {
+        return read_choice(ini, entry, "math", "kernel", &network->scores_in_memory, error);
+    }
+    if (g_str_equal(entry->key, "rope_base")) {
+        return (plan_parse_double(entry->value, &network->rope_base) && network->rope_base >= 1 &&
+                network->rope_base <= 1e12) ||
+               plan_ini_refuse(ini, entry, error,
+                               "rope_base must be a number from 1 to 1e12, "
+                               "not '%s'",
+                               entry->value);
     }
     if (g_str_equal(entry->key, "gelu")) {
         return read_choice(ini, entry, "tanh", "erf", &network->gelu_tanh, error);
@@ -103,7 +120,13 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
 }
 
 static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
-    if (network->heads && network->width % network->heads) {
+    if (network->kv_heads && network->heads % network->kv_heads) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
+                               "heads %" G_GUINT64_FORMAT " do not divide by %" G_GUINT64_FORMAT
+                               " kv_heads; change one",
+                               network->heads, network->kv_heads);
+    }
+    if (network->heads && !network->head_dim && network->width % network->heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "heads"), error,
                                "width %" G_GUINT64_FORMAT " does not divide by %" G_GUINT64_FORMAT
                                " heads; change one",
@@ -123,10 +146,11 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     network->name =
         g_str_has_suffix(base, ".ini") ? g_strndup(base, strlen(base) - 4) : g_strdup(base);
     network->text = g_strndup(text, length);
-    network->gelu_tanh = true;
+    network->rope_base = 10000;
     if (!find_family(network, ini, error)) {
         return NULL;
     }
+    network->gelu_tanh = is_word_of("gelu", families[network->family]->keys);
     const ModelFamily *family = families[network->family];
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];

@@ -15,9 +15,12 @@ typedef struct {
     char *text; /* of its file */
     unsigned family;
     /* Shape; what a family does not know stays 0. */
-    uint64_t layers, width, heads, vocab, seq, ffn;
+    uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
+    double rope_base;
     bool tied;
     bool gelu_tanh;
+    bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
+    bool scores_in_memory; /* attention in plain tensors instead of one kernel */
 } ModelNetwork;
 
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,
@@ -38,4 +41,4 @@ typedef struct {
     void (*emit)(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
 } ModelFamily;
 
-extern const ModelFamily model_gpt, model_mlp;
+extern const ModelFamily model_gpt, model_llama, model_mlp, model_mpt, model_t5;

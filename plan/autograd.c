@@ -92,6 +92,9 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
 
 static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
     uint32_t complete[PLAN_MAX_SLOTS], n_complete = 0;
+    for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
+        plan_run_ref(run, gradients[i]);
+    }
     for (uint32_t i = 0; i < node->n_edges; i++) {
         PlanEdge edge = g_array_index(run->edges, PlanEdge, node->edges + i);
         if (edge.slot == PLAN_NONE) {
@@ -110,6 +113,9 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
         if (--next->n_dependencies == 0) {
             heap_push(heap, edge.node);
         }
+    }
+    for (uint32_t i = 0; i < node->n_edges; i++) {
+        plan_run_unref(run, gradients[i]);
     }
     /* A linear layer's weight is transposed by a node of its own, so its bias comes first. */
     const PlanGraphOp *op =

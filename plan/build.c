@@ -130,16 +130,34 @@ static void run_clear(PlanRun *run) {
     }
 }
 
+static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
+    plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub = PLAN_ACTIVATIONS_INPUT;
+    run->storage_of_value[value] = tensor.storage;
+    return tensor;
+}
+
+static void make_rope_tables(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    PlanTensor cosines = make_input(run, graph->rope_cos, "cos");
+    PlanTensor sines = make_input(run, graph->rope_sin, "sin");
+    plan_builder_begin_op(&run->builder, PLAN_OP_ROPE_TABLES, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)graph->rope_seq, (int64_t)graph->rope_dim},
+                          &graph->rope_base);
+    plan_run_operand(run, cosines);
+    plan_run_operand(run, sines);
+    plan_builder_launch(&run->builder, 0);
+}
+
 static void make_inputs(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
     for (uint32_t i = 0; i < graph->inputs->len; i++) {
-        uint32_t value = g_array_index(graph->inputs, uint32_t, i);
-        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-        PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, "input");
-        plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub =
-            PLAN_ACTIVATIONS_INPUT;
-        run->storage_of_value[value] = tensor.storage;
+        make_input(run, g_array_index(graph->inputs, uint32_t, i), "input");
+    }
+    if (graph->rope_cos != PLAN_NONE) {
+        make_rope_tables(run);
     }
 }
 

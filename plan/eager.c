@@ -104,7 +104,8 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     /* FSDP1 casts the inputs before the root runs, so they are nobody's activations. */
-    bool before_root = run->flavour->flatten && op->kind == PLAN_OP_CAST && op->module == 0;
+    bool before_root = run->flavour->flatten && op->kind == PLAN_OP_CAST &&
+                       value_ref(run, op->values) == g_array_index(graph->inputs, uint32_t, 0);
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = value_ref(run, op->values + op->n_inputs + i);
         const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
@@ -222,7 +223,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
 static void run_op(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
     plan_run_at(run, run->builder.phase, op->module);
-    if (op->kind == PLAN_GRAPH_SPLIT) {
+    if (op->kind >= PLAN_N_OP_KINDS) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
             hold_value(run, value_ref(run, op->values + op->n_inputs + i));
         }

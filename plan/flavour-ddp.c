@@ -34,6 +34,7 @@ typedef struct {
     GArray *ready_order; /* uint32_t: parameters as their gradients came in the first backward */
     uint32_t next;       /* bucket to be reduced next */
     unsigned passes;
+    bool synced; /* the pass before reduced, or there was none */
 } Ddp;
 
 static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
@@ -102,6 +103,7 @@ static void construct(PlanRun *run) {
     ddp->offset_of = g_new0(uint64_t, n);
     ddp->buckets = g_array_new(FALSE, FALSE, sizeof(Bucket));
     ddp->ready_order = new_list();
+    ddp->synced = true;
     plan_whole_construct(run, &ddp->whole);
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
     GArray *all = new_list();
@@ -151,11 +153,49 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     }
 }
 
+static void copy_table(PlanRun *run, PlanTensor flat, uint32_t table, uint64_t offset) {
+    PlanTensor to = plan_run_value(run, table);
+    flat.offset += offset;
+    flat.elements = to.elements;
+    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)to.elements}, NULL);
+    plan_run_operand(run, flat);
+    plan_run_operand(run, to);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+}
+
+/* The first rank's buffers (here the rotary tables) are everybody's, before every pass that follows
+ * a synchronized one. */
+static void broadcast_buffers(PlanRun *run) {
+    PlanTensor cosines = plan_run_value(run, run->graph->rope_cos);
+    PlanTensor sines = plan_run_value(run, run->graph->rope_sin);
+    int64_t n = (int64_t)(cosines.elements + sines.elements);
+    PlanTensor flat = plan_run_new_tensor(run, (uint64_t)n, PLAN_FP32, "buffers");
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE, &n, NULL);
+    plan_run_operand(run, cosines);
+    plan_run_operand(run, sines);
+    plan_run_operand(run, flat);
+    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
+    plan_builder_begin_op(&run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
+                          (int64_t[]){n, (int64_t)run->strategy->ranks}, (double[]){0});
+    plan_run_operand(run, flat);
+    plan_builder_launch(&run->builder, LANE_REDUCE);
+    plan_builder_wait_lane(&run->builder, LANE_COMPUTE, LANE_REDUCE);
+    copy_table(run, flat, run->graph->rope_cos, 0);
+    copy_table(run, flat, run->graph->rope_sin, cosines.elements);
+    plan_run_unref(run, flat);
+}
+
 static void begin_pass(PlanRun *run) {
     Ddp *ddp = run->state;
     if (ddp->passes++ == 1) {
         rebuild_buckets(run, ddp);
     }
+    if (run->graph->rope_cos != PLAN_NONE && ddp->synced) {
+        broadcast_buffers(run);
+    }
+    ddp->synced = run->reduces;
     ddp->next = 0;
     for (uint32_t i = 0; i < ddp->buckets->len; i++) {
         g_array_index(ddp->buckets, Bucket, i).n_ready = 0;

@@ -22,7 +22,8 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->holds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->locals = g_array_new(FALSE, FALSE, sizeof(Local));
-    graph->loss = PLAN_NONE;
+    graph->ranks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    graph->loss = graph->rope_cos = graph->rope_sin = PLAN_NONE;
     graph->strings = g_string_chunk_new(4096);
     return graph;
 }
@@ -34,7 +35,7 @@ void plan_graph_free(PlanGraph *graph) {
     GArray *arrays[] = {graph->modules, graph->parameters, graph->values, graph->ops,
                         graph->steps,   graph->value_refs, graph->dims,   graph->attrs,
                         graph->inputs,  graph->releases,   graph->holds,  graph->frames,
-                        graph->locals};
+                        graph->locals,  graph->ranks};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
@@ -69,6 +70,8 @@ static uint32_t add_value(PlanGraph *graph, PlanGraphValue value) {
     g_array_append_val(graph->values, value);
     uint32_t never = PLAN_NONE;
     g_array_append_val(graph->holds, never);
+    uint64_t rank = (uint64_t)id << 8;
+    g_array_append_val(graph->ranks, rank);
     return id;
 }
 
@@ -157,6 +160,28 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     for (unsigned i = 0; i < n; i++) {
         hold_until(graph, results[i], return_step + 1);
     }
+}
+
+void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) {
+    PlanGraphValue table = {.parameter = PLAN_NONE,
+                            .base = PLAN_NONE,
+                            .elements = seq * dim,
+                            .dtype = PLAN_FP32,
+                            .is_input = true};
+    graph->rope_cos = add_value(graph, table);
+    graph->rope_sin = add_value(graph, table);
+    graph->rope_seq = seq;
+    graph->rope_dim = dim;
+    graph->rope_base = base;
+}
+
+void plan_graph_keep(PlanGraph *graph, uint32_t value) {
+    hold_until(graph, value, graph->steps->len - 1);
+}
+
+void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
+    *plan_graph_at(graph->ranks, uint64_t, value) =
+        *plan_graph_at(graph->ranks, uint64_t, other) + 1;
 }
 
 static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {
@@ -253,8 +278,40 @@ void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols
     add_op(graph, op, values);
 }
 
+static uint32_t add_view_op(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint64_t offset,
+                            uint64_t elements, const int64_t *dims, unsigned n_dims) {
+    uint32_t values[] = {x, add_view(graph, x, offset, elements)};
+    PlanGraphOp op = {.kind = kind,
+                      .n_inputs = 1,
+                      .n_outputs = 1,
+                      .dims = graph->dims->len,
+                      .attrs = graph->attrs->len};
+    g_array_append_vals(graph->dims, dims, n_dims);
+    add_op(graph, op, values);
+    return values[1];
+}
+
+uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper) {
+    int64_t dims[] = {(int64_t)rows, (int64_t)half, upper ? (int64_t)half : 0};
+    return add_view_op(graph, PLAN_GRAPH_HALF, x, 0, 2 * rows * half, dims, G_N_ELEMENTS(dims));
+}
+
+uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
+                          uint64_t heads, uint64_t head_dim, PlanGraphHeads mode) {
+    int64_t dims[] = {(int64_t)batch, (int64_t)seq, (int64_t)heads, (int64_t)head_dim, mode};
+    return add_view_op(graph, PLAN_GRAPH_HEADS, x, 0, batch * seq * heads * head_dim, dims,
+                       G_N_ELEMENTS(dims));
+}
+
+static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
+    const PlanGraph *graph = data;
+    uint64_t p = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)a);
+    uint64_t q = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)b);
+    return p < q ? -1 : p > q;
+}
+
 /* Counting sort of the values by the step that lets go of them; within a step in order of
- * making. */
+ * rank, which is that of making unless someone said otherwise. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     g_assert(graph->frames->len == 0);
     graph->loss = loss;
@@ -280,6 +337,13 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
         if (hold != PLAN_NONE && v->parameter == PLAN_NONE && !v->is_input) {
             PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, hold);
             g_array_index(graph->releases, uint32_t, step->releases + step->n_releases++) = value;
+        }
+    }
+    for (uint32_t i = 0; i < graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->n_releases > 1) {
+            g_qsort_with_data(&g_array_index(graph->releases, uint32_t, step->releases),
+                              (gint)step->n_releases, sizeof(uint32_t), by_rank, graph);
         }
     }
 }

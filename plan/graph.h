@@ -11,9 +11,21 @@
 
 #include "plan/plan.h"
 
-/* Split x [rows, n * cols] into n views of its columns: no kernel forward, a concatenation
- * backward. */
-#define PLAN_GRAPH_SPLIT PLAN_N_OP_KINDS
+/* Ops without a kernel forward; what each makes backward:
+ *   SPLIT  x [rows, n * cols] into n views of its columns; a concatenation
+ *   HALF   the upper or lower half of each row of x [rows, 2 * half]; a tensor of x's shape
+ *   HEADS  a matrix of each head: as PlanGraphHeads says */
+typedef enum {
+    PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
+    PLAN_GRAPH_HALF,
+    PLAN_GRAPH_HEADS
+} PlanGraphView;
+
+typedef enum {
+    PLAN_HEADS_AS_THEY_ARE, /* the gradient is used as it comes */
+    PLAN_HEADS_COPIED,      /* it is copied */
+    PLAN_HEADS_APART        /* it comes with its heads apart and is copied to where they are not */
+} PlanGraphHeads;
 
 typedef enum {
     PLAN_INIT_FILL,   /* value */
@@ -48,7 +60,7 @@ typedef struct {
 } PlanGraphValue;
 
 typedef struct {
-    uint32_t kind; /* PlanOpKind or PLAN_GRAPH_SPLIT */
+    uint32_t kind; /* PlanOpKind or PlanGraphView */
     uint32_t module;
     uint32_t values; /* first in value_refs: operands in the order of ops.def, views for a split */
     uint32_t n_inputs, n_outputs;
@@ -82,6 +94,11 @@ struct _PlanGraph {
     GArray *holds;                                       /* last step that holds each value */
     GArray *frames;                                      /* modules being walked: id, enter step */
     GArray *locals;                                      /* what plan_graph_hold() was told */
+    GArray *ranks; /* uint64_t: of values let go of in one step, the order */
+    /* The cosines and sines of rotary embedding [seq, dim], made once; PLAN_NONE: it has none. */
+    uint32_t rope_cos, rope_sin;
+    uint64_t rope_seq, rope_dim;
+    double rope_base;
     uint32_t loss;
     PlanDtype dtype;  /* that its floating-point values are computed in */
     uint64_t samples; /* sequences a pass */
@@ -112,6 +129,15 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
 /* The views in ret_views. */
 void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
                       uint32_t *ret_views);
+uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper);
+uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
+                          uint64_t heads, uint64_t head_dim, PlanGraphHeads mode);
+/* Declares rope_cos and rope_sin. */
+void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
+/* A local variable of a function that is no module holds the value until now. */
+void plan_graph_keep(PlanGraph *graph, uint32_t value);
+/* When both are let go of at once, value goes after the other. */
+void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
 /* A local variable of the module being walked holds the value until the module returns. */
 void plan_graph_hold(PlanGraph *graph, uint32_t value);
 /* The call of the module being walked holds it: until its hooks have run, too. */

@@ -18,6 +18,29 @@ static uint64_t span(uint64_t rows, uint64_t stride, uint64_t row) {
     return row > stride ? UINT64_MAX : plus(times(rows - 1, stride), row);
 }
 
+/* A matrix r x c of each head in one of the layouts of ops.def. */
+static uint64_t heads_elements(const uint64_t *d, uint64_t r, uint64_t c, uint64_t layout,
+                               uint64_t stride) {
+    switch (layout) {
+    case 0:
+    case 1:
+        return times(times(d[0], d[1]), times(r, c));
+    case 2:
+        return span(times(d[0], r), stride, times(d[1], c));
+    case 3:
+        return span(times(d[0], c), stride, times(d[1], r));
+    default:
+        return UINT64_MAX;
+    }
+}
+
+static uint64_t matmul_elements(const uint64_t *d, unsigned slot) {
+    uint64_t inner = d[7] == 2 ? times(d[1], d[3]) : times(d[1], d[2]);
+    return slot == 0   ? heads_elements(d, d[2], d[4], d[5], d[8])
+           : slot == 1 ? heads_elements(d, d[4], d[3], d[6], d[9])
+                       : heads_elements(d, d[2], d[3], d[7], inner);
+}
+
 static uint64_t attention_elements(const uint64_t *d, const char *slot) {
     uint64_t rows = times(d[0], d[3]);
     if (g_str_equal(slot, "q")) {
@@ -91,15 +114,59 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_GATHER_COPY_OUT:
     case PLAN_OP_REDUCE_COPY_IN:
         return times(d[0], d[1]);
+    case PLAN_OP_RMSNORM:
+    case PLAN_OP_RMSNORM_BACKWARD:
+        return g_str_equal(name, "rstd") ? d[0] : strchr(name, 'w') ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_ROPE_TABLES:
+    case PLAN_OP_SOFTMAX:
+    case PLAN_OP_SOFTMAX_BACKWARD:
+    case PLAN_OP_UPPER_MASK:
+        return times(d[0], d[1]);
+    case PLAN_OP_NEGATE_HALF:
+        return is ? times(d[0], times(2, d[1])) : times(d[0], d[1]);
+    case PLAN_OP_JOIN_HALVES:
+        return is ? times(d[0], d[1]) : times(d[0], times(2, d[1]));
+    case PLAN_OP_PUT_HALF:
+        return is ? times(d[0], d[2]) : times(d[0], times(2, d[1]));
+    case PLAN_OP_TABLE_MUL:
+    case PLAN_OP_TABLE_MUL_BACKWARD:
+        return slot == 1 ? times(d[3], d[2]) : times(d[0], times(d[1], d[2]));
+    case PLAN_OP_REPEAT_HEADS:
+        return times(times(times(d[0], d[1]), d[2]), times(is ? 1 : d[3], d[4]));
+    case PLAN_OP_SUM_HEADS:
+        return times(times(times(d[0], d[1]), d[2]), times(is ? d[3] : 1, d[4]));
+    case PLAN_OP_HEADS_COPY:
+        return is && !d[5] ? span(times(d[0], d[1]), d[4], times(d[2], d[3]))
+                           : times(times(d[0], d[1]), times(d[2], d[3]));
+    case PLAN_OP_HEADS_MATMUL:
+        return matmul_elements(d, slot);
+    case PLAN_OP_MASKED_FILL:
+        return slot == 1 ? d[1] : times(d[0], times(d[1], d[2]));
+    case PLAN_OP_DISTANCES:
+        return is ? d[0] : times(d[0], d[0]);
+    case PLAN_OP_BIAS_ADD:
+        return times(times(slot == 1 ? 1 : d[0], d[1]), times(d[2], d[3]));
+    case PLAN_OP_BIAS:
+        return is ? times(d[2], d[1]) : slot == 1 ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_BIAS_BACKWARD:
+        return is ? times(d[0], d[1]) : slot == 1 ? d[0] : times(d[2], d[1]);
     case PLAN_OP_PART:
         return is ? times(d[0], d[1]) : d[0];
     case PLAN_OP_ALL_GATHER:
         return is ? d[0] / d[1] : d[0];
     case PLAN_OP_ALL_REDUCE:
+    case PLAN_OP_BROADCAST:
         return d[0];
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
     case PLAN_OP_ARANGE:
+    case PLAN_OP_SILU:
+    case PLAN_OP_SILU_BACKWARD:
+    case PLAN_OP_MUL:
+    case PLAN_OP_ONES_MASK:
+    case PLAN_OP_ABSOLUTE:
+    case PLAN_OP_CLAMP:
+    case PLAN_OP_POSITIVE_MASK:
     case PLAN_OP_GELU_TANH:
     case PLAN_OP_GELU_ERF:
     case PLAN_OP_RELU:
@@ -203,7 +270,9 @@ static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, c
     }
     const PlanBuffer *b = &role->buffers[o->buffer];
     bool integers = b->dtype == PLAN_INT64;
-    if (integers != wants_integers(kind, &info->slots[slot], d) || b->dtype == PLAN_UINT8) {
+    bool is_mask = info->slots[slot].flags & PLAN_SLOT_MASK;
+    if (integers != wants_integers(kind, &info->slots[slot], d) ||
+        (b->dtype == PLAN_UINT8) != is_mask) {
         return g_strdup_printf("operand %s cannot be %s", name,
                                plan_dtype_name((PlanDtype)b->dtype));
     }
@@ -225,7 +294,9 @@ static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, c
 static bool may_be_zero(const char *dim) {
     return g_str_equal(dim, "causal") || g_str_equal(dim, "parameter") ||
            g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride") ||
-           g_str_equal(dim, "offset") || g_str_equal(dim, "pass");
+           g_str_equal(dim, "offset") || g_str_equal(dim, "pass") || g_str_equal(dim, "back") ||
+           g_str_equal(dim, "apart") || g_str_equal(dim, "from") || g_str_equal(dim, "to") ||
+           g_str_has_suffix(dim, "_layout");
 }
 
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
@@ -246,8 +317,17 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (attends && d[1] % d[2]) {
         return g_strdup("heads do not divide by kv_heads");
     }
+    bool beyond =
+        (kind == PLAN_OP_NEGATE_HALF && d[2] > d[1]) ||
+        (kind == PLAN_OP_PUT_HALF && (d[3] > d[2] - MIN(d[1], d[2]) || d[4] > d[1])) ||
+        ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
+        (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
+    if (beyond) {
+        return g_strdup("its dims contradict each other");
+    }
     if (info->op_class == PLAN_CLASS_COLLECTIVE &&
-        (d[1] != plan->axes[op->axis] || (kind != PLAN_OP_ALL_REDUCE && d[0] % d[1]))) {
+        (d[1] != plan->axes[op->axis] ||
+         (kind != PLAN_OP_ALL_REDUCE && kind != PLAN_OP_BROADCAST && d[0] % d[1]))) {
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
     }

@@ -11,6 +11,10 @@ static double attention_flops(const int64_t *dims) {
 static double flops_of(PlanOpKind kind, const int64_t *dims) {
     switch (plan_op_info(kind)->op_class) {
     case PLAN_CLASS_MATMUL:
+        if (kind == PLAN_OP_HEADS_MATMUL) {
+            return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2] * (double)dims[3] *
+                   (double)dims[4];
+        }
         return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2];
     case PLAN_CLASS_ATTENTION:
         /* Backward makes the scores again and has four more products: five for two. */

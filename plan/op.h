@@ -38,7 +38,8 @@ typedef enum {
     PLAN_SLOT_WRITE = 2,
     PLAN_SLOT_OPTIONAL = 4,
     PLAN_SLOT_LIST = 8,
-    PLAN_SLOT_INTEGER = 16, /* named index, target, seed or offset */
+    PLAN_SLOT_INTEGER = 16, /* named index, target, seed, offset, position or distance */
+    PLAN_SLOT_MASK = 32,    /* named ...mask: a byte each */
 } PlanSlotFlags;
 
 typedef struct {

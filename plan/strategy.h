@@ -61,6 +61,10 @@ enum {
     PLAN_REDUCE_PARAM = 0
 };
 typedef enum {
+    PLAN_SILU_KERNEL,
+    PLAN_SILU_OPS
+} PlanSiluBackward;
+typedef enum {
     PLAN_SYNC_LAST,
     PLAN_SYNC_EVERY
 } PlanAccumulateSync;

@@ -1,4 +1,5 @@
 /* plan/text-read-instr.c - the instructions of a plan's text: see text-read.c. */
+#include <math.h>
 #include <string.h>
 
 #include "plan/ini.h"
@@ -76,6 +77,15 @@ static bool read_axis(PlanReader *r, PlanOp *op) {
     return plan_reader_fail(r, "'%s' is no axis; they are replicate and shard", value);
 }
 
+/* What hides a score from softmax is written -inf. */
+static bool parse_attr(const char *value, double *ret) {
+    if (g_str_equal(value, "-inf")) {
+        *ret = -INFINITY;
+        return true;
+    }
+    return plan_parse_double(value, ret);
+}
+
 static bool read_shape_of_op(PlanReader *r, const PlanOpInfo *info) {
     for (unsigned i = 0; i < info->n_dims; i++) {
         char *value = value_of(r, info->dims[i]);
@@ -95,7 +105,7 @@ static bool read_shape_of_op(PlanReader *r, const PlanOpInfo *info) {
         if (!value) {
             return false;
         }
-        if (!plan_parse_double(value, &attr)) {
+        if (!parse_attr(value, &attr)) {
             return plan_reader_fail(r, "%s must be a number, not '%s'", info->attrs[i], value);
         }
         g_array_append_val(r->attrs, attr);

@@ -19,6 +19,10 @@ static inline float *f32(const ExecTask *t, unsigned i) {
     return t->pointers[i];
 }
 
+static inline uint8_t *bytes(const ExecTask *t, unsigned i) {
+    return t->pointers[i];
+}
+
 static inline const int64_t *i64(const ExecTask *t, unsigned i) {
     return t->pointers[i];
 }

@@ -1,6 +1,7 @@
 /* Networks: exact parameter counts, and messages that name file, line and remedy. */
 #include "models/network.h"
 
+#include <math.h>
 #include <string.h>
 
 static uint64_t parameters_of(const char *text) {
@@ -26,6 +27,44 @@ static void counts(void) {
                      ==, 175215501312);
     g_assert_cmpuint(parameters_of("[network]\nfamily=mlp\nlayers=3\nwidth=64\nseq=1\n"), ==,
                      3 * (64 * 64 + 64));
+}
+
+/* Published counts, and the params column of llm-foundry's tables for its 2048 positions; assumed
+ * shapes within 3 % of the size they are named after. */
+static const struct {
+    const char *name;
+    double parameters;
+    bool assumed;
+} files[] = {
+    {"gpt2", 124439808, false},        {"gpt2-medium", 354823168, false},
+    {"gpt2-large", 774030080, false},  {"gpt2-xl", 1557611200, false},
+    {"gpt-10b", 10e9, true},           {"gpt-100b", 100e9, true},
+    {"gpt-175b", 175215501312, false}, {"gpt-1t", 1.008e12, true},
+    {"llama2-7b", 6738415616, false},  {"llama2-13b", 13015864320, false},
+    {"llama2-34b", 33.7e9, true},      {"llama2-70b", 68976648192, false},
+    {"llama3-8b", 8030261248, false},  {"llama3-70b", 70553706496, false},
+    {"llama3-405b", 405.8e9, true},    {"t5-small", 60506624, false},
+    {"t5-611m", 611e6, true},          {"t5-2.28b", 2.28e9, true},
+    {"t5-3b", 2851598336, false},      {"t5-11b", 11307321344, false},
+    {"mpt-125m", 125311488, false},    {"mpt-350m", 355985408, false},
+    {"mpt-760m", 760470528, false},    {"mpt-1b", 1315950592, false},
+    {"mpt-3b", 2651837440, false},     {"mpt-7b", 6658859008, false},
+    {"mpt-13b", 12853954560, false},   {"mpt-30b", 29975214080, false},
+    {"mpt-70b", 64862437376, false},
+};
+
+static void files_count(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *file = g_strconcat(files[i].name, ".ini", NULL);
+        g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
+        g_autofree char *text = NULL;
+        g_autoptr(GError) error = NULL;
+        g_assert_true(g_file_get_contents(path, &text, NULL, &error));
+        double counted = (double)parameters_of(text);
+        double off = fabs(counted - files[i].parameters);
+        g_test_message("%s: %.0f parameters", files[i].name, counted);
+        g_assert_cmpfloat(off, <=, files[i].assumed ? 0.03 * files[i].parameters : 0);
+    }
 }
 
 static void names(void) {
@@ -63,7 +102,8 @@ static void bad_files(void) {
         const char *text, *expected;
     } cases[] = {
         {"[network]\nlayers=2\n", "n.ini: [network] has no 'family'"},
-        {"[network]\nfamily=gtp\n", "n.ini:2: unknown family 'gtp'; it is one of gpt, mlp"},
+        {"[network]\nfamily=gtp\n",
+         "n.ini:2: unknown family 'gtp'; it is one of gpt, mpt, llama, t5, mlp"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\n", "n.ini: [network] lacks 'seq'"},
         {"[network]\nfamily=mlp\nlayers=0\nwidth=8\nseq=1\n", "n.ini:3: layers must be"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\nseq=1\nheads=2\n",
@@ -117,6 +157,7 @@ static void mutated(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/models/network/files have their published size", files_count);
     g_test_add_func("/models/network/parameter counts are exact", counts);
     g_test_add_func("/models/network/names are PyTorch's", names);
     g_test_add_func("/models/network/bad files name line and remedy", bad_files);

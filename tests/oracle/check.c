@@ -34,7 +34,8 @@ static const struct {
 
 static const char *const kinds[][2] = {{"all_gather_into_tensor", "all_gather"},
                                        {"reduce_scatter_tensor", "reduce_scatter"},
-                                       {"all_reduce", "all_reduce"}};
+                                       {"all_reduce", "all_reduce"},
+                                       {"broadcast", "broadcast"}};
 
 typedef struct {
     const Plan *plan;

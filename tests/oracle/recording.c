@@ -86,35 +86,48 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    const char *kind = text_of(shape, "kind");
-    if (!g_str_equal(kind, "gpt") && !g_str_equal(kind, "mlp")) {
-        return refuse(recording, error, "network family");
-    }
-    return g_str_equal(kind, "mlp") || g_str_equal(text_of(shape, "attention"), "flash") ||
-           refuse(recording, error, "attention");
+    const char *kind = text_of(shape, "kind"), *attention = text_of(shape, "attention");
+    return !g_str_equal(kind, "t5") || g_str_equal(attention, "math-eager") ||
+           refuse(recording, error, "attention (t5's bias needs math-eager)");
+}
+
+static bool flag_of(JsonObject *options, const char *key) {
+    return json_object_get_boolean_member(options, key);
 }
 
 static char *network_text(JsonObject *shape) {
     GString *text = g_string_new("[network]\n");
     const char *kind = text_of(shape, "kind");
     g_string_append_printf(text, "family = %s\n", kind);
-    static const char *const gpt[] = {"layers", "width", "heads", "vocab", "seq", "ffn"};
-    static const char *const mlp[] = {"layers", "width", "seq"};
-    bool is_mlp = g_str_equal(kind, "mlp");
-    for (unsigned i = 0; i < (is_mlp ? G_N_ELEMENTS(mlp) : G_N_ELEMENTS(gpt)); i++) {
-        const char *key = (is_mlp ? mlp : gpt)[i];
-        g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", key, int_of(shape, key));
+    static const struct {
+        const char *kind, *keys;
+    } kinds[] = {{"mlp", "layers width seq"},
+                 {"gpt", "layers width heads vocab seq ffn"},
+                 {"llama", "layers width heads kv_heads head_dim vocab seq ffn"},
+                 {"t5", "layers width heads head_dim vocab seq ffn"}};
+    const char *keys = "";
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        keys = g_str_equal(kind, kinds[i].kind) ? kinds[i].keys : keys;
     }
-    if (!is_mlp) {
-        g_string_append_printf(text, "tied = %s\ngelu = %s\n",
-                               json_object_get_boolean_member(shape, "tied") ? "yes" : "no",
+    g_auto(GStrv) list = g_strsplit(keys, " ", -1);
+    for (char **key = list; *key; key++) {
+        g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", *key, int_of(shape, *key));
+    }
+    if (!g_str_equal(kind, "mlp")) {
+        g_string_append_printf(text, "tied = %s\n", flag_of(shape, "tied") ? "yes" : "no");
+    }
+    if (g_str_equal(kind, "gpt")) {
+        g_string_append_printf(text, "gelu = %s\n",
                                g_str_equal(text_of(shape, "gelu"), "tanh") ? "tanh" : "erf");
     }
+    if (g_str_equal(kind, "gpt") || g_str_equal(kind, "llama")) {
+        bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
+        g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
+    }
+    if (g_str_equal(kind, "t5")) {
+        g_string_append_printf(text, "gated = %s\n", flag_of(shape, "gated") ? "yes" : "no");
+    }
     return g_string_free(text, FALSE);
-}
-
-static bool flag_of(JsonObject *options, const char *key) {
-    return json_object_get_boolean_member(options, key);
 }
 
 static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
@@ -191,6 +204,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     plan_strategy_init(strategy);
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
+    strategy->silu_backward = PLAN_SILU_OPS; /* the recorder's device has no kernel for it */
     /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
     const char *kernel = text_of(options, "optimizer_kernel");
     if (g_str_equal(kernel, "default")) {

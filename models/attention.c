@@ -1,0 +1,163 @@
+/* models/attention.c - attention as one kernel, or with its scores in memory. */
+#include "models/layers.h"
+
+#include <math.h>
+
+/* ---- one kernel ----------------------------------------------------------------------------- */
+
+static bool repeats(const ModelWalk *w, const ModelAttention *a) {
+    return a->kv_heads < a->heads && (a->in_memory || w->graph->dtype == PLAN_FP32);
+}
+
+/* Only the flash kernel knows groups of heads: elsewhere PyTorch repeats the heads of k and v. */
+static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
+    uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->batch, (int64_t)w->seq,      (int64_t)a->kv_heads,
+                      (int64_t)times,    (int64_t)a->head_dim, a->in_memory};
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &w->graph->dtype, &elements, 1,
+                         dims, NULL);
+}
+
+/* 16-bit goes to the flash kernel, fp32 to the memory-efficient one, which pads its row statistics
+ * to 32 rows; both keep the state of dropout's random numbers on the device, in two tensors. */
+static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
+                           uint32_t v) {
+    bool flash = w->graph->dtype != PLAN_FP32, repeated = repeats(w, a);
+    uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
+    uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
+    uint64_t kv_stride = repeated ? a->heads * a->head_dim : a->kv_stride;
+    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
+    uint64_t elements[] = {w->rows * a->heads * a->head_dim, w->batch * a->heads * lse_stride,
+                           flash ? 2 : 1, 1};
+    if (repeated) {
+        k = repeat_heads(w, a, k);
+        v = repeat_heads(w, a, v);
+    }
+    return plan_graph_op(w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v}, 3, dtypes, elements, 4,
+                         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads,
+                                     (int64_t)w->seq, (int64_t)a->head_dim, (int64_t)a->q_stride,
+                                     (int64_t)kv_stride, (int64_t)lse_stride, a->causal},
+                         &a->scale);
+}
+
+/* ---- scores in memory ----------------------------------------------------------------------- */
+
+/* The heads of several sequences cannot be told apart by strides: they are copied apart. */
+static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint64_t stride) {
+    uint64_t elements = w->rows * a->heads * a->head_dim;
+    return w->batch == 1
+               ? x
+               : plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, 1, &w->graph->dtype, &elements, 1,
+                               (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
+                                           (int64_t)a->head_dim, (int64_t)stride, 0},
+                               NULL);
+}
+
+static uint32_t merge(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
+    uint64_t elements = w->rows * a->heads * a->head_dim;
+    return plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, 1, &w->graph->dtype, &elements, 1,
+                         (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
+                                     (int64_t)a->head_dim, (int64_t)(a->heads * a->head_dim), 1},
+                         NULL);
+}
+
+static uint32_t matmul(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
+                       uint64_t n, uint64_t k, unsigned x_layout, unsigned y_layout,
+                       uint64_t x_stride, uint64_t y_stride) {
+    uint64_t elements = w->batch * a->heads * w->seq * n;
+    double inside = a->k_inside;
+    return plan_graph_op(
+        w->graph, PLAN_OP_HEADS_MATMUL, (uint32_t[]){x, y}, 2, &w->graph->dtype, &elements, 1,
+        (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq, (int64_t)n, (int64_t)k,
+                    x_layout, y_layout, 0, (int64_t)x_stride, (int64_t)y_stride},
+        &inside);
+}
+
+static uint32_t upper_mask(const ModelWalk *w, uint64_t *ret_elements) {
+    PlanDtype bytes = PLAN_UINT8;
+    int64_t seq = (int64_t)w->seq;
+    uint64_t n = *ret_elements = w->seq * w->seq;
+    uint32_t all = plan_graph_op(w->graph, PLAN_OP_ONES_MASK, NULL, 0, &bytes, &n, 1,
+                                 (int64_t[]){seq * seq}, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_UPPER_MASK, &all, 1, &bytes, &n, 1,
+                         (int64_t[]){seq, seq}, NULL);
+}
+
+static uint32_t mask_causal(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
+                            uint32_t *ret_mask) {
+    uint64_t n, outer = w->batch * a->heads;
+    *ret_mask = upper_mask(w, &n);
+    uint64_t elements = outer * n;
+    double value = -INFINITY;
+    return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, *ret_mask}, 2,
+                         &w->graph->dtype, &elements, 1, (int64_t[]){(int64_t)outer, (int64_t)n, 1},
+                         &value);
+}
+
+static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
+    uint64_t elements = w->batch * a->heads * w->seq * w->seq;
+    return plan_graph_op(
+        w->graph, PLAN_OP_BIAS_ADD, (uint32_t[]){scores, a->bias}, 2, &w->graph->dtype, &elements,
+        1, (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq, (int64_t)w->seq},
+        NULL);
+}
+
+static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
+    uint64_t rows = w->batch * a->heads * w->seq, elements = rows * w->seq;
+    return plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &scores, 1, &w->graph->dtype, &elements, 1,
+                         (int64_t[]){(int64_t)rows, (int64_t)w->seq}, NULL);
+}
+
+static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
+                              uint32_t v) {
+    bool inside = w->batch == 1; /* heads lie inside a token's row */
+    uint64_t own = a->heads * a->head_dim;
+    uint64_t elements = w->batch * a->heads * w->seq * w->seq;
+    bool repeated = repeats(w, a), kv_inside = inside && !repeated; /* repeating copies apart */
+    if (repeated) {
+        k = repeat_heads(w, a, k);
+        v = repeat_heads(w, a, v);
+    }
+    q = apart(w, a, q, a->q_stride);
+    k = repeated ? k : apart(w, a, k, a->kv_stride);
+    uint32_t scores = matmul(w, a, q, k, w->seq, a->head_dim, inside ? 2 : 0, kv_inside ? 3 : 1,
+                             inside ? a->q_stride : own, kv_inside ? a->kv_stride : own);
+    uint32_t mask = PLAN_NONE;
+    scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, 1, &w->graph->dtype, &elements,
+                           1, (int64_t[]){(int64_t)elements}, &a->scale);
+    if (a->bias != PLAN_NONE) {
+        scores = add_bias(w, a, scores);
+    }
+    if (a->causal) {
+        scores = mask_causal(w, a, scores, &mask);
+    }
+    uint32_t weights = softmax(w, a, scores);
+    v = repeated ? v : apart(w, a, v, a->kv_stride);
+    uint32_t mixed = matmul(w, a, weights, v, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
+                            kv_inside ? a->kv_stride : own);
+    plan_graph_keep(w->graph, scores);
+    if (mask != PLAN_NONE) {
+        plan_graph_keep(w->graph, mask);
+    }
+    return merge(w, a, mixed);
+}
+
+/* With the scores in memory gradients come with heads apart, but for k's of one sequence; where the
+ * kernel needs heads repeated, those of k and v are copied. */
+bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
+    return a->in_memory && (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
+}
+
+uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
+    bool copied = which != 'q' && repeats(w, a);
+    PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
+                          : copied                             ? PLAN_HEADS_COPIED
+                                                               : PLAN_HEADS_AS_THEY_ARE;
+    return plan_graph_heads(w->graph, x, w->batch, w->seq, which == 'q' ? a->heads : a->kv_heads,
+                            a->head_dim, mode);
+}
+
+uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
+                             uint32_t v) {
+    return a->in_memory ? run_in_memory(w, a, q, k, v) : run_kernel(w, a, q, k, v);
+}

@@ -1,0 +1,60 @@
+/* models/layers.h - the layers that families are made of: declared once, then walked.
+ *
+ * Each run_ function walks a layer's forward as PyTorch calls it: module entered, ops, module left.
+ * Inside models/ only.
+ */
+#pragma once
+
+#include "models/network.h"
+
+typedef struct {
+    PlanGraph *graph;
+    uint64_t batch, seq, rows; /* rows: tokens of a pass */
+    uint64_t width;
+} ModelWalk;
+
+/* A module with a weight and perhaps a bias (PLAN_NONE). */
+typedef struct {
+    uint32_t module, weight, bias;
+} ModelLayer;
+
+ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
+                        uint64_t in, bool has_bias);
+ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name);
+ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name);
+ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name, uint64_t rows,
+                           uint64_t width);
+
+uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                          uint64_t in);
+uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x);
+uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps);
+uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
+                             uint64_t n, uint64_t vocab);
+uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);
+/* An op that makes one tensor of n elements from one or two others of as many. */
+uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
+                               uint64_t n);
+uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n);
+uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
+                                 uint64_t vocab);
+
+/* ---- attention (attention.c) ---------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t heads, kv_heads, head_dim;
+    uint64_t q_stride, kv_stride; /* elements from a token's row to the next */
+    double scale;
+    bool causal;
+    bool in_memory; /* the scores are tensors, as in plain Python; otherwise one kernel */
+    bool k_inside;  /* k's gradient may lie with its heads inside the rows of tokens: it is copied
+                     * once more anyhow */
+    uint32_t bias;  /* [seq, seq, heads]; PLAN_NONE */
+} ModelAttention;
+
+/* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */
+uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);
+bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
+/* The rows of q, k and v, each [rows, heads * head_dim], give back the same of the output. */
+uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
+                             uint32_t v);

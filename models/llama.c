@@ -1,0 +1,196 @@
+/* models/llama.c - decoder-only transformer of the Llama shape: RMSNorm, rotary embedding, SwiGLU,
+ * grouped heads of k and v, no biases; the head tied or not.
+ */
+#include <math.h>
+
+#include "models/layers.h"
+
+static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
+
+typedef struct {
+    ModelWalk walk;
+    uint64_t heads, kv_heads, head_dim, ffn, vocab;
+    bool in_memory;
+    uint32_t cosines, sines;
+} Llama;
+
+typedef struct {
+    uint32_t module, attn, mlp;
+    ModelLayer norm_1, q, k, v, o, norm_2, gate, up, down;
+} Block;
+
+static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
+    g_autofree char *name = g_strdup_printf("layers.%" G_GUINT64_FORMAT, index);
+    Block block;
+    block.module = plan_graph_module(w->graph, root, name, "LlamaBlock", true);
+    block.norm_1 = model_rmsnorm(w, block.module, "norm_1");
+    block.attn = plan_graph_module(w->graph, block.module, "attn", "LlamaAttention", false);
+    block.q = model_linear(w, block.attn, "q", inner, w->width, false);
+    block.k = model_linear(w, block.attn, "k", kv, w->width, false);
+    block.v = model_linear(w, block.attn, "v", kv, w->width, false);
+    block.o = model_linear(w, block.attn, "o", w->width, inner, false);
+    block.norm_2 = model_rmsnorm(w, block.module, "norm_2");
+    block.mlp = plan_graph_module(w->graph, block.module, "mlp", "SwiGlu", false);
+    block.gate = model_linear(w, block.mlp, "gate", llama->ffn, w->width, false);
+    block.up = model_linear(w, block.mlp, "up", llama->ffn, w->width, false);
+    block.down = model_linear(w, block.mlp, "down", w->width, llama->ffn, false);
+    return block;
+}
+
+static uint32_t times_table(const Llama *llama, uint32_t x, uint32_t table, uint64_t heads,
+                            bool apart) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t elements = w->rows * heads * llama->head_dim;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)llama->head_dim, (int64_t)w->seq,
+                      apart};
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, 2, &w->graph->dtype,
+                         &elements, 1, dims, NULL);
+}
+
+/* Also returns what is let go of last, in *ret_last. */
+static uint32_t rotate(const Llama *llama, const ModelAttention *attention, uint32_t x, char which,
+                       uint32_t *ret_last) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t heads = which == 'q' ? llama->heads : llama->kv_heads;
+    bool apart = model_gradient_is_apart(w, attention, which);
+    uint64_t rows = w->rows * heads, half = llama->head_dim / 2;
+    uint64_t n = rows * llama->head_dim, n_half = rows * half;
+    int64_t shape[] = {(int64_t)rows, (int64_t)half, (int64_t)half};
+    uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
+    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
+                                      &n_half, 1, shape, NULL);
+    uint32_t lower = plan_graph_half(w->graph, x, rows, half, false);
+    uint32_t turned = plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
+                                    &w->graph->dtype, &n, 1, shape, NULL);
+    uint32_t a = times_table(llama, x, llama->cosines, heads, apart);
+    uint32_t b = times_table(llama, turned, llama->sines, heads, apart);
+    uint32_t y = model_run_elementwise(w, PLAN_OP_ADD, a, b, n);
+    plan_graph_keep(w->graph, turned);
+    plan_graph_let_go_after(w->graph, turned, b);
+    *ret_last = turned;
+    return y;
+}
+
+static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
+    ModelAttention attention = {.heads = llama->heads,
+                                .kv_heads = llama->kv_heads,
+                                .head_dim = llama->head_dim,
+                                .q_stride = inner,
+                                .kv_stride = kv,
+                                .scale = 1 / sqrt((double)llama->head_dim),
+                                .causal = true,
+                                .in_memory = llama->in_memory,
+                                .bias = PLAN_NONE};
+    uint32_t last;
+    plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
+    uint32_t q = model_run_linear(w, &block->q, x, inner, w->width);
+    q = model_run_heads(w, &attention, q, 'q');
+    uint32_t k = model_run_linear(w, &block->k, x, kv, w->width);
+    k = model_run_heads(w, &attention, k, 'k');
+    uint32_t v = model_run_linear(w, &block->v, x, kv, w->width);
+    v = model_run_heads(w, &attention, v, 'v');
+    uint32_t turned_q = rotate(llama, &attention, q, 'q', &last);
+    uint32_t turned_k = rotate(llama, &attention, k, 'k', &last);
+    plan_graph_keep(w->graph, k);
+    plan_graph_keep(w->graph, q);
+    plan_graph_let_go_after(w->graph, k, last);
+    plan_graph_let_go_after(w->graph, q, k);
+    plan_graph_hold(w->graph, turned_q);
+    plan_graph_hold(w->graph, turned_k);
+    plan_graph_hold(w->graph, v);
+    plan_graph_let_go_after(w->graph, v, turned_k);
+    uint32_t o = model_run_attention(w, &attention, turned_q, turned_k, v);
+    uint32_t y = model_run_linear(w, &block->o, o, w->width, inner);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t n = w->rows * llama->ffn;
+    plan_graph_enter(w->graph, block->mlp, &x, 1);
+    uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
+    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
+    uint32_t up = model_run_linear(w, &block->up, x, llama->ffn, w->width);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
+    uint32_t y = model_run_linear(w, &block->down, hidden, w->width, llama->ffn);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static uint32_t run_block(const Llama *llama, const Block *block, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t elements = w->rows * w->width;
+    plan_graph_enter(w->graph, block->module, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
+    uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, x, EPS));
+    x = model_run_add(w, x, a, elements);
+    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, EPS));
+    uint32_t y = model_run_add(w, x, m, elements);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* The tables are used in the dtype of compute. */
+static uint32_t table_of(const Llama *llama, uint32_t table) {
+    const ModelWalk *w = &llama->walk;
+    if (w->graph->dtype == PLAN_FP32) {
+        return table;
+    }
+    uint32_t cast = model_run_cast(w, table, w->seq * llama->head_dim);
+    plan_graph_hold(w->graph, cast);
+    return cast;
+}
+
+static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    Llama shape = {.walk = {.graph = graph,
+                            .batch = batch,
+                            .seq = seq,
+                            .rows = batch * seq,
+                            .width = network->width},
+                   .heads = network->heads,
+                   .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
+                   .head_dim =
+                       network->head_dim ? network->head_dim : network->width / network->heads,
+                   .ffn = network->ffn,
+                   .vocab = network->vocab,
+                   .in_memory = network->scores_in_memory};
+    Llama *llama = &shape;
+    const ModelWalk *w = &shape.walk;
+    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
+    ModelLayer embed = model_embedding(w, root, "embed", llama->vocab, w->width);
+    g_autofree Block *blocks = g_new(Block, network->layers);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        blocks[i] = declare_block(llama, root, i);
+    }
+    ModelLayer norm = model_rmsnorm(w, root, "norm");
+    ModelLayer head = {.bias = PLAN_NONE, .weight = embed.weight};
+    if (network->tied) {
+        head.module = plan_graph_module(graph, root, "head", "Linear", false);
+    } else {
+        head = model_linear(w, root, "head", llama->vocab, w->width, false);
+    }
+    plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, llama->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, llama->vocab);
+
+    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    uint32_t x = model_run_embedding(w, &embed, tokens, w->rows, llama->vocab);
+    llama->cosines = table_of(llama, graph->rope_cos);
+    llama->sines = table_of(llama, graph->rope_sin);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        x = run_block(llama, &blocks[i], x);
+    }
+    plan_graph_hold(graph, x);
+    uint32_t logits =
+        model_run_linear(w, &head, model_run_rmsnorm(w, &norm, x, EPS), llama->vocab, w->width);
+    uint32_t loss = model_run_cross_entropy(w, logits, targets, llama->vocab);
+    plan_graph_leave(graph, &loss, 1);
+    plan_graph_finish(graph, loss);
+}
+
+const ModelFamily model_llama = {
+    "llama", "layers width heads vocab seq ffn|kv_heads head_dim tied rope_base attention", emit};
