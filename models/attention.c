@@ -45,7 +45,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
 /* The heads of several sequences cannot be told apart by strides: they are copied apart. */
 static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint64_t stride) {
     uint64_t elements = w->rows * a->heads * a->head_dim;
-    return w->batch == 1
+    return w->batch == 1 || a->heads == 1
                ? x
                : plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, 1, &w->graph->dtype, &elements, 1,
                                (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
@@ -110,7 +110,7 @@ static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t sc
 
 static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                               uint32_t v) {
-    bool inside = w->batch == 1; /* heads lie inside a token's row */
+    bool inside = w->batch == 1 || a->heads == 1; /* heads lie inside a token's row */
     uint64_t own = a->heads * a->head_dim;
     uint64_t elements = w->batch * a->heads * w->seq * w->seq;
     bool repeated = repeats(w, a), kv_inside = inside && !repeated; /* repeating copies apart */
@@ -139,17 +139,18 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     if (mask != PLAN_NONE) {
         plan_graph_keep(w->graph, mask);
     }
-    return merge(w, a, mixed);
+    return a->heads == 1 ? mixed : merge(w, a, mixed);
 }
 
 /* With the scores in memory gradients come with heads apart, but for k's of one sequence; where the
- * kernel needs heads repeated, those of k and v are copied. */
+ * kernel needs heads repeated, those of k and v are copied. A single head is apart as it is. */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
-    return a->in_memory && (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
+    return a->in_memory && (which == 'q' ? a->heads : a->kv_heads) > 1 &&
+           (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
 }
 
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
-    bool copied = which != 'q' && repeats(w, a);
+    bool copied = which != 'q' && a->kv_heads > 1 && repeats(w, a);
     PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
                           : copied                             ? PLAN_HEADS_COPIED
                                                                : PLAN_HEADS_AS_THEY_ARE;

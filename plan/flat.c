@@ -20,8 +20,10 @@ static void lay_out(PlanFlat *flat, const PlanRun *run, uint32_t u, uint64_t ali
         flat->start[p] = round_up(end, alignment);
         end = flat->start[p] + elements_of(run, p);
     }
-    flat->units[u].elements = flat->aligned ? round_up(end, flat->ranks) : end;
-    flat->units[u].shard = (end + flat->ranks - 1) / flat->ranks;
+    /* What is not sharded is padded for all ranks, too. */
+    uint64_t group = flat->ranks > 1 ? flat->ranks : run->strategy->ranks;
+    flat->units[u].elements = flat->aligned ? round_up(end, group) : end;
+    flat->units[u].shard = (flat->units[u].elements + flat->ranks - 1) / flat->ranks;
 }
 
 void plan_flat_init(PlanFlat *flat, const PlanRun *run, uint64_t ranks, bool aligned) {

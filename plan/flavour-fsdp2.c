@@ -152,7 +152,8 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
 }
 
 static void clip(PlanRun *run) {
-    plan_clip_norm(run, PLAN_AXIS_SHARD, ((PlanFsdp2 *)run->state)->ranks);
+    uint64_t ranks = ((PlanFsdp2 *)run->state)->ranks;
+    plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
 }
 
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */

@@ -136,35 +136,68 @@ static void drop_parts(PlanRun *run, uint32_t u) {
     f->units[u].in_parts = false;
 }
 
-void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
+static void make_whole(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    f->whole[p] = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->param,
+                                      PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
+                                      plan_fsdp2_parameter(run, p)->name);
+    plan_builder_alloc(&run->builder, f->whole[p]);
+}
+
+/* Mixed precision on one rank: a shard's cast, which lives until the next shard's is there. */
+static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t last) {
+    PlanFsdp2 *f = run->state;
+    uint64_t elements = plan_fsdp2_chunk(f, p);
+    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
+                                        PLAN_FSDP2_COMPUTE, "cast_shard");
+    plan_builder_alloc(&run->builder, cast);
+    plan_fsdp2_copy(run, PLAN_OP_CAST, PLAN_FSDP2_COMPUTE, f->shards[p], cast, elements);
+    if (last != PLAN_NONE) {
+        plan_builder_free(&run->builder, last);
+    }
+    return cast;
+}
+
+static void copy_out_alone(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
-    bool alone = f->ranks == 1;
-    if (!alone) {
-        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, unit->gather_event);
-    }
+    uint32_t cast = PLAN_NONE;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        uint64_t elements = plan_fsdp2_chunk(f, p);
-        f->whole[p] = plan_builder_buffer(&run->builder, elements * f->ranks, f->param,
-                                          PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
-                                          plan_fsdp2_parameter(run, p)->name);
-        plan_builder_alloc(&run->builder, f->whole[p]);
-        if (alone) {
-            plan_fsdp2_copy(run, f->param == f->master ? PLAN_OP_COPY : PLAN_OP_CAST,
-                            PLAN_FSDP2_COMPUTE, f->shards[p], f->whole[p], elements);
-        }
-    }
-    if (!alone) {
-        unpack(run, u);
-        drop_parts(run, u);
+        cast = f->param == f->master ? PLAN_NONE : cast_shard(run, p, cast);
+        make_whole(run, p);
+        plan_fsdp2_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
+                        cast == PLAN_NONE ? f->shards[p] : cast, f->whole[p],
+                        plan_fsdp2_chunk(f, p));
     }
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
-    if (alone) {
-        plan_fsdp2_gather_lanes_wait(run, unit->copied_event);
+    plan_fsdp2_gather_lanes_wait(run, unit->copied_event);
+    if (cast != PLAN_NONE) {
+        plan_builder_free(&run->builder, cast);
     }
-    unit->unsharded = true;
-    unit->pending = false;
+}
+
+static void copy_out(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, unit->gather_event);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        make_whole(run, plan_fsdp2_parameter_of(run, u, i));
+    }
+    unpack(run, u);
+    drop_parts(run, u);
+    unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (f->ranks == 1) {
+        copy_out_alone(run, u);
+    } else {
+        copy_out(run, u);
+    }
+    f->units[u].unsharded = true;
+    f->units[u].pending = false;
 }
 
 /* ---- and back ------------------------------------------------------------------------------- */

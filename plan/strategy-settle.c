@@ -171,9 +171,19 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     g_assert_not_reached();
 }
 
+/* Each step would leave its gradient in the buffer that the step before read: two plans by turns. */
+static bool kept_gradients_stay(const PlanStrategy *strategy, GError **error) {
+    bool moves = strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
+                 plan_strategy_shard_ranks(strategy) == 1 &&
+                 plan_strategy_reduce_dtype(strategy) != plan_strategy_model_dtype(strategy);
+    return strategy->zero_grad == PLAN_ZERO_DROP || !moves ||
+           refuse(error, "zero_grad=keep is not known with flavour=fsdp1, unsharded, in mixed "
+                         "precision; set zero_grad=drop");
+}
+
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return settle_flavour(strategy, error) && settle_groups(strategy, error) &&
            settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
            keys_are_fsdp1s(strategy, error) && keys_are_ddps(strategy, error) &&
-           settle_optimizer(strategy, error);
+           settle_optimizer(strategy, error) && kept_gradients_stay(strategy, error);
 }

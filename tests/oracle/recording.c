@@ -86,6 +86,10 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
+    if (g_str_equal(text_of(shape, "kind"), "mlp") &&
+        !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
+        return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
+    }
     const char *kind = text_of(shape, "kind"), *attention = text_of(shape, "attention");
     return !g_str_equal(kind, "t5") || g_str_equal(attention, "math-eager") ||
            refuse(recording, error, "attention (t5's bias needs math-eager)");
@@ -217,11 +221,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         return false;
     }
     const char *checkpointing = text_of(options, "checkpointing");
-    if (g_str_equal(checkpointing, "outside")) {
-        return refuse(recording, error, "checkpointing outside the unit");
-    }
     strategy->checkpointing =
-        g_str_equal(checkpointing, "inside") ? PLAN_CHECKPOINTING_FULL : PLAN_CHECKPOINTING_NONE;
+        g_str_equal(checkpointing, "none") ? PLAN_CHECKPOINTING_NONE : PLAN_CHECKPOINTING_FULL;
     static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
     /* The recorder asks for FSDP1's mixed precision by param_dtype alone. */
     bool no_reduce = g_str_equal(mode, "fsdp1") && !*text_of(options, "param_dtype");
