@@ -4,6 +4,7 @@
 
 #include "plan/check.h"
 #include "plan/eager.h"
+#include "plan/units.h"
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     switch ((PlanFlavourId)strategy->flavour) {
@@ -22,44 +23,6 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     g_assert_not_reached();
 }
 
-/* ---- units ---------------------------------------------------------------------------------- */
-
-static bool is_unit(const PlanGraph *graph, const PlanStrategy *strategy, uint32_t module) {
-    return module == 0 ||
-           ((strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2) &&
-            strategy->wrap == PLAN_WRAP_BLOCK &&
-            plan_graph_at(graph->modules, PlanGraphModule, module)->is_block);
-}
-
-static void assign_units(PlanRun *run) {
-    const PlanGraph *graph = run->graph;
-    GArray *units = g_array_new(FALSE, FALSE, sizeof(PlanRunUnit));
-    run->unit_of_module = g_new(uint32_t, graph->modules->len);
-    run->unit_at_module = g_new(uint32_t, graph->modules->len);
-    run->unit_of_parameter = g_new(uint32_t, graph->parameters->len);
-    for (uint32_t m = 0; m < graph->modules->len; m++) {
-        uint32_t parent = plan_graph_at(graph->modules, PlanGraphModule, m)->parent;
-        bool wrapped = is_unit(graph, run->strategy, m);
-        run->unit_at_module[m] = wrapped ? units->len : PLAN_NONE;
-        run->unit_of_module[m] = wrapped ? units->len : run->unit_of_module[parent];
-        if (wrapped) {
-            PlanRunUnit unit = {m, g_array_new(FALSE, FALSE, sizeof(uint32_t)), 0};
-            g_array_append_val(units, unit);
-        }
-    }
-    for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        const PlanGraphParameter *parameter =
-            plan_graph_at(graph->parameters, PlanGraphParameter, p);
-        uint32_t u = run->unit_of_module[parameter->module];
-        PlanRunUnit *unit = &g_array_index(units, PlanRunUnit, u);
-        run->unit_of_parameter[p] = u;
-        g_array_append_val(unit->parameters, p);
-        unit->elements += parameter->elements;
-    }
-    run->n_units = units->len;
-    run->units = (PlanRunUnit *)(gpointer)g_array_free(units, FALSE);
-}
-
 /* ---- one role ------------------------------------------------------------------------------- */
 
 static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
@@ -67,7 +30,8 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder);
-    assign_units(run);
+    plan_assign_units(run);
+    run->is_checkpointed = plan_choose_checkpoints(graph, strategy);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
     run->storage_of_value = g_new(uint32_t, n_values);
@@ -90,7 +54,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     }
     run->aliases = g_array_new(FALSE, FALSE, sizeof(uint32_t) + sizeof(PlanEdge));
     run->frame_buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    run->frames = g_array_new(FALSE, FALSE, 2 * sizeof(uint32_t));
+    run->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     run->gradients = g_new(PlanTensor, n_parameters);
     run->incoming = g_new(PlanTensor, n_parameters);
     run->n_contributions = g_new0(uint32_t, n_parameters);
@@ -112,7 +76,9 @@ static void run_clear(PlanRun *run) {
     }
     g_free(run->units);
     g_free(run->unit_of_module);
-    g_free(run->unit_at_module);
+    g_free(run->unit_opened_by);
+    g_free(run->unit_closed_by);
+    g_free(run->is_checkpointed);
     g_free(run->unit_of_parameter);
     g_free(run->storage_of_value);
     g_free(run->producer_of_value);
@@ -318,6 +284,10 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     plan->tokens_per_rank = graph->tokens * strategy->accumulate;
     PlanRun run;
     run_init(&run, graph, strategy, 0);
+    if (!plan_check_units(&run, error)) {
+        run_clear(&run);
+        return NULL;
+    }
     find_roles(plan, &run);
     name_everything(plan, &run);
     name_lanes(plan, run.flavour);

@@ -313,27 +313,23 @@ static void enter_checkpoint(PlanRun *run, uint32_t step_id, const PlanGraphStep
     g_array_append_val(run->checkpoints, checkpoint);
 }
 
-static bool is_checkpointed(const PlanRun *run, uint32_t module) {
-    return run->strategy->checkpointing == PLAN_CHECKPOINTING_FULL &&
-           plan_graph_at(run->graph->modules, PlanGraphModule, module)->is_block;
-}
-
 typedef struct {
-    uint32_t n_buffers, n_aliases;
+    uint32_t n_buffers;
 } Frame;
 
 static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
-    uint32_t unit = run->unit_at_module[step->index];
+    uint32_t unit = run->unit_opened_by[step->index];
     plan_run_at(run, run->builder.phase, step->index);
-    Frame frame = {run->frame_buffers->len, run->aliases->len};
+    Frame frame = {run->frame_buffers->len};
     g_array_append_val(run->frames, frame);
     if (unit != PLAN_NONE) {
+        run->units[unit].n_aliases = run->aliases->len;
         run->flavour->pre_forward(run, unit);
         if (!run->flavour->flatten) {
             enter_unit(run, step, unit);
         }
     }
-    if (is_checkpointed(run, step->index)) {
+    if (run->is_checkpointed[step->index]) {
         enter_checkpoint(run, step_id, step);
     }
 }
@@ -353,15 +349,15 @@ static void end_frame(PlanRun *run, const Frame *frame) {
 }
 
 static void leave(PlanRun *run, const PlanGraphStep *step) {
-    uint32_t unit = run->unit_at_module[step->index];
+    uint32_t unit = run->unit_closed_by[step->index];
     Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
     end_frame(run, &frame);
     plan_run_at(run, run->builder.phase, step->index);
-    if (is_checkpointed(run, step->index)) {
+    if (run->is_checkpointed[step->index]) {
         run->checkpoint = PLAN_NONE;
     }
     if (unit != PLAN_NONE) {
-        leave_unit(run, step, unit, frame.n_aliases);
+        leave_unit(run, step, unit, run->units[unit].n_aliases);
         run->flavour->post_forward(run, unit);
     }
 }
@@ -438,6 +434,10 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     uint32_t module = run->builder.module, n_frames = run->frames->len;
     c->recomputed = true;
     run->builder.phase = PLAN_PHASE_RECOMPUTE;
+    if (run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE) {
+        Frame block = {run->frame_buffers->len}; /* the block itself is called again */
+        g_array_append_val(run->frames, block);
+    }
     for (uint32_t i = c->enter_step + 1;; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
         bool is_op = step->kind == PLAN_STEP_OP, is_last = is_op && step->index == c->last_op;

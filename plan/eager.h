@@ -32,9 +32,10 @@ typedef struct {
 
 /* What is gathered, used and dropped together. Unit 0 is the root, which may own no parameter. */
 typedef struct {
-    uint32_t module;
+    uint32_t module;    /* that it begins with */
     GArray *parameters; /* uint32_t, in PyTorch's order */
     uint64_t elements;
+    uint32_t n_aliases; /* in the list when it was entered */
 } PlanRunUnit;
 
 /* Where a gradient goes: slot of a node, or a parameter. */
@@ -126,7 +127,9 @@ struct _PlanRun {
     PlanRunUnit *units;
     uint32_t n_units;
     uint32_t *unit_of_module; /* the unit that owns its parameters */
-    uint32_t *unit_at_module; /* the unit it is the root of; PLAN_NONE */
+    uint32_t *unit_opened_by; /* the unit that begins with the module; PLAN_NONE */
+    uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
+    bool *is_checkpointed;    /* by module */
     uint32_t *unit_of_parameter;
 
     GArray *storages;                /* PlanStorage */

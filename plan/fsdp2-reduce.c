@@ -119,8 +119,9 @@ static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     uint64_t slice = f->units[u].slice;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
-    uint32_t reduced =
-        new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, PLAN_GRADIENTS_SHARDED);
+    bool is_copy = f->ranks == 1 && f->reduce != f->master; /* its cast is the gradient */
+    uint32_t reduced = new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE,
+                                  is_copy ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED);
     divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
     if (f->ranks == 1) {
         plan_fsdp2_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);

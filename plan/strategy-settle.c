@@ -171,7 +171,7 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     g_assert_not_reached();
 }
 
-/* Each step would leave its gradient in the buffer that the step before read: two plans by turns. */
+/* Each step would leave its gradient where the step before it had none: two plans by turns. */
 static bool kept_gradients_stay(const PlanStrategy *strategy, GError **error) {
     bool moves = strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
                  plan_strategy_shard_ranks(strategy) == 1 &&

@@ -247,15 +247,49 @@ char *plan_strategy_text(const PlanStrategy *strategy) {
     return g_string_free(text, FALSE);
 }
 
+static void append_sharding(const PlanStrategy *strategy, GString *title) {
+    static const char *const names[] = {" not sharded", "", " grad-op", " hybrid",
+                                        " hybrid-grad-op"};
+    if (strategy->flavour >= PLAN_FLAVOUR_FSDP1) {
+        g_string_append(title, names[strategy->sharding]);
+    }
+    if (strategy->replicate > 1) {
+        g_string_append_printf(title, " %" G_GUINT64_FORMAT " x %" G_GUINT64_FORMAT,
+                               strategy->replicate, plan_strategy_shard_ranks(strategy));
+    }
+}
+
+static void append_wrap(const PlanStrategy *strategy, GString *title) {
+    static const char *const names[] = {"a block", "the whole", "a linear layer"};
+    if (strategy->flavour < PLAN_FLAVOUR_FSDP1) {
+        return;
+    }
+    g_string_append(title, ", unit ");
+    if (strategy->wrap.choice < G_N_ELEMENTS(names)) {
+        g_string_append(title, names[strategy->wrap.choice]);
+        return;
+    }
+    g_auto(GStrv) choices = g_strsplit("block whole linear every= size= module=", " ", -1);
+    append_variant(&strategy->wrap, choices[strategy->wrap.choice], title);
+}
+
 char *plan_strategy_title(const PlanStrategy *strategy) {
     static const char *const flavours[PLAN_N_FLAVOURS] = {"auto", "one rank", "DDP", "FSDP1",
                                                           "FSDP2"};
-    const char *wrap = strategy->flavour < PLAN_FLAVOUR_FSDP1 ? ""
-                       : strategy->wrap == PLAN_WRAP_BLOCK    ? ", unit a block"
-                                                              : ", unit the whole";
+    GString *title = g_string_new(flavours[strategy->flavour]);
     PlanDtype param = plan_strategy_param_dtype(strategy);
-    return g_strdup_printf("%s%s%s%s, %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
-                           flavours[strategy->flavour], wrap, param == PLAN_FP32 ? "" : ", ",
-                           param == PLAN_FP32 ? "" : plan_dtype_name(param), strategy->ranks,
-                           strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
+    append_sharding(strategy, title);
+    append_wrap(strategy, title);
+    if (param != PLAN_FP32) {
+        g_string_append_printf(title, ", %s", plan_dtype_name(param));
+    }
+    if (strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE) {
+        g_string_append(title, ", checkpointed");
+    }
+    g_string_append_printf(title, ", %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
+                           strategy->ranks, strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
+    if (strategy->accumulate > 1) {
+        g_string_append_printf(title, " x %" G_GUINT64_FORMAT, strategy->accumulate);
+    }
+    return g_string_free(title, FALSE);
 }

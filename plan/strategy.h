@@ -29,8 +29,16 @@ typedef enum {
 } PlanFlavourId;
 typedef enum {
     PLAN_WRAP_BLOCK,
-    PLAN_WRAP_WHOLE
+    PLAN_WRAP_WHOLE,
+    PLAN_WRAP_LINEAR,
+    PLAN_WRAP_EVERY,
+    PLAN_WRAP_SIZE,
+    PLAN_WRAP_MODULE
 } PlanWrap;
+typedef enum {
+    PLAN_ENDS_ROOT,
+    PLAN_ENDS_OWN
+} PlanWrapEnds;
 typedef enum {
     PLAN_KERNEL_FOREACH,
     PLAN_KERNEL_LOOP,
@@ -38,8 +46,14 @@ typedef enum {
 } PlanOptimizerKernel;
 typedef enum {
     PLAN_CHECKPOINTING_NONE,
-    PLAN_CHECKPOINTING_FULL
+    PLAN_CHECKPOINTING_FULL,
+    PLAN_CHECKPOINTING_EVERY,
+    PLAN_CHECKPOINTING_RATIO
 } PlanCheckpointing;
+typedef enum {
+    PLAN_CHECKPOINT_INSIDE,
+    PLAN_CHECKPOINT_OUTSIDE
+} PlanCheckpointPlace;
 typedef enum {
     PLAN_RESHARD_DEFAULT,
     PLAN_RESHARD_YES,

@@ -103,6 +103,12 @@ static const char *const with_adamw[] = {
     "-n 4 --micro-batch 3 --reshard-after-forward 2",
     "-n 3 --micro-batch 4 --sharding grad-op",
     "-n 2 --micro-batch 2 --sharding none --bucket-view yes --accumulate 3",
+    "-n 2 --micro-batch 6 --wrap every=2 --wrap-ends own --checkpointing every=2",
+    "-n 3 --micro-batch 4 --wrap linear --flavour fsdp1",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --checkpointing ratio=0.5",
+    "-n 2 --micro-batch 6 --wrap size=20000",
+    "-n 3 --micro-batch 4 --wrap module=layers\\.\\d+(\\.mlp)?",
+    "-n 3 --micro-batch 4 --checkpointing full --checkpoint-place outside",
     "-n 3 --micro-batch 2 --sharding none --accumulate 2 --accumulate-sync every",
     "-n 4 --micro-batch 1 --flavour fsdp1 --sharding hybrid --replicate 2 --accumulate 3 "
     "--accumulate-sync every",

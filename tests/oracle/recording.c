@@ -221,8 +221,10 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         return false;
     }
     const char *checkpointing = text_of(options, "checkpointing");
-    strategy->checkpointing =
+    strategy->checkpointing.choice =
         g_str_equal(checkpointing, "none") ? PLAN_CHECKPOINTING_NONE : PLAN_CHECKPOINTING_FULL;
+    strategy->checkpoint_place =
+        g_str_equal(checkpointing, "outside") ? PLAN_CHECKPOINT_OUTSIDE : PLAN_CHECKPOINT_INSIDE;
     static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
     /* The recorder asks for FSDP1's mixed precision by param_dtype alone. */
     bool no_reduce = g_str_equal(mode, "fsdp1") && !*text_of(options, "param_dtype");

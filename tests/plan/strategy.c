@@ -11,7 +11,9 @@ static void text_reads_back(void) {
     plan_strategy_init(&a);
     a.ranks = 12;
     a.lr = 0.1 + 0.2; /* not a short decimal */
-    a.wrap = PLAN_WRAP_WHOLE;
+    a.wrap = (PlanVariant){.choice = PLAN_WRAP_EVERY, .number = 3};
+    a.checkpointing = (PlanVariant){.choice = PLAN_CHECKPOINTING_RATIO, .number = 1.0 / 3};
+    a.reshard_after_forward = (PlanVariant){.choice = PLAN_RESHARD_RANKS, .number = 4};
     g_autofree char *text = plan_strategy_text(&a);
     plan_strategy_init(&b);
     g_autoptr(GError) error = NULL;
@@ -77,6 +79,9 @@ static void contradictions(void) {
         {"ranks=6 reshard_after_forward=4", "reshard_after_forward=N needs an N that divides"},
         {"ranks=6 flavour=fsdp1 reshard_after_forward=yes", "reshard_after_forward is FSDP2's"},
         {"ranks=6 sharding=grad-op reshard_after_forward=yes", "sharding grad-op keeps"},
+        {"ranks=2 flavour=fsdp1 sharding=none zero_grad=keep param_dtype=bf16",
+         "zero_grad=keep is not known"},
+        {"ranks=2 wrap=linear checkpointing=full", "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
@@ -87,11 +92,28 @@ static void contradictions(void) {
     }
 }
 
+/* Weights that two units would share, and units that run twice. */
+static void units_that_cannot_be(void) {
+    static const struct {
+        const char *network, *expected;
+    } cases[] = {
+        {"[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=12\nseq=8\ntied=yes\n",
+         "module head uses wte.weight, which belongs to unit wte"},
+        {"[network]\nfamily=t5\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=12\nseq=8\n",
+         "module shared runs twice a pass"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = test_plan_error(cases[i].network, "ranks=2 wrap_ends=own");
+        g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/strategy/text reads back", text_reads_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
+    g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
     g_test_add_func("/plan/ini/comments", comments);
     return g_test_run();
 }

@@ -1,0 +1,288 @@
+/* plan/units.c - which modules are gathered, used and dropped together.
+ *
+ * Unit 0 is the root; what no other unit takes is its. `every=K` makes one unit of K blocks in a
+ * row: it opens when the first is entered and closes when the last is left, as a container would.
+ * `size=N` follows size_based_auto_wrap_policy (torch/distributed/fsdp/wrap.py): a module becomes a
+ * unit when at least N elements in it are in no unit yet, its children first.
+ */
+#include "plan/units.h"
+
+#include <string.h>
+
+static const PlanGraphModule *module_at(const PlanGraph *graph, uint32_t m) {
+    return plan_graph_at(graph->modules, PlanGraphModule, m);
+}
+
+static const PlanGraphParameter *parameter_at(const PlanGraph *graph, uint32_t p) {
+    return plan_graph_at(graph->parameters, PlanGraphParameter, p);
+}
+
+/* ---- which modules open a unit -------------------------------------------------------------- */
+
+typedef struct {
+    const PlanGraph *graph;
+    const PlanStrategy *strategy;
+    bool *opens;      /* by module: it is the first (or only) module of a unit */
+    uint32_t *closes; /* by module that opens one: the last module of the unit */
+} Wrap;
+
+static void wrap(Wrap *w, uint32_t module, uint32_t last) {
+    w->opens[module] = true;
+    w->closes[module] = last;
+}
+
+static void wrap_blocks(Wrap *w, uint32_t every) {
+    uint32_t first = PLAN_NONE, n = 0;
+    for (uint32_t m = 1; m < w->graph->modules->len; m++) {
+        if (!module_at(w->graph, m)->is_block) {
+            continue;
+        }
+        bool goes_on = first != PLAN_NONE && n % every &&
+                       module_at(w->graph, first)->parent == module_at(w->graph, m)->parent;
+        if (goes_on) {
+            w->closes[first] = m;
+        } else {
+            wrap(w, m, m);
+            first = m;
+            n = 0;
+        }
+        n++;
+    }
+}
+
+static void wrap_linear(Wrap *w) {
+    for (uint32_t m = 1; m < w->graph->modules->len; m++) {
+        if (g_str_equal(module_at(w->graph, m)->class_name, "Linear")) {
+            wrap(w, m, m);
+        }
+    }
+}
+
+static void wrap_named(Wrap *w, const char *pattern) {
+    g_autofree char *whole = g_strdup_printf("^(?:%s)$", pattern);
+    g_autoptr(GRegex) regex = g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
+    for (uint32_t m = 1; regex && m < w->graph->modules->len; m++) {
+        if (g_regex_match(regex, module_at(w->graph, m)->name, 0, NULL)) {
+            wrap(w, m, m);
+        }
+    }
+}
+
+static void wrap_by_size(Wrap *w, uint64_t least) {
+    uint32_t n = w->graph->modules->len;
+    g_autofree uint64_t *loose = g_new0(uint64_t, n); /* elements of a module in no unit yet */
+    for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
+        loose[parameter_at(w->graph, p)->module] += parameter_at(w->graph, p)->elements;
+    }
+    for (uint32_t m = n; m-- > 1;) { /* children come after their parents */
+        if (loose[m] >= least) {
+            wrap(w, m, m);
+        } else {
+            loose[module_at(w->graph, m)->parent] += loose[m];
+        }
+    }
+}
+
+/* Tables and the head: modules outside blocks that have a matrix. */
+static void wrap_ends(Wrap *w) {
+    for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
+        uint32_t m = parameter_at(w->graph, p)->module, up = m;
+        while (up && !module_at(w->graph, up)->is_block) {
+            up = module_at(w->graph, up)->parent;
+        }
+        if (m && !up && parameter_at(w->graph, p)->n_dims > 1) {
+            wrap(w, m, m);
+        }
+    }
+}
+
+static void choose(Wrap *w) {
+    const PlanVariant *by = &w->strategy->wrap;
+    wrap(w, 0, 0);
+    if (w->strategy->flavour != PLAN_FLAVOUR_FSDP1 && w->strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return;
+    }
+    switch ((PlanWrap)by->choice) {
+    case PLAN_WRAP_BLOCK:
+        wrap_blocks(w, 1);
+        break;
+    case PLAN_WRAP_WHOLE:
+        break;
+    case PLAN_WRAP_LINEAR:
+        wrap_linear(w);
+        break;
+    case PLAN_WRAP_EVERY:
+        wrap_blocks(w, (uint32_t)by->number);
+        break;
+    case PLAN_WRAP_SIZE:
+        wrap_by_size(w, (uint64_t)by->number);
+        break;
+    case PLAN_WRAP_MODULE:
+        wrap_named(w, by->text);
+        break;
+    }
+    if (w->strategy->wrap_ends == PLAN_ENDS_OWN) {
+        wrap_ends(w);
+    }
+}
+
+/* ---- what is whose -------------------------------------------------------------------------- */
+
+static void make_units(const Wrap *w, PlanRun *run) {
+    const PlanGraph *graph = w->graph;
+    uint32_t n = graph->modules->len, group = PLAN_NONE, group_end = 0;
+    GArray *units = g_array_new(FALSE, FALSE, sizeof(PlanRunUnit));
+    for (uint32_t m = 0; m < n; m++) {
+        run->unit_closed_by[m] = PLAN_NONE;
+    }
+    for (uint32_t m = 0; m < n; m++) {
+        run->unit_opened_by[m] = PLAN_NONE;
+        bool in_group = group != PLAN_NONE && m <= group_end && module_at(graph, m)->is_block;
+        if (w->opens[m]) {
+            PlanRunUnit unit = {m, g_array_new(FALSE, FALSE, sizeof(uint32_t)), 0};
+            run->unit_opened_by[m] = run->unit_of_module[m] = units->len;
+            run->unit_closed_by[w->closes[m]] = units->len;
+            if (w->closes[m] != m) {
+                group = units->len;
+                group_end = w->closes[m];
+            }
+            g_array_append_val(units, unit);
+        } else {
+            run->unit_of_module[m] =
+                in_group ? group : run->unit_of_module[module_at(graph, m)->parent];
+        }
+    }
+    run->n_units = units->len;
+    run->units = (PlanRunUnit *)(gpointer)g_array_free(units, FALSE);
+}
+
+static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
+    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+        uint32_t u = run->unit_of_module[parameter_at(graph, p)->module];
+        run->unit_of_parameter[p] = u;
+        g_array_append_val(run->units[u].parameters, p);
+        run->units[u].elements += parameter_at(graph, p)->elements;
+    }
+}
+
+void plan_assign_units(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    uint32_t n = graph->modules->len;
+    Wrap w = {.graph = graph,
+              .strategy = run->strategy,
+              .opens = g_new0(bool, n),
+              .closes = g_new0(uint32_t, n)};
+    run->unit_of_module = g_new(uint32_t, n);
+    run->unit_opened_by = g_new(uint32_t, n);
+    run->unit_closed_by = g_new(uint32_t, n);
+    run->unit_of_parameter = g_new(uint32_t, graph->parameters->len);
+    choose(&w);
+    make_units(&w, run);
+    deal_parameters(graph, run);
+    g_free(w.opens);
+    g_free(w.closes);
+}
+
+/* ---- what FSDP could not run ---------------------------------------------------------------- */
+
+static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
+    while (module != PLAN_NONE && run->unit_of_module[module] != unit) {
+        uint32_t owner = run->units[run->unit_of_module[module]].module;
+        module = module_at(run->graph, owner)->parent;
+    }
+    return module != PLAN_NONE;
+}
+
+static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = 0; i < graph->ops->len; i++) {
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        for (uint32_t j = 0; j < op->n_inputs; j++) {
+            uint32_t value = g_array_index(graph->value_refs, uint32_t, op->values + j);
+            uint32_t p = value == PLAN_NONE
+                             ? PLAN_NONE
+                             : plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
+            if (p != PLAN_NONE && !is_inside(run, op->module, run->unit_of_parameter[p])) {
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                            "module %s uses %s, which belongs to unit %s and is sharded there; "
+                            "wrap them together, or untie them",
+                            module_at(graph, op->module)->name, parameter_at(graph, p)->name,
+                            module_at(graph, run->units[run->unit_of_parameter[p]].module)->name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool units_run_once(const PlanRun *run, GError **error) {
+    g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
+    for (uint32_t i = 0; i < run->graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
+        bool opens = step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE;
+        if (opens && entered[step->index]++) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "module %s runs twice a pass and cannot be a unit of its own here; leave "
+                        "it in the root",
+                        module_at(run->graph, step->index)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* PyTorch would gather such a unit a third time, for the block's second forward. */
+static bool blocks_are_not_split(const PlanRun *run, GError **error) {
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        uint32_t up = module_at(run->graph, run->units[u].module)->parent;
+        while (up != PLAN_NONE && !run->is_checkpointed[up]) {
+            up = module_at(run->graph, up)->parent;
+        }
+        if (up != PLAN_NONE) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "unit %s lies inside %s, which is checkpointed; that is not known here: "
+                        "set wrap=block, or checkpointing=none",
+                        module_at(run->graph, run->units[u].module)->name,
+                        module_at(run->graph, up)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool plan_check_units(const PlanRun *run, GError **error) {
+    return run->n_units == 1 || (parameters_are_used_inside(run, error) &&
+                                 units_run_once(run, error) && blocks_are_not_split(run, error));
+}
+
+/* ---- which blocks are checkpointed ---------------------------------------------------------- */
+
+/* ratio=P as in IBM's fms-fsdp: block number i (from 1) when i * P passes the next half. */
+bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy) {
+    const PlanVariant *by = &strategy->checkpointing;
+    bool *chosen = g_new0(bool, graph->modules->len);
+    uint64_t n = 0;
+    double next = 0.5;
+    for (uint32_t m = 0; m < graph->modules->len; m++) {
+        if (!module_at(graph, m)->is_block) {
+            continue;
+        }
+        n++;
+        bool passes = (double)n * by->number >= next;
+        switch ((PlanCheckpointing)by->choice) {
+        case PLAN_CHECKPOINTING_NONE:
+            break;
+        case PLAN_CHECKPOINTING_FULL:
+            chosen[m] = true;
+            break;
+        case PLAN_CHECKPOINTING_EVERY:
+            chosen[m] = n % (uint64_t)by->number == 0;
+            break;
+        case PLAN_CHECKPOINTING_RATIO:
+            chosen[m] = passes;
+            next += passes;
+            break;
+        }
+    }
+    return chosen;
+}
