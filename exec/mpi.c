@@ -274,7 +274,12 @@ void exec_mpi_close(ExecMpi *mpi) {
     g_free(mpi);
 }
 
+/* What is wrong with the input every rank finds at once: rank 0 speaks, for mpirun passes on the
+ * first status only when the others have not ended by themselves. */
 void exec_mpi_abort(ExecMpi *mpi, int status) {
+    if (status == 2 && mpi->rank != 0) {
+        g_usleep(2 * G_USEC_PER_SEC);
+    }
     MPI_Abort(MPI_COMM_WORLD, status);
     exit(status);
 }
