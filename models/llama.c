@@ -1,5 +1,5 @@
 /* models/llama.c - decoder-only transformer of the Llama shape: RMSNorm, rotary embedding, SwiGLU,
- * grouped heads of k and v, no biases; the head tied or not.
+ * grouped heads of k and v, no biases (but Qwen 2's of q, k and v); the head tied or not.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@ static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
-    bool in_memory;
+    bool in_memory, qkv_bias;
     uint32_t cosines, sines;
 } Llama;
 
@@ -27,9 +27,9 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     block.module = plan_graph_module(w->graph, root, name, "LlamaBlock", true);
     block.norm_1 = model_rmsnorm(w, block.module, "norm_1");
     block.attn = plan_graph_module(w->graph, block.module, "attn", "LlamaAttention", false);
-    block.q = model_linear(w, block.attn, "q", inner, w->width, false);
-    block.k = model_linear(w, block.attn, "k", kv, w->width, false);
-    block.v = model_linear(w, block.attn, "v", kv, w->width, false);
+    block.q = model_linear(w, block.attn, "q", inner, w->width, llama->qkv_bias);
+    block.k = model_linear(w, block.attn, "k", kv, w->width, llama->qkv_bias);
+    block.v = model_linear(w, block.attn, "v", kv, w->width, llama->qkv_bias);
     block.o = model_linear(w, block.attn, "o", w->width, inner, false);
     block.norm_2 = model_rmsnorm(w, block.module, "norm_2");
     block.mlp = plan_graph_module(w->graph, block.module, "mlp", "SwiGlu", false);
@@ -157,7 +157,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                        network->head_dim ? network->head_dim : network->width / network->heads,
                    .ffn = network->ffn,
                    .vocab = network->vocab,
-                   .in_memory = network->scores_in_memory};
+                   .in_memory = network->scores_in_memory,
+                   .qkv_bias = network->qkv_bias};
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
@@ -193,4 +194,5 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 }
 
 const ModelFamily model_llama = {
-    "llama", "layers width heads vocab seq ffn|kv_heads head_dim tied rope_base attention", emit};
+    "llama", "layers width heads vocab seq ffn|kv_heads head_dim tied rope_base attention qkv_bias",
+    emit};

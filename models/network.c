@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "models/config-json.h"
 #include "plan/ini.h"
 
 static const ModelFamily *const families[] = {&model_gpt, &model_mpt, &model_llama, &model_t5,
@@ -58,6 +59,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                        GError **error) {
     if (g_str_equal(entry->key, "tied")) {
         return read_choice(ini, entry, "yes", "no", &network->tied, error);
+    }
+    if (g_str_equal(entry->key, "qkv_bias")) {
+        return read_choice(ini, entry, "yes", "no", &network->qkv_bias, error);
     }
     if (g_str_equal(entry->key, "gated")) {
         return read_choice(ini, entry, "yes", "no", &network->gated, error);
@@ -177,10 +181,31 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     return g_steal_pointer(&network);
 }
 
+static bool is_json(const char *text) {
+    return *text == '{' || text[strspn(text, " \t\r\n")] == '{';
+}
+
+/* A config.json is named after the folder it lies in. */
+static char *name_of_config(const char *path) {
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *folder = g_path_get_dirname(absolute);
+    return g_str_equal(base, "config.json") ? g_path_get_basename(folder) : g_strdup(base);
+}
+
 ModelNetwork *model_network_read_file(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
-    return text ? model_network_read(text, length, path, error) : NULL;
+    if (!text || !is_json(text)) {
+        return text ? model_network_read(text, length, path, error) : NULL;
+    }
+    g_autofree char *ini = model_config_json_to_ini(text, length, path, error);
+    ModelNetwork *network = ini ? model_network_read(ini, strlen(ini), path, error) : NULL;
+    if (network) {
+        g_free(network->name);
+        network->name = name_of_config(path);
+    }
+    return network;
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,

@@ -19,12 +19,14 @@ typedef struct {
     double rope_base;
     bool tied;
     bool gelu_tanh;
+    bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory; /* attention in plain tensors instead of one kernel */
 } ModelNetwork;
 
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,
                                  GError **error);
+/* Also takes a Hugging Face config.json. */
 ModelNetwork *model_network_read_file(const char *path, GError **error);
 void model_network_free(ModelNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)

@@ -1,6 +1,7 @@
 /* Networks: exact parameter counts, and messages that name file, line and remedy. */
 #include "models/network.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -64,6 +65,79 @@ static void files_count(void) {
         double off = fabs(counted - files[i].parameters);
         g_test_message("%s: %.0f parameters", files[i].name, counted);
         g_assert_cmpfloat(off, <=, files[i].assumed ? 0.03 * files[i].parameters : 0);
+    }
+}
+
+/* ---- config.json ---------------------------------------------------------------------------- */
+
+static ModelNetwork *read_config(const char *text, GError **error) {
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "config.json", NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    ModelNetwork *network = model_network_read_file(path, error);
+    g_unlink(path);
+    g_rmdir(folder);
+    return network;
+}
+
+/* The fields as published with each model; counts from the same places as above, Qwen2-7B's and
+ * Mistral-7B's from their model cards. */
+static void configs(void) {
+    static const struct {
+        const char *text;
+        uint64_t parameters;
+    } cases[] = {
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": 768, \"n_head\": 12,"
+         "\"n_inner\": null, \"vocab_size\": 50257, \"n_positions\": 1024}",
+         124439808},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+         "\"max_position_embeddings\": 8192, \"rope_theta\": 500000.0, \"vocab_size\": 128256,"
+         "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}",
+         8030261248},
+        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+         "\"max_position_embeddings\": 32768, \"vocab_size\": 32000}",
+         7241732096},
+        {"{\"model_type\": \"qwen2\", \"hidden_size\": 3584, \"intermediate_size\": 18944,"
+         "\"num_hidden_layers\": 28, \"num_attention_heads\": 28, \"num_key_value_heads\": 4,"
+         "\"max_position_embeddings\": 32768, \"vocab_size\": 152064}",
+         7615616512},
+        {"{\"model_type\": \"t5\", \"d_model\": 1024, \"d_kv\": 128, \"d_ff\": 65536,"
+         "\"num_layers\": 24, \"num_heads\": 128, \"vocab_size\": 32128}",
+         11307321344},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"attn_config\": {\"alibi\": false}}",
+         125311488},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(parameters_of(network->text), ==, cases[i].parameters);
+    }
+}
+
+static void bad_configs(void) {
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"{\"model_type\": \"bloom\"}",
+         "model_type 'bloom' is not known; it is one of gpt2, llama"},
+        {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
+        {"{\"model_type\": \"mpt\", \"n_layers\"", "not JSON"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": -768, \"n_head\": 12,"
+         "\"vocab_size\": 50257, \"n_positions\": 1024}",
+         "width must be a whole number from 1"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
+        g_assert_null(network);
+        g_test_message("%s", error->message);
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
     }
 }
 
@@ -157,6 +231,8 @@ static void mutated(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/models/config.json/becomes a network", configs);
+    g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
     g_test_add_func("/models/network/files have their published size", files_count);
     g_test_add_func("/models/network/parameter counts are exact", counts);
     g_test_add_func("/models/network/names are PyTorch's", names);

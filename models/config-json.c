@@ -1,0 +1,215 @@
+/* models/config-json.c - which field of a config.json is which key of a network.
+ *
+ * Field names and defaults: huggingface/transformers, the configuration_*.py of each model_type.
+ */
+#include "models/config-json.h"
+
+#include <json-glib/json-glib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+/* One number of the config: "key=field" must stand, "key=field?" may, "key=field:N" is N when it
+ * does not. */
+typedef struct {
+    const char *model_type, *family, *numbers;
+    bool tied; /* when tie_word_embeddings does not stand */
+    bool (*rest)(JsonObject *config, GString *ini, const char *file_name, GError **error);
+} Type;
+
+static bool refuse(const char *file_name, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+static bool refuse(const char *file_name, GError **error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s: %s", file_name, message);
+    return false;
+}
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+static JsonNode *field(JsonObject *config, const char *name) {
+    JsonNode *node = json_object_get_member(config, name);
+    return node && !JSON_NODE_HOLDS_NULL(node) ? node : NULL;
+}
+
+static const char *text_of(JsonObject *config, const char *name, const char *otherwise) {
+    JsonNode *node = field(config, name);
+    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
+               ? json_node_get_string(node)
+               : otherwise;
+}
+
+static bool flag_of(JsonObject *config, const char *name, bool otherwise) {
+    JsonNode *node = field(config, name);
+    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_BOOLEAN
+               ? json_node_get_boolean(node)
+               : otherwise;
+}
+
+static bool append_number(JsonObject *config, const char *word, GString *ini, const char *file_name,
+                          GError **error) {
+    g_auto(GStrv) pair = g_strsplit(word, "=", 2);
+    char *otherwise = strchr(pair[1], ':');
+    gsize end = strlen(pair[1]) - 1;
+    bool optional = pair[1][end] == '?';
+    if (optional) {
+        pair[1][end] = 0;
+    }
+    if (otherwise) {
+        *otherwise++ = 0;
+    }
+    JsonNode *node = field(config, pair[1]);
+    if (!node) {
+        if (otherwise) {
+            g_string_append_printf(ini, "%s = %s\n", pair[0], otherwise);
+        }
+        return optional || otherwise ||
+               refuse(file_name, error,
+                      "the field '%s' is missing; a config.json of model_type "
+                      "'%s' has it",
+                      pair[1], text_of(config, "model_type", ""));
+    }
+    GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
+    if (type == G_TYPE_INT64) {
+        g_string_append_printf(ini, "%s = %" G_GINT64_FORMAT "\n", pair[0],
+                               json_node_get_int(node));
+        return true;
+    }
+    if (type == G_TYPE_DOUBLE) {
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+        g_string_append_printf(ini, "%s = %s\n", pair[0],
+                               g_ascii_dtostr(number, sizeof number, json_node_get_double(node)));
+        return true;
+    }
+    return refuse(file_name, error, "the field '%s' must be a number", pair[1]);
+}
+
+/* ---- what is not a number ------------------------------------------------------------------- */
+
+static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    const char *act = text_of(config, "activation_function", "gelu_new");
+    bool is_tanh = g_str_equal(act, "gelu_new") || g_str_equal(act, "gelu_pytorch_tanh");
+    g_string_append_printf(ini, "gelu = %s\n", is_tanh ? "tanh" : "erf");
+    return is_tanh || g_str_equal(act, "gelu") ||
+           refuse(file_name, error, "activation_function '%s' is not known; gelu_new and gelu are",
+                  act);
+}
+
+static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    const char *act = text_of(config, "hidden_act", "silu");
+    if (!g_str_equal(act, "silu")) {
+        return refuse(file_name, error, "hidden_act '%s' is not known; silu is", act);
+    }
+    if (flag_of(config, "attention_bias", false) || flag_of(config, "mlp_bias", false)) {
+        return refuse(file_name, error,
+                      "attention_bias and mlp_bias are not known; qwen2's biases "
+                      "of q, k and v are");
+    }
+    if (g_str_equal(text_of(config, "model_type", ""), "qwen2")) {
+        g_string_append(ini, "qkv_bias = yes\n");
+    }
+    return true;
+}
+
+static bool rest_of_t5(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    const char *act = text_of(config, "feed_forward_proj", "relu");
+    JsonNode *decoder = field(config, "num_decoder_layers");
+    if (decoder && json_node_get_int(decoder) != json_object_get_int_member(config, "num_layers")) {
+        return refuse(file_name, error,
+                      "num_decoder_layers differs from num_layers, which is not "
+                      "known");
+    }
+    g_string_append_printf(ini, "gated = %s\n", g_str_equal(act, "gated-gelu") ? "yes" : "no");
+    return g_str_equal(act, "relu") || g_str_equal(act, "gated-gelu") ||
+           refuse(file_name, error, "feed_forward_proj '%s' is not known; relu and gated-gelu are",
+                  act);
+}
+
+static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    JsonNode *attention = field(config, "attn_config");
+    bool alibi = attention && JSON_NODE_HOLDS_OBJECT(attention) &&
+                 flag_of(json_node_get_object(attention), "alibi", true);
+    if (alibi || !flag_of(config, "learned_pos_emb", true)) {
+        return refuse(file_name, error,
+                      "an MPT with ALiBi is not known; one with learned_pos_emb "
+                      "and attn_config.alibi = false is");
+    }
+    if (flag_of(config, "no_bias", false)) {
+        return refuse(file_name, error, "an MPT without biases (no_bias) is not known");
+    }
+    return true;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define LLAMA_NUMBERS                                                                              \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
+    "kv_heads=num_key_value_heads? head_dim=head_dim? ffn=intermediate_size vocab=vocab_size "     \
+    "seq=max_position_embeddings rope_base=rope_theta:10000"
+
+static const Type types[] = {
+    {"gpt2", "gpt",
+     "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions", true,
+     rest_of_gpt2},
+    {"llama", "llama", LLAMA_NUMBERS, false, rest_of_llama},
+    {"mistral", "llama", LLAMA_NUMBERS, false, rest_of_llama},
+    {"qwen2", "llama", LLAMA_NUMBERS, false, rest_of_llama},
+    {"t5", "t5",
+     "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "
+     "seq=n_positions:512",
+     true, rest_of_t5},
+    {"mpt", "mpt", "layers=n_layers width=d_model heads=n_heads vocab=vocab_size seq=max_seq_len",
+     true, rest_of_mpt},
+};
+
+static char *to_ini(const Type *type, JsonObject *config, const char *file_name, GError **error) {
+    g_autoptr(GString) ini = g_string_new(NULL);
+    g_string_append_printf(ini, "# From a config.json of model_type %s.\n[network]\nfamily = %s\n",
+                           type->model_type, type->family);
+    g_auto(GStrv) words = g_strsplit(type->numbers, " ", -1);
+    for (char **word = words; *word; word++) {
+        if (!append_number(config, *word, ini, file_name, error)) {
+            return NULL;
+        }
+    }
+    if (!g_str_equal(type->family, "mpt")) {
+        bool tied = flag_of(config, "tie_word_embeddings", type->tied);
+        g_string_append_printf(ini, "tied = %s\n", tied ? "yes" : "no");
+    }
+    return type->rest(config, ini, file_name, error) ? g_strdup(ini->str) : NULL;
+}
+
+char *model_config_json_to_ini(const char *json, gsize length, const char *file_name,
+                               GError **error) {
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autoptr(GError) cause = NULL;
+    if (!json_parser_load_from_data(parser, json, (gssize)length, &cause)) {
+        const char *what = strstr(cause->message, "<data>:");
+        refuse(file_name, error, "not JSON: %s", what ? what + strlen("<data>:") : cause->message);
+        return NULL;
+    }
+    JsonNode *root = json_parser_get_root(parser);
+    if (!root || !JSON_NODE_HOLDS_OBJECT(root)) {
+        refuse(file_name, error, "not a config.json: it is no object");
+        return NULL;
+    }
+    JsonObject *config = json_node_get_object(root);
+    const char *model_type = text_of(config, "model_type", NULL);
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
+        if (model_type && g_str_equal(types[i].model_type, model_type)) {
+            return to_ini(&types[i], config, file_name, error);
+        }
+        g_string_append_printf(known, "%s%s", i ? ", " : "", types[i].model_type);
+    }
+    if (!model_type) {
+        refuse(file_name, error, "the field 'model_type' is missing; it is one of %s", known->str);
+    } else {
+        refuse(file_name, error, "model_type '%s' is not known; it is one of %s", model_type,
+               known->str);
+    }
+    return NULL;
+}

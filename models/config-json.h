@@ -1,0 +1,9 @@
+/* models/config-json.h - a Hugging Face config.json as a network's data file. */
+#pragma once
+
+#include <glib.h>
+
+/* The text of a [network] file for what the JSON describes; NULL with an error that names the field
+ * that is missing, or the model_type that is not known. */
+char *model_config_json_to_ini(const char *json, gsize length, const char *file_name,
+                               GError **error);
