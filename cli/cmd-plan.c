@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/plan-memory.h"
 #include "cli/plan-source.h"
 #include "plan/op-work.h"
 #include "plan/player.h"
@@ -10,7 +11,8 @@
 
 typedef struct {
     char *output;
-    gboolean print, check, json;
+    char *unit, *phase, *lane; /* what --print shows; NULL: all */
+    gboolean print, check, json, memory;
 } Options;
 
 typedef struct {
@@ -127,8 +129,71 @@ static int report(const GError *error, int status) {
     return status;
 }
 
+/* ---- a part of the text --------------------------------------------------------------------- */
+
+static bool is_shown(const Plan *plan, const PlanInstr *instr, const Options *o) {
+    const char *unit = instr->unit == PLAN_NONE ? "-" : plan->units[instr->unit].name;
+    bool has_lane = instr->kind != PLAN_ALLOC && instr->kind != PLAN_FREE;
+    return (!o->unit || g_str_equal(unit, o->unit)) &&
+           (!o->phase || g_str_equal(plan_phase_name((PlanPhase)instr->phase), o->phase)) &&
+           (!o->lane || (has_lane && g_str_equal(plan->lanes[instr->lane], o->lane)));
+}
+
+static bool names_are_known(const Plan *plan, const Options *o, GError **error) {
+    g_autoptr(GString) known = g_string_new(NULL);
+    bool found = !o->lane;
+    for (uint32_t i = 0; i < plan->n_lanes; i++) {
+        found |= o->lane && g_str_equal(plan->lanes[i], o->lane);
+        g_string_append_printf(known, " %s", plan->lanes[i]);
+    }
+    if (!found) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "no lane '%s'; the plan has%s", o->lane,
+                    known->str);
+        return false;
+    }
+    found = !o->unit || g_str_equal(o->unit, "-");
+    for (uint32_t i = 0; i < plan->n_units; i++) {
+        found |= o->unit && g_str_equal(plan->units[i].name, o->unit);
+    }
+    if (!found) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "no unit '%s'; `foreshard units` lists them", o->unit);
+    }
+    return found;
+}
+
+static void print_part(const Plan *plan, const Options *o) {
+    const PlanRole *role = &plan->roles[0];
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        g_string_append_printf(text, "section %s\n", plan_section_name(s));
+        for (uint32_t i = 0; i < role->n_instrs[s]; i++) {
+            const PlanInstr *instr = &role->sections[s][i];
+            if (is_shown(plan, instr, o)) {
+                g_string_append_printf(
+                    text, "%6u %-9s %-12s ", i, plan_phase_name((PlanPhase)instr->phase),
+                    instr->unit == PLAN_NONE ? "-" : plan->units[instr->unit].name);
+                plan_text_append_instr(plan, role, instr, text);
+                g_string_append_c(text, '\n');
+            }
+        }
+    }
+    fwrite(text->str, 1, text->len, stdout);
+}
+
 static int show(const Plan *plan, const Options *options, Facts *facts) {
     g_autoptr(GError) error = NULL;
+    if (options->memory) {
+        cli_print_memory(plan);
+        return 0;
+    }
+    if (options->unit || options->phase || options->lane) {
+        if (!names_are_known(plan, options, &error)) {
+            return report(error, 2);
+        }
+        print_part(plan, options);
+        return 0;
+    }
     if (options->print) {
         g_autoptr(GString) text = plan_text(plan);
         fwrite(text->str, 1, text->len, stdout);
@@ -154,6 +219,13 @@ int cmd_plan(int argc, char **argv) {
     GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the plan here", "FILE"},
         {"print", 0, 0, G_OPTION_ARG_NONE, &options.print, "print the plan's text", NULL},
+        {"unit", 0, 0, G_OPTION_ARG_STRING, &options.unit,
+         "print rank 0's instructions of this unit alone", "NAME"},
+        {"phase", 0, 0, G_OPTION_ARG_STRING, &options.phase,
+         "print those of this phase (setup, forward, recompute, backward, optimizer)", "NAME"},
+        {"lane", 0, 0, G_OPTION_ARG_STRING, &options.lane, "print those of this lane", "NAME"},
+        {"memory", 0, 0, G_OPTION_ARG_NONE, &options.memory,
+         "print the bytes at the peak by category, with the arithmetic", NULL},
         {"check", 0, 0, G_OPTION_ARG_NONE, &options.check,
          "only say whether it is sound (building and reading always check)", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the summary as JSON", NULL},
@@ -165,6 +237,8 @@ int cmd_plan(int argc, char **argv) {
     g_option_context_set_description(context,
                                      "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
                                      "  foreshard plan gpt-toy -n 8 --wrap whole\n"
+                                     "  foreshard plan gpt2 -n 8 --memory\n"
+                                     "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
                                      "  foreshard plan gpt-toy.plan --print | less\n");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);

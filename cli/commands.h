@@ -5,6 +5,7 @@
 #pragma once
 
 int cmd_plan(int argc, char **argv);
+int cmd_units(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_compare(int argc, char **argv);

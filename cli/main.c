@@ -11,6 +11,7 @@ static const struct {
     const char *help;
 } commands[] = {
     {"plan", cmd_plan, "build a plan from a network and a strategy, show it, check it"},
+    {"units", cmd_units, "what is gathered, used and dropped together; the tree of modules"},
     {"predict", cmd_predict, "play a plan on a modeled cluster: memory, step time, does it fit"},
     {"run", cmd_run, "play the same plan for real on local ranks"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},

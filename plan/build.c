@@ -189,7 +189,10 @@ static void name_everything(Plan *plan, PlanRun *run) {
         plan->modules[i].class_name = g_string_chunk_insert_const(plan->strings, m->class_name);
         plan->modules[i].parent = m->parent;
     }
-    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    g_autofree uint64_t *shards = g_new0(uint64_t, run->n_units);
+    if (run->flavour->shards_of_units) {
+        run->flavour->shards_of_units(run, shards);
+    }
     plan->n_units = run->n_units;
     plan->units = g_new0(PlanUnit, plan->n_units);
     plan->n_parameters = graph->parameters->len;
@@ -198,6 +201,8 @@ static void name_everything(Plan *plan, PlanRun *run) {
         const char *name = plan->modules[run->units[u].module].name;
         plan->units[u].name = *name ? name : "root";
         plan->units[u].elements = run->units[u].elements;
+        plan->units[u].shard_elements =
+            run->flavour->shards_of_units ? shards[u] : run->units[u].elements;
     }
     for (uint32_t i = 0; i < plan->n_parameters; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
@@ -210,8 +215,6 @@ static void name_everything(Plan *plan, PlanRun *run) {
             out->dims[d] = p->dims[d];
         }
         out->elements = p->elements;
-        uint64_t rows = (uint64_t)p->dims[0];
-        plan->units[out->unit].shard_elements += (rows + ranks - 1) / ranks * (p->elements / rows);
     }
 }
 

@@ -87,6 +87,8 @@ typedef struct {
     const char *const *lanes; /* NULL-terminated; lane 0 is compute */
     /* What tells ranks apart, a text each; called before construct. NULL: all are alike. */
     void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);
+    /* Elements of each unit that a rank owns, with padding. NULL: all of them. */
+    void (*shards_of_units)(const PlanRun *run, uint64_t *ret_elements);
     void (*construct)(PlanRun *run);
     void (*begin_pass)(PlanRun *run);
     void (*pre_forward)(PlanRun *run, uint32_t unit);

@@ -223,6 +223,7 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .name = "fsdp1",
     .lanes = lanes,
     .shapes_of_ranks = plan_fsdp1_shapes_of_ranks,
+    .shards_of_units = plan_fsdp1_shards_of_units,
     .construct = plan_fsdp1_construct,
     .begin_pass = begin_pass,
     .pre_forward = pre_forward,

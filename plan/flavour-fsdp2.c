@@ -180,6 +180,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .name = "fsdp2",
     .lanes = lanes,
     .shapes_of_ranks = plan_fsdp2_shapes_of_ranks,
+    .shards_of_units = plan_fsdp2_shards_of_units,
     .construct = plan_fsdp2_construct,
     .begin_pass = begin_pass,
     .pre_forward = pre_forward,

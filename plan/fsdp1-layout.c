@@ -71,6 +71,16 @@ void plan_fsdp1_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     plan_flat_clear(&flat);
 }
 
+void plan_fsdp1_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
+    PlanFlat flat;
+    plan_flat_init(&flat, run, plan_strategy_shard_ranks(run->strategy),
+                   run->strategy->use_orig_params == PLAN_YES);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        ret_elements[u] = flat.units[u].shard;
+    }
+    plan_flat_clear(&flat);
+}
+
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 static uint32_t buffer_for(PlanRun *run, uint64_t elements, PlanDtype dtype, PlanSubcategory sub,

@@ -63,6 +63,7 @@ void plan_fsdp1_cast(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uin
 
 /* Layout: who has what. */
 void plan_fsdp1_shapes_of_ranks(const PlanRun *run, char **ret_shapes);
+void plan_fsdp1_shards_of_units(const PlanRun *run, uint64_t *ret_elements);
 void plan_fsdp1_construct(PlanRun *run);
 void plan_fsdp1_initialize(PlanRun *run); /* in the first forward */
 void plan_fsdp1_clear(PlanRun *run);

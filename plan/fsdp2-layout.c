@@ -35,6 +35,18 @@ static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
     plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
 }
 
+void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+            const PlanGraphParameter *p =
+                plan_fsdp2_parameter(run, plan_fsdp2_parameter_of(run, u, i));
+            uint64_t rows = (uint64_t)p->dims[0];
+            ret_elements[u] += (rows + ranks - 1) / ranks * (p->elements / rows);
+        }
+    }
+}
+
 /* How many rows of each size of first dimension a rank has. */
 void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);

@@ -61,6 +61,7 @@ static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
 
 /* Layout: who has what. */
 void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes);
+void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements);
 void plan_fsdp2_construct(PlanRun *run);
 void plan_fsdp2_pad_again(PlanRun *run); /* in the first forward */
 void plan_fsdp2_clear(PlanRun *run);

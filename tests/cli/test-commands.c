@@ -60,7 +60,7 @@ static void help(void) {
     expect("--version", 0, "foreshard ", "");
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
-    static const char *const commands[] = {"plan", "predict", "run", "compare", "plot"};
+    static const char *const commands[] = {"plan", "units", "predict", "run", "compare", "plot"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
         expect(words, 0, "xample", "");
@@ -111,6 +111,26 @@ static void bad_plans(void) {
     }
 }
 
+/* The sums of both views of a plan are the checker's own (tests/oracle holds those to PyTorch). */
+static void views_of_a_plan(void) {
+    expect("units gpt-toy -n 3 --flavour fsdp1", 0, "38146", ""); /* 114432 and 6 of padding by 3 */
+    expect("units llama-toy -n 2 --tree", 0, "[32, 64] fp32, 2048 elements, unit layers.0", "");
+    expect("plan gpt-toy -n 2 --lane gather --phase forward", 0, "launch gather all_gather", "");
+    expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; the plan has compute");
+    expect("plan gpt-toy -n 2 --unit layers.7", 2, "", "no unit 'layers.7'");
+    Result json = run("plan gpt-toy -n 2 --json"), table = run("plan gpt-toy -n 2 --memory");
+    const char *peak = strstr(json.out, "\"peak_bytes\" : ");
+    const char *all = strstr(table.out, "\nin all");
+    g_assert_nonnull(peak);
+    g_assert_nonnull(all);
+    g_assert_cmpuint(g_ascii_strtoull(strchr(peak, ':') + 1, NULL, 10), ==,
+                     g_ascii_strtoull(all + strlen("\nin all"), NULL, 10));
+    g_free(json.out);
+    g_free(json.err);
+    g_free(table.out);
+    g_free(table.err);
+}
+
 static void output_is_not_lost(void) {
     expect("plan gpt-toy -o no-such-folder/x.plan", 1, "", "no-such-folder/x.plan");
     expect("predict gpt-toy --cluster this-machine --trace no-such-folder/x.trace", 1, "",
@@ -156,6 +176,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/bad strategies", bad_strategies);
     g_test_add_func("/cli/commands/bad clusters", bad_clusters);
     g_test_add_func("/cli/commands/bad plans", bad_plans);
+    g_test_add_func("/cli/commands/views of a plan", views_of_a_plan);
     g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
