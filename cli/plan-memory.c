@@ -1,7 +1,8 @@
 /* cli/plan-memory.c - the bytes at a plan's peak, added up group by group.
  *
  * Buffers of one subcategory, name (or op that makes them), size and dtype are a group: count x
- * elements x bytes of an element. The sums are what a device allocates, for they are taken from the instructions.
+ * elements x bytes of an element. The sums are taken from the instructions, so they are what a
+ * device allocates.
  */
 #include "cli/plan-memory.h"
 

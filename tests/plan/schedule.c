@@ -1,5 +1,6 @@
 /* Schedules: the counts and orders that PyTorch's own documentation and recordings promise. */
 #include "plan/op-work.h"
+#include "plan/player.h"
 #include "tests/plan/plans.h"
 
 typedef struct {
@@ -47,6 +48,60 @@ static void volumes(void) {
     g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
     g_autoptr(Plan) ddp = test_plan(network, "ranks=4 sharding=none");
     g_assert_cmpuint(count_steady(ddp).bytes[PLAN_OP_ALL_REDUCE], ==, all);
+}
+
+/* What a rank sends, by axis: grad-op as much as replicated training; hybrid within its group what
+ * full sharding does there, and between groups one all-reduce of its shard. */
+static void volumes_of_other_strategies(void) {
+    const char *network = "[network]\nfamily=gpt\nlayers=3\nwidth=32\nheads=2\nvocab=64\nseq=16\n";
+    static const char *const flavours[] = {"fsdp1", "fsdp2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(flavours); i++) {
+        g_autofree char *grad_op =
+            g_strdup_printf("ranks=4 sharding=grad-op flavour=%s", flavours[i]);
+        g_autoptr(Plan) plan = test_plan(network, grad_op);
+        uint64_t all = 0, root = plan->units[0].elements * 4;
+        for (uint32_t u = 0; u < plan->n_units; u++) {
+            all += plan->units[u].elements * 4;
+        }
+        Counts counts = count_steady(plan);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, all);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+        g_autofree char *hybrid =
+            g_strdup_printf("ranks=8 sharding=hybrid replicate=2 flavour=%s", flavours[i]);
+        g_autoptr(Plan) mixed = test_plan(network, hybrid);
+        counts = count_steady(mixed);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, 2 * all - root);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_REDUCE], ==, all / 4);
+        g_assert_cmpuint(mixed->axes[PLAN_AXIS_SHARD], ==, 4);
+        g_assert_cmpuint(mixed->axes[PLAN_AXIS_REPLICATE], ==, 2);
+    }
+}
+
+/* Parameters, their gradients and Adam's two states, each of 4 bytes: 16 bytes a parameter before
+ * activations. gpt-10b: not on one card of 80 GB (1e9) replicated, but sharded over 8. */
+static void known_sums(void) {
+    const char *one = "[network]\nfamily=mlp\nlayers=10\nwidth=10000\nseq=1\n"; /* 1.0001e9 */
+    g_autoptr(Plan) plan = test_plan(one, "ranks=1 sharding=none optimizer_kernel=fused");
+    PlanNullCounts counts = {0};
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 3, &plan_null_device, &counts);
+    g_assert_cmpint(plan_player_run(player, NULL), ==, PLAN_DONE);
+    uint64_t n = 10 * (uint64_t)(10000 * 10000 + 10000);
+    g_test_message("%.4g parameters: %.4g bytes at the peak", (double)n, (double)counts.peak_bytes);
+    g_assert_cmpuint(counts.peak_bytes, >=, 16 * n);
+    g_assert_cmpuint(counts.peak_bytes, <=, 16 * n + 10000 * 10000); /* one layer's activations */
+
+    const char *ten =
+        "[network]\nfamily=gpt\nlayers=48\nwidth=4096\nheads=32\nvocab=51200\nseq=2048\ntied=yes\n";
+    static const char *const words[] = {"ranks=8 sharding=none", "ranks=8 sharding=full"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) large = test_plan(ten, words[i]);
+        PlanNullCounts bytes = {0};
+        g_autoptr(PlanPlayer) play = plan_player_new(large, 0, 3, &plan_null_device, &bytes);
+        g_assert_cmpint(plan_player_run(play, NULL), ==, PLAN_DONE);
+        g_test_message("10 B, %s: %.1f GB (1e9)", words[i], (double)bytes.peak_bytes / 1e9);
+        g_assert_true((bytes.peak_bytes > 80e9) == (i == 0));
+    }
 }
 
 /* DDP: one bucket in the first step, PyTorch's limits afterwards. */
@@ -184,6 +239,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/schedule/gathers and reduces", gathers_and_reduces);
     g_test_add_func("/plan/schedule/volumes", volumes);
+    g_test_add_func("/plan/schedule/volumes of other strategies", volumes_of_other_strategies);
+    g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);
     g_test_add_func("/plan/schedule/limiter, steady state", limiter_steady_state);
