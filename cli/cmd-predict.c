@@ -13,6 +13,7 @@
 #include "cli/data-dir.h"
 #include "cli/plan-source.h"
 #include "models/cluster.h"
+#include "sim/nccl.h"
 #include "sim/predict.h"
 #include "trace/text.h"
 
@@ -23,7 +24,7 @@ enum {
 };
 
 typedef struct {
-    char *cluster, *trace;
+    char *cluster, *trace, *nccl_algo, *nccl_proto;
     int steps;
     gboolean json;
 } Options;
@@ -379,6 +380,8 @@ static int predict(const Plan *plan, const Options *options) {
     if (!cluster) {
         return complain(error, BAD_INPUT);
     }
+    cluster->nccl_algo = g_strdup(options->nccl_algo);
+    cluster->nccl_proto = g_strdup(options->nccl_proto);
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
     SimOptions sim_options = {.steps = (uint32_t)options->steps};
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &sim_options, trace, &error);
@@ -400,11 +403,17 @@ static int predict(const Plan *plan, const Options *options) {
 
 static bool check_options(const Options *options, int n_words, GError **error) {
     const char *wrong = NULL;
+    SimNcclAlgo algo;
+    SimNcclProto proto;
     if (n_words != 2) {
         wrong = "give one plan file or network, as in: foreshard predict gpt-toy --cluster "
                 "a100-node";
     } else if (!options->cluster) {
         wrong = "give a cluster, as in: --cluster a100-node";
+    } else if (options->nccl_algo && !sim_nccl_algo_parse(options->nccl_algo, &algo)) {
+        wrong = "--nccl-algo is one of ring, tree, nvls, nvlstree, pat";
+    } else if (options->nccl_proto && !sim_nccl_proto_parse(options->nccl_proto, &proto)) {
+        wrong = "--nccl-proto is one of ll, ll128, simple";
     } else if (options->steps < 1 || options->steps > 10000) {
         wrong = "--steps takes a number from 1 to 10000";
     }
@@ -415,7 +424,7 @@ static bool check_options(const Options *options, int n_words, GError **error) {
 }
 
 int cmd_predict(int argc, char **argv) {
-    g_autofree char *cluster = NULL, *trace = NULL;
+    g_autofree char *cluster = NULL, *trace = NULL, *nccl_algo = NULL, *nccl_proto = NULL;
     Options options = {.steps = SIM_DEFAULT_STEPS};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster, "the machine: a name or a file", "C"},
@@ -423,6 +432,9 @@ int cmd_predict(int argc, char **argv) {
          "steps to play, the first two of which make state (default 4)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &trace, "write every op and allocation", "FILE"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &nccl_algo, "force it, as NCCL_ALGO does", "NAME"},
+        {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &nccl_proto, "force it, as NCCL_PROTO does",
+         "NAME"},
         {0},
     };
     g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
@@ -439,6 +451,8 @@ int cmd_predict(int argc, char **argv) {
     }
     options.cluster = cluster;
     options.trace = trace;
+    options.nccl_algo = nccl_algo;
+    options.nccl_proto = nccl_proto;
     if (!check_options(&options, argc, &error)) {
         return complain(error, BAD_INPUT);
     }

@@ -13,6 +13,7 @@ static const struct {
     {"plan", cmd_plan, "build a plan from a network and a strategy, show it, check it"},
     {"units", cmd_units, "what is gathered, used and dropped together; the tree of modules"},
     {"predict", cmd_predict, "play a plan on a modeled cluster: memory, step time, does it fit"},
+    {"collectives", cmd_collectives, "times of collectives on a cluster, and NCCL's choice"},
     {"run", cmd_run, "play the same plan for real on local ranks"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},
@@ -23,7 +24,7 @@ static void print_help(FILE *to) {
                 "Predicts a sharded training run, and proves the prediction by running the "
                 "identical plan.\n\nCommands:\n");
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+        fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
     }
     fprintf(to, "\n`foreshard COMMAND --help` says what a command takes. An example:\n"
                 "  foreshard predict gpt-toy -n 2 --cluster this-machine\n");

@@ -120,6 +120,14 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError 
         return plan_ini_refuse(ini, plan_ini_find(ini, "device", "outside_allocator_bytes"), error,
                                "outside_allocator_bytes leaves nothing of memory_bytes; give less");
     }
+    if (cluster->device_compute_capability > 0) {
+        const char *needed[] = {"nccl_channels", "nccl_channel_gb_per_s"};
+        for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
+            if (!plan_ini_find(ini, "intra_node", needed[i])) {
+                return refuse_missing(ini, find_row("intra_node", needed[i]), error);
+            }
+        }
+    }
     if (cluster->topology_nodes > 1) {
         const char *needed[] = {"nic_gb_per_s", "step_latency_us"};
         for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
@@ -184,6 +192,8 @@ void model_cluster_free(ModelCluster *cluster) {
         g_free(cluster->name);
         g_free(cluster->title);
         g_free(cluster->model);
+        g_free(cluster->nccl_algo);
+        g_free(cluster->nccl_proto);
         g_free(cluster);
     }
 }

@@ -24,6 +24,7 @@ typedef struct {
     char *title; /* one line for people */
     char *model; /* of the device: "A100-SXM4-80GB" */
     ModelDeviceKind device_kind;
+    char *nccl_algo, *nccl_proto; /* forced, as NCCL_ALGO and NCCL_PROTO; NULL: NCCL chooses */
 #define COUNT(section, key, ...) uint64_t section##_##key;
 #define REAL(section, key, ...)  double section##_##key;
 #include "models/cluster-keys.def"

@@ -1,5 +1,7 @@
 #include "sim/cost-network.h"
 
+#include <math.h>
+
 /* Rank 0's group on an axis: ranks 0, stride, 2 * stride, ... The shard axis is the inner one. */
 static uint64_t stride_of(const Plan *plan, PlanAxis axis) {
     switch (axis) {
@@ -16,6 +18,27 @@ static uint64_t stride_of(const Plan *plan, PlanAxis axis) {
 
 static bool adds(PlanOpKind kind) {
     return kind == PLAN_OP_REDUCE_SCATTER || kind == PLAN_OP_ALL_REDUCE;
+}
+
+/* Between nodes each NIC beside a rank of the group carries a ring. */
+static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath *path) {
+    bool far = path->nodes > 1;
+    double near_gb_per_s = cluster->intra_node_nccl_channel_gb_per_s;
+    double near_channels = (double)cluster->intra_node_nccl_channels;
+    double nics = far ? MIN(path->ranks_a_node * cluster->inter_node_nic_gb_per_s,
+                            near_channels * near_gb_per_s)
+                      : 0;
+    return (SimNcclGroup){
+        .generation = sim_nccl_generation(cluster->device_compute_capability),
+        .ranks = path->ranks,
+        .nodes = path->nodes,
+        .ranks_a_node = path->ranks_a_node,
+        .channels = far ? path->ranks_a_node : near_channels,
+        .channel_gb_per_s = far ? nics / path->ranks_a_node : near_gb_per_s,
+        .node_channel_gb_per_s = near_gb_per_s,
+        .nvls_heads = (double)cluster->intra_node_nvls_heads,
+        .nvls_head_gb_per_s = cluster->intra_node_nvls_head_gb_per_s,
+    };
 }
 
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis) {
@@ -50,13 +73,65 @@ SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, P
     if (path.nodes > 1) {
         path.reduce_bytes_per_ns = MIN(path.reduce_bytes_per_ns, network);
     }
+    path.nccl = cluster->device_compute_capability > 0;
+    if (path.nccl) {
+        path.group = nccl_group(cluster, &path);
+        path.slowest = path.nodes > 1 ? "inter-node network" : "intra-node links";
+    }
     return path;
+}
+
+static SimNcclAlgo forced_algo(const ModelCluster *cluster) {
+    SimNcclAlgo algo = SIM_NCCL_N_ALGOS;
+    return cluster->nccl_algo && sim_nccl_algo_parse(cluster->nccl_algo, &algo) ? algo
+                                                                                : SIM_NCCL_N_ALGOS;
+}
+
+static SimNcclProto forced_proto(const ModelCluster *cluster) {
+    SimNcclProto proto = SIM_NCCL_N_PROTOS;
+    return cluster->nccl_proto && sim_nccl_proto_parse(cluster->nccl_proto, &proto)
+               ? proto
+               : SIM_NCCL_N_PROTOS;
+}
+
+SimNetworkCost sim_network_measured(const ModelCluster *cluster, const SimNcclGroup *group,
+                                    const SimNcclChoice *choice, double bytes) {
+    bool far = group->nodes > 1;
+    double latency = choice->terms.latency_us;
+    double transfer = bytes / (1000 * choice->terms.gb_per_s);
+    if (far && choice->algo == SIM_NCCL_TREE) {
+        transfer /= 2; /* a tree crosses the network once each way at a time; NCCL counts twice */
+    }
+    double extra = far ? cluster->collectives_far_extra_us : cluster->collectives_extra_us;
+    double on_latency =
+        far ? cluster->collectives_far_latency_factor : cluster->collectives_latency_factor;
+    double on_bandwidth =
+        far ? cluster->collectives_far_bandwidth_factor : cluster->collectives_bandwidth_factor;
+    double ramp = far ? cluster->collectives_far_ramp_factor : cluster->collectives_ramp_factor;
+    return (SimNetworkCost){
+        .latency_ns = (extra + on_latency * latency + ramp * sqrt(latency * transfer)) * 1e3,
+        .transfer_ns = transfer / on_bandwidth * 1e3,
+    };
+}
+
+SimNcclChoice sim_network_choice(const ModelCluster *cluster, const SimNetworkPath *path,
+                                 PlanOpKind kind, double bytes) {
+    return sim_nccl_choose(&path->group, kind, bytes, forced_algo(cluster), forced_proto(cluster));
+}
+
+static SimNetworkCost nccl_cost(const ModelCluster *cluster, const SimNetworkPath *path,
+                                PlanOpKind kind, double bytes) {
+    SimNcclChoice choice = sim_network_choice(cluster, path, kind, bytes);
+    return sim_network_measured(cluster, &path->group, &choice, bytes);
 }
 
 SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPath *path,
                                 PlanOpKind kind, double bytes) {
     if (path->ranks < 2) {
         return (SimNetworkCost){0};
+    }
+    if (path->nccl) {
+        return nccl_cost(cluster, path, kind, bytes);
     }
     double passes = plan_op_info(kind)->ring_steps;
     double steps = passes * (path->ranks - 1), between = passes * (path->nodes - 1);

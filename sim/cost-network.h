@@ -1,20 +1,23 @@
-/* sim/cost-network.h - how long a collective takes alone: latency a step and bytes over bandwidth.
+/* sim/cost-network.h - how long a collective takes alone.
  *
- * A ring of n ranks on N nodes. Constants, path and formula stand apart:
+ * GPUs (a cluster with compute_capability): as NCCL chooses (nccl.h), and of the choice's terms,
+ * latency l and transfer t: extra + latency_factor l + t / bandwidth_factor +
+ * ramp_factor sqrt(l t). The four are measured, within a node and over several;
+ * models/clusters/README.md says how.
+ *
+ * CPUs: a ring of n ranks on N nodes. Constants, path and formula stand apart:
  *   constants  the cluster's: base latency, latency a step and bandwidth of each kind of link
  *   path       sim_network_path(): which ranks the ring joins, how many of its hops leave a node,
- * and
- *              what its slowest link carries
+ *              and what its slowest link carries
  *   formula    base + (steps - k) * intra + k * inter + moved / bandwidth, with
  *              steps = STEPS * (n - 1) of collectives.def, k = STEPS * (N - 1) of them between
- * nodes,
- *              moved = bytes of the whole tensor * STEPS * (n - 1) / n, what each rank sends
- * which is NCCL's form for rings (src/graph/tuning.cc of 2.28.9: steps, and hops between nodes).
+ *              nodes, moved = bytes of the whole tensor * STEPS * (n - 1) / n, what a rank sends
  */
 #pragma once
 
 #include "models/cluster.h"
 #include "plan/plan.h"
+#include "sim/nccl.h"
 #include "sim/time.h"
 
 typedef struct {
@@ -25,6 +28,8 @@ typedef struct {
     double bytes_per_ns;        /* of the slowest link; GB/s and bytes a nanosecond are equal */
     double reduce_bytes_per_ns; /* the same for collectives that add */
     const char *slowest;        /* "intra-node links" or "inter-node network" */
+    bool nccl;                  /* then by this group: */
+    SimNcclGroup group;
 } SimNetworkPath;
 
 /* The ring over one axis of the mesh, through rank 0; ranks fill nodes in order. */
@@ -37,6 +42,13 @@ typedef struct {
 /* bytes: the whole tensor's, as in collectives.def. A group of one rank sends nothing. */
 SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPath *path,
                                 PlanOpKind kind, double bytes);
+
+/* What NCCL would choose on this path (path->nccl), or is made to. */
+SimNcclChoice sim_network_choice(const ModelCluster *cluster, const SimNetworkPath *path,
+                                 PlanOpKind kind, double bytes);
+/* NCCL's expectation corrected by what was measured on the cluster. */
+SimNetworkCost sim_network_measured(const ModelCluster *cluster, const SimNcclGroup *group,
+                                    const SimNcclChoice *choice, double bytes);
 
 static inline SimTime sim_network_time(const SimNetworkCost *cost) {
     return sim_time_from_ns(cost->latency_ns + cost->transfer_ns);

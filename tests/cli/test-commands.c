@@ -60,7 +60,8 @@ static void help(void) {
     expect("--version", 0, "foreshard ", "");
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
-    static const char *const commands[] = {"plan", "units", "predict", "run", "compare", "plot"};
+    static const char *const commands[] = {"plan", "units",   "predict", "collectives",
+                                           "run",  "compare", "plot"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
         expect(words, 0, "xample", "");
@@ -131,6 +132,14 @@ static void views_of_a_plan(void) {
     g_free(table.err);
 }
 
+static void collectives(void) {
+    expect("collectives --cluster dgx-h100 -n 64 --table", 0, "64 ranks on 8 nodes", "");
+    expect("collectives --cluster dgx-h100 --nccl-algo tree", 0, "tree ", "");
+    expect("collectives --cluster this-machine -n 2", 0, "1 node", "");
+    expect("collectives --cluster dgx-h100 --nccl-algo bush", 2, "", "is one of ring, tree");
+    expect("collectives --cluster a100-node -n 16", 2, "", "up to the GPUs of the cluster");
+}
+
 static void output_is_not_lost(void) {
     expect("plan gpt-toy -o no-such-folder/x.plan", 1, "", "no-such-folder/x.plan");
     expect("predict gpt-toy --cluster this-machine --trace no-such-folder/x.trace", 1, "",
@@ -177,6 +186,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/bad clusters", bad_clusters);
     g_test_add_func("/cli/commands/bad plans", bad_plans);
     g_test_add_func("/cli/commands/views of a plan", views_of_a_plan);
+    g_test_add_func("/cli/commands/collectives", collectives);
     g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);

@@ -1,0 +1,168 @@
+/* NCCL's choice against figures worked out by hand from its source, and what we make of it against
+ * published measurements that fitting has not seen. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/validation/collectives.h"
+
+/* ---- NCCL's own numbers --------------------------------------------------------------------- */
+
+static SimNcclGroup hoppers(uint32_t ranks, uint32_t nodes) {
+    bool far = nodes > 1;
+    return (SimNcclGroup){.generation = SIM_NCCL_HOPPER,
+                          .ranks = ranks,
+                          .nodes = nodes,
+                          .ranks_a_node = ranks / nodes,
+                          .channels = far ? 8 : 12,
+                          .channel_gb_per_s = far ? 48 : 30,
+                          .node_channel_gb_per_s = 30,
+                          .nvls_heads = 8,
+                          .nvls_head_gb_per_s = 40};
+}
+
+/* Latency and bandwidth of ring LL, LL128 and Simple, and of NVLS or the NVLS tree; arithmetic on
+ * the constants of src/graph/tuning.cc, done apart from this code. */
+static void expectations(void) {
+    static const struct {
+        PlanOpKind kind;
+        uint32_t ranks, nodes;
+        double latency[4], gb_per_s[4];
+    } cases[] = {
+        {PLAN_OP_ALL_GATHER, 8, 1, {10.8, 27.3, 32.2, 25}, {161, 379, 411, 208}},
+        {PLAN_OP_REDUCE_SCATTER, 8, 1, {10.8, 27.3, 32.2, 25}, {161, 379, 411, 208}},
+        {PLAN_OP_ALL_REDUCE, 8, 1, {15, 40.6, 56, 25}, {81, 189, 206, 272}},
+        {PLAN_OP_ALL_GATHER, 4, 1, {8.4, 19.7, 18.6, 0}, {188, 442, 480, 0}},
+        {PLAN_OP_ALL_GATHER, 2, 1, {7.2, 15.9, 11.8, 0}, {282, 662, 720, 0}},
+        {PLAN_OP_ALL_GATHER, 16, 2, {23.3, 44.6, 70, 0}, {42, 313, 410, 0}},
+        {PLAN_OP_ALL_GATHER, 64, 8, {81.5, 148, 297, 0}, {21, 298, 390, 0}},
+        {PLAN_OP_ALL_REDUCE, 16, 2, {0, 0, 0, 66.8}, {0, 0, 0, 246}},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimNcclGroup group = hoppers(cases[i].ranks, cases[i].nodes);
+        for (unsigned j = 0; j < 4; j++) {
+            SimNcclAlgo algo = j < 3              ? SIM_NCCL_RING
+                               : group.nodes == 1 ? SIM_NCCL_NVLS
+                                                  : SIM_NCCL_NVLS_TREE;
+            SimNcclTerms terms = sim_nccl_expect(&group, cases[i].kind, algo,
+                                                 j < 3 ? (SimNcclProto)j : SIM_NCCL_SIMPLE, 64);
+            if (cases[i].gb_per_s[j] > 0) {
+                g_assert_cmpfloat(fabs(terms.latency_us - cases[i].latency[j]), <, 0.51);
+                g_assert_cmpfloat(fabs(terms.gb_per_s - cases[i].gb_per_s[j]), <, 0.51);
+            }
+        }
+    }
+}
+
+/* Hand-overs as the size grows, to the power of two above. */
+static void choices(void) {
+    static const struct {
+        PlanOpKind kind;
+        uint32_t ranks, nodes;
+        double mib;
+        const char *expected;
+    } cases[] = {
+        {PLAN_OP_ALL_GATHER, 8, 1, 4, "ring ll"},
+        {PLAN_OP_ALL_GATHER, 8, 1, 8, "ring ll128"},
+        {PLAN_OP_ALL_GATHER, 8, 1, 32, "ring simple"},
+        {PLAN_OP_ALL_REDUCE, 8, 1, 1, "ring ll"},
+        {PLAN_OP_ALL_REDUCE, 8, 1, 2, "nvls simple"},
+        {PLAN_OP_ALL_GATHER, 4, 1, 2, "ring ll"},
+        {PLAN_OP_ALL_GATHER, 4, 1, 4, "ring simple"},
+        {PLAN_OP_ALL_GATHER, 16, 2, 1, "ring ll128"},
+        {PLAN_OP_ALL_GATHER, 16, 2, 64, "ring simple"},
+        {PLAN_OP_ALL_GATHER, 64, 8, 256, "ring simple"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimNcclGroup group = hoppers(cases[i].ranks, cases[i].nodes);
+        if (group.ranks < 8) {
+            group.nvls_heads = 0;
+        }
+        SimNcclChoice c = sim_nccl_choose(&group, cases[i].kind, cases[i].mib * 1048576,
+                                          SIM_NCCL_N_ALGOS, SIM_NCCL_N_PROTOS);
+        g_autofree char *name =
+            g_strdup_printf("%s %s", sim_nccl_algo_name(c.algo), sim_nccl_proto_name(c.proto));
+        g_assert_cmpstr(name, ==, cases[i].expected);
+    }
+    SimNcclGroup group = hoppers(8, 1);
+    SimNcclChoice forced =
+        sim_nccl_choose(&group, PLAN_OP_ALL_REDUCE, 1 << 26, SIM_NCCL_TREE, SIM_NCCL_LL128);
+    g_assert_cmpint(forced.algo, ==, SIM_NCCL_TREE);
+    g_assert_cmpint(forced.proto, ==, SIM_NCCL_LL128);
+    forced = sim_nccl_choose(&group, PLAN_OP_ALL_GATHER, 1 << 26, SIM_NCCL_TREE, SIM_NCCL_N_PROTOS);
+    g_assert_cmpint(forced.algo, ==, SIM_NCCL_RING); /* no tree gathers */
+}
+
+/* ---- measurements --------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b) {
+    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+    return x < y ? -1 : x > y;
+}
+
+static double median(GArray *errors) {
+    g_array_sort(errors, by_size);
+    return fabs(g_array_index(errors, double, errors->len / 2));
+}
+
+static void add(GHashTable *bins, const char *name, double error) {
+    GArray *errors = g_hash_table_lookup(bins, name);
+    if (!errors) {
+        errors = g_array_new(FALSE, FALSE, sizeof(double));
+        g_hash_table_insert(bins, g_strdup(name), errors);
+    }
+    g_array_append_val(errors, error);
+}
+
+static void print_bins(GHashTable *bins) {
+    g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(bins), (GCompareFunc)strcmp);
+    for (GList *i = names; i; i = i->next) {
+        GArray *errors = g_hash_table_lookup(bins, i->data);
+        g_test_message("%-28s %3u rows, median error %5.1f %%", (const char *)i->data, errors->len,
+                       median(errors) * 100);
+    }
+}
+
+static ModelCluster *cluster_named(const char *name) {
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+    g_autoptr(GError) error = NULL;
+    ModelCluster *cluster = model_cluster_read_file(path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+/* Rows held out of fitting: every third. */
+static void measurements(void) {
+    g_autoptr(GArray) rows = collective_rows_read(g_getenv("FORESHARD_TEST_COLLECTIVES"));
+    g_autoptr(GHashTable) bins =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < rows->len; i++) {
+        const CollectiveRow *row = &g_array_index(rows, CollectiveRow, i);
+        if (!row->held_out) {
+            continue;
+        }
+        g_autoptr(ModelCluster) cluster = cluster_named(row->cluster);
+        SimNcclChoice choice = collective_row_choice(row, cluster);
+        double error = collective_row_predict(row, cluster) / row->time_us - 1;
+        g_autofree char *how =
+            g_strdup_printf("%s %s, 1e%d bytes", sim_nccl_algo_name(choice.algo),
+                            sim_nccl_proto_name(choice.proto), (int)floor(log10(row->bytes)));
+        add(bins, how, error);
+        add(bins, row->cluster, error);
+        g_array_append_val(all, error);
+    }
+    print_bins(bins);
+    g_test_message("all: %u rows held out, median error %.1f %%, 90th percentile %.1f %%", all->len,
+                   median(all) * 100, fabs(g_array_index(all, double, all->len * 9 / 10)) * 100);
+    g_assert_cmpuint(all->len, >=, 90);
+    g_assert_cmpfloat(median(all), <=, 0.12);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sim/nccl/expectations", expectations);
+    g_test_add_func("/sim/nccl/choices", choices);
+    g_test_add_func("/sim/nccl/measurements held out", measurements);
+    return g_test_run();
+}
