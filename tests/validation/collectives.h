@@ -1,4 +1,4 @@
-/* tests/validation/collectives.h - published collective times, and whose cluster file they are of. */
+/* tests/validation/collectives.h - published collective times, and whose clusters they are of. */
 #pragma once
 
 #include "models/cluster.h"
