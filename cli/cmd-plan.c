@@ -166,6 +166,11 @@ static void print_part(const Plan *plan, const Options *o) {
     const PlanRole *role = &plan->roles[0];
     g_autoptr(GString) text = g_string_new(NULL);
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (plan_section_repeats(role, s)) {
+            g_string_append_printf(text, "section %s = %s\n", plan_section_name(s),
+                                   plan_section_name(s - 1));
+            continue;
+        }
         g_string_append_printf(text, "section %s\n", plan_section_name(s));
         for (uint32_t i = 0; i < role->n_instrs[s]; i++) {
             const PlanInstr *instr = &role->sections[s][i];

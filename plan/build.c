@@ -29,7 +29,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
                      uint32_t rank) {
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
     run->flavour = flavour_of(strategy);
-    plan_builder_init(&run->builder);
+    plan_builder_init(&run->builder, graph->ops->len + graph->parameters->len);
     plan_assign_units(run);
     run->is_checkpointed = plan_choose_checkpoints(graph, strategy);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
@@ -228,20 +228,6 @@ static void name_lanes(Plan *plan, const PlanFlavour *flavour) {
     }
 }
 
-/* Buffers and so programs outlive the graph, whose parameters' names they borrow. */
-static void keep_names(Plan *plan, PlanRole *role) {
-    g_autoptr(GHashTable) kept = g_hash_table_new(NULL, NULL); /* by address */
-    for (uint32_t i = 0; i < role->n_buffers; i++) {
-        const char *name = role->buffers[i].name;
-        char *copy = g_hash_table_lookup(kept, name);
-        if (!copy) {
-            copy = g_string_chunk_insert_const(plan->strings, name);
-            g_hash_table_insert(kept, (gpointer)name, copy);
-        }
-        role->buffers[i].name = copy;
-    }
-}
-
 /* Ranks of one shape play one role. */
 static void find_roles(Plan *plan, const PlanRun *run) {
     g_autoptr(GHashTable) roles = g_hash_table_new(g_str_hash, g_str_equal);
@@ -297,10 +283,9 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         if (i > 0) {
             run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
-            plan_builder_make_room(&run.builder, &plan->roles[i - 1]);
         }
+        run.parameters = plan->parameters;
         build_role(&run, &plan->roles[i]);
-        keep_names(plan, &plan->roles[i]);
         run_clear(&run);
     }
     return plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;

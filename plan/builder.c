@@ -1,48 +1,29 @@
 #include "plan/builder.h"
 
-void plan_builder_init(PlanBuilder *builder) {
+void plan_builder_init(PlanBuilder *builder, uint32_t n) {
     *builder = (PlanBuilder){.unit = PLAN_NONE, .module = PLAN_NONE};
-    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        builder->sections[i] = g_array_new(FALSE, FALSE, sizeof(PlanInstr));
+    for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+        plan_vector_reserve(&builder->sections[s], 16 * n);
     }
-    builder->buffers = g_array_new(FALSE, FALSE, sizeof(PlanBuffer));
-    builder->ops = g_array_new(FALSE, FALSE, sizeof(PlanOp));
-    builder->operands = g_array_new(FALSE, FALSE, sizeof(PlanOperand));
-    builder->dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    builder->attrs = g_array_new(FALSE, FALSE, sizeof(double));
-    builder->loss_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    builder->live = g_array_new(FALSE, FALSE, sizeof(uint8_t));
+    plan_vector_reserve(&builder->buffers, 16 * n);
+    plan_vector_reserve(&builder->live, 16 * n);
+    plan_vector_reserve(&builder->ops, 8 * n);
+    plan_vector_reserve(&builder->operands, 64 * n);
+    plan_vector_reserve(&builder->dims, 16 * n);
+    plan_vector_reserve(&builder->attrs, 4 * n);
 }
 
 void plan_builder_clear(PlanBuilder *builder) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        g_clear_pointer(&builder->sections[i], g_array_unref);
+        plan_vector_clear(&builder->sections[i]);
     }
-    g_clear_pointer(&builder->buffers, g_array_unref);
-    g_clear_pointer(&builder->ops, g_array_unref);
-    g_clear_pointer(&builder->operands, g_array_unref);
-    g_clear_pointer(&builder->dims, g_array_unref);
-    g_clear_pointer(&builder->attrs, g_array_unref);
-    g_clear_pointer(&builder->loss_ops, g_array_unref);
-    g_clear_pointer(&builder->live, g_array_unref);
-}
-
-static void make_room(GArray **array, guint n) {
-    guint size = g_array_get_element_size(*array);
-    g_array_unref(*array);
-    *array = g_array_sized_new(FALSE, FALSE, size, n);
-}
-
-void plan_builder_make_room(PlanBuilder *builder, const PlanRole *like) {
-    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        make_room(&builder->sections[i], like->n_instrs[i]);
-    }
-    make_room(&builder->buffers, like->n_buffers);
-    make_room(&builder->live, like->n_buffers);
-    make_room(&builder->ops, like->n_ops);
-    make_room(&builder->operands, like->n_operands);
-    make_room(&builder->dims, like->n_dims);
-    make_room(&builder->attrs, like->n_attrs);
+    plan_vector_clear(&builder->buffers);
+    plan_vector_clear(&builder->ops);
+    plan_vector_clear(&builder->operands);
+    plan_vector_clear(&builder->dims);
+    plan_vector_clear(&builder->attrs);
+    plan_vector_clear(&builder->loss_ops);
+    plan_vector_clear(&builder->live);
 }
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
@@ -51,8 +32,8 @@ void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
 }
 
 void plan_builder_end_section(PlanBuilder *builder) {
-    for (uint32_t i = 0; i < builder->buffers->len; i++) {
-        if (g_array_index(builder->live, uint8_t, i)) {
+    for (uint32_t i = 0; i < builder->buffers.len; i++) {
+        if (builder->live.items[i]) {
             plan_builder_at(builder, i)->carried |= (uint8_t)(1u << builder->section);
         }
     }
@@ -60,24 +41,7 @@ void plan_builder_end_section(PlanBuilder *builder) {
 }
 
 void plan_builder_repeat_section(PlanBuilder *builder) {
-    PlanSection last = builder->section++;
-    GArray *section = builder->sections[builder->section];
-    guint n_losses = builder->loss_ops->len;
-    g_array_append_vals(section, builder->sections[last]->data, builder->sections[last]->len);
-    for (guint i = 0; i < section->len; i++) {
-        PlanInstr *instr = &g_array_index(section, PlanInstr, i);
-        if (instr->kind == PLAN_LAUNCH) { /* each launch has an op; copies share the operands */
-            uint32_t copy = builder->ops->len;
-            for (guint l = 0; l < n_losses; l++) {
-                if (g_array_index(builder->loss_ops, uint32_t, l) == instr->arg) {
-                    g_array_append_val(builder->loss_ops, copy);
-                }
-            }
-            PlanOp op = g_array_index(builder->ops, PlanOp, instr->arg);
-            instr->arg = copy;
-            g_array_append_val(builder->ops, op);
-        }
-    }
+    builder->repeats[++builder->section] = true;
     plan_builder_end_section(builder);
 }
 
@@ -91,10 +55,9 @@ uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype 
         .unit = builder->unit,
         .name = name,
     };
-    uint8_t dead = 0;
-    g_array_append_val(builder->buffers, buffer);
-    g_array_append_val(builder->live, dead);
-    return builder->buffers->len - 1;
+    plan_vector_push(&builder->buffers, buffer);
+    plan_vector_push(&builder->live, false);
+    return builder->buffers.len - 1;
 }
 
 static void emit(PlanBuilder *builder, PlanInstrKind kind, uint8_t lane, uint32_t arg) {
@@ -106,20 +69,18 @@ static void emit(PlanBuilder *builder, PlanInstrKind kind, uint8_t lane, uint32_
         .module = builder->module,
         .arg = arg,
     };
-    g_array_append_val(builder->sections[builder->section], instr);
+    plan_vector_push(&builder->sections[builder->section], instr);
 }
 
 void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer) {
-    uint8_t *live = &g_array_index(builder->live, uint8_t, buffer);
-    g_assert(!*live);
-    *live = 1;
+    g_assert(!builder->live.items[buffer]);
+    builder->live.items[buffer] = true;
     emit(builder, PLAN_ALLOC, plan_builder_at(builder, buffer)->lane, buffer);
 }
 
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer) {
-    uint8_t *live = &g_array_index(builder->live, uint8_t, buffer);
-    g_assert(*live);
-    *live = 0;
+    g_assert(builder->live.items[buffer]);
+    builder->live.items[buffer] = false;
     emit(builder, PLAN_FREE, plan_builder_at(builder, buffer)->lane, buffer);
 }
 
@@ -151,8 +112,7 @@ void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event) {
 
 void plan_builder_host_wait(PlanBuilder *builder, uint32_t event, uint8_t before) {
     emit(builder, PLAN_HOST_WAIT, 0, event);
-    GArray *section = builder->sections[builder->section];
-    g_array_index(section, PlanInstr, section->len - 1).before = before;
+    plan_vector_last(&builder->sections[builder->section])->before = before;
 }
 
 void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other) {
@@ -165,26 +125,30 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
     PlanOp op = {
         .kind = (uint16_t)kind,
         .axis = (uint8_t)axis,
-        .operands = builder->operands->len,
-        .dims = builder->dims->len,
-        .attrs = builder->attrs->len,
+        .operands = builder->operands.len,
+        .dims = builder->dims.len,
+        .attrs = builder->attrs.len,
     };
-    unsigned n_attrs = info->n_attrs;
-    g_array_append_vals(builder->dims, dims, info->n_dims);
-    g_array_append_vals(builder->attrs, attrs, n_attrs);
-    g_array_append_val(builder->ops, op);
-    return builder->ops->len - 1;
+    for (unsigned i = 0; i < info->n_dims; i++) {
+        plan_vector_push(&builder->dims, dims[i]);
+    }
+    for (unsigned i = 0; i < info->n_attrs; i++) {
+        plan_vector_push(&builder->attrs, attrs[i]);
+    }
+    plan_vector_push(&builder->ops, op);
+    return builder->ops.len - 1;
 }
 
 void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
                           uint64_t elements) {
-    PlanOperand operand = {.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements};
-    g_array_append_val(builder->operands, operand);
-    g_array_index(builder->ops, PlanOp, builder->ops->len - 1).n_operands++;
+    plan_vector_push(
+        &builder->operands,
+        (PlanOperand){.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements});
+    plan_vector_last(&builder->ops)->n_operands++;
 }
 
 void plan_builder_rows(PlanBuilder *builder, uint64_t rows) {
-    g_array_index(builder->operands, PlanOperand, builder->operands->len - 1).rows = (uint32_t)rows;
+    plan_vector_last(&builder->operands)->rows = (uint32_t)rows;
 }
 
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
@@ -193,43 +157,50 @@ void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
         return;
     }
     const PlanBuffer *b = plan_builder_at(builder, buffer);
-    plan_builder_operand(builder, buffer, 0, b->bytes / plan_dtype_bytes((PlanDtype)b->dtype));
+    plan_builder_operand(builder, buffer, 0, plan_dtype_count((PlanDtype)b->dtype, b->bytes));
 }
 
-/* An op computes in the dtype of what it writes; an integer output says so too. */
+/* An op computes in the dtype of what it writes first; an integer output says so too. */
+static uint8_t dtype_written(PlanBuilder *builder, const PlanOp *op, const PlanOpInfo *info) {
+    unsigned length = plan_op_list_length(info, op->n_operands), end = 0;
+    for (unsigned s = 0; s < info->n_slots; s++) {
+        unsigned i = end;
+        end += info->slots[s].flags & PLAN_SLOT_LIST ? length : 1;
+        for (; i < end && info->slots[s].flags & PLAN_SLOT_WRITE; i++) {
+            uint32_t buffer = builder->operands.items[op->operands + i].buffer;
+            if (buffer != PLAN_NONE) {
+                return plan_builder_at(builder, buffer)->dtype;
+            }
+        }
+    }
+    return 0;
+}
+
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane) {
-    uint32_t id = builder->ops->len - 1;
-    PlanOp *op = &g_array_index(builder->ops, PlanOp, id);
+    uint32_t id = builder->ops.len - 1;
+    PlanOp *op = &builder->ops.items[id];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     g_assert(op->n_operands == info->n_slots - info->n_lists +
                                    info->n_lists * plan_op_list_length(info, op->n_operands));
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        const PlanOperand *operand =
-            &g_array_index(builder->operands, PlanOperand, op->operands + i);
-        if (info->slots[plan_op_slot_of(info, op->n_operands, i)].flags & PLAN_SLOT_WRITE &&
-            operand->buffer != PLAN_NONE) {
-            op->dtype = plan_builder_at(builder, operand->buffer)->dtype;
-            break;
-        }
-    }
+    op->dtype = dtype_written(builder, op, info);
     emit(builder, PLAN_LAUNCH, lane, id);
-}
-
-static gpointer take(GArray **array, uint32_t *ret_n) {
-    *ret_n = (*array)->len;
-    return g_array_free(g_steal_pointer(array), FALSE);
 }
 
 void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        role->sections[i] = take(&builder->sections[i], &role->n_instrs[i]);
+        if (builder->repeats[i]) {
+            role->sections[i] = role->sections[i - 1];
+            role->n_instrs[i] = role->n_instrs[i - 1];
+        } else {
+            plan_vector_take(&builder->sections[i], &role->sections[i], &role->n_instrs[i]);
+        }
     }
-    role->buffers = take(&builder->buffers, &role->n_buffers);
-    role->ops = take(&builder->ops, &role->n_ops);
-    role->operands = take(&builder->operands, &role->n_operands);
-    role->dims = take(&builder->dims, &role->n_dims);
-    role->attrs = take(&builder->attrs, &role->n_attrs);
-    role->loss_ops = take(&builder->loss_ops, &role->n_loss_ops);
+    plan_vector_take(&builder->buffers, &role->buffers, &role->n_buffers);
+    plan_vector_take(&builder->ops, &role->ops, &role->n_ops);
+    plan_vector_take(&builder->operands, &role->operands, &role->n_operands);
+    plan_vector_take(&builder->dims, &role->dims, &role->n_dims);
+    plan_vector_take(&builder->attrs, &role->attrs, &role->n_attrs);
+    plan_vector_take(&builder->loss_ops, &role->loss_ops, &role->n_loss_ops);
     role->n_events = builder->max_events;
     plan_builder_clear(builder);
 }

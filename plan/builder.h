@@ -8,21 +8,28 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "plan/vector.h"
 
 typedef struct {
-    GArray *sections[PLAN_N_SECTIONS]; /* PlanInstr */
-    GArray *buffers, *ops, *operands, *dims, *attrs;
-    GArray *live; /* uint8_t per buffer */
+    PLAN_VECTOR(PlanInstr) sections[PLAN_N_SECTIONS];
+    bool repeats[PLAN_N_SECTIONS]; /* the program of the section before, held once */
+    PLAN_VECTOR(PlanBuffer) buffers;
+    PLAN_VECTOR(PlanOp) ops;
+    PLAN_VECTOR(PlanOperand) operands;
+    PLAN_VECTOR(int64_t) dims;
+    PLAN_VECTOR(double) attrs;
+    PLAN_VECTOR(uint32_t) loss_ops;
+    PLAN_VECTOR(bool) live; /* per buffer */
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
     uint32_t n_events, max_events, reserved_events;
-    GArray *loss_ops; /* uint32_t */
 } PlanBuilder;
 
-void plan_builder_init(PlanBuilder *builder);
+/* n: ops and parameters of the graph. Room for what most plans make of that many is taken at once,
+ * for copying what has grown costs more than memory that nobody touches. */
+void plan_builder_init(PlanBuilder *builder, uint32_t n);
 void plan_builder_clear(PlanBuilder *builder);
-void plan_builder_make_room(PlanBuilder *builder, const PlanRole *like); /* for as much as it has */
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
 void plan_builder_end_section(PlanBuilder *builder);
@@ -55,7 +62,7 @@ void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all 
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
 
 static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer) {
-    return &g_array_index(builder->buffers, PlanBuffer, buffer);
+    return &builder->buffers.items[buffer];
 }
 
 /* Moves the arrays into the role. */

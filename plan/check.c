@@ -106,12 +106,13 @@ static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint
     uint32_t b = operand->buffer;
     BufferState *state = &c->buffers[b];
     const PlanBuffer *buffer = &c->role->buffers[b];
-    uint64_t size = plan_dtype_bytes((PlanDtype)buffer->dtype);
+    PlanDtype dtype = (PlanDtype)buffer->dtype;
     if (!state->live) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
-    if (operand->offset_bytes > buffer->bytes || operand->offset_bytes % size ||
-        operand->elements > (buffer->bytes - operand->offset_bytes) / size) {
+    if (operand->offset_bytes > buffer->bytes ||
+        operand->offset_bytes & (plan_dtype_bytes(dtype) - 1) ||
+        operand->elements > plan_dtype_count(dtype, buffer->bytes - operand->offset_bytes)) {
         return fail(c, "operand %s reaches beyond b%u", slot->name, b);
     }
     if (!state->touched && !first_touch(c, b, lane)) {
@@ -272,42 +273,48 @@ static bool same_shape(const PlanRole *role, const PlanOp *a, const PlanOp *b) {
     return same;
 }
 
+/* The shapes of a kind found sound last; a block has a handful. */
+typedef struct {
+    const PlanOp *ops[8];
+    unsigned next;
+} SoundShapes;
+
+static bool is_known(const PlanRole *role, const SoundShapes *sound, const PlanOp *op) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(sound->ops) && sound->ops[i]; i++) {
+        if (same_shape(role, sound->ops[i], op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
-    const PlanOp *last[PLAN_N_OP_KINDS] = {NULL};
+    SoundShapes sound[PLAN_N_OP_KINDS] = {0};
     for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i], *before = last[op->kind];
-        last[op->kind] = op;
-        if (before && same_shape(role, before, op)) {
+        const PlanOp *op = &role->ops[i];
+        SoundShapes *known = &sound[op->kind];
+        if (is_known(role, known, op)) {
             continue;
         }
         g_autofree char *fault = plan_op_shape_fault(plan, role, op);
         if (fault) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s", role_id, i,
-                        plan_op_info((PlanOpKind)role->ops[i].kind)->name, fault);
+                        plan_op_info((PlanOpKind)op->kind)->name, fault);
             return false;
         }
+        known->ops[known->next++ % G_N_ELEMENTS(known->ops)] = op;
     }
     return true;
 }
 
-/* The same instructions as the section before: then it has been played after itself already. */
-static bool repeats(const PlanRole *role, PlanSection section) {
-    const PlanInstr *a = role->sections[section], *b = role->sections[section - 1];
-    bool same = role->n_instrs[section] == role->n_instrs[section - 1];
-    for (uint32_t i = 0; same && i < role->n_instrs[section]; i++) {
-        bool launches = a[i].kind == PLAN_LAUNCH || a[i].kind == PLAN_HOST_OP;
-        same = a[i].kind == b[i].kind && a[i].lane == b[i].lane && a[i].before == b[i].before &&
-               (launches ? !memcmp(&role->ops[a[i].arg], &role->ops[b[i].arg], sizeof(PlanOp))
-                         : a[i].arg == b[i].arg);
-    }
-    return same;
-}
-
-static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
+/* buffers: room for the states of all. */
+static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
     Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
-    g_autofree BufferState *buffers = g_new0(BufferState, role->n_buffers);
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        buffers[b].live = false; /* the rest is set by its allocation */
+    }
     gsize n = role->n_events;
     g_autofree Clock *events = g_new0(Clock, (PLAN_MAX_BEFORE + 1) * n);
     g_autofree bool *recorded = g_new0(bool, (PLAN_MAX_BEFORE + 1) * n);
@@ -321,7 +328,9 @@ static bool check_role(const Plan *plan, uint32_t role_id, GError **error) {
             return false;
         }
     }
-    return repeats(role, PLAN_SECTION_STEADY) || check_section(&c, PLAN_SECTION_STEADY);
+    /* After second it has been played; must it be played after itself? */
+    return plan_section_repeats(role, PLAN_SECTION_STEADY) ||
+           check_section(&c, PLAN_SECTION_STEADY);
 }
 
 /* ---- collectives across roles --------------------------------------------------------------- */
@@ -349,6 +358,9 @@ static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRol
 static bool check_collectives(const Plan *plan, uint32_t other, GError **error) {
     const PlanRole *a = &plan->roles[0], *b = &plan->roles[other];
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (plan_section_repeats(a, s) && plan_section_repeats(b, s)) {
+            continue;
+        }
         uint32_t i = 0, j = 0;
         for (;; i++, j++) {
             next_collective(a, s, &i);
@@ -372,8 +384,13 @@ static bool check_collectives(const Plan *plan, uint32_t other, GError **error) 
 
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= MAX_LANES);
+    uint32_t n_buffers = 0;
     for (uint32_t i = 0; i < plan->n_roles; i++) {
-        if (!check_role(plan, i, error) || !check_shapes(plan, i, error) ||
+        n_buffers = MAX(n_buffers, plan->roles[i].n_buffers);
+    }
+    g_autofree BufferState *buffers = g_new(BufferState, n_buffers);
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        if (!check_role(plan, i, buffers, error) || !check_shapes(plan, i, error) ||
             (i > 0 && !check_collectives(plan, i, error))) {
             return false;
         }

@@ -18,5 +18,15 @@ typedef enum {
 } PlanDtype;
 
 const char *plan_dtype_name(PlanDtype dtype);
-uint64_t plan_dtype_bytes(PlanDtype dtype);
 bool plan_dtype_parse(const char *name, PlanDtype *ret_dtype);
+
+extern const uint8_t plan_dtype_sizes[PLAN_N_DTYPES]; /* bytes */
+static inline uint64_t plan_dtype_bytes(PlanDtype dtype) {
+    g_assert(dtype < PLAN_N_DTYPES);
+    return plan_dtype_sizes[dtype];
+}
+
+/* How many elements that many bytes hold; sizes are powers of two, and a division is slow. */
+static inline uint64_t plan_dtype_count(PlanDtype dtype, uint64_t bytes) {
+    return bytes >> __builtin_ctz(plan_dtype_sizes[dtype]);
+}

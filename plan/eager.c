@@ -125,7 +125,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     }
     plan_builder_launch(&run->builder, 0);
     if (value_ref(run, op->values + op->n_inputs) == graph->loss) {
-        g_array_append_val(run->builder.loss_ops, id);
+        plan_vector_push(&run->builder.loss_ops, id);
     }
 }
 
@@ -341,7 +341,7 @@ static void end_frame(PlanRun *run, const Frame *frame) {
     g_array_set_size(run->frames, run->frames->len - 1);
     for (uint32_t i = frame->n_buffers; i < run->frame_buffers->len; i++) {
         uint32_t buffer = g_array_index(run->frame_buffers, uint32_t, i);
-        if (g_array_index(run->builder.live, uint8_t, buffer)) {
+        if (run->builder.live.items[buffer]) {
             plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
         }
     }

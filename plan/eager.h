@@ -124,7 +124,7 @@ struct _PlanRun {
     uint64_t pass;  /* of its step's forward and backward passes, the one that runs */
     bool reduces;   /* that pass reduces gradients, and does not only add them up */
     uint32_t rank;  /* of those that play this role, the first */
-    GStringChunk *strings;
+    const PlanParameter *parameters; /* the plan's, whose names buffers bear */
 
     PlanRunUnit *units;
     uint32_t n_units;

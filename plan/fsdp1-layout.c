@@ -9,7 +9,7 @@ uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer) {
 }
 
 bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer) {
-    return g_array_index(run->builder.live, uint8_t, buffer);
+    return run->builder.live.items[buffer];
 }
 
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer) {

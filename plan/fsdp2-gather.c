@@ -138,9 +138,9 @@ static void drop_parts(PlanRun *run, uint32_t u) {
 
 static void make_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    f->whole[p] = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->param,
-                                      PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
-                                      plan_fsdp2_parameter(run, p)->name);
+    f->whole[p] =
+        plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->param,
+                            PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
     plan_builder_alloc(&run->builder, f->whole[p]);
 }
 
@@ -226,7 +226,7 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         uint64_t elements = plan_fsdp2_chunk(f, p) * f->ranks / f->part_ranks;
         f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
-                                          PLAN_FSDP2_COMPUTE, plan_fsdp2_parameter(run, p)->name);
+                                          PLAN_FSDP2_COMPUTE, run->parameters[p].name);
         plan_builder_alloc(&run->builder, f->parts[p]);
         plan_builder_begin_op(&run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
                               (int64_t[]){(int64_t)elements, (int64_t)f->part_ranks}, NULL);

@@ -75,7 +75,7 @@ static void make_shards(PlanRun *run, PlanFsdp2 *f, uint32_t u) {
         plan_run_at(run, PLAN_PHASE_SETUP, plan_fsdp2_parameter(run, p)->module);
         f->shards[p] = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
                                            PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                           plan_fsdp2_parameter(run, p)->name);
+                                           run->parameters[p].name);
         plan_builder_alloc(&run->builder, f->shards[p]);
         if (f->local[p] < plan_fsdp2_chunk(f, p)) {
             zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
@@ -118,9 +118,9 @@ void plan_fsdp2_construct(PlanRun *run) {
 static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     uint32_t old = f->shards[p];
     plan_run_at_unit(run, run->unit_of_parameter[p]);
-    f->shards[p] = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
-                                       PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                       plan_fsdp2_parameter(run, p)->name);
+    f->shards[p] =
+        plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
+                            PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
     plan_builder_alloc(&run->builder, f->shards[p]);
     zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
     if (f->local[p]) {

@@ -18,7 +18,8 @@ static const struct {
 #undef COLLECTIVE
 };
 
-static PlanOpInfo infos[PLAN_N_OP_KINDS];
+PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];
+gint plan_op_infos_are_ready;
 static GHashTable *kinds_by_name;
 
 static unsigned split_names(const char *text, const char **names, unsigned max) {
@@ -63,7 +64,7 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
 static gpointer parse_rows(gpointer unused) {
     kinds_by_name = g_hash_table_new(g_str_hash, g_str_equal);
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        PlanOpInfo *info = &infos[kind];
+        PlanOpInfo *info = &plan_op_infos[kind];
         info->name = rows[kind].name;
         info->op_class = rows[kind].op_class;
         info->ring_steps = rows[kind].ring_steps;
@@ -75,19 +76,14 @@ static gpointer parse_rows(gpointer unused) {
     return NULL;
 }
 
-static void ensure_parsed(void) {
+void plan_op_parse_rows(void) {
     static GOnce once = G_ONCE_INIT;
     g_once(&once, parse_rows, NULL);
-}
-
-const PlanOpInfo *plan_op_info(PlanOpKind kind) {
-    g_assert(kind < PLAN_N_OP_KINDS);
-    ensure_parsed();
-    return &infos[kind];
+    g_atomic_int_set(&plan_op_infos_are_ready, 1);
 }
 
 bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind) {
-    ensure_parsed();
+    plan_op_info(0);
     gpointer kind;
     if (!g_hash_table_lookup_extended(kinds_by_name, name, NULL, &kind)) {
         return false;

@@ -61,7 +61,17 @@ typedef struct {
     unsigned ring_steps; /* collectives: the STEPS of collectives.def */
 } PlanOpInfo;
 
-const PlanOpInfo *plan_op_info(PlanOpKind kind);
+extern PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];
+extern gint plan_op_infos_are_ready;
+void plan_op_parse_rows(void);
+
+static inline const PlanOpInfo *plan_op_info(PlanOpKind kind) {
+    g_assert(kind < PLAN_N_OP_KINDS);
+    if (G_UNLIKELY(!g_atomic_int_get(&plan_op_infos_are_ready))) {
+        plan_op_parse_rows();
+    }
+    return &plan_op_infos[kind];
+}
 bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind);
 bool plan_op_is_collective(PlanOpKind kind);
 

@@ -7,7 +7,9 @@ G_DEFINE_QUARK(foreshard_plan_error, plan_error)
 static void clear_role(PlanRole *role) {
     g_free(role->ranks);
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        g_free(role->sections[i]);
+        if (!plan_section_repeats(role, i)) {
+            g_free(role->sections[i]);
+        }
     }
     g_free(role->buffers);
     g_free(role->ops);

@@ -138,8 +138,8 @@ typedef struct {
 typedef struct {
     uint32_t *ranks;
     uint32_t n_ranks;
-    uint64_t n_parameter_elements; /* local ones, unpadded */
-    PlanInstr *sections[PLAN_N_SECTIONS];
+    uint64_t n_parameter_elements;        /* local ones, unpadded */
+    PlanInstr *sections[PLAN_N_SECTIONS]; /* a section may be the very program of the one before */
     uint32_t n_instrs[PLAN_N_SECTIONS];
     PlanBuffer *buffers;
     uint32_t n_buffers;
@@ -152,8 +152,8 @@ typedef struct {
     uint32_t n_dims;
     double *attrs;
     uint32_t n_attrs;
-    /* The ops whose first output is a loss, in order: one for each pass of each section. A step's
-     * loss is the mean of its passes'. */
+    /* The ops whose first output is a loss, in order: one for each pass of each section that does
+     * not repeat another. A step's loss is the mean of its passes'. */
     uint32_t *loss_ops;
     uint32_t n_loss_ops;
 } PlanRole;
@@ -182,6 +182,12 @@ struct _Plan {
 
 void plan_free(Plan *plan); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+/* The section is the program of the one before it, held once. */
+static inline bool plan_section_repeats(const PlanRole *role, PlanSection section) {
+    return section > 0 && role->n_instrs[section] &&
+           role->sections[section] == role->sections[section - 1];
+}
 
 const char *plan_section_name(PlanSection section);
 const char *plan_phase_name(PlanPhase phase);

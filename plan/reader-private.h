@@ -32,6 +32,7 @@ char *plan_reader_word(PlanReader *r);
 bool plan_reader_need_line(PlanReader *r, const char *what);
 bool plan_reader_end_of_line(PlanReader *r);
 bool plan_reader_expect(PlanReader *r, const char *keyword);
+bool plan_reader_skip(PlanReader *r, const char *word); /* if it is next; sets no error */
 bool plan_reader_number(PlanReader *r, const char *what, uint64_t max, uint64_t *ret);
 bool plan_reader_id(PlanReader *r, const char *w, char letter, uint32_t limit, bool may_be_none,
                     uint32_t *ret);

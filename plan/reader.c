@@ -75,6 +75,16 @@ bool plan_reader_expect(PlanReader *r, const char *keyword) {
     return true;
 }
 
+bool plan_reader_skip(PlanReader *r, const char *word) {
+    gsize n = strlen(word);
+    r->cursor += strspn(r->cursor, " ");
+    if (strncmp(r->cursor, word, n) != 0 || (r->cursor[n] && r->cursor[n] != ' ')) {
+        return false;
+    }
+    r->cursor += n;
+    return true;
+}
+
 bool plan_reader_number(PlanReader *r, const char *what, uint64_t max, uint64_t *ret) {
     char *w = plan_reader_word(r);
     if (!w || !plan_parse_u64(w, ret) || *ret > max) {

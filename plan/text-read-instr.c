@@ -249,10 +249,32 @@ static bool read_instr(PlanReader *r, const char *verb, PlanInstr *instr) {
     return plan_reader_fail(r, "'%s' is no instruction", verb);
 }
 
+/* "section steady = second": the same program, which is held once. */
+static bool read_repeat(PlanReader *r, PlanSection section) {
+    PlanSection before = section - 1;
+    if (section <= PLAN_SECTION_FIRST || !r->role->n_instrs[before]) {
+        return plan_reader_fail(r, "section %s has no program before it to repeat",
+                                plan_section_name(section));
+    }
+    char *w = plan_reader_word(r);
+    if (!w || !g_str_equal(w, plan_section_name(before))) {
+        return plan_reader_fail(r, "section %s can repeat %s only, not '%s'",
+                                plan_section_name(section), plan_section_name(before), w ? w : "");
+    }
+    r->role->sections[section] = r->role->sections[before];
+    r->role->n_instrs[section] = r->role->n_instrs[before];
+    return plan_reader_end_of_line(r);
+}
+
 bool plan_reader_section(PlanReader *r, PlanSection section) {
     uint64_t n;
-    if (!plan_reader_expect(r, "section") || !plan_reader_expect(r, plan_section_name(section)) ||
-        !plan_reader_number(r, "the number of instructions", PLAN_READER_MAX_IDS, &n) ||
+    if (!plan_reader_expect(r, "section") || !plan_reader_expect(r, plan_section_name(section))) {
+        return false;
+    }
+    if (plan_reader_skip(r, "=")) {
+        return read_repeat(r, section);
+    }
+    if (!plan_reader_number(r, "the number of instructions", PLAN_READER_MAX_IDS, &n) ||
         !plan_reader_end_of_line(r)) {
         return false;
     }

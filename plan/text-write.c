@@ -176,6 +176,11 @@ void plan_text_append_instr(const Plan *plan, const PlanRole *role, const PlanIn
 static void append_section(const Plan *plan, const PlanRole *role, PlanSection section,
                            GString *text) {
     const PlanInstr *context = NULL;
+    if (plan_section_repeats(role, section)) {
+        g_string_append_printf(text, "section %s = %s\n", plan_section_name(section),
+                               plan_section_name(section - 1));
+        return;
+    }
     g_string_append_printf(text, "section %s %u\n", plan_section_name(section),
                            role->n_instrs[section]);
     for (uint32_t i = 0; i < role->n_instrs[section]; i++) {

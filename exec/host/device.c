@@ -111,9 +111,13 @@ static bool makes_loss(const PlanRole *role, const PlanOp *op) {
     return false;
 }
 
-/* Each of the three sections that play a step has every pass once. */
+/* Each program of a step has every pass once. */
 static uint32_t passes_of(const PlanRole *role) {
-    return MAX(1, role->n_loss_ops / (PLAN_N_SECTIONS - 1));
+    uint32_t programs = 0;
+    for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+        programs += !plan_section_repeats(role, s);
+    }
+    return MAX(1, role->n_loss_ops / programs);
 }
 
 static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op) {

@@ -24,8 +24,22 @@ static void round_trip(void) {
         g_assert_cmpstr(text->str, ==, text_again->str);
         g_assert_cmpstr(plan_digest(plan), ==, plan_digest(again));
         g_assert_cmpuint(again->roles[0].n_loss_ops, ==, plan->roles[0].n_loss_ops);
-        g_assert_cmpuint(again->roles[0].loss_ops[2], ==, plan->roles[0].loss_ops[2]);
+        for (uint32_t l = 0; l < plan->roles[0].n_loss_ops; l++) {
+            g_assert_cmpuint(again->roles[0].loss_ops[l], ==, plan->roles[0].loss_ops[l]);
+        }
     }
+}
+
+/* Steady steps that are as the second are held, and written, once. */
+static void repeats(void) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=2");
+    const PlanRole *role = &plan->roles[0];
+    g_assert_true(plan_section_repeats(role, PLAN_SECTION_STEADY));
+    g_assert_false(plan_section_repeats(role, PLAN_SECTION_SECOND));
+    g_autoptr(GString) text = plan_text(plan);
+    g_assert_nonnull(strstr(text->str, "\nsection steady = second\n"));
+    g_autoptr(Plan) again = plan_read(text->str, text->len, "x.plan", NULL);
+    g_assert_true(plan_section_repeats(&again->roles[0], PLAN_SECTION_STEADY));
 }
 
 /* The digest covers mesh and instructions, and not the words about network and strategy. */
@@ -88,6 +102,7 @@ static void names_line(void) {
         {" m=4 n=8", " m=4 o=8", "expected n=..., not 'o=8'"},
         {"role 0 ranks 0-1", "role 0 ranks 0-4", "ranks are written"},
         {"alloc b0\n", "alloc b99999\n", "expected b0 to b"},
+        {"steady = second", "steady = first", "section steady can repeat second only"},
         {"end\n", "end now\n", "'now' is too much on this line"},
     };
     g_autoptr(Plan) plan = test_plan(MLP_TOY, "ranks=2");
@@ -112,6 +127,7 @@ static void names_line(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/text/reads back what was written", round_trip);
+    g_test_add_func("/plan/text/a section that repeats another stands once", repeats);
     g_test_add_func("/plan/text/digest covers the program", digest_covers_the_program);
     g_test_add_func("/plan/text/a file cut short is refused", cut_short);
     g_test_add_func("/plan/text/mutations end in a message", mutated);
