@@ -36,8 +36,9 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     return plan_graph_op(w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v}, 3, dtypes, elements, 4,
                          (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads,
                                      (int64_t)w->seq, (int64_t)a->head_dim, (int64_t)a->q_stride,
-                                     (int64_t)kv_stride, (int64_t)lse_stride, a->causal},
-                         &a->scale);
+                                     (int64_t)kv_stride, (int64_t)lse_stride, a->causal,
+                                     (int64_t)w->graph->ops->len},
+                         (double[]){a->scale, w->dropout});
 }
 
 /* ---- scores in memory ----------------------------------------------------------------------- */
@@ -131,7 +132,7 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     if (a->causal) {
         scores = mask_causal(w, a, scores, &mask);
     }
-    uint32_t weights = softmax(w, a, scores);
+    uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores), elements);
     v = repeated ? v : apart(w, a, v, a->kv_stride);
     uint32_t mixed = matmul(w, a, weights, v, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
                             kv_inside ? a->kv_stride : own);

@@ -19,7 +19,7 @@ typedef struct {
 } Gpt;
 
 typedef struct {
-    uint32_t module, attn, mlp, act;
+    uint32_t module, attn, mlp, act, attn_drop, mlp_drop;
     ModelLayer ln_1, qkv, proj, ln_2, up, down;
 } Block;
 
@@ -33,11 +33,13 @@ static Block declare_block(const Gpt *gpt, uint32_t root, uint64_t index) {
     block.attn = plan_graph_module(w->graph, block.module, n->attn, n->attention, false);
     block.qkv = model_linear(w, block.attn, n->qkv, 3 * w->width, w->width, true);
     block.proj = model_linear(w, block.attn, n->proj, w->width, w->width, true);
+    block.attn_drop = model_dropout(w, block.attn, "drop");
     block.ln_2 = model_layernorm(w, block.module, n->ln_2);
     block.mlp = plan_graph_module(w->graph, block.module, n->mlp, n->Mlp, false);
     block.up = model_linear(w, block.mlp, n->up, gpt->ffn, w->width, true);
     block.act = plan_graph_module(w->graph, block.mlp, n->act, "GELU", false);
     block.down = model_linear(w, block.mlp, n->down, w->width, gpt->ffn, true);
+    block.mlp_drop = model_dropout(w, block.mlp, "drop");
     return block;
 }
 
@@ -67,6 +69,7 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     }
     uint32_t o = model_run_attention(w, &attention, views[0], views[1], views[2]);
     uint32_t y = model_run_linear(w, &block->proj, o, w->width, w->width);
+    y = model_run_dropout(w, block->attn_drop, y, w->rows * w->width);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -80,6 +83,7 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     uint32_t a = model_run_elementwise(w, gelu, h, PLAN_NONE, w->rows * gpt->ffn);
     plan_graph_leave(w->graph, &a, 1);
     uint32_t y = model_run_linear(w, &block->down, a, w->width, gpt->ffn);
+    y = model_run_dropout(w, block->mlp_drop, y, w->rows * w->width);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -103,7 +107,8 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
                           .batch = batch,
                           .seq = seq,
                           .rows = batch * seq,
-                          .width = network->width},
+                          .width = network->width,
+                          .dropout = network->dropout},
                  .heads = network->heads,
                  .ffn = network->ffn ? network->ffn : 4 * network->width,
                  .vocab = network->vocab,
@@ -114,6 +119,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", names->root, false);
     ModelLayer wte = model_embedding(w, root, "wte", gpt->vocab, w->width);
     ModelLayer wpe = model_embedding(w, root, "wpe", network->seq, w->width);
+    uint32_t drop = model_dropout(w, root, "drop");
     g_autofree Block *blocks = g_new(Block, network->layers);
     for (uint64_t i = 0; i < network->layers; i++) {
         blocks[i] = declare_block(gpt, root, i);
@@ -136,6 +142,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     uint32_t token_part = model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab);
     uint32_t position_part = model_run_embedding(w, &wpe, positions, seq, network->seq);
     uint32_t x = model_run_add(w, token_part, position_part, seq * w->width);
+    x = model_run_dropout(w, drop, x, w->rows * w->width);
     for (uint64_t i = 0; i < network->layers; i++) {
         x = run_block(gpt, &blocks[i], x);
     }
@@ -187,6 +194,6 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
     emit(network, &names, true, batch, seq, graph);
 }
 
-const ModelFamily model_gpt = {"gpt", "layers width heads vocab seq|ffn tied gelu attention",
-                               emit_gpt};
+const ModelFamily model_gpt = {
+    "gpt", "layers width heads vocab seq|ffn tied gelu attention dropout", emit_gpt};
 const ModelFamily model_mpt = {"mpt", "layers width heads vocab seq|ffn attention", emit_mpt};

@@ -39,6 +39,10 @@ ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name) 
     return norm(w, parent, name, "RMSNorm");
 }
 
+uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name) {
+    return w->dropout > 0 ? plan_graph_module(w->graph, parent, name, "Dropout", false) : PLAN_NONE;
+}
+
 ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name, uint64_t rows,
                            uint64_t width) {
     int64_t dims[] = {(int64_t)rows, (int64_t)width};
@@ -105,6 +109,23 @@ uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, 
                                uint64_t n) {
     return plan_graph_op(w->graph, kind, (uint32_t[]){a, b}, b == PLAN_NONE ? 1 : 2,
                          &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
+}
+
+/* Each place draws from a stream of its own: the op's number. */
+uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n) {
+    if (w->dropout == 0) {
+        return x;
+    }
+    PlanDtype dtypes[] = {w->graph->dtype, PLAN_UINT8};
+    if (module != PLAN_NONE) {
+        plan_graph_enter(w->graph, module, &x, 1);
+    }
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_DROPOUT, &x, 1, dtypes, (uint64_t[]){n, n}, 2,
+                               (int64_t[]){(int64_t)n, (int64_t)w->graph->ops->len}, &w->dropout);
+    if (module != PLAN_NONE) {
+        plan_graph_leave(w->graph, &y, 1);
+    }
+    return y;
 }
 
 uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n) {

@@ -11,6 +11,7 @@ typedef struct {
     PlanGraph *graph;
     uint64_t batch, seq, rows; /* rows: tokens of a pass */
     uint64_t width;
+    double dropout; /* share of elements dropped; 0: none */
 } ModelWalk;
 
 /* A module with a weight and perhaps a bias (PLAN_NONE). */
@@ -22,6 +23,8 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
                         uint64_t in, bool has_bias);
 ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name);
 ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name);
+/* Where dropout happens: PLAN_NONE without it, for then there is no such module. */
+uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name);
 ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name, uint64_t rows,
                            uint64_t width);
 
@@ -35,6 +38,8 @@ uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elem
 /* An op that makes one tensor of n elements from one or two others of as many. */
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n);
+/* x itself without dropout; module PLAN_NONE: a call inside the current module. */
+uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
 uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n);
 uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
                                  uint64_t vocab);

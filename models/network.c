@@ -77,6 +77,13 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                                "not '%s'",
                                entry->value);
     }
+    if (g_str_equal(entry->key, "dropout")) {
+        return (plan_parse_double(entry->value, &network->dropout) && network->dropout >= 0 &&
+                network->dropout < 1) ||
+               plan_ini_refuse(ini, entry, error,
+                               "dropout must be a number from 0 to below 1, not '%s'",
+                               entry->value);
+    }
     if (g_str_equal(entry->key, "gelu")) {
         return read_choice(ini, entry, "tanh", "erf", &network->gelu_tanh, error);
     }

@@ -17,6 +17,7 @@ typedef struct {
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     double rope_base;
+    double dropout; /* gpt, t5: share of elements dropped wherever they drop any */
     bool tied;
     bool gelu_tanh;
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */

@@ -23,7 +23,7 @@ typedef struct {
 } Attention;
 
 typedef struct {
-    uint32_t module, mlp;
+    uint32_t module, mlp, drop, mlp_drop;
     bool is_decoder;
     Attention attn, cross;
     ModelLayer norm_1, norm_x, norm_2, up, gate, down;
@@ -66,6 +66,8 @@ static Block declare_block(const T5 *t5, uint32_t root, const char *stack, uint6
         block.gate = model_linear(w, block.mlp, "gate", t5->ffn, w->width, false);
     }
     block.down = model_linear(w, block.mlp, "down", w->width, t5->ffn, false);
+    block.mlp_drop = model_dropout(w, block.mlp, "drop");
+    block.drop = model_dropout(w, block.module, "drop");
     return block;
 }
 
@@ -165,6 +167,7 @@ static uint32_t run_mlp(const T5 *t5, const Block *block, uint32_t x) {
         hidden = model_run_elementwise(w, PLAN_OP_RELU, up, PLAN_NONE, n);
     }
     plan_graph_hold(w->graph, hidden);
+    hidden = model_run_dropout(w, block->mlp_drop, hidden, n);
     uint32_t y = model_run_linear(w, &block->down, hidden, w->width, t5->ffn);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -178,13 +181,15 @@ static uint32_t run_block(const T5 *t5, const Block *block, uint32_t x, uint32_t
                      block->is_decoder ? 3 : 2);
     uint32_t normed = model_run_rmsnorm(w, &block->norm_1, x, EPS);
     plan_graph_hold(w->graph, normed);
-    x = model_run_add(w, x, run_attention(t5, &block->attn, normed, normed, bias), elements);
+    uint32_t a = run_attention(t5, &block->attn, normed, normed, bias);
+    x = model_run_add(w, x, model_run_dropout(w, block->drop, a, elements), elements);
     if (block->is_decoder) {
         uint32_t n = model_run_rmsnorm(w, &block->norm_x, x, EPS);
-        x = model_run_add(w, x, run_attention(t5, &block->cross, n, memory, PLAN_NONE), elements);
+        a = run_attention(t5, &block->cross, n, memory, PLAN_NONE);
+        x = model_run_add(w, x, model_run_dropout(w, block->drop, a, elements), elements);
     }
     uint32_t m = run_mlp(t5, block, model_run_rmsnorm(w, &block->norm_2, x, EPS));
-    uint32_t y = model_run_add(w, x, m, elements);
+    uint32_t y = model_run_add(w, x, model_run_dropout(w, block->drop, m, elements), elements);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -192,7 +197,7 @@ static uint32_t run_block(const T5 *t5, const Block *block, uint32_t x, uint32_t
 /* ---- the network ---------------------------------------------------------------------------- */
 
 typedef struct {
-    uint32_t root;
+    uint32_t root, drop;
     ModelLayer shared, encoder_norm, decoder_norm, head;
     Bias encoder_bias, decoder_bias;
     Block *encoder, *decoder;
@@ -202,6 +207,7 @@ static void declare(const T5 *t5, uint64_t layers, bool tied, Network *n) {
     const ModelWalk *w = &t5->walk;
     n->root = plan_graph_module(w->graph, PLAN_NONE, "", "T5", false);
     n->shared = model_embedding(w, n->root, "shared", t5->vocab, w->width);
+    n->drop = model_dropout(w, n->root, "drop");
     n->encoder_bias = declare_bias(t5, n->root, "encoder_bias");
     n->decoder_bias = declare_bias(t5, n->root, "decoder_bias");
     for (uint64_t i = 0; i < layers; i++) {
@@ -233,14 +239,18 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
     uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);
     uint32_t targets = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);
     plan_graph_enter(w->graph, n->root, (uint32_t[]){tokens, targets}, 2);
+    uint64_t elements = w->rows * w->width;
     uint32_t x = model_run_embedding(w, &n->shared, tokens, w->rows, t5->vocab);
+    x = model_run_dropout(w, n->drop, x, elements);
     uint32_t encoder_bias = run_bias(t5, &n->encoder_bias, false);
     for (uint64_t i = 0; i < layers; i++) {
         x = run_block(t5, &n->encoder[i], x, encoder_bias, PLAN_NONE);
     }
     uint32_t memory = model_run_rmsnorm(w, &n->encoder_norm, x, EPS);
+    memory = model_run_dropout(w, n->drop, memory, elements);
     plan_graph_hold(w->graph, memory);
     x = model_run_embedding(w, &n->shared, targets, w->rows, t5->vocab);
+    x = model_run_dropout(w, n->drop, x, elements);
     uint32_t bias = run_bias(t5, &n->decoder_bias, true);
     plan_graph_keep(w->graph, encoder_bias);
     plan_graph_hold(w->graph, bias);
@@ -248,6 +258,7 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
         x = run_block(t5, &n->decoder[i], x, bias, memory);
     }
     x = model_run_rmsnorm(w, &n->decoder_norm, x, EPS);
+    x = model_run_dropout(w, n->drop, x, elements);
     plan_graph_hold(w->graph, x);
     plan_graph_let_go_after(w->graph, bias, x);
     plan_graph_let_go_after(w->graph, memory, bias);
@@ -263,7 +274,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                       .batch = batch,
                       .seq = seq,
                       .rows = batch * seq,
-                      .width = network->width},
+                      .width = network->width,
+                      .dropout = network->dropout},
              .heads = network->heads,
              .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
              .ffn = network->ffn,
@@ -277,4 +289,5 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     walk(&t5, network->layers, network->tied, &parts);
 }
 
-const ModelFamily model_t5 = {"t5", "layers width heads vocab seq ffn|head_dim tied gated", emit};
+const ModelFamily model_t5 = {"t5", "layers width heads vocab seq ffn|head_dim tied gated dropout",
+                              emit};

@@ -79,6 +79,15 @@ static void elementwise(const Backward *b, PlanOpKind kind, unsigned kept) {
     launch(b);
 }
 
+static void dropout(const Backward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b));
+    operand(b, b->dy[0]);
+    value_operand(b, 2);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
 static void embedding(const Backward *b, PlanOpKind kind) {
     b->dx[0] = like_input(b, 0, "dw");
     begin(b, kind, dims(b), NULL);
@@ -430,6 +439,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_BIAS:
         embedding(&b, PLAN_OP_BIAS_BACKWARD);
         return;
+    case PLAN_OP_DROPOUT:
+        dropout(&b);
+        return;
     case PLAN_OP_RMSNORM:
         rmsnorm(&b);
         return;
@@ -508,6 +520,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
     case PLAN_OP_POSITIVE_MASK:
+    case PLAN_OP_DROPOUT_BACKWARD:
     case PLAN_OP_RMSNORM_BACKWARD:
     case PLAN_OP_SILU_BACKWARD:
     case PLAN_OP_PUT_HALF:
@@ -581,23 +594,15 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},
-        [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
-        [PLAN_OP_LINEAR] = {1, {0}},
-        [PLAN_OP_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},
-        [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
-        [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {2, {0, 3}},
-        [PLAN_OP_SILU] = {1, {0}},
-        [PLAN_OP_MUL] = {2, {1, 0}},
-        [PLAN_OP_TABLE_MUL] = {1, {1}},
-        [PLAN_OP_BIAS] = {1, {1}},
-        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
-        [PLAN_OP_SOFTMAX] = {1, {1}},
-        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},   [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
+        [PLAN_OP_LINEAR] = {1, {0}},      [PLAN_OP_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},   [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},        [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}}, [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {2, {0, 3}},  [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},      [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},     [PLAN_OP_MASKED_FILL] = {1, {1}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;

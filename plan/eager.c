@@ -408,7 +408,8 @@ static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
     return false;
 }
 
-/* The exception that ends a recompute unwinds what its frames still hold. */
+/* The exception that ends a recompute unwinds what its frames still hold; at its regular end that
+ * are the results. */
 static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
     const PlanGraph *graph = run->graph;
     for (uint32_t i = first_step; i <= last_step; i++) {
@@ -426,6 +427,10 @@ static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool l
     }
 }
 
+static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
+    return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
+}
+
 void plan_run_recompute(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, id);
     const PlanGraph *graph = run->graph;
@@ -438,9 +443,16 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         Frame block = {run->frame_buffers->len}; /* the block itself is called again */
         g_array_append_val(run->frames, block);
     }
+    bool early = run->strategy->checkpoint_early_stop == PLAN_YES;
+    const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
     for (uint32_t i = c->enter_step + 1;; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        bool is_op = step->kind == PLAN_STEP_OP, is_last = is_op && step->index == c->last_op;
+        bool is_op = step->kind == PLAN_STEP_OP;
+        bool is_last = early && is_op && step->index == c->last_op;
+        if (!early && leaves(step, entered)) {
+            unwind(run, c->enter_step + 1, i, true);
+            break;
+        }
         if (!is_last || last_runs) {
             run_step(run, i);
         }

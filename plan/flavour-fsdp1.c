@@ -81,7 +81,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
     if (!f->order_known) {
         g_array_append_val(f->pre_forward_order, u);
-    } else if (run->strategy->forward_prefetch == PLAN_YES) {
+    } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES) {
         uint32_t next = next_in(f->pre_forward_order, u);
         if (next != PLAN_NONE) {
             plan_fsdp1_prefetch(run, next);

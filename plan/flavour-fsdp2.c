@@ -4,8 +4,8 @@
  *   unshard(u)     copy-in lane: gather buffer, copy-in; gather lane: waits copy-in, all-gather
  *   forward        unshard, then copy-out on compute. The unit before still holds its gather
  *                  buffer, so that the next copy-in can overlap this copy-out; it is freed at the
- *                  end of this copy-out. There is no forward prefetch: overlap comes from the
- *                  host's lead.
+ *                  end of this copy-out. There is no forward prefetch unless it is asked for by
+ *                  lists: overlap comes from the host's lead.
  *   post-forward   a block frees its parameters, the root keeps them (reshard_after_forward says
  *                  otherwise).
  *   backward       copy-out of u, its gather buffer freed at once, then unshard of the unit before
@@ -41,6 +41,15 @@ static void begin_pass(PlanRun *run) {
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
+/* Lists given to set_modules_to_forward_prefetch(): each block's are those after it; the root has
+ * none. */
+static void prefetch_forward(PlanRun *run, uint32_t u) {
+    uint64_t ahead = u == 0 ? 0 : plan_strategy_forward_prefetch(run->strategy);
+    for (uint32_t next = u + 1; next < run->n_units && next <= u + ahead; next++) {
+        plan_fsdp2_unshard(run, next);
+    }
+}
+
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     if (!has_parameters(run, u)) {
@@ -55,6 +64,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         plan_fsdp2_free_gathered(run, f->held);
     }
     f->held = f->ranks > 1 ? u : PLAN_NONE;
+    prefetch_forward(run, u);
 }
 
 /* The root is left whole unless the strategy says what to do with every unit. */
@@ -62,6 +72,9 @@ static void after_forward(PlanRun *run, uint32_t u) {
     const PlanStrategy *strategy = run->strategy;
     if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
+        return;
+    }
+    if (strategy->reshard_last == PLAN_NO && u > 0 && u == run->n_units - 1) {
         return;
     }
     switch ((PlanReshard)strategy->reshard_after_forward.choice) {

@@ -29,6 +29,13 @@ uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
     return reshard->choice == PLAN_RESHARD_RANKS ? (uint64_t)reshard->number : 0;
 }
 
+uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy) {
+    const PlanVariant *ahead = &strategy->forward_prefetch;
+    return ahead->choice == PLAN_FORWARD_PREFETCH_UNITS
+               ? (uint64_t)ahead->number
+               : ahead->choice == PLAN_FORWARD_PREFETCH_YES;
+}
+
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {
     return (PlanDtype)strategy->model_dtype;
 }
@@ -108,9 +115,44 @@ static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
         return refuse(error,
                       "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
     }
-    if (strategy->forward_prefetch == PLAN_YES) {
-        return refuse(error,
-                      "forward_prefetch is FSDP1's; set flavour=fsdp1, or forward_prefetch=no");
+    return true;
+}
+
+/* Keys that only FSDP2 has. */
+static bool keys_are_fsdp2s(PlanStrategy *strategy, GError **error) {
+    PlanVariant *ahead = &strategy->forward_prefetch;
+    if (ahead->choice != PLAN_FORWARD_PREFETCH_NO && !is_fsdp(strategy)) {
+        return refuse(error, "forward_prefetch is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                             "forward_prefetch=no");
+    }
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        bool one = ahead->choice == PLAN_FORWARD_PREFETCH_UNITS && ahead->number == 1;
+        *ahead = one ? (PlanVariant){.choice = PLAN_FORWARD_PREFETCH_YES} : *ahead;
+        if (ahead->choice == PLAN_FORWARD_PREFETCH_UNITS) {
+            return refuse(error, "forward_prefetch=N is FSDP2's; FSDP1 knows no and yes");
+        }
+    }
+    return strategy->reshard_last == PLAN_YES || (strategy->flavour == PLAN_FLAVOUR_FSDP2) ||
+           refuse(error, "reshard_last=no is FSDP2's; set flavour=fsdp2, or reshard_last=yes");
+}
+
+/* Axes that the file format knows and the plan does not. */
+static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
+    const struct {
+        const char *name;
+        uint64_t ranks;
+    } axes[] = {{"context", strategy->context},
+                {"tensor", strategy->tensor},
+                {"pipeline", strategy->pipeline},
+                {"expert", strategy->expert}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(axes); i++) {
+        if (axes[i].ranks > 1) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "a mesh with a %s axis of %" G_GUINT64_FORMAT
+                        " cannot be planned yet, only data parallelism can; set %s=1",
+                        axes[i].name, axes[i].ranks, axes[i].name);
+            return false;
+        }
     }
     return true;
 }
@@ -182,8 +224,9 @@ static bool kept_gradients_stay(const PlanStrategy *strategy, GError **error) {
 }
 
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
-    return settle_flavour(strategy, error) && settle_groups(strategy, error) &&
-           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
-           keys_are_fsdp1s(strategy, error) && keys_are_ddps(strategy, error) &&
+    return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
+           settle_groups(strategy, error) && settle_reshard(strategy, error) &&
+           precision_is_fsdp(strategy, error) && keys_are_fsdp1s(strategy, error) &&
+           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
            settle_optimizer(strategy, error) && kept_gradients_stay(strategy, error);
 }

@@ -66,6 +66,11 @@ typedef enum {
     PLAN_PREFETCH_NONE
 } PlanPrefetch;
 typedef enum {
+    PLAN_FORWARD_PREFETCH_NO,
+    PLAN_FORWARD_PREFETCH_YES,
+    PLAN_FORWARD_PREFETCH_UNITS
+} PlanForwardPrefetch;
+typedef enum {
     PLAN_NO,
     PLAN_YES
 } PlanYesNo;
@@ -136,6 +141,8 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
  * computed in, and gradients reduced in. */
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy);
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
+/* FSDP2: blocks gathered ahead of the one whose forward begins. */
+uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);

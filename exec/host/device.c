@@ -16,6 +16,7 @@ struct _ExecHost {
     ExecContext context;
     ExecHostOptions options;
     uint32_t steps;
+    uint64_t turn; /* passes begun since training began, less one */
     ExecLanes *lanes;
     ExecTurns turns[PLAN_N_AXES];
     ExecSegments segments;
@@ -125,7 +126,11 @@ static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op)
     const PlanOperand *operands = plan_op_operands(at->role, op);
     work->host = host;
     work->instr = at->instr;
-    work->task = (ExecTask){&host->context, op, at->step, work->pointers};
+    if (op->kind == PLAN_OP_BATCH) { /* dims: ..., pass, passes */
+        const int64_t *dims = plan_op_dims(at->role, op);
+        host->turn = (uint64_t)MAX(at->step, 0) * (uint64_t)dims[4] + (uint64_t)dims[3];
+    }
+    work->task = (ExecTask){&host->context, op, at->step, host->turn, work->pointers};
     for (uint32_t i = 0; i < op->n_operands; i++) {
         if (operands[i].buffer != PLAN_NONE) {
             work->pointers[i] =

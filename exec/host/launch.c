@@ -15,6 +15,7 @@
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
+#include "kernels/host/dropout.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/embedding.h"
 #include "kernels/host/loss.h"
@@ -35,8 +36,7 @@ static void batch(const ExecTask *t) {
     uint64_t samples = dim(t, 0), n = dim(t, 1);
     int64_t bound = dims(t)[2];
     const ExecComm *comm = t->context->comm;
-    uint64_t turn = (uint64_t)MAX(t->step, 0) * dim(t, 4) + dim(t, 3); /* of all passes so far */
-    uint64_t first = (turn * comm->world + comm->rank) * samples;
+    uint64_t first = (t->turn * comm->world + comm->rank) * samples;
     for (uint64_t i = 0; i < samples; i++) {
         if (bound) {
             exec_data_tokens((int64_t *)t->pointers[0] + i * n, (int64_t *)t->pointers[1] + i * n,
@@ -45,6 +45,15 @@ static void batch(const ExecTask *t) {
             exec_data_vector(f32(t, 0) + i * n, n, t->context->seed, first + i);
         }
     }
+}
+
+/* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
+static void dropout(const ExecTask *t) {
+    const ExecComm *comm = t->context->comm;
+    uint64_t n = dim(t, 0), place = dim(t, 1);
+    kernel_dropout_forward_f32(f32(t, 1), bytes(t, 2), f32(t, 0), n, (float)attr(t, 0),
+                               t->context->seed, UINT64_C(1) << 32 | place,
+                               (t->turn * comm->world + comm->rank) * n);
 }
 
 /* Element i of a parameter is the same on whichever rank it lies. What of the parameter lies in
@@ -395,6 +404,13 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD:
         add(t);
         return true;
+    case PLAN_OP_DROPOUT:
+        dropout(t);
+        return true;
+    case PLAN_OP_DROPOUT_BACKWARD:
+        kernel_dropout_backward_f32(f32(t, 2), f32(t, 0), bytes(t, 1), dim(t, 0),
+                                    (float)attr(t, 0));
+        return true;
     case PLAN_OP_RMSNORM:
         kernel_rmsnorm_forward_f32(f32(t, 2), f32(t, 3), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
                                    (float)attr(t, 0));
@@ -634,6 +650,12 @@ bool exec_host_run(const ExecTask *t, GError **error) {
  * starts. */
 bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error) {
     const PlanOperand *operands = plan_op_operands(role, op);
+    if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(role, op)[1] > 0) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "the host's attention kernel drops nothing; set attention = math (or "
+                            "dropout = 0) in the network");
+        return false;
+    }
     for (uint32_t i = 0; i < op->n_operands; i++) {
         if (operands[i].buffer == PLAN_NONE) {
             continue;

@@ -19,6 +19,7 @@ typedef struct {
     const ExecContext *context;
     const PlanOp *op;
     int32_t step;       /* -1 in construction */
+    uint64_t turn;      /* of all passes since training began */
     gpointer *pointers; /* one per operand; NULL where it is missing */
 } ExecTask;
 

@@ -107,6 +107,7 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --wrap linear --flavour fsdp1",
     "-n 3 --micro-batch 4 --flavour fsdp1 --checkpointing ratio=0.5",
     "-n 2 --micro-batch 6 --wrap size=20000",
+    "-n 2 --micro-batch 6 --forward-prefetch 2 --reshard-last no",
     "-n 3 --micro-batch 4 --wrap module=layers\\.\\d+(\\.mlp)?",
     "-n 3 --micro-batch 4 --checkpointing full --checkpoint-place outside",
     "-n 3 --micro-batch 2 --sharding none --accumulate 2 --accumulate-sync every",
@@ -145,14 +146,31 @@ static const char *const with_momentum_and_clip[] = {
     NULL,
 };
 
+/* What is dropped is dropped on whichever rank the sample lies, and again when recomputed. */
+static const char *const with_dropout[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 3 --micro-batch 4",
+    "-n 2 --micro-batch 2 --sharding none --accumulate 3",
+    "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing full",
+    "-n 4 --micro-batch 3 --checkpointing full --checkpoint-early-stop no --forward-prefetch 1 "
+    "--reshard-last no",
+    NULL,
+};
+
+typedef struct {
+    const char *network;
+    const char *const *runs;
+} Family;
+
 static void losses_agree(gconstpointer data) {
     enum {
         STEPS = 8
     };
-    const char *const *runs = data;
+    const Family *family = data;
+    const char *const *runs = family->runs;
     double expected[STEPS], losses[STEPS];
     for (unsigned i = 0; runs[i]; i++) {
-        g_autofree char *words = g_strconcat("gpt-toy ", runs[i], NULL);
+        g_autofree char *words = g_strconcat(family->network, " ", runs[i], NULL);
         run_losses(words, i ? losses : expected, STEPS);
         double worst = 0;
         for (unsigned step = 0; step < STEPS && i; step++) {
@@ -319,11 +337,18 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 2);
     program = argv[1];
-    g_test_add_data_func("/exec/ranks/losses agree on 1 to 4 ranks", with_adamw, losses_agree);
-    g_test_add_data_func("/exec/ranks/losses agree with Adam", with_adam, losses_agree);
-    g_test_add_data_func("/exec/ranks/losses agree with SGD", with_sgd, losses_agree);
-    g_test_add_data_func("/exec/ranks/losses agree with momentum and clipping",
-                         with_momentum_and_clip, losses_agree);
+    static const struct {
+        const char *name;
+        Family family;
+    } families[] = {{"on 1 to 4 ranks", {"gpt-toy", with_adamw}},
+                    {"with Adam", {"gpt-toy", with_adam}},
+                    {"with SGD", {"gpt-toy", with_sgd}},
+                    {"with momentum and clipping", {"gpt-toy", with_momentum_and_clip}},
+                    {"with dropout", {"gpt-toy-dropout", with_dropout}}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {
+        g_autofree char *name = g_strconcat("/exec/ranks/losses agree ", families[i].name, NULL);
+        g_test_add_data_func(name, &families[i].family, losses_agree);
+    }
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/ranks/failures say why", failures_say_why);

@@ -99,6 +99,15 @@ static bool flag_of(JsonObject *options, const char *key) {
     return json_object_get_boolean_member(options, key);
 }
 
+/* Recordings made by older recorders lack some keys. */
+static bool has(JsonObject *options, const char *key) {
+    return json_object_has_member(options, key) && !json_object_get_null_member(options, key);
+}
+
+static double real_of(JsonObject *options, const char *key) {
+    return has(options, key) ? json_object_get_double_member(options, key) : 0;
+}
+
 static char *network_text(JsonObject *shape) {
     GString *text = g_string_new("[network]\n");
     const char *kind = text_of(shape, "kind");
@@ -128,6 +137,11 @@ static char *network_text(JsonObject *shape) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
     }
+    if (has(shape, "dropout") && real_of(shape, "dropout") > 0) {
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+        g_string_append_printf(text, "dropout = %s\n",
+                               g_ascii_dtostr(number, sizeof number, real_of(shape, "dropout")));
+    }
     if (g_str_equal(kind, "t5")) {
         g_string_append_printf(text, "gated = %s\n", flag_of(shape, "gated") ? "yes" : "no");
     }
@@ -155,19 +169,11 @@ static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrat
     strategy->flavour = PLAN_FLAVOUR_FSDP1;
     strategy->sharding = shardings[i].sharding;
     strategy->use_orig_params = flag_of(options, "use_orig_params") ? PLAN_YES : PLAN_NO;
-    strategy->forward_prefetch = flag_of(options, "forward_prefetch") ? PLAN_YES : PLAN_NO;
+    strategy->forward_prefetch.choice =
+        flag_of(options, "forward_prefetch") ? PLAN_FORWARD_PREFETCH_YES : PLAN_FORWARD_PREFETCH_NO;
     strategy->limit_all_gathers = flag_of(options, "limit_all_gathers") ? 2 : 0;
     return plan_strategy_set(strategy, "backward_prefetch", text_of(options, "backward_prefetch"),
                              error);
-}
-
-/* Recordings made by older recorders lack some keys. */
-static bool has(JsonObject *options, const char *key) {
-    return json_object_has_member(options, key) && !json_object_get_null_member(options, key);
-}
-
-static double real_of(JsonObject *options, const char *key) {
-    return has(options, key) ? json_object_get_double_member(options, key) : 0;
 }
 
 static bool set_optimizer(JsonObject *options, PlanStrategy *strategy, GError **error) {
@@ -200,6 +206,24 @@ static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **err
                               : PLAN_ZERO_DROP;
     return plan_strategy_set(strategy, "accumulate_sync", text_of(options, "accumulate_sync"),
                              error);
+}
+
+/* Keys that only recorders of this project write. */
+static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
+    if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
+        strategy->checkpoint_early_stop = PLAN_NO;
+    }
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return;
+    }
+    if (has(options, "reshard_last") && !flag_of(options, "reshard_last")) {
+        strategy->reshard_last = PLAN_NO;
+    }
+    int64_t ahead = int_of(options, "fsdp2_forward_prefetch");
+    if (ahead > 0) {
+        strategy->forward_prefetch =
+            (PlanVariant){.choice = PLAN_FORWARD_PREFETCH_UNITS, .number = (double)ahead};
+    }
 }
 
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
@@ -265,6 +289,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         return refuse(recording, error, "mode");
     }
     set_groups(options, strategy);
+    set_later_keys(options, strategy);
     return plan_strategy_settle(strategy, error);
 }
 
