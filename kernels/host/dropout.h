@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* mask[i] says whether element i is kept; y = x / (1 - p) there, else 0. y may alias x. 0 <= p < 1. */
+/* mask[i] says whether element i is kept; y = x / (1 - p) there, else 0. y may alias x.
+ * 0 <= p < 1. */
 void kernel_dropout_forward_f32(float *y, uint8_t *mask, const float *x, size_t n, float p,
                                 uint64_t seed, uint64_t stream_id, uint64_t first_index);
 /* dx = mask ? dy / (1 - p) : 0; dx may alias dy. */
