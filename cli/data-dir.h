@@ -24,6 +24,7 @@ typedef enum {
     CLI_DATA_NETWORKS,
     CLI_DATA_CLUSTERS,
     CLI_DATA_PLOTS,
+    CLI_DATA_PUBLISHED, /* rules: from the words of published tables to our settings */
 } CliDataKind;
 
 typedef struct {

@@ -1,36 +1,67 @@
 #include "sim/cost-compute.h"
 
 #include "plan/op-work.h"
+#include "sim/efficiency.h"
 
-/* The share of the matrix units' peak that this class of kernel reaches; 0 for kernels that are
- * bound by the bytes they move and whose few operations hide behind them. */
-static double efficiency(const ModelCluster *cluster, PlanOpClass op_class) {
-    switch (op_class) {
-    case PLAN_CLASS_MATMUL:
-        return cluster->device_matmul_efficiency;
-    case PLAN_CLASS_ATTENTION:
-        return cluster->device_attention_efficiency;
-    case PLAN_CLASS_MEMORY:
-    case PLAN_CLASS_INPUT:
-    case PLAN_CLASS_COLLECTIVE:
-        break;
+/* The plan's m, n, k are the forward product's: y [m, n] = x [m, k] w [k, n]. Its gradients are
+ * dx [m, k], a sum of n, and dw [k, n], a sum of m. */
+static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
+    if (op->kind == PLAN_OP_HEADS_MATMUL) {
+        return (SimProduct){.batch = (double)dims[0] * (double)dims[1],
+                            .m = (double)dims[2],
+                            .n = (double)dims[3],
+                            .k = (double)dims[4]};
     }
-    return 0;
+    double m = (double)dims[0], n = (double)dims[1], k = (double)dims[2];
+    if (op->kind == PLAN_OP_LINEAR_DX) {
+        return (SimProduct){.batch = 1, .m = m, .n = k, .k = n};
+    }
+    if (op->kind == PLAN_OP_LINEAR_DW) {
+        return (SimProduct){.batch = 1, .m = n, .n = k, .k = m};
+    }
+    return (SimProduct){.batch = 1, .m = m, .n = n, .k = k};
+}
+
+static double product_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
+                         double peak) {
+    SimProduct product = product_of(op, dims);
+    product.element_bytes = product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    product.peak_flops = peak;
+    return sim_product_ns(cluster, &product);
+}
+
+/* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
+static double attention_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
+                           const PlanOpWork *work, double peak) {
+    SimAttention attention = {.batch = (double)dims[0],
+                              .heads = (double)dims[1],
+                              .seq = (double)dims[3],
+                              .causal = dims[8] != 0,
+                              .backward = op->kind == PLAN_OP_ATTENTION_BACKWARD,
+                              .flops = work->flops,
+                              .bytes = work->bytes,
+                              .peak_flops = peak};
+    return sim_attention_ns(cluster, &attention);
 }
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       SimComputeCost *ret_cost) {
     PlanOpWork work = plan_op_work(role, op);
-    double share = efficiency(cluster, plan_op_info(op->kind)->op_class);
-    double peak = model_cluster_peak_flops(cluster, op->dtype);
-    if (share > 0 && peak == 0) {
+    const int64_t *dims = plan_op_dims(role, op);
+    PlanOpClass op_class = plan_op_info(op->kind)->op_class;
+    double peak = model_cluster_peak_flops(cluster, op->dtype), flops_ns = 0;
+    bool computes = op_class == PLAN_CLASS_MATMUL || op_class == PLAN_CLASS_ATTENTION;
+    if (computes && peak == 0) {
         return false;
+    }
+    if (computes) {
+        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, op, dims, peak)
+                                                 : attention_ns(cluster, op, dims, &work, peak);
     }
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,
-        .flops_ns = share > 0 ? work.flops / (peak * share) * 1e9 : 0,
-        .bytes_ns =
-            work.bytes / (cluster->device_memory_gb_per_s * cluster->device_memory_efficiency),
+        .flops_ns = flops_ns,
+        .bytes_ns = sim_traffic_ns(cluster, work.bytes),
     };
     return true;
 }

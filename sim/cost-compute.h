@@ -1,8 +1,8 @@
-/* sim/cost-compute.h - how long a kernel takes: a roofline.
+/* sim/cost-compute.h - how long a kernel takes.
  *
- * The longer of arithmetic at the reachable share of peak and of bytes at the reachable share of
- * memory bandwidth, and the gap between two kernels of a lane before it. The work is counted by
- * plan/op-work.h; the cluster names the speeds.
+ * Products and attention by tiles and waves (efficiency.h); everything else by the bytes it moves
+ * at the reachable share of memory bandwidth. Before it comes the gap between two kernels of a
+ * lane. The work is counted by plan/op-work.h; the cluster names the speeds.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 typedef struct {
     double overhead_ns; /* before the kernel's own time */
-    double flops_ns;    /* arithmetic alone */
+    double flops_ns;    /* arithmetic, in tiles and waves; 0 where there is nearly none */
     double bytes_ns;    /* memory traffic alone */
 } SimComputeCost;
 

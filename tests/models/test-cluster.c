@@ -74,7 +74,7 @@ static void test_numbers(void) {
 }
 
 static void test_refusals(void) {
-    assert_refused("matmul_efficiency = 0.78", "matmul_efficiency = 78", "matmul_efficiency = 78",
+    assert_refused("memory_efficiency = 0.85", "memory_efficiency = 85", "memory_efficiency = 85",
                    "out of bounds");
     assert_refused("launch_us = 5", "launch_us = -5", "launch_us = -5", "out of bounds");
     assert_refused("memory_bytes = 84986626048", "memory_bytes = -1", "memory_bytes = -1",

@@ -15,6 +15,7 @@ const ModelCluster toy_cluster = {
     .device_matmul_fp32_tflops = 0.001, /* one operation a nanosecond */
     .device_matmul_efficiency = 1,
     .device_attention_efficiency = 1,
+    .device_attention_backward_efficiency = 1,
     .device_memory_gb_per_s = 1,
     .device_memory_efficiency = 1,
     .topology_nodes = 1,

@@ -1,0 +1,166 @@
+/* Laws of tiles and waves, and times of products and attention against published ones that fitting
+ * has not seen. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/climb.h"
+#include "cli/data-dir.h"
+#include "cli/rows-gemm.h"
+
+static ModelCluster *cluster_called(const char *name) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, &error);
+    g_assert_no_error(error);
+    ModelCluster *cluster = model_cluster_read_file(path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+static SimProduct bf16(const ModelCluster *cluster, double m, double n, double k) {
+    return (SimProduct){.batch = 1,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .element_bytes = 2,
+                        .output_bytes = 2,
+                        .peak_flops = model_cluster_peak_flops(cluster, PLAN_BF16)};
+}
+
+/* ---- laws ----------------------------------------------------------------------------------- */
+
+/* One column more than a wave of the smallest tiles is a wave more, or a wave of larger ones. */
+static void quantization(void) {
+    g_autoptr(ModelCluster) cluster = cluster_called("dgx-h100");
+    cluster->matmul_start_us = cluster->matmul_tile_us = cluster->matmul_feed_gb_per_s = 0;
+    cluster->device_memory_gb_per_s = 1e6;
+    double sms = (double)cluster->device_sms;
+    SimProduct full = bf16(cluster, 64, 64 * sms, 255), more = full, less = full;
+    more.n++;
+    less.n--;
+    double one = sim_product_ns(cluster, &full), two = sim_product_ns(cluster, &more);
+    g_assert_cmpfloat_with_epsilon(two / one, 2, 1e-6);
+    g_assert_cmpfloat_with_epsilon(sim_product_ns(cluster, &less), one, 1e-6);
+}
+
+static void bounds(void) {
+    static const char *const names[] = {"dgx-h100", "b200-node", "a100-pcie", "a100-node"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(ModelCluster) cluster = cluster_called(names[i]);
+        double peak = model_cluster_peak_flops(cluster, PLAN_BF16);
+        for (double m = 64; m <= 65536; m *= 2) {
+            for (double k = 64; k <= 32768; k *= 4) {
+                SimProduct product = bf16(cluster, m, 4096, k);
+                double ns = sim_product_ns(cluster, &product);
+                double bytes = 2 * ((m + 4096) * k + m * 4096);
+                g_assert_cmpfloat(ns, >, 2 * m * 4096 * k / peak * 1e9);
+                g_assert_cmpfloat(ns, >, bytes / cluster->device_memory_gb_per_s);
+                product.m *= 2;
+                g_assert_cmpfloat(sim_product_ns(cluster, &product), >=, ns);
+            }
+        }
+    }
+}
+
+/* Without multiprocessors (a CPU): arithmetic or bytes, whichever takes longer. */
+static void roofline(void) {
+    ModelCluster cluster = {.device_matmul_efficiency = 0.5,
+                            .device_attention_efficiency = 0.25,
+                            .device_memory_gb_per_s = 10,
+                            .device_memory_efficiency = 0.5};
+    SimProduct product = {1, 100, 100, 1000, 4, 4, 1e9};
+    g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 2e7 / 0.5, 1e-3);
+    product.k = 1;
+    product.peak_flops = 1e15;
+    g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 40800 / 5.0, 1e-3);
+    SimAttention attention = {1, 2, 128, true, false, 1e6, 10, 1e9};
+    g_assert_cmpfloat_with_epsilon(sim_attention_ns(&cluster, &attention), 4e6, 1e-3);
+}
+
+/* The same work on few heads leaves multiprocessors idle. */
+static void few_blocks(void) {
+    g_autoptr(ModelCluster) cluster = cluster_called("a100-node");
+    SimAttention many = {1, 128, 4096, true, false, 1e12, 1e6, 312e12}, few = many;
+    few.heads = 4;
+    g_assert_cmpfloat(sim_attention_ns(cluster, &few), >, 1.2 * sim_attention_ns(cluster, &many));
+}
+
+/* ---- published times ------------------------------------------------------------------------ */
+
+typedef struct {
+    double *errors;
+    unsigned n;
+} Errors;
+
+static double median(Errors *errors) {
+    climb_sort(errors->errors, errors->n);
+    return errors->n ? errors->errors[errors->n / 2] : 0;
+}
+
+static void print_errors(const char *of, Errors *errors) {
+    double middle = median(errors);
+    g_test_message("%-52s %4u rows held out, median error %5.1f %%, 90th percentile %5.1f %%", of,
+                   errors->n, 100 * middle,
+                   errors->n ? 100 * errors->errors[errors->n * 9 / 10] : 0);
+}
+
+static void add(Errors *errors, guint room, double error) {
+    if (!errors->errors) {
+        errors->errors = g_new(double, room);
+    }
+    errors->errors[errors->n++] = error;
+}
+
+static void free_errors(gpointer data) {
+    g_free(((Errors *)data)->errors);
+    g_free(data);
+}
+
+static Errors *of_group(GHashTable *groups, GPtrArray *names, const CliGemmRow *row) {
+    Errors *errors = g_hash_table_lookup(groups, row->group);
+    if (!errors) {
+        errors = g_new0(Errors, 1);
+        g_hash_table_insert(groups, row->group, errors);
+        g_ptr_array_add(names, row->group);
+    }
+    return errors;
+}
+
+/* Every GPU, dtype and kind whose rows can be predicted. */
+static void published(void) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliPublished) tables = cli_published_open("gemm", cli_gemm_columns, &error);
+    g_assert_no_error(error);
+    g_autoptr(CliCsv) csv = cli_csv_read(g_getenv("FORESHARD_TEST_GEMM"), &error);
+    g_assert_no_error(error);
+    g_autoptr(GArray) rows = cli_gemm_rows(csv, tables, &error);
+    g_assert_no_error(error);
+    g_autoptr(GHashTable) groups =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_errors);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    Errors all = {0};
+    for (guint i = 0; i < rows->len; i++) {
+        const CliGemmRow *row = &g_array_index(rows, CliGemmRow, i);
+        if (!row->skipped && row->held_out) {
+            double off = fabs(cli_gemm_predict_us(row, row->cluster) / row->time_us - 1);
+            add(of_group(groups, names, row), rows->len, off);
+            add(&all, rows->len, off);
+        }
+    }
+    for (guint i = 0; i < names->len; i++) {
+        print_errors(names->pdata[i], g_hash_table_lookup(groups, names->pdata[i]));
+    }
+    print_errors("all", &all);
+    g_assert_cmpuint(all.n, >, 400);
+    g_assert_cmpfloat(median(&all), <=, 0.07);
+    g_free(all.errors);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sim/efficiency/a tile more, a wave more", quantization);
+    g_test_add_func("/sim/efficiency/never above peak, never less for more", bounds);
+    g_test_add_func("/sim/efficiency/a CPU has no tiles", roofline);
+    g_test_add_func("/sim/efficiency/few blocks of attention leave a GPU idle", few_blocks);
+    g_test_add_func("/sim/efficiency/published times", published);
+    return g_test_run();
+}
