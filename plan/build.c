@@ -16,6 +16,8 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
         return &plan_flavour_fsdp1;
     case PLAN_FLAVOUR_FSDP2:
         return &plan_flavour_fsdp2;
+    case PLAN_FLAVOUR_ZERO1:
+        return &plan_flavour_zero1;
     case PLAN_FLAVOUR_AUTO:
     case PLAN_N_FLAVOURS:
         break;

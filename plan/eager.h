@@ -107,13 +107,14 @@ typedef struct {
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*drop_gradients)(PlanRun *run);
+    void (*end_step)(PlanRun *run); /* after the optimizer; NULL: nothing */
     /* Whether every later step is as the one that has just been built. */
     bool (*is_steady)(const PlanRun *run);
     void (*clear)(PlanRun *run);
 } PlanFlavour;
 
 extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
-    plan_flavour_fsdp2;
+    plan_flavour_fsdp2, plan_flavour_zero1;
 
 struct _PlanRun {
     PlanBuilder builder;

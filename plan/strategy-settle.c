@@ -98,8 +98,10 @@ static bool settle_reshard(PlanStrategy *strategy, GError **error) {
 
 static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
     PlanDtype model = plan_strategy_model_dtype(strategy);
-    if (!is_fsdp(strategy) && (plan_strategy_param_dtype(strategy) != model ||
-                               plan_strategy_reduce_dtype(strategy) != model)) {
+    bool is_zero1 = strategy->flavour == PLAN_FLAVOUR_ZERO1;
+    if (!is_fsdp(strategy) && !is_zero1 &&
+        (plan_strategy_param_dtype(strategy) != model ||
+         plan_strategy_reduce_dtype(strategy) != model)) {
         return refuse(error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
                              "set model_dtype, or flavour=fsdp1 or fsdp2");
     }
@@ -134,6 +136,19 @@ static bool keys_are_fsdp2s(PlanStrategy *strategy, GError **error) {
     }
     return strategy->reshard_last == PLAN_YES || (strategy->flavour == PLAN_FLAVOUR_FSDP2) ||
            refuse(error, "reshard_last=no is FSDP2's; set flavour=fsdp2, or reshard_last=yes");
+}
+
+/* Its gradients are whole only until they are reduced, once a step. */
+static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
+    if (strategy->flavour != PLAN_FLAVOUR_ZERO1) {
+        return true;
+    }
+    if (strategy->accumulate > 1 && strategy->accumulate_sync == PLAN_SYNC_EVERY) {
+        return refuse(error, "sharding=optimizer-only reduces gradients once a step; set "
+                             "accumulate_sync=last");
+    }
+    return strategy->zero_grad == PLAN_ZERO_DROP ||
+           refuse(error, "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
 }
 
 /* Axes that the file format knows and the plan does not. */
@@ -187,9 +202,10 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
 static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     switch ((PlanFlavourId)strategy->flavour) {
     case PLAN_FLAVOUR_AUTO:
-        strategy->flavour = strategy->sharding != PLAN_SHARDING_NONE ? PLAN_FLAVOUR_FSDP2
-                            : strategy->ranks > 1                    ? PLAN_FLAVOUR_DDP
-                                                                     : PLAN_FLAVOUR_PLAIN;
+        strategy->flavour = strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ? PLAN_FLAVOUR_ZERO1
+                            : strategy->sharding != PLAN_SHARDING_NONE         ? PLAN_FLAVOUR_FSDP2
+                            : strategy->ranks > 1                              ? PLAN_FLAVOUR_DDP
+                                                                               : PLAN_FLAVOUR_PLAIN;
         return true;
     case PLAN_FLAVOUR_PLAIN:
         if (strategy->ranks > 1) {
@@ -202,8 +218,18 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
         return strategy->sharding == PLAN_SHARDING_NONE ||
                refuse(error, "flavour=ddp shards nothing; set sharding=none, or flavour=fsdp2");
     case PLAN_FLAVOUR_FSDP1:
-        return true;
+        return strategy->sharding != PLAN_SHARDING_OPTIMIZER_ONLY ||
+               refuse(error, "flavour=fsdp1 shards gradients too; set sharding=grad-op, or "
+                             "flavour=zero1");
+    case PLAN_FLAVOUR_ZERO1:
+        return strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ||
+               refuse(error, "flavour=zero1 shards the optimizer alone; set "
+                             "sharding=optimizer-only, or flavour=fsdp2");
     case PLAN_FLAVOUR_FSDP2:
+        if (strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY) {
+            return refuse(error, "flavour=fsdp2 shards gradients too; set sharding=grad-op, or "
+                                 "flavour=zero1");
+        }
         return strategy->sharding != PLAN_SHARDING_NONE ||
                refuse(error, "flavour=fsdp2 shards; set sharding=full, grad-op, hybrid or "
                              "hybrid-grad-op, or flavour=ddp");
@@ -228,5 +254,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            settle_groups(strategy, error) && settle_reshard(strategy, error) &&
            precision_is_fsdp(strategy, error) && keys_are_fsdp1s(strategy, error) &&
            keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
-           settle_optimizer(strategy, error) && kept_gradients_stay(strategy, error);
+           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
+           kept_gradients_stay(strategy, error);
 }

@@ -248,8 +248,8 @@ char *plan_strategy_text(const PlanStrategy *strategy) {
 }
 
 static void append_sharding(const PlanStrategy *strategy, GString *title) {
-    static const char *const names[] = {" not sharded", "", " grad-op", " hybrid",
-                                        " hybrid-grad-op"};
+    static const char *const names[] = {" not sharded",    "", " grad-op", " hybrid",
+                                        " hybrid-grad-op", ""};
     if (strategy->flavour >= PLAN_FLAVOUR_FSDP1) {
         g_string_append(title, names[strategy->sharding]);
     }
@@ -274,8 +274,8 @@ static void append_wrap(const PlanStrategy *strategy, GString *title) {
 }
 
 char *plan_strategy_title(const PlanStrategy *strategy) {
-    static const char *const flavours[PLAN_N_FLAVOURS] = {"auto", "one rank", "DDP", "FSDP1",
-                                                          "FSDP2"};
+    static const char *const flavours[PLAN_N_FLAVOURS] = {
+        "auto", "one rank", "DDP", "FSDP1", "FSDP2", "optimizer sharded (ZeRO-1)"};
     GString *title = g_string_new(flavours[strategy->flavour]);
     PlanDtype param = plan_strategy_param_dtype(strategy);
     append_sharding(strategy, title);

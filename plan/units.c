@@ -99,7 +99,7 @@ static void wrap_ends(Wrap *w) {
 static void choose(Wrap *w) {
     const PlanVariant *by = &w->strategy->wrap;
     wrap(w, 0, 0);
-    if (w->strategy->flavour != PLAN_FLAVOUR_FSDP1 && w->strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+    if (w->strategy->flavour == PLAN_FLAVOUR_PLAIN || w->strategy->flavour == PLAN_FLAVOUR_DDP) {
         return;
     }
     switch ((PlanWrap)by->choice) {

@@ -21,7 +21,7 @@ void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
         plan_run_at(run, PLAN_PHASE_SETUP, p->module);
         whole->buffers[i] = plan_builder_buffer(
-            &run->builder, p->elements, plan_strategy_model_dtype(run->strategy),
+            &run->builder, p->elements, plan_strategy_param_dtype(run->strategy),
             PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[i].name);
         plan_builder_alloc(&run->builder, whole->buffers[i]);
         plan_init_parameter(run, i, whole->buffers[i], PLAN_AXIS_NONE, 0, 0);

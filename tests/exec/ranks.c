@@ -107,6 +107,8 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --wrap linear --flavour fsdp1",
     "-n 3 --micro-batch 4 --flavour fsdp1 --checkpointing ratio=0.5",
     "-n 2 --micro-batch 6 --wrap size=20000",
+    "-n 3 --micro-batch 4 --sharding optimizer-only",
+    "-n 4 --micro-batch 1 --sharding optimizer-only --accumulate 3 --wrap whole",
     "-n 2 --micro-batch 6 --forward-prefetch 2 --reshard-last no",
     "-n 3 --micro-batch 4 --wrap module=layers\\.\\d+(\\.mlp)?",
     "-n 3 --micro-batch 4 --checkpointing full --checkpoint-place outside",
@@ -141,6 +143,8 @@ static const char *const with_momentum_and_clip[] = {
     "--weight-decay 0.1 --optimizer-kernel fused",
     "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --optimizer momentum --lr 0.05 "
     "--clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --sharding optimizer-only --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--weight-decay 0.1",
     "-n 4 --micro-batch 3 --flavour fsdp1 --sharding hybrid --replicate 2 --optimizer momentum "
     "--lr 0.05 --clip 0.3 --weight-decay 0.1",
     NULL,
@@ -225,6 +229,7 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 4 --sharding hybrid --replicate 2 --accumulate 2",
         "gpt-toy -n 4 --reshard-after-forward 2 --zero-grad keep",
         "gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2",
+        "gpt-toy -n 3 --sharding optimizer-only",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",

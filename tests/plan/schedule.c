@@ -80,6 +80,33 @@ static void volumes_of_other_strategies(void) {
 
 /* Parameters, their gradients and Adam's two states, each of 4 bytes: 16 bytes a parameter before
  * activations. gpt-10b: not on one card of 80 GB (1e9) replicated, but sharded over 8. */
+/* The optimizer alone sharded: DDP's volume, a gather and a reduction for each unit; between steps
+ * whole parameters, and 3 of 16 bytes over the ranks: the part of the parameters and Adam's two. */
+static void optimizer_only(void) {
+    const char *network = "[network]\nfamily=gpt\nlayers=3\nwidth=32\nheads=2\nvocab=64\nseq=16\n";
+    g_autoptr(Plan) plan = test_plan(network, "ranks=4 sharding=optimizer-only");
+    uint64_t all = 0;
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        all += plan->units[u].elements * 4;
+    }
+    Counts counts = count_steady(plan);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, all);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+    g_assert_cmpuint(counts.n[PLAN_OP_ALL_REDUCE], ==, 0);
+    const PlanRole *role = &plan->roles[0];
+    uint64_t floor[PLAN_N_CATEGORIES] = {0};
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        if (role->buffers[b].carried >> PLAN_SECTION_STEADY & 1) {
+            floor[plan_subcategory_category((PlanSubcategory)role->buffers[b].sub)] +=
+                role->buffers[b].bytes;
+        }
+    }
+    g_assert_cmpuint(floor[PLAN_CATEGORY_PARAMETERS], ==, all + all / 4);
+    g_assert_cmpuint(floor[PLAN_CATEGORY_GRADIENTS], ==, 0);
+    g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], >=, 2 * all / 4); /* and a step count each */
+    g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], <=, 2 * all / 4 + 8 * plan->n_units);
+}
+
 static void known_sums(void) {
     const char *one = "[network]\nfamily=mlp\nlayers=10\nwidth=10000\nseq=1\n"; /* 1.0001e9 */
     g_autoptr(Plan) plan = test_plan(one, "ranks=1 sharding=none optimizer_kernel=fused");
@@ -240,6 +267,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/gathers and reduces", gathers_and_reduces);
     g_test_add_func("/plan/schedule/volumes", volumes);
     g_test_add_func("/plan/schedule/volumes of other strategies", volumes_of_other_strategies);
+    g_test_add_func("/plan/schedule/optimizer only", optimizer_only);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);

@@ -84,6 +84,14 @@ static void contradictions(void) {
         {"ranks=2 wrap=linear checkpointing=full", "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
+        {"ranks=2 tensor=2", "a mesh with a tensor axis of 2 cannot be planned yet"},
+        {"ranks=2 sharding=optimizer-only zero_grad=keep", "sharding=optimizer-only keeps no"},
+        {"ranks=2 sharding=optimizer-only accumulate=2 accumulate_sync=every",
+         "sharding=optimizer-only reduces gradients once"},
+        {"ranks=2 sharding=optimizer-only flavour=fsdp1", "flavour=fsdp1 shards gradients too"},
+        {"ranks=2 sharding=none forward_prefetch=1", "forward_prefetch is FSDP's"},
+        {"ranks=2 flavour=fsdp1 forward_prefetch=2", "forward_prefetch=N is FSDP2's"},
+        {"ranks=2 flavour=fsdp1 reshard_last=no", "reshard_last=no is FSDP2's"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
