@@ -1,0 +1,201 @@
+/* tests/fuzz/fuzz PARSER [SECONDS [SEED]] - damaged files into one parser, for a while.
+ *
+ * Whatever is read ends in a sound thing or in an error that names the file: a crash, a hang, a
+ * sanitizer's complaint or an error without a word is a failure. What is read as a plan must be
+ * written and read back the same. Prints how many files were tried and how many were refused;
+ * another seed tries others. FORESHARD_DATA_SOURCE is the folder of networks/ and clusters/.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cluster.h"
+#include "models/config-json.h"
+#include "models/network.h"
+#include "plan/strategy.h"
+#include "plan/text.h"
+#include "tests/fuzz/mutate.h"
+#include "tests/plan/plans.h"
+#include "tests/trace/toy-trace.h"
+#include "trace/text.h"
+
+static const char FILE_NAME[] = "damaged";
+
+/* ---- texts to damage ------------------------------------------------------------------------ */
+
+static void add(GPtrArray *texts, const char *text) {
+    g_ptr_array_add(texts, g_string_new(text));
+}
+
+static void add_files(GPtrArray *texts, const char *folder) {
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_DATA_SOURCE"), folder, NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    g_assert_nonnull(dir);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+        g_autofree char *text = NULL;
+        if (g_str_has_suffix(name, ".ini") && g_file_get_contents(file, &text, NULL, NULL)) {
+            add(texts, text);
+        }
+    }
+}
+
+static void add_networks(GPtrArray *texts) {
+    add_files(texts, "networks");
+}
+
+static void add_clusters(GPtrArray *texts) {
+    add_files(texts, "clusters");
+}
+
+static void add_configs(GPtrArray *texts) {
+    add(texts, "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 16, \"n_head\": 2, "
+               "\"vocab_size\": 12, \"n_positions\": 8, \"n_inner\": null, "
+               "\"activation_function\": \"gelu_new\"}");
+    add(texts, "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 16, "
+               "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"vocab_size\": 12, "
+               "\"max_position_embeddings\": 8, \"intermediate_size\": 24, \"rope_theta\": 1e4, "
+               "\"tie_word_embeddings\": false, \"hidden_act\": \"silu\"}");
+    add(texts,
+        "{\"model_type\": \"t5\", \"num_layers\": 2, \"d_model\": 16, \"num_heads\": 2, "
+        "\"d_kv\": 8, \"d_ff\": 24, \"vocab_size\": 12, \"feed_forward_proj\": \"gated-gelu\", "
+        "\"tie_word_embeddings\": true, \"n_positions\": 8}");
+    add(texts, "{\"model_type\": \"mpt\", \"n_layers\": 2, \"d_model\": 16, \"n_heads\": 2, "
+               "\"vocab_size\": 12, \"max_seq_len\": 8, \"attn_config\": {\"alibi\": false}}");
+}
+
+static const char *const strategies[] = {
+    "ranks=1 sharding=none", "ranks=3", "ranks=4 sharding=none bucket_mb=0.001",
+    "ranks=4 flavour=fsdp1 sharding=hybrid replicate=2 accumulate=2",
+    "ranks=4 checkpointing=ratio=0.5 wrap=every=2 reshard_after_forward=2"};
+
+static void add_plans(GPtrArray *texts) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_autoptr(Plan) plan = test_plan(i % 2 ? MLP_TOY : GPT_TOY, strategies[i]);
+        g_ptr_array_add(texts, plan_text(plan));
+    }
+}
+
+static void add_strategies(GPtrArray *texts) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_autoptr(Plan) plan = test_plan(MLP_TOY, strategies[i]);
+        add(texts, plan->strategy);
+    }
+}
+
+static void add_traces(GPtrArray *texts) {
+    for (unsigned ranks = 1; ranks <= 2; ranks++) {
+        ToyOptions options = TOY_DEFAULT;
+        options.n_ranks = ranks;
+        g_autoptr(Trace) trace = toy_trace(&options);
+        g_ptr_array_add(texts, trace_text(trace, NULL));
+    }
+}
+
+/* ---- one file into each parser; false with error when it is refused ------------------------- */
+
+static bool try_plan(const GString *text, GError **error) {
+    g_autoptr(Plan) plan = plan_read(text->str, text->len, FILE_NAME, error);
+    if (plan) {
+        g_autoptr(GString) written = plan_text(plan);
+        g_autoptr(GError) lost = NULL;
+        g_autoptr(Plan) again = plan_read(written->str, written->len, FILE_NAME, &lost);
+        g_assert_no_error(lost);
+        g_autoptr(GString) rewritten = plan_text(again);
+        g_assert_true(g_string_equal(written, rewritten));
+    }
+    return plan != NULL;
+}
+
+/* The graph too, where it stays small. */
+static bool try_network(const GString *text, GError **error) {
+    g_autoptr(ModelNetwork) network = model_network_read(text->str, text->len, FILE_NAME, error);
+    if (network && network->layers <= 64) {
+        g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_BF16, NULL);
+    }
+    return network != NULL;
+}
+
+static bool try_config(const GString *text, GError **error) {
+    g_autofree char *ini = model_config_json_to_ini(text->str, text->len, FILE_NAME, error);
+    if (!ini) {
+        return false;
+    }
+    g_autoptr(GString) as_ini = g_string_new(ini);
+    return try_network(as_ini, error);
+}
+
+static bool try_cluster(const GString *text, GError **error) {
+    g_autoptr(ModelCluster) cluster = model_cluster_read(text->str, text->len, FILE_NAME, error);
+    return cluster != NULL;
+}
+
+static bool try_strategy(const GString *text, GError **error) {
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    if (!plan_strategy_read(&strategy, text->str, text->len, FILE_NAME, error)) {
+        return false;
+    }
+    g_autoptr(GError) contradiction = NULL; /* its message has no place in it */
+    plan_strategy_settle(&strategy, &contradiction);
+    return true;
+}
+
+static bool try_trace(const GString *text, GError **error) {
+    g_autoptr(Trace) trace = trace_read(text->str, text->len, FILE_NAME, error);
+    return trace != NULL;
+}
+
+static const struct {
+    const char *name;
+    void (*add)(GPtrArray *texts);
+    bool (*try)(const GString *text, GError **error);
+} parsers[] = {{"plan", add_plans, try_plan},          {"network", add_networks, try_network},
+               {"config", add_configs, try_config},    {"strategy", add_strategies, try_strategy},
+               {"cluster", add_clusters, try_cluster}, {"trace", add_traces, try_trace}};
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void free_text(gpointer text) {
+    g_string_free(text, TRUE);
+}
+
+static void fuzz(unsigned parser, double seconds, guint32 seed) {
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(free_text);
+    parsers[parser].add(texts);
+    g_assert_cmpuint(texts->len, >, 0);
+    for (guint i = 0; i < texts->len; i++) { /* undamaged, all are fine */
+        g_autoptr(GError) error = NULL;
+        parsers[parser].try(texts->pdata[i], &error);
+        g_assert_no_error(error);
+    }
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    gint64 end = g_get_monotonic_time() + (gint64)(seconds * 1e6);
+    unsigned long tried = 0, refused = 0;
+    while (g_get_monotonic_time() < end) {
+        g_autoptr(GString) text = fuzz_mutate(texts, rand);
+        g_autoptr(GError) error = NULL;
+        bool ok = parsers[parser].try(text, &error);
+        g_assert_true(ok == (error == NULL));
+        if (error && !g_str_has_prefix(error->message, FILE_NAME)) {
+            g_error("an error that does not name the file: %s", error->message);
+        }
+        tried++;
+        refused += !ok;
+    }
+    printf("%s: %lu damaged files in %.0f s, %lu refused, seed %u\n", parsers[parser].name, tried,
+           seconds, refused, seed);
+    g_assert_cmpuint(refused, >, 0);
+}
+
+int main(int argc, char **argv) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(parsers) && argc >= 2 && argc <= 4; i++) {
+        if (g_str_equal(parsers[i].name, argv[1])) {
+            fuzz(i, argc > 2 ? g_ascii_strtod(argv[2], NULL) : 60,
+                 argc > 3 ? (guint32)g_ascii_strtoull(argv[3], NULL, 10) : 1);
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: fuzz plan|network|config|strategy|cluster|trace [SECONDS [SEED]]\n");
+    return 2;
+}
