@@ -11,6 +11,7 @@
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/embedding.h"
+#include "kernels/host/half.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/norm.h"
@@ -85,6 +86,14 @@ static void measure_copies(const Bench *bench) {
 }
 
 static void measure_elementwise(const Bench *bench) {
+    MEASURE("narrow to bf16", "4 Mi", BYTES(1.5), "GB/s",
+            kernel_narrow_bf16((uint16_t *)bench->c, bench->a, N));
+    MEASURE("widen from bf16", "4 Mi", BYTES(1.5), "GB/s",
+            kernel_widen_bf16(bench->b, (uint16_t *)bench->c, N));
+    MEASURE("narrow to fp16", "4 Mi", BYTES(1.5), "GB/s",
+            kernel_narrow_f16((uint16_t *)bench->c, bench->a, N));
+    MEASURE("widen from fp16", "4 Mi", BYTES(1.5), "GB/s",
+            kernel_widen_f16(bench->d, (uint16_t *)bench->c, N));
     MEASURE("add", "4 Mi", BYTES(3), "GB/s", kernel_add_f32(bench->c, bench->a, bench->b, N));
     MEASURE("add_inplace", "4 Mi", BYTES(3), "GB/s", kernel_add_inplace_f32(bench->c, bench->a, N));
     MEASURE("mul", "4 Mi", BYTES(3), "GB/s", kernel_mul_f32(bench->c, bench->a, bench->b, N));

@@ -8,6 +8,7 @@
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/elementwise.h"
+#include "kernels/host/half.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/norm.h"
 #include "kernels/host/optimizer.h"
@@ -77,6 +78,14 @@ DISPATCH(kernel_add_scaled_f32);
 DISPATCH(kernel_add_inplace_f32);
 DISPATCH(kernel_add_rows_f32);
 DISPATCH(kernel_causal_fill_f32);
+DISPATCH(kernel_widen_bf16);
+DISPATCH(kernel_narrow_bf16);
+DISPATCH(kernel_add_inplace_bf16);
+DISPATCH(kernel_scale_inplace_bf16);
+DISPATCH(kernel_widen_f16);
+DISPATCH(kernel_narrow_f16);
+DISPATCH(kernel_add_inplace_f16);
+DISPATCH(kernel_scale_inplace_f16);
 DISPATCH(kernel_gelu_tanh_forward_f32);
 DISPATCH(kernel_gelu_tanh_backward_f32);
 DISPATCH(kernel_gelu_erf_forward_f32);
