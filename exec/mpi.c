@@ -8,10 +8,12 @@
 
 #include "exec/error.h"
 #include "kernels/host/elementwise.h"
+#include "kernels/host/half.h"
 
 struct _ExecMpi {
     int rank, size;
     MPI_Comm axis[PLAN_N_AXES];
+    MPI_Op sum_bf16, sum_fp16; /* MPI knows neither: two at a time are added in fp32, and rounded */
     bool joined;
 };
 
@@ -54,15 +56,45 @@ static bool finish(const ExecMpi *mpi, MPI_Request *request, const char *call, G
 }
 
 static bool fits(uint64_t elements, PlanDtype dtype, GError **error) {
-    if (dtype != PLAN_FP32 || elements > MAX_COUNT) {
+    bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
+    if (!is_number || elements > MAX_COUNT) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "a collective of %" G_GUINT64_FORMAT " elements of %s is beyond the host "
-                    "device (fp32, %d elements); use smaller units",
+                    "device (fp32, bf16 or fp16, %d elements); use smaller units",
                     elements, plan_dtype_name(dtype), MAX_COUNT);
         return false;
     }
     return true;
 }
+
+/* ---- numbers in 16 bits --------------------------------------------------------------------- */
+
+static MPI_Datatype type_of(PlanDtype dtype) {
+    return dtype == PLAN_FP32 ? MPI_FLOAT : MPI_UINT16_T;
+}
+
+static MPI_Op sum_of(const ExecMpi *mpi, PlanDtype dtype) {
+    return dtype == PLAN_FP32 ? MPI_SUM : dtype == PLAN_BF16 ? mpi->sum_bf16 : mpi->sum_fp16;
+}
+
+static void add_bf16(void *in, void *inout, int *n, MPI_Datatype *type) {
+    kernel_add_inplace_bf16(inout, in, (size_t)*n);
+}
+
+static void add_fp16(void *in, void *inout, int *n, MPI_Datatype *type) {
+    kernel_add_inplace_f16(inout, in, (size_t)*n);
+}
+
+static void average_over(gpointer x, PlanDtype dtype, uint64_t n, int ranks) {
+    float share = 1.0f / (float)ranks;
+    if (dtype == PLAN_FP32) {
+        kernel_scale_f32(x, x, share, n);
+    } else {
+        (dtype == PLAN_BF16 ? kernel_scale_inplace_bf16 : kernel_scale_inplace_f16)(x, share, n);
+    }
+}
+
+/* ---- collectives ---------------------------------------------------------------------------- */
 
 static int axis_size(const ExecMpi *mpi, PlanAxis axis) {
     int size = 1;
@@ -74,17 +106,14 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
                        uint64_t elements, PlanDtype dtype, GError **error) {
     const ExecMpi *mpi = self;
     int count = (int)(elements / (uint64_t)axis_size(mpi, axis));
+    MPI_Datatype type = type_of(dtype);
     MPI_Request request;
     return fits(elements, dtype, error) &&
            check(mpi,
-                 MPI_Iallgather(shard ? shard : MPI_IN_PLACE, count, MPI_FLOAT, gathered, count,
-                                MPI_FLOAT, mpi->axis[axis], &request),
+                 MPI_Iallgather(shard ? shard : MPI_IN_PLACE, count, type, gathered, count, type,
+                                mpi->axis[axis], &request),
                  "MPI_Iallgather", error) &&
            finish(mpi, &request, "MPI_Iallgather", error);
-}
-
-static void average_over(float *x, uint64_t n, int ranks) {
-    kernel_scale_f32(x, x, 1.0f / (float)ranks, n);
 }
 
 static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
@@ -94,14 +123,14 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
     MPI_Request request;
     if (!fits(elements, dtype, error) ||
         !check(mpi,
-               MPI_Ireduce_scatter_block(packed, shard, count, MPI_FLOAT, MPI_SUM, mpi->axis[axis],
-                                         &request),
+               MPI_Ireduce_scatter_block(packed, shard, count, type_of(dtype), sum_of(mpi, dtype),
+                                         mpi->axis[axis], &request),
                "MPI_Ireduce_scatter_block", error) ||
         !finish(mpi, &request, "MPI_Ireduce_scatter_block", error)) {
         return false;
     }
     if (average) {
-        average_over(shard, (uint64_t)count, ranks);
+        average_over(shard, dtype, (uint64_t)count, ranks);
     }
     return true;
 }
@@ -112,14 +141,14 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
     MPI_Request request;
     if (!fits(elements, dtype, error) ||
         !check(mpi,
-               MPI_Iallreduce(MPI_IN_PLACE, buffer, (int)elements, MPI_FLOAT, MPI_SUM,
-                              mpi->axis[axis], &request),
+               MPI_Iallreduce(MPI_IN_PLACE, buffer, (int)elements, type_of(dtype),
+                              sum_of(mpi, dtype), mpi->axis[axis], &request),
                "MPI_Iallreduce", error) ||
         !finish(mpi, &request, "MPI_Iallreduce", error)) {
         return false;
     }
     if (average) {
-        average_over(buffer, elements, axis_size(mpi, axis));
+        average_over(buffer, dtype, elements, axis_size(mpi, axis));
     }
     return true;
 }
@@ -129,7 +158,8 @@ static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t el
     const ExecMpi *mpi = self;
     MPI_Request request;
     return fits(elements, dtype, error) &&
-           check(mpi, MPI_Ibcast(buffer, (int)elements, MPI_FLOAT, 0, mpi->axis[axis], &request),
+           check(mpi,
+                 MPI_Ibcast(buffer, (int)elements, type_of(dtype), 0, mpi->axis[axis], &request),
                  "MPI_Ibcast", error) &&
            finish(mpi, &request, "MPI_Ibcast", error);
 }
@@ -171,6 +201,8 @@ ExecMpi *exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **err
         exec_mpi_close(mpi);
         return NULL;
     }
+    MPI_Op_create(add_bf16, 1, &mpi->sum_bf16);
+    MPI_Op_create(add_fp16, 1, &mpi->sum_fp16);
     *ret_comm = (ExecComm){
         .name = "MPI",
         .rank = (uint32_t)mpi->rank,
@@ -269,6 +301,10 @@ void exec_mpi_close(ExecMpi *mpi) {
     }
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES && mpi->joined; axis++) {
         MPI_Comm_free(&mpi->axis[axis]);
+    }
+    if (mpi->sum_bf16) { /* not where opening failed */
+        MPI_Op_free(&mpi->sum_bf16);
+        MPI_Op_free(&mpi->sum_fp16);
     }
     MPI_Finalize();
     g_free(mpi);

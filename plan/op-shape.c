@@ -260,13 +260,26 @@ static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *
     return NULL;
 }
 
+/* Elements that the kernel touches of operand i, from its start; 0 for a list's, of which every
+ * element is. */
+static uint64_t wanted_by(const PlanOp *op, uint32_t i, const uint64_t *d) {
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    const PlanOpInfo *info = plan_op_info(kind);
+    unsigned slot = plan_op_slot_of(info, op->n_operands, i);
+    bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
+    if (kind == PLAN_OP_CONCAT_COLUMNS) {
+        uint64_t part = times(d[0], d[1]);
+        return is_list ? part : times(part, plan_op_list_length(info, op->n_operands));
+    }
+    return is_list ? 0 : elements_wanted(kind, slot, info->slots[slot].name, d);
+}
+
 static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
     const PlanOperand *o = plan_op_operands(role, op) + i;
     unsigned slot = plan_op_slot_of(info, op->n_operands, i);
     const char *name = info->slots[slot].name;
-    bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
     if (o->buffer == PLAN_NONE) {
         return NULL;
     }
@@ -278,11 +291,7 @@ static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, c
         return g_strdup_printf("operand %s cannot be %s", name,
                                plan_dtype_name((PlanDtype)b->dtype));
     }
-    uint64_t wanted = is_list ? 0 : elements_wanted(kind, slot, name, d);
-    if (kind == PLAN_OP_CONCAT_COLUMNS) {
-        uint64_t part = times(d[0], d[1]);
-        wanted = is_list ? part : times(part, plan_op_list_length(info, op->n_operands));
-    }
+    uint64_t wanted = wanted_by(op, i, d);
     uint64_t room = (b->bytes - o->offset_bytes) / plan_dtype_bytes((PlanDtype)b->dtype);
     if (wanted > room) {
         return g_strdup_printf("operand %s needs %" G_GUINT64_FORMAT
@@ -299,6 +308,11 @@ static bool may_be_zero(const char *dim) {
            g_str_equal(dim, "offset") || g_str_equal(dim, "pass") || g_str_equal(dim, "back") ||
            g_str_equal(dim, "apart") || g_str_equal(dim, "from") || g_str_equal(dim, "stream") ||
            g_str_equal(dim, "to") || g_str_has_suffix(dim, "_layout");
+}
+
+uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32_t i) {
+    uint64_t wanted = wanted_by(op, i, (const uint64_t *)plan_op_dims(role, op));
+    return wanted ? wanted : plan_op_operands(role, op)[i].elements;
 }
 
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {

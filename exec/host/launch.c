@@ -10,7 +10,10 @@
 
 #include "exec/error.h"
 #include "exec/host/data.h"
+#include "exec/host/half.h"
+#include "exec/host/heads.h"
 #include "exec/host/optimizer.h"
+#include "exec/host/shard.h"
 #include "exec/host/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
@@ -119,177 +122,6 @@ static void attention_backward(const ExecTask *t) {
         rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), a.lse_stride, s);
 }
 
-/* ---- rotary embedding ----------------------------------------------------------------------- */
-
-static void negate_half(const ExecTask *t) {
-    size_t rows = dim(t, 0), half = dim(t, 1), from = dim(t, 2);
-    for (size_t r = 0; r < rows; r++) {
-        kernel_scale_f32(f32(t, 1) + r * half, f32(t, 0) + r * 2 * half + from, -1, half);
-    }
-}
-
-static void join_halves(const ExecTask *t) {
-    size_t rows = dim(t, 0), half = dim(t, 1) * sizeof(float);
-    kernel_copy_2d_bytes(t->pointers[2], 2 * half, t->pointers[0], half, rows, half);
-    kernel_copy_2d_bytes((char *)t->pointers[2] + half, 2 * half, t->pointers[1], 2 * half, rows,
-                         half);
-}
-
-static void put_half(const ExecTask *t) {
-    size_t rows = dim(t, 0), half = dim(t, 1);
-    kernel_zero_f32(f32(t, 1), rows * 2 * half);
-    kernel_copy_2d_bytes(f32(t, 1) + dim(t, 4), 2 * half * sizeof(float), f32(t, 0) + dim(t, 3),
-                         dim(t, 2) * sizeof(float), rows, half * sizeof(float));
-}
-
-static void table_mul(const ExecTask *t, bool apart) {
-    size_t tokens = dim(t, 0), heads = dim(t, 1), n = dim(t, 2), seq = dim(t, 3);
-    for (size_t row = 0; row < tokens * heads; row++) {
-        size_t position = (apart ? row : row / heads) % seq;
-        kernel_mul_f32(f32(t, 2) + row * n, f32(t, 0) + row * n, f32(t, 1) + position * n, n);
-    }
-}
-
-/* ---- attention with its scores in memory ---------------------------------------------------- */
-
-/* Where the row of a head of a token begins. */
-static size_t head_row(const ExecTask *t, size_t batch, size_t token, size_t head, size_t heads,
-                       bool apart) {
-    size_t seq = dim(t, 1), row = apart ? (batch * heads + head) * seq + token
-                                        : (batch * seq + token) * heads + head;
-    return row * dim(t, 4);
-}
-
-/* x has its heads inside the rows of tokens, and lends each to `repeats` heads of y. */
-static void repeat_heads(const ExecTask *t) {
-    size_t seq = dim(t, 1), heads = dim(t, 2), repeats = dim(t, 3);
-    for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
-        size_t head = i % (heads * repeats), token = i / (heads * repeats);
-        size_t from = head_row(t, token / seq, token % seq, head / repeats, heads, false);
-        size_t to = head_row(t, token / seq, token % seq, head, heads * repeats, dims(t)[5]);
-        kernel_copy_f32(f32(t, 1) + to, f32(t, 0) + from, dim(t, 4));
-    }
-}
-
-static void sum_heads(const ExecTask *t) {
-    size_t seq = dim(t, 1), heads = dim(t, 2), repeats = dim(t, 3), n = dim(t, 4);
-    kernel_zero_f32(f32(t, 1), dim(t, 0) * seq * heads * n);
-    for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
-        size_t head = i % (heads * repeats), token = i / (heads * repeats);
-        size_t from = head_row(t, token / seq, token % seq, head, heads * repeats, dims(t)[5]);
-        size_t to = head_row(t, token / seq, token % seq, head / repeats, heads, dims(t)[5]);
-        kernel_add_inplace_f32(f32(t, 1) + to, f32(t, 0) + from, n);
-    }
-}
-
-static void heads_copy(const ExecTask *t) {
-    size_t batch = dim(t, 0), seq = dim(t, 1), heads = dim(t, 2), n = dim(t, 3), row = dim(t, 4);
-    size_t apart[] = {heads * seq * n, seq * n, n, 1}, inside[] = {seq * row, n, row, 1};
-    size_t merged[] = {seq * heads * n, n, heads * n, 1}, size[] = {batch, heads, seq, n};
-    if (dims(t)[5]) {
-        kernel_copy_4d_f32(f32(t, 1), merged, f32(t, 0), apart, size);
-    } else {
-        kernel_copy_4d_f32(f32(t, 1), apart, f32(t, 0), inside, size);
-    }
-}
-
-/* Where the matrix of one head begins, and how its rows follow each other (plan/ops.def). */
-typedef struct {
-    float *data;
-    size_t batch_stride, head_stride, row_stride;
-    bool transposed;
-} HeadsMatrix;
-
-static HeadsMatrix heads_matrix(const ExecTask *t, unsigned i, size_t r, size_t c, unsigned layout,
-                                size_t stride) {
-    size_t heads = dim(t, 1), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
-    bool inside = layout & 2;
-    return (HeadsMatrix){.data = f32(t, i),
-                         .batch_stride = inside ? rows * stride : heads * rows * cols,
-                         .head_stride = inside ? cols : rows * cols,
-                         .row_stride = inside ? stride : cols,
-                         .transposed = layout & 1};
-}
-
-static void heads_matmul(const ExecTask *t) {
-    size_t heads = dim(t, 1), m = dim(t, 2), n = dim(t, 3), k = dim(t, 4);
-    HeadsMatrix a = heads_matrix(t, 0, m, k, (unsigned)dim(t, 5), dim(t, 8));
-    HeadsMatrix b = heads_matrix(t, 1, k, n, (unsigned)dim(t, 6), dim(t, 9));
-    HeadsMatrix y = heads_matrix(t, 2, m, n, (unsigned)dim(t, 7), heads * n);
-    for (size_t i = 0; i < dim(t, 0) * heads; i++) {
-        size_t batch = i / heads, head = i % heads;
-        kernel_gemm_f32(a.transposed ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE,
-                        b.transposed ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE, m, n, k, 1,
-                        a.data + batch * a.batch_stride + head * a.head_stride, a.row_stride,
-                        b.data + batch * b.batch_stride + head * b.head_stride, b.row_stride, 0,
-                        y.data + batch * y.batch_stride + head * y.head_stride, y.row_stride);
-    }
-}
-
-static void upper_mask(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1);
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < cols; j++) {
-            size_t at = i * cols + j;
-            bytes(t, 1)[at] = j > i ? bytes(t, 0)[at] : 0;
-        }
-    }
-}
-
-static void masked_fill(const ExecTask *t) {
-    size_t n = dim(t, 1), inner = dim(t, 2), all = dim(t, 0) * n * inner;
-    for (size_t i = 0; i < all; i++) {
-        f32(t, 2)[i] = bytes(t, 1)[i / inner % n] ? (float)attr(t, 0) : f32(t, 0)[i];
-    }
-}
-
-/* ---- relative bias --------------------------------------------------------------------------- */
-
-static void distances(const ExecTask *t) {
-    size_t n = dim(t, 0);
-    int64_t *to = t->pointers[1];
-    for (size_t i = 0; i < n * n; i++) {
-        to[i] = i64(t, 0)[i % n] - i64(t, 0)[i / n];
-    }
-}
-
-static void int64_numbers(const ExecTask *t) {
-    bool clamps = t->op->kind == PLAN_OP_CLAMP;
-    int64_t *to = t->pointers[1];
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        int64_t x = i64(t, 0)[i];
-        to[i] = clamps ? MIN(x, dims(t)[1]) : ABS(x);
-    }
-}
-
-static void positive_mask(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        bytes(t, 1)[i] = i64(t, 0)[i] > 0;
-    }
-}
-
-static void bias_add(const ExecTask *t) {
-    size_t batch = dim(t, 0), heads = dim(t, 1), n = dim(t, 2) * dim(t, 3);
-    for (size_t b = 0; b < batch * heads; b++) {
-        for (size_t i = 0; i < n; i++) {
-            f32(t, 2)[b * n + i] = f32(t, 0)[b * n + i] + f32(t, 1)[i * heads + b % heads];
-        }
-    }
-}
-
-static bool bias_backward(const ExecTask *t) {
-    size_t n = dim(t, 0), heads = dim(t, 1), limit = dim(t, 2);
-    kernel_zero_f32(f32(t, 2), limit * heads);
-    for (size_t i = 0; i < n * heads; i++) {
-        int64_t row = i64(t, 1)[i % n];
-        if (row < 0 || (size_t)row >= limit) {
-            return false;
-        }
-        f32(t, 2)[(size_t)row * heads + i / n] += f32(t, 0)[i];
-    }
-    return true;
-}
-
 /* ---- element by element --------------------------------------------------------------------- */
 
 /* b repeats when it is shorter: broadcasting over leading dimensions. */
@@ -320,54 +152,6 @@ static void concat_columns(const ExecTask *t) {
     }
 }
 
-/* ---- sharding: layouts as in plan/flavour-fsdp2.c ------------------------------------------- */
-
-static void flatten(const ExecTask *t, float *to) {
-    for (unsigned i = 0; i < list_length(t); i++) {
-        size_t n = operand(t, i)->elements;
-        kernel_copy_f32(to, f32(t, i), n);
-        to += n;
-    }
-}
-
-static void gather_copy_in(const ExecTask *t) {
-    flatten(t, f32(t, list_length(t)) + axis_rank(t) * dim(t, 0));
-}
-
-static void gather_copy_out(const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
-    for (unsigned i = 1; i <= list_length(t); i++) {
-        size_t chunk = operand(t, i)->elements / ranks;
-        kernel_copy_2d_bytes(t->pointers[i], chunk * sizeof(float), f32(t, 0) + start,
-                             slice * sizeof(float), ranks, chunk * sizeof(float));
-        start += chunk;
-    }
-}
-
-static void reduce_copy_in(const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
-    float *packed = f32(t, list_length(t));
-    for (unsigned i = 0; i < list_length(t); i++) {
-        size_t rows = operand(t, i)->rows, elements = operand(t, i)->elements;
-        size_t chunk = (rows + ranks - 1) / ranks * (elements / rows);
-        for (size_t rank = 0; rank < ranks; rank++) {
-            size_t before = MIN(elements, rank * chunk), real = MIN(chunk, elements - before);
-            float *to = packed + rank * slice + start;
-            kernel_copy_f32(to, f32(t, i) + before, real);
-            kernel_zero_f32(to + real, chunk - real);
-        }
-        start += chunk;
-    }
-}
-
-static void bucket_copy_out(const ExecTask *t) {
-    const float *bucket = f32(t, 0);
-    for (unsigned i = 1; i <= list_length(t); i++) {
-        kernel_copy_f32(f32(t, i), bucket, operand(t, i)->elements);
-        bucket += operand(t, i)->elements;
-    }
-}
-
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 static bool collective(const ExecTask *t, GError **error) {
@@ -389,7 +173,7 @@ static bool collective(const ExecTask *t, GError **error) {
     }
 }
 
-bool exec_host_run(const ExecTask *t, GError **error) {
+static bool run(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_BATCH:
         batch(t);
@@ -432,31 +216,31 @@ bool exec_host_run(const ExecTask *t, GError **error) {
         kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
         return true;
     case PLAN_OP_NEGATE_HALF:
-        negate_half(t);
+        exec_heads_negate_half(t);
         return true;
     case PLAN_OP_JOIN_HALVES:
-        join_halves(t);
+        exec_heads_join_halves(t);
         return true;
     case PLAN_OP_PUT_HALF:
-        put_half(t);
+        exec_heads_put_half(t);
         return true;
     case PLAN_OP_TABLE_MUL:
-        table_mul(t, false);
+        exec_heads_table_mul(t, false);
         return true;
     case PLAN_OP_TABLE_MUL_BACKWARD:
-        table_mul(t, dims(t)[4]);
+        exec_heads_table_mul(t, dims(t)[4]);
         return true;
     case PLAN_OP_REPEAT_HEADS:
-        repeat_heads(t);
+        exec_heads_repeat_heads(t);
         return true;
     case PLAN_OP_SUM_HEADS:
-        sum_heads(t);
+        exec_heads_sum_heads(t);
         return true;
     case PLAN_OP_HEADS_COPY:
-        heads_copy(t);
+        exec_heads_copy(t);
         return true;
     case PLAN_OP_HEADS_MATMUL:
-        heads_matmul(t);
+        exec_heads_matmul(t);
         return true;
     case PLAN_OP_SOFTMAX:
         kernel_softmax_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
@@ -468,30 +252,30 @@ bool exec_host_run(const ExecTask *t, GError **error) {
         memset(t->pointers[0], 1, dim(t, 0));
         return true;
     case PLAN_OP_UPPER_MASK:
-        upper_mask(t);
+        exec_heads_upper_mask(t);
         return true;
     case PLAN_OP_MASKED_FILL:
-        masked_fill(t);
+        exec_heads_masked_fill(t);
         return true;
     case PLAN_OP_DISTANCES:
-        distances(t);
+        exec_heads_distances(t);
         return true;
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
-        int64_numbers(t);
+        exec_heads_int64_numbers(t);
         return true;
     case PLAN_OP_POSITIVE_MASK:
-        positive_mask(t);
+        exec_heads_positive_mask(t);
         return true;
     case PLAN_OP_BIAS:
         return kernel_embedding_forward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0), dim(t, 2),
                                             dim(t, 1)) ||
                bad_index(error, "a bias's index");
     case PLAN_OP_BIAS_ADD:
-        bias_add(t);
+        exec_heads_bias_add(t);
         return true;
     case PLAN_OP_BIAS_BACKWARD:
-        return bias_backward(t) || bad_index(error, "a bias's index");
+        return exec_heads_bias_backward(t) || bad_index(error, "a bias's index");
     case PLAN_OP_LAYERNORM:
         kernel_layernorm_forward_f32(f32(t, 3), f32(t, 4), f32(t, 5), f32(t, 0), f32(t, 1),
                                      f32(t, 2), dim(t, 0), dim(t, 1), (float)attr(t, 0));
@@ -575,31 +359,31 @@ bool exec_host_run(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_CAST:
     case PLAN_OP_COPY:
-        kernel_copy_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        exec_shard_copy(t);
         return true;
     case PLAN_OP_SCALE:
         kernel_scale_f32(f32(t, 0), f32(t, 0), (float)attr(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_FLATTEN:
-        flatten(t, f32(t, list_length(t)));
+        exec_shard_flatten(t);
         return true;
     case PLAN_OP_GATHER_COPY_IN:
-        gather_copy_in(t);
+        exec_shard_gather_copy_in(t);
         return true;
     case PLAN_OP_GATHER_COPY_OUT:
-        gather_copy_out(t);
+        exec_shard_gather_copy_out(t);
         return true;
     case PLAN_OP_PART:
-        kernel_copy_f32(f32(t, 1), f32(t, 0) + axis_rank(t) * dim(t, 0), dim(t, 0));
+        exec_shard_part(t);
         return true;
     case PLAN_OP_REDUCE_COPY_IN:
-        reduce_copy_in(t);
+        exec_shard_reduce_copy_in(t);
         return true;
     case PLAN_OP_BUCKET_COPY_IN:
         kernel_scale_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_BUCKET_COPY_OUT:
-        bucket_copy_out(t);
+        exec_shard_bucket_copy_out(t);
         return true;
     case PLAN_OP_ADAM_DECAY:
     case PLAN_OP_ADAM_MOMENT:
@@ -646,30 +430,27 @@ bool exec_host_run(const ExecTask *t, GError **error) {
     g_assert_not_reached();
 }
 
-/* Kernels are fp32 today; whatever a plan has in another floating dtype is refused before it
- * starts. */
 bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error) {
-    const PlanOperand *operands = plan_op_operands(role, op);
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "
                             "dropout = 0) in the network");
         return false;
     }
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        if (operands[i].buffer == PLAN_NONE) {
-            continue;
-        }
-        PlanDtype dtype = (PlanDtype)role->buffers[operands[i].buffer].dtype;
-        if (dtype == PLAN_BF16 || dtype == PLAN_FP16) {
-            g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                        "the host device computes in fp32, and this plan has %s in %s; build it "
-                        "with --param-dtype fp32 --reduce-dtype fp32",
-                        plan_op_info((PlanOpKind)op->kind)->name, plan_dtype_name(dtype));
-            return false;
-        }
-    }
     return true;
+}
+
+/* Some ops move numbers, or hand them to MPI, as they are stored; the others compute in fp32. */
+static bool works_on_storage(PlanOpKind kind) {
+    return plan_op_is_collective(kind) || kind == PLAN_OP_CAST || kind == PLAN_OP_COPY ||
+           kind == PLAN_OP_FLATTEN || kind == PLAN_OP_PART || kind == PLAN_OP_GATHER_COPY_IN ||
+           kind == PLAN_OP_GATHER_COPY_OUT || kind == PLAN_OP_REDUCE_COPY_IN ||
+           kind == PLAN_OP_BUCKET_COPY_OUT;
+}
+
+bool exec_host_run(const ExecTask *t, GError **error) {
+    return works_on_storage((PlanOpKind)t->op->kind) ? run(t, error)
+                                                     : exec_host_run_widened(t, run, error);
 }
 
 double exec_host_first_output(const ExecTask *t) {
@@ -677,7 +458,9 @@ double exec_host_first_output(const ExecTask *t) {
     for (uint32_t i = 0; i < t->op->n_operands; i++) {
         unsigned slot = plan_op_slot_of(info, t->op->n_operands, i);
         if ((info->slots[slot].flags & PLAN_SLOT_WRITE) && t->pointers[i]) {
-            return *f32(t, i);
+            float number;
+            exec_host_convert(&number, PLAN_FP32, t->pointers[i], operand_dtype(t, i), 1);
+            return number;
         }
     }
     return NAN;

@@ -23,9 +23,9 @@ typedef struct {
     gpointer *pointers; /* one per operand; NULL where it is missing */
 } ExecTask;
 
-/* False with error: an op, or its dtype, is not known on the host. Asked before a play begins. */
+/* False with error: the host cannot do this op. Asked before a play begins. */
 bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error);
 /* Runs it; blocks until it is done. */
 bool exec_host_run(const ExecTask *task, GError **error);
-/* The float that the op's first written operand begins with (a loss). */
+/* The number that the op's first written operand begins with (a loss). */
 double exec_host_first_output(const ExecTask *task);

@@ -31,6 +31,10 @@ static inline const PlanOperand *operand(const ExecTask *t, unsigned i) {
     return plan_op_operands(t->context->role, t->op) + i;
 }
 
+static inline PlanDtype operand_dtype(const ExecTask *t, unsigned i) {
+    return (PlanDtype)t->context->role->buffers[operand(t, i)->buffer].dtype;
+}
+
 static inline uint32_t axis_rank(const ExecTask *t) {
     return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
 }
