@@ -17,6 +17,7 @@ static const struct {
     {"run", cmd_run, "play the same plan for real on local ranks"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},
+    {"export", cmd_export, "a trace for Perfetto, or for PyTorch's memory_viz page"},
 };
 
 static void print_help(FILE *to) {

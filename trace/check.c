@@ -59,6 +59,8 @@ bool trace_check_instruction(const Trace *trace, uint32_t role, uint32_t number,
     } else if (is_memory ? instruction->category >= trace->categories->len
                          : instruction->category != TRACE_NONE) {
         wrong = "category";
+    } else if (is_memory != (instruction->buffer != TRACE_NONE)) {
+        wrong = "buffer";
     } else if (instruction->bytes > (uint64_t)LIMIT ||
                (!is_op && !is_memory && instruction->bytes != 0)) {
         wrong = "number of bytes";

@@ -82,6 +82,7 @@ static void describe_instruction(Trace *trace, uint32_t role_number, const PlanR
         .unit = instr->unit == PLAN_NONE ? TRACE_NONE : instr->unit,
         .module = instr->module == PLAN_NONE ? TRACE_NONE : instr->module,
         .category = TRACE_NONE,
+        .buffer = TRACE_NONE,
     };
     if (row.what == TRACE_OP || row.what == TRACE_HOST_OP) {
         const PlanOp *op = &role->ops[instr->arg];
@@ -91,6 +92,7 @@ static void describe_instruction(Trace *trace, uint32_t role_number, const PlanR
         }
     } else if (row.what == TRACE_ALLOC || row.what == TRACE_FREE) {
         row.category = role->buffers[instr->arg].sub;
+        row.buffer = instr->arg;
         row.bytes = role->buffers[instr->arg].bytes;
     }
     trace_add_instruction(trace, role_number, &row);

@@ -1,9 +1,9 @@
-#include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "trace/plot-private.h"
+#include "trace/text.h"
 
 bool trace_plot_write(const char *folder, const char *name, const GString *text, GError **error) {
     g_autofree char *path = g_build_filename(folder, name, NULL);
@@ -152,24 +152,14 @@ static void remove_folder(const char *folder) {
 /* Copied beside its place and renamed into it. */
 static bool put_picture(const char *folder, const char *output, GError **error) {
     g_autofree char *drawn = g_build_filename(folder, "picture", NULL);
-    g_autofree char *picture = NULL, *aside = g_strconcat(output, ".tmp", NULL);
+    g_autofree char *picture = NULL;
     gsize length = 0;
     g_autoptr(GError) cause = NULL;
     if (!g_file_get_contents(drawn, &picture, &length, &cause) || length == 0) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_TOOL, "gnuplot has drawn no picture");
         return false;
     }
-    if (!g_file_set_contents(aside, picture, (gssize)length, &cause)) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
-        return false;
-    }
-    if (g_rename(aside, output) != 0) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", output,
-                    g_strerror(errno));
-        g_unlink(aside);
-        return false;
-    }
-    return true;
+    return trace_write_aside(output, picture, length, error);
 }
 
 /* gnuplot begins a page of text with a form feed and ends lines with spaces. */

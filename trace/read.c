@@ -254,7 +254,8 @@ static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
     if (!next_line(reader)) {
         return false;
     }
-    TraceInstruction instruction = {.section = section, .kind = TRACE_NONE, .category = TRACE_NONE};
+    TraceInstruction instruction = {
+        .section = section, .kind = TRACE_NONE, .category = TRACE_NONE, .buffer = TRACE_NONE};
     while (instruction.what < TRACE_N_WHATS &&
            !take_word(reader, trace_what_name(instruction.what))) {
         instruction.what++;
@@ -272,7 +273,7 @@ static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
     if ((is_op && !take_uint32(reader, &instruction.kind)) ||
         (is_memory && !take_uint32(reader, &instruction.category)) ||
         ((is_op || is_memory) && !take_int(reader, 0, INT64_MAX, &bytes)) ||
-        !expect_end_of_line(reader)) {
+        (is_memory && !take_uint32(reader, &instruction.buffer)) || !expect_end_of_line(reader)) {
         return false;
     }
     instruction.lane = (uint8_t)lane;

@@ -3,7 +3,7 @@
 
 #include "trace/trace.h"
 
-#define TRACE_TEXT_MAGIC "foreshard-trace 1"
+#define TRACE_TEXT_MAGIC "foreshard-trace 2"
 
 /* "tables lanes 2 units 3 ...": in this order, so that a reader knows what follows. */
 enum {

@@ -226,16 +226,24 @@ static bool same_kinds(const Trace *a, const Trace *b) {
     return true;
 }
 
+static bool same_instruction(const TraceInstruction *a, const TraceInstruction *b) {
+    return a->what == b->what && a->section == b->section && a->lane == b->lane &&
+           a->phase == b->phase && a->index == b->index && a->kind == b->kind &&
+           a->unit == b->unit && a->module == b->module && a->category == b->category &&
+           a->buffer == b->buffer && a->bytes == b->bytes;
+}
+
 static bool same_roles(const Trace *a, const Trace *b) {
     if (a->roles->len != b->roles->len) {
         return false;
     }
     for (guint i = 0; i < a->roles->len; i++) {
         GArray *x = trace_instructions(a, i), *y = trace_instructions(b, i);
-        /* A TraceInstruction has no padding. */
-        G_STATIC_ASSERT(sizeof(TraceInstruction) == 32);
-        if (x->len != y->len ||
-            (x->len > 0 && memcmp(x->data, y->data, x->len * sizeof(TraceInstruction)) != 0)) {
+        bool same = x->len == y->len;
+        for (guint k = 0; same && k < x->len; k++) {
+            same = same_instruction(trace_instruction(a, i, k), trace_instruction(b, i, k));
+        }
+        if (!same) {
             return false;
         }
     }

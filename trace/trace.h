@@ -72,6 +72,7 @@ typedef struct {
     uint32_t unit;     /* TRACE_NONE when none */
     uint32_t module;   /* TRACE_NONE when none */
     uint32_t category; /* TRACE_ALLOC, TRACE_FREE: index into the categories; else TRACE_NONE */
+    uint32_t buffer;   /* TRACE_ALLOC, TRACE_FREE: the role's number of it; else TRACE_NONE */
     uint64_t bytes;    /* of the buffer, or of the collective's tensor; 0 when it says nothing */
 } TraceInstruction;
 

@@ -129,6 +129,9 @@ static void append_role(GString *text, const Trace *trace, uint32_t role) {
                                                                    : instruction->category);
                 append_field(text, (int64_t)instruction->bytes);
             }
+            if (instruction->buffer != TRACE_NONE) {
+                append_index(text, instruction->buffer);
+            }
             g_string_append_c(text, '\n');
         }
     }
@@ -289,11 +292,7 @@ GString *trace_text(const Trace *trace, GError **error) {
     return text;
 }
 
-bool trace_write_file(const Trace *trace, const char *path, GError **error) {
-    g_autoptr(GString) text = trace_text(trace, error);
-    if (text == NULL) {
-        return false;
-    }
+bool trace_write_aside(const char *path, const char *bytes, gsize length, GError **error) {
     g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
     FILE *file = g_fopen(aside, "wb");
     if (file == NULL) {
@@ -301,7 +300,7 @@ bool trace_write_file(const Trace *trace, const char *path, GError **error) {
                     g_strerror(errno));
         return false;
     }
-    bool written = fwrite(text->str, 1, text->len, file) == text->len;
+    bool written = fwrite(bytes, 1, length, file) == length;
     int cause = errno;
     if (fclose(file) != 0 && written) {
         written = false;
@@ -317,4 +316,9 @@ bool trace_write_file(const Trace *trace, const char *path, GError **error) {
                     g_strerror(cause));
     }
     return written;
+}
+
+bool trace_write_file(const Trace *trace, const char *path, GError **error) {
+    g_autoptr(GString) text = trace_text(trace, error);
+    return text != NULL && trace_write_aside(path, text->str, text->len, error);
 }

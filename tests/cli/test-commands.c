@@ -61,7 +61,7 @@ static void help(void) {
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
     static const char *const commands[] = {"plan", "units",   "predict", "collectives",
-                                           "run",  "compare", "plot"};
+                                           "run",  "compare", "plot",    "export"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
         expect(words, 0, "xample", "");
@@ -160,6 +160,10 @@ static void traces(void) {
     expect("compare a.trace short.trace", 2, "", "short.trace:");
     expect("plot short.trace", 2, "", "short.trace:");
     expect("plot a.trace -o a.jpeg", 2, "", "a.jpeg");
+    expect("export --chrome short.trace -o short.json", 2, "", "short.trace:");
+    expect("export --chrome a.trace -o no-such-folder/a.json", 1, "", "no-such-folder/a.json");
+    expect("export --chrome --memory-viz a.trace -o a.json", 2, "", "one of --chrome");
+    expect("export --memory-viz a.trace", 2, "", "-o FILE");
 }
 
 /* Same input, same bytes. */

@@ -160,11 +160,11 @@ typedef struct {
 
 static void messages(void) {
     static const Planted planted[] = {
-        {"foreshard-trace 1", "foreshard-trace 9", 1, "no trace of a known version"},
+        {"foreshard-trace 2", "foreshard-trace 1", 1, "no trace of a known version"},
         {"side predicted", "side guessed", 0, "predicted or measured"},
         {"linear\n", "\n", 0, "a name is missing"},
         {"rank 1 0", "rank 0 0", 0, "ranks should grow"},
-        {"alloc 0 0 0 - 0 4096", "alloc 0 0 9 - 0 4096", 0, "no possible unit"},
+        {"alloc 0 0 0 - 0 4096 0", "alloc 0 0 9 - 0 4096 0", 0, "no possible unit"},
         {"section first 13", "section first 12", 0, "\"section\" should stand here"},
         {"memory 0 -1 1", "memory 7 -1 1", 0, "rank 7 has no role"},
         {"ops 0 1 7", "ops 0 0 7", 0, "order of rank and step"},

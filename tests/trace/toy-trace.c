@@ -33,6 +33,7 @@ static void add_op(Trace *trace, uint8_t section, uint8_t lane, uint8_t phase, u
                                     .unit = unit,
                                     .module = unit,
                                     .category = TRACE_NONE,
+                                    .buffer = TRACE_NONE,
                                     .bytes = kind == ALL_GATHER ? 1024 : 0};
     trace_add_instruction(trace, 0, &instruction);
 }
@@ -46,6 +47,7 @@ static void add_memory(Trace *trace, uint8_t section, uint8_t what, uint8_t phas
                                     .unit = unit,
                                     .module = TRACE_NONE,
                                     .category = category,
+                                    .buffer = category, /* one of each is alive */
                                     .bytes = bytes};
     trace_add_instruction(trace, 0, &instruction);
 }
