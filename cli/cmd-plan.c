@@ -15,6 +15,14 @@ typedef struct {
     gboolean print, check, json, memory;
 } Options;
 
+static void clear_options(Options *options) {
+    g_free(options->output);
+    g_free(options->unit);
+    g_free(options->phase);
+    g_free(options->lane);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
 typedef struct {
     uint64_t count, bytes;
 } Collective;
@@ -220,7 +228,7 @@ static int show(const Plan *plan, const Options *options, Facts *facts) {
 }
 
 int cmd_plan(int argc, char **argv) {
-    Options options = {0};
+    g_auto(Options) options = {0};
     GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the plan here", "FILE"},
         {"print", 0, 0, G_OPTION_ARG_NONE, &options.print, "print the plan's text", NULL},
@@ -247,13 +255,11 @@ int cmd_plan(int argc, char **argv) {
                                      "  foreshard plan gpt-toy.plan --print | less\n");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    g_autofree char *output = NULL;
     g_autoptr(GError) error = NULL;
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard plan: %s\n", error->message);
         return 2;
     }
-    output = options.output;
     if (argc != 2) {
         fprintf(stderr, "foreshard plan: give one PLAN or NETWORK; --help says more\n");
         return 2;
@@ -265,7 +271,7 @@ int cmd_plan(int argc, char **argv) {
         return report(error, 2);
     }
     facts.build_ms = (double)(g_get_monotonic_time() - start) / 1e3;
-    if (output && !plan_write_file(plan, output, &error)) {
+    if (options.output && !plan_write_file(plan, options.output, &error)) {
         return report(error, 1);
     }
     return show(plan, &options, &facts);

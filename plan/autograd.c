@@ -133,9 +133,7 @@ static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
 /* The last node of a checkpoint that has used its tensors lets go of the block's arguments. */
 static void used(PlanRun *run, PlanCheckpoint *checkpoint) {
     if (--checkpoint->n_pending == 0) {
-        for (uint32_t i = 0; i < checkpoint->n_arguments; i++) {
-            plan_run_unref(run, g_array_index(run->saved, PlanTensor, checkpoint->arguments + i));
-        }
+        plan_run_end_checkpoint(run, checkpoint);
     }
 }
 
@@ -228,6 +226,7 @@ void plan_run_backward(PlanRun *run) {
     g_array_set_size(run->edges, 0);
     g_array_set_size(run->slots, 0);
     g_array_set_size(run->saved, 0);
+    g_array_set_size(run->kept, 0);
     g_array_set_size(run->hooks, 0);
     g_array_set_size(run->checkpoints, 0);
 }

@@ -50,6 +50,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->hooks = g_array_new(FALSE, FALSE, sizeof(PlanHook));
     run->checkpoints = g_array_new(FALSE, FALSE, sizeof(PlanCheckpoint));
     run->checkpoint = PLAN_NONE;
+    run->kept = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
     run->node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         run->node_of_op[i] = PLAN_NONE;
@@ -90,9 +91,9 @@ static void run_clear(PlanRun *run) {
     g_free(run->n_contributions);
     g_free(run->states);
     g_free(run->node_of_op);
-    GArray *arrays[] = {run->storages,      run->nodes, run->edges,       run->slots,
-                        run->saved,         run->hooks, run->checkpoints, run->aliases,
-                        run->frame_buffers, run->frames};
+    GArray *arrays[] = {run->storages,      run->nodes,  run->edges,       run->slots,
+                        run->saved,         run->hooks,  run->checkpoints, run->aliases,
+                        run->frame_buffers, run->frames, run->kept};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

@@ -165,7 +165,7 @@ static uint32_t add_node(PlanRun *run, PlanNode node) {
     return run->nodes->len - 1;
 }
 
-static void save_for_backward(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
+void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     uint8_t positions[PLAN_MAX_SLOTS];
     node->saved = run->saved->len;
     node->n_saved = plan_saved_values(run->graph, op, positions);
@@ -204,7 +204,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     }
     node.checkpoint = keeps_anything(run, op) ? run->checkpoint : PLAN_NONE;
     if (node.checkpoint == PLAN_NONE) {
-        save_for_backward(run, op, &node);
+        plan_run_save(run, op, &node);
     } else {
         PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, node.checkpoint);
         c->n_pending++;
@@ -232,7 +232,7 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     }
 }
 
-static void let_go(PlanRun *run, const PlanGraphStep *step) {
+void plan_run_let_go(PlanRun *run, const PlanGraphStep *step) {
     for (uint32_t i = 0; i < step->n_releases; i++) {
         plan_run_unref(run, plan_run_value(run, g_array_index(run->graph->releases, uint32_t,
                                                               step->releases + i)));
@@ -300,28 +300,14 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
     }
 }
 
-static void enter_checkpoint(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
-    PlanCheckpoint checkpoint = {
-        .enter_step = step_id, .arguments = run->saved->len, .last_op = PLAN_NONE};
-    for (uint32_t i = 0; i < step->n_values; i++) {
-        uint32_t value = value_ref(run, step->values + i);
-        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        g_array_append_val(run->saved, tensor);
-        checkpoint.n_arguments++;
-    }
-    run->checkpoint = run->checkpoints->len;
-    g_array_append_val(run->checkpoints, checkpoint);
+void plan_run_begin_frame(PlanRun *run) {
+    g_array_append_val(run->frames, run->frame_buffers->len);
 }
-
-typedef struct {
-    uint32_t n_buffers;
-} Frame;
 
 static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     uint32_t unit = run->unit_opened_by[step->index];
     plan_run_at(run, run->builder.phase, step->index);
-    Frame frame = {run->frame_buffers->len};
-    g_array_append_val(run->frames, frame);
+    plan_run_begin_frame(run);
     if (unit != PLAN_NONE) {
         run->units[unit].n_aliases = run->aliases->len;
         run->flavour->pre_forward(run, unit);
@@ -330,28 +316,28 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
         }
     }
     if (run->is_checkpointed[step->index]) {
-        enter_checkpoint(run, step_id, step);
+        plan_run_enter_checkpoint(run, step_id);
     }
 }
 
 /* What a module made itself and is still alive when it ends is an activation; the rest was
  * temporary.
  */
-static void end_frame(PlanRun *run, const Frame *frame) {
+void plan_run_end_frame(PlanRun *run) {
+    uint32_t n_buffers = g_array_index(run->frames, uint32_t, run->frames->len - 1);
     g_array_set_size(run->frames, run->frames->len - 1);
-    for (uint32_t i = frame->n_buffers; i < run->frame_buffers->len; i++) {
+    for (uint32_t i = n_buffers; i < run->frame_buffers->len; i++) {
         uint32_t buffer = g_array_index(run->frame_buffers, uint32_t, i);
         if (run->builder.live.items[buffer]) {
             plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
         }
     }
-    g_array_set_size(run->frame_buffers, frame->n_buffers);
+    g_array_set_size(run->frame_buffers, n_buffers);
 }
 
 static void leave(PlanRun *run, const PlanGraphStep *step) {
     uint32_t unit = run->unit_closed_by[step->index];
-    Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
-    end_frame(run, &frame);
+    plan_run_end_frame(run);
     plan_run_at(run, run->builder.phase, step->index);
     if (run->is_checkpointed[step->index]) {
         run->checkpoint = PLAN_NONE;
@@ -363,7 +349,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
 }
 
 /* All of a step but what autograd remembers of it. */
-static void run_step(PlanRun *run, uint32_t id) {
+void plan_run_step(PlanRun *run, uint32_t id) {
     const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, id);
     switch (step->kind) {
     case PLAN_STEP_ENTER:
@@ -386,93 +372,14 @@ void plan_run_forward(PlanRun *run) {
     run->builder.phase = PLAN_PHASE_FORWARD;
     for (uint32_t i = 0; i < graph->steps->len; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        run_step(run, i);
+        plan_run_step(run, i);
         if (step->kind == PLAN_STEP_OP) {
-            remember_for_backward(run, step->index,
-                                  plan_graph_at(graph->ops, PlanGraphOp, step->index));
-        }
-        let_go(run, step);
-    }
-}
-
-/* ---- recompute ------------------------------------------------------------------------------ */
-
-static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
-    uint8_t positions[PLAN_MAX_SLOTS];
-    unsigned n = plan_saved_values(run->graph, op, positions);
-    for (unsigned i = 0; i < n; i++) {
-        if (positions[i] >= op->n_inputs) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The exception that ends a recompute unwinds what its frames still hold; at its regular end that
- * are the results. */
-static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
-    const PlanGraph *graph = run->graph;
-    for (uint32_t i = first_step; i <= last_step; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        if (step->kind != PLAN_STEP_OP || (i == last_step && !last_ran)) {
-            continue;
-        }
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
-        for (unsigned j = 0; j < op->n_outputs; j++) {
-            uint32_t value = value_ref(run, op->values + op->n_inputs + j);
-            if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
-                plan_run_unref(run, plan_run_value(run, value));
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            remember_for_backward(run, step->index, op);
+            if (run->checkpoint != PLAN_NONE) {
+                plan_run_keep_selected(run, op);
             }
         }
+        plan_run_let_go(run, step);
     }
-}
-
-static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
-    return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
-}
-
-void plan_run_recompute(PlanRun *run, uint32_t id) {
-    PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, id);
-    const PlanGraph *graph = run->graph;
-    bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
-    PlanPhase phase = run->builder.phase;
-    uint32_t module = run->builder.module, n_frames = run->frames->len;
-    c->recomputed = true;
-    run->builder.phase = PLAN_PHASE_RECOMPUTE;
-    if (run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE) {
-        Frame block = {run->frame_buffers->len}; /* the block itself is called again */
-        g_array_append_val(run->frames, block);
-    }
-    bool early = run->strategy->checkpoint_early_stop == PLAN_YES;
-    const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
-    for (uint32_t i = c->enter_step + 1;; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        bool is_op = step->kind == PLAN_STEP_OP;
-        bool is_last = early && is_op && step->index == c->last_op;
-        if (!early && leaves(step, entered)) {
-            unwind(run, c->enter_step + 1, i, true);
-            break;
-        }
-        if (!is_last || last_runs) {
-            run_step(run, i);
-        }
-        uint32_t node_id = is_op ? run->node_of_op[step->index] : PLAN_NONE;
-        if (node_id != PLAN_NONE) {
-            PlanNode *node = &g_array_index(run->nodes, PlanNode, node_id);
-            if (node->checkpoint == id) {
-                save_for_backward(run, plan_graph_at(graph->ops, PlanGraphOp, step->index), node);
-            }
-        }
-        if (is_last) {
-            unwind(run, c->enter_step + 1, i, last_runs);
-            break;
-        }
-        let_go(run, step);
-    }
-    while (run->frames->len > n_frames) { /* modules that the exception left */
-        Frame frame = g_array_index(run->frames, Frame, run->frames->len - 1);
-        end_frame(run, &frame);
-    }
-    g_array_set_size(run->frame_buffers, 0);
-    plan_run_at(run, phase, module);
 }

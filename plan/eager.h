@@ -77,6 +77,8 @@ typedef struct {
     uint32_t arguments, n_arguments; /* in saved */
     uint32_t n_pending;              /* nodes that will need their tensors */
     uint32_t last_op;                /* the last that keeps anything */
+    uint32_t kept, n_kept;           /* outputs that are not computed again */
+    uint32_t next_kept;              /* that a recomputation takes next */
     bool recomputed;
 } PlanCheckpoint;
 
@@ -144,6 +146,8 @@ struct _PlanRun {
         *hooks;          /* of the structs above; PlanTensor in the middle */
     GArray *checkpoints; /* PlanCheckpoint */
     uint32_t checkpoint; /* that forward is in; PLAN_NONE */
+    GArray *kept;        /* PlanTensor, of checkpoints */
+    uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
     uint32_t *node_of_op;
     GArray *aliases;                /* producers to restore when a unit is left */
     GArray *frame_buffers, *frames; /* buffers made in the modules being run */
@@ -171,8 +175,17 @@ void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op bei
 PlanTensor plan_run_value(PlanRun *run, uint32_t value);
 uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
 
-/* Checkpoints. */
+/* Checkpoints (recompute.c). */
+void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
+void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op); /* of the block forward is in */
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
+void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
+/* What recomputing shares with forward (eager.c). */
+void plan_run_step(PlanRun *run, uint32_t step); /* all of it but what autograd remembers */
+void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node);
+void plan_run_let_go(PlanRun *run, const PlanGraphStep *step);
+void plan_run_begin_frame(PlanRun *run);
+void plan_run_end_frame(PlanRun *run);
 void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
 
 /* The program, in parts. */

@@ -273,6 +273,7 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
         case PLAN_CHECKPOINTING_NONE:
             break;
         case PLAN_CHECKPOINTING_FULL:
+        case PLAN_CHECKPOINTING_SELECTIVE_OP:
             chosen[m] = true;
             break;
         case PLAN_CHECKPOINTING_EVERY:

@@ -161,6 +161,13 @@ static const char *const with_dropout[] = {
     NULL,
 };
 
+static const char *const with_llama[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 3 --micro-batch 4 --checkpointing selective-op",
+    "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
+    NULL,
+};
+
 typedef struct {
     const char *network;
     const char *const *runs;
@@ -387,7 +394,8 @@ int main(int argc, char **argv) {
                     {"with Adam", {"gpt-toy", with_adam}},
                     {"with SGD", {"gpt-toy", with_sgd}},
                     {"with momentum and clipping", {"gpt-toy", with_momentum_and_clip}},
-                    {"with dropout", {"gpt-toy-dropout", with_dropout}}};
+                    {"with dropout", {"gpt-toy-dropout", with_dropout}},
+                    {"of another family, some of it kept", {"llama-toy", with_llama}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {
         g_autofree char *name = g_strconcat("/exec/ranks/losses agree ", families[i].name, NULL);
         g_test_add_data_func(name, &families[i].family, losses_agree);

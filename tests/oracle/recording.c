@@ -213,6 +213,10 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;
     }
+    if (strategy->checkpointing.choice == PLAN_CHECKPOINTING_FULL && has(options, "selective") &&
+        flag_of(options, "selective")) {
+        strategy->checkpointing.choice = PLAN_CHECKPOINTING_SELECTIVE_OP;
+    }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
         return;
     }
