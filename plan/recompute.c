@@ -1,8 +1,8 @@
 /* plan/recompute.c - checkpointed blocks: what they keep, and running them again.
  *
  * A block keeps its arguments; with selective-op also the outputs of attention kernels and of every
- * other matrix product without a bias, the first one first (what torchtitan's policy chooses), which
- * a recomputation then takes instead of computing them.
+ * other matrix product without a bias, the first one first (what torchtitan's policy chooses),
+ * which a recomputation then takes instead of computing them.
  */
 #include "plan/eager.h"
 

@@ -2,8 +2,8 @@
  *
  * Chrome JSON opens in Perfetto (ui.perfetto.dev) and chrome://tracing: a process a rank, a thread
  * a lane, one for what the host does itself and one for steps; memory as counters, by category and
- * by the allocator's statistics. Times are us, shifted so that the earliest row stands at 0; the shift
- * is "origin_ns" under otherData.
+ * by the allocator's statistics. Times are us, shifted so that the earliest row stands at 0; the
+ * shift is "origin_ns" under otherData.
  *
  * The memory snapshot is a pickle as torch.cuda.memory._snapshot() returns it, and opens in
  * PyTorch's memory_viz page: a device a rank, an event an allocation, request to free and completed
