@@ -1,5 +1,8 @@
 /* cli/cmd-compare.c - foreshard compare: two traces of one plan, the first judged by the second. */
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "trace/compare.h"
@@ -13,7 +16,9 @@ enum {
 
 static const char summary[] =
     "Compares a predicted trace with a measured one of the same plan: step time, phases, lanes,\n"
-    "collectives and ops, peaks of memory, and memory at every instruction.";
+    "collectives and ops, the ten ops and units that err most, peaks of memory, and memory at "
+    "every\n"
+    "instruction.";
 
 static const char examples[] =
     "Examples:\n"
@@ -24,22 +29,53 @@ static const char examples[] =
     "of\n"
     "different plans.";
 
-static void print_json(const TraceComparison *comparison) {
-    g_autoptr(JsonNode) root = trace_comparison_json(comparison);
-    g_autofree char *text = json_to_string(root, TRUE);
-    printf("%s\n", text);
-}
-
-static void print_text(const TraceComparison *comparison) {
+static char *text_of(const TraceComparison *comparison) {
     g_autofree char *text = trace_comparison_text(comparison);
     g_autofree char *verdict = trace_comparison_verdict(comparison);
-    printf("%s\n%s\n", text, verdict);
+    return g_strdup_printf("%s\n%s\n", text, verdict);
+}
+
+static char *json_of(const TraceComparison *comparison) {
+    g_autoptr(JsonNode) root = trace_comparison_json(comparison);
+    g_autofree char *text = json_to_string(root, TRUE);
+    return g_strdup_printf("%s\n", text);
+}
+
+/* Both forms, as DIR/compare.txt and DIR/compare.json. */
+static bool write_folder(const char *folder, const char *text, const char *json, GError **error) {
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be made: %s", folder,
+                    g_strerror(errno));
+        return false;
+    }
+    g_autofree char *text_path = g_build_filename(folder, "compare.txt", NULL);
+    g_autofree char *json_path = g_build_filename(folder, "compare.json", NULL);
+    return trace_write_aside(text_path, text, strlen(text), error) &&
+           trace_write_aside(json_path, json, strlen(json), error);
+}
+
+static int show(const TraceComparison *comparison, bool as_json, const char *folder) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = text_of(comparison);
+    g_autofree char *json = json_of(comparison);
+    if (folder != NULL && !write_folder(folder, text, json, &error)) {
+        fprintf(stderr, "foreshard compare: %s\n", error->message);
+        return FAILED;
+    }
+    if (fputs(as_json ? json : text, stdout) == EOF || fflush(stdout) != 0) {
+        fprintf(stderr, "foreshard compare: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
 }
 
 int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
+    g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON (times in ns, sizes in bytes)", NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+         "Write compare.txt and compare.json into this folder too", "DIR"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("PREDICTED MEASURED");
@@ -66,14 +102,5 @@ int cmd_compare(int argc, char **argv) {
         fprintf(stderr, "foreshard compare: %s, %s: %s\n", argv[1], argv[2], error->message);
         return BAD_INPUT;
     }
-    if (json) {
-        print_json(comparison);
-    } else {
-        print_text(comparison);
-    }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "foreshard compare: the output cannot be written\n");
-        return FAILED;
-    }
-    return OK;
+    return show(comparison, json, output);
 }

@@ -1,9 +1,9 @@
 #include <math.h>
 
-#include "trace/compare.h"
+#include "trace/compare-private.h"
 #include "trace/scale.h"
 
-static bool is_bytes(TraceCompareGroup group) {
+bool trace_compare_is_bytes(TraceCompareGroup group) {
     switch (group) {
     case TRACE_COMPARE_STEP:
     case TRACE_COMPARE_PHASE:
@@ -11,6 +11,7 @@ static bool is_bytes(TraceCompareGroup group) {
     case TRACE_COMPARE_COMMUNICATION:
     case TRACE_COMPARE_COLLECTIVE:
     case TRACE_COMPARE_COLLECTIVE_EXPOSED:
+    case TRACE_COMPARE_COLLECTIVE_HIDDEN:
     case TRACE_COMPARE_OP:
         return false;
     case TRACE_COMPARE_PEAK:
@@ -32,10 +33,36 @@ static const struct {
     [TRACE_COMPARE_COMMUNICATION] = {"communication ", "", "communication"},
     [TRACE_COMPARE_COLLECTIVE] = {"", " total", "collective"},
     [TRACE_COMPARE_COLLECTIVE_EXPOSED] = {"", " exposed", "collective_exposed"},
+    [TRACE_COMPARE_COLLECTIVE_HIDDEN] = {"", " hidden", "collective_hidden"},
     [TRACE_COMPARE_OP] = {"op ", "", "op"},
     [TRACE_COMPARE_PEAK] = {"peak ", "", "peak"},
     [TRACE_COMPARE_CATEGORY_PEAK] = {"peak of ", "", "category_peak"},
 };
+
+const char *trace_compare_group_key(TraceCompareGroup group) {
+    return group_words[group].key;
+}
+
+char *trace_compare_op_name(const TraceComparison *comparison, uint32_t number) {
+    const Trace *trace = comparison->traces[0];
+    const TraceInstruction *op = trace_instruction(trace, comparison->summaries[0]->role, number);
+    const char *unit = trace_name(trace->units, op->unit, NULL);
+    const char *module = trace_name(trace->modules, op->module, NULL);
+    bool named = module != NULL && module[0] != '\0';
+    return g_strconcat(trace_kind(trace, op->kind)->name, ", ", trace->phases->pdata[op->phase],
+                       unit != NULL ? " of unit " : "", unit != NULL ? unit : "",
+                       named ? ", module " : "", named ? module : "", NULL);
+}
+
+char *trace_compare_buffer_name(const TraceComparison *comparison, uint32_t number) {
+    const Trace *trace = comparison->traces[0];
+    const TraceInstruction *op = trace_instruction(trace, comparison->summaries[0]->role, number);
+    const char *unit = trace_name(trace->units, op->unit, NULL);
+    return g_strdup_printf("%s, %" G_GUINT64_FORMAT " B, allocated in %s%s%s (instruction %u)",
+                           (const char *)trace->categories->pdata[op->category], (guint64)op->bytes,
+                           (const char *)trace->phases->pdata[op->phase],
+                           unit != NULL ? " of unit " : "", unit != NULL ? unit : "", number);
+}
 
 /* "+1.2 %", or "-" where nothing was to be met. Never "-0.0 %". */
 static char *percent(double error) {
@@ -53,7 +80,7 @@ static double largest(const TraceComparison *comparison, bool bytes) {
     double most = 0;
     for (guint i = 0; i < comparison->rows->len; i++) {
         const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
-        if (is_bytes(row->group) == bytes) {
+        if (trace_compare_is_bytes(row->group) == bytes) {
             most = MAX(most, MAX(row->value[0], row->value[1]));
         }
     }
@@ -88,7 +115,7 @@ static void append_table(GString *text, const TraceComparison *comparison, bool 
     g_string_append_printf(text, bytes ? "\n" : "   %s, least to most\n", comparison->sides[1]);
     for (guint i = 0; i < comparison->rows->len; i++) {
         const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
-        if (is_bytes(row->group) != bytes) {
+        if (trace_compare_is_bytes(row->group) != bytes) {
             continue;
         }
         g_autofree char *name = g_strconcat(group_words[row->group].before, row->name,
@@ -102,6 +129,48 @@ static void append_table(GString *text, const TraceComparison *comparison, bool 
                                    row->high[1] / scale.per_unit);
         }
         g_string_append_c(text, '\n');
+    }
+}
+
+/* The ops or units that err most, by the time they differ by. */
+static void append_worst(GString *text, const TraceComparison *comparison, bool ops) {
+    const GArray *worst = ops ? comparison->worst_ops : comparison->worst_units;
+    if (worst->len == 0) {
+        return;
+    }
+    double most = 0;
+    for (guint i = 0; i < worst->len; i++) {
+        const TraceCompareWorst *entry = &g_array_index(worst, TraceCompareWorst, i);
+        most = MAX(most, MAX(entry->value[0], entry->value[1]));
+    }
+    TraceScale scale = trace_scale_time(most);
+    g_autofree char *head =
+        g_strdup_printf("%s that err most (%s)", ops ? "ops" : "units, all their ops,", scale.unit);
+    g_string_append_printf(text, "\n%-40s %12s %12s %9s   by\n", head, comparison->sides[0],
+                           comparison->sides[1], "error");
+    for (guint i = 0; i < worst->len; i++) {
+        const TraceCompareWorst *entry = &g_array_index(worst, TraceCompareWorst, i);
+        g_autofree char *error = percent(entry->error);
+        g_autofree char *op = ops ? trace_compare_op_name(comparison, entry->number) : NULL;
+        const char *name =
+            ops ? op : (const char *)comparison->traces[0]->units->pdata[entry->number];
+        g_autofree char *place =
+            ops ? g_strdup_printf("%s (%u)", name, entry->number) : g_strdup(name);
+        g_string_append_printf(text, "%-40s %12.3f %12.3f %9s   %+.3f\n", place,
+                               entry->value[0] / scale.per_unit, entry->value[1] / scale.per_unit,
+                               error, (entry->value[0] - entry->value[1]) / scale.per_unit);
+    }
+}
+
+static void append_kept(GString *text, const TraceComparison *comparison) {
+    if (comparison->kept->len == 0) {
+        return;
+    }
+    g_string_append(text, "\nheld after the last common step by one side alone\n");
+    for (guint i = 0; i < comparison->kept->len; i++) {
+        const TraceCompareKept *kept = &g_array_index(comparison->kept, TraceCompareKept, i);
+        g_autofree char *name = trace_compare_buffer_name(comparison, kept->instruction);
+        g_string_append_printf(text, "%-10s %s\n", comparison->sides[kept->side], name);
     }
 }
 
@@ -159,10 +228,13 @@ char *trace_comparison_text(const TraceComparison *comparison) {
     append_side(text, comparison, 0);
     append_side(text, comparison, 1);
     append_table(text, comparison, false);
+    append_worst(text, comparison, true);
+    append_worst(text, comparison, false);
     append_table(text, comparison, true);
     append_peak_place(text, comparison, 0);
     append_peak_place(text, comparison, 1);
     append_memory(text, comparison);
+    append_kept(text, comparison);
     return g_string_free(text, FALSE);
 }
 
@@ -211,104 +283,20 @@ char *trace_comparison_verdict(const TraceComparison *comparison) {
                                comparison->sides[0], step->value[0] / scale.per_unit, scale.unit,
                                comparison->sides[1], step->value[1] / scale.per_unit, scale.unit);
     }
-    return g_string_free(text, FALSE);
-}
-
-static void set_number_or_null(JsonBuilder *builder, const char *key, double value) {
-    json_builder_set_member_name(builder, key);
-    if (isnan(value)) {
-        json_builder_add_null_value(builder);
-    } else if (value == floor(value) && fabs(value) < 0x1p53) {
-        json_builder_add_int_value(builder, (gint64)value);
-    } else {
-        json_builder_add_double_value(builder, value);
+    if (comparison->worst_ops->len > 0) {
+        uint32_t worst = g_array_index(comparison->worst_ops, TraceCompareWorst, 0).number;
+        g_autofree char *name = trace_compare_op_name(comparison, worst);
+        g_string_append_printf(text, "; errs most: %s", name);
     }
-}
-
-static void set_text(JsonBuilder *builder, const char *key, const char *value) {
-    json_builder_set_member_name(builder, key);
-    if (value != NULL) {
-        json_builder_add_string_value(builder, value);
-    } else {
-        json_builder_add_null_value(builder);
-    }
-}
-
-/* Memory at every instruction: one object a statistic. */
-static void build_memory(JsonBuilder *builder, const TraceComparison *comparison) {
-    json_builder_set_member_name(builder, "memory");
-    json_builder_begin_object(builder);
-    set_number_or_null(builder, "instructions_compared", comparison->n_compared);
-    set_number_or_null(builder, "instructions_unpaired", comparison->n_unpaired);
-    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
-        const TraceCompareMemory *memory = &comparison->memory[i];
-        json_builder_set_member_name(builder, trace_statistic_name(i));
-        json_builder_begin_object(builder);
-        set_number_or_null(builder, "differing", memory->differing);
-        set_number_or_null(builder, "largest_error_bytes", memory->largest_bytes);
-        set_number_or_null(builder, "mean_error_bytes", memory->mean_bytes);
-        json_builder_set_member_name(builder, "first_difference");
-        if (memory->differing == 0) {
-            json_builder_add_null_value(builder);
-        } else {
-            json_builder_begin_object(builder);
-            set_number_or_null(builder, "rank", memory->rank);
-            set_number_or_null(builder, "step", memory->step);
-            set_number_or_null(builder, "instruction", memory->instruction);
-            set_number_or_null(builder, "first_bytes", (double)memory->value[0]);
-            set_number_or_null(builder, "second_bytes", (double)memory->value[1]);
-            json_builder_end_object(builder);
-        }
-        json_builder_end_object(builder);
-    }
-    json_builder_end_object(builder);
-}
-
-static void build_sides(JsonBuilder *builder, const TraceComparison *comparison) {
-    static const char *const facts[] = {"side", "device", "cluster", "paced"};
-    json_builder_set_member_name(builder, "sides");
-    json_builder_begin_array(builder);
     for (guint side = 0; side < 2; side++) {
-        json_builder_begin_object(builder);
-        for (guint i = 0; i < G_N_ELEMENTS(facts); i++) {
-            set_text(builder, facts[i], trace_get(comparison->traces[side], facts[i]));
+        guint n = 0;
+        for (guint i = 0; i < comparison->kept->len; i++) {
+            n += g_array_index(comparison->kept, TraceCompareKept, i).side == side;
         }
-        set_number_or_null(builder, "rank", comparison->summaries[side]->rank);
-        set_number_or_null(builder, "steady_steps", comparison->n_steps[side]);
-        json_builder_end_object(builder);
-    }
-    json_builder_end_array(builder);
-}
-
-JsonNode *trace_comparison_json(const TraceComparison *comparison) {
-    g_autoptr(JsonBuilder) builder = json_builder_new();
-    g_autofree char *verdict = trace_comparison_verdict(comparison);
-    json_builder_begin_object(builder);
-    set_text(builder, "digest", trace_get(comparison->traces[1], "digest"));
-    set_text(builder, "title", trace_get(comparison->traces[1], "title"));
-    set_text(builder, "verdict", verdict);
-    build_sides(builder, comparison);
-    json_builder_set_member_name(builder, "rows");
-    json_builder_begin_array(builder);
-    for (guint i = 0; i < comparison->rows->len; i++) {
-        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
-        json_builder_begin_object(builder);
-        set_text(builder, "group", group_words[row->group].key);
-        set_text(builder, "name", row->name);
-        set_text(builder, "unit", is_bytes(row->group) ? "bytes" : "ns");
-        set_number_or_null(builder, "first", row->value[0]);
-        set_number_or_null(builder, "second", row->value[1]);
-        set_number_or_null(builder, "error", row->error);
-        if (!is_bytes(row->group)) {
-            set_number_or_null(builder, "first_least", row->low[0]);
-            set_number_or_null(builder, "first_most", row->high[0]);
-            set_number_or_null(builder, "second_least", row->low[1]);
-            set_number_or_null(builder, "second_most", row->high[1]);
+        if (n > 0) {
+            g_string_append_printf(text, "; %s keeps %u buffer%s that the other frees",
+                                   comparison->sides[side], n, n == 1 ? "" : "s");
         }
-        json_builder_end_object(builder);
     }
-    json_builder_end_array(builder);
-    build_memory(builder, comparison);
-    json_builder_end_object(builder);
-    return json_builder_get_root(builder);
+    return g_string_free(text, FALSE);
 }

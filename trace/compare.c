@@ -1,6 +1,6 @@
-#include "trace/compare.h"
-
 #include <math.h>
+
+#include "trace/compare-private.h"
 
 static int compare_doubles(gconstpointer a, gconstpointer b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -34,13 +34,24 @@ static double kind_exposed(const TraceStepSummary *step, guint index) {
     return (double)step->kinds[index].exposed_ns;
 }
 
-static double relative(double first, double second) {
+static double kind_hidden(const TraceStepSummary *step, guint index) {
+    return kind_time(step, index) - kind_exposed(step, index);
+}
+
+double trace_compare_relative(double first, double second) {
     return second != 0 ? (first - second) / second : NAN;
+}
+
+double trace_compare_median(GArray *values) {
+    g_array_sort(values, compare_doubles);
+    const double *sorted = (const double *)(gpointer)values->data;
+    guint n = values->len;
+    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
 static void add_row(TraceComparison *comparison, TraceCompareRow row) {
     if (row.value[0] != 0 || row.value[1] != 0) {
-        row.error = relative(row.value[0], row.value[1]);
+        row.error = trace_compare_relative(row.value[0], row.value[1]);
         g_array_append_val(comparison->rows, row);
     }
 }
@@ -61,12 +72,9 @@ static void add_time(TraceComparison *comparison, TraceCompareGroup group, const
         if (values->len == 0) {
             continue;
         }
-        g_array_sort(values, compare_doubles);
-        const double *sorted = (const double *)(gpointer)values->data;
-        guint n = values->len;
-        row.value[side] = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-        row.low[side] = sorted[0];
-        row.high[side] = sorted[n - 1];
+        row.value[side] = trace_compare_median(values); /* sorts them */
+        row.low[side] = g_array_index(values, double, 0);
+        row.high[side] = g_array_index(values, double, values->len - 1);
     }
     add_row(comparison, row);
 }
@@ -96,6 +104,7 @@ static void add_rows(TraceComparison *comparison) {
         if (kind->kind_class == TRACE_KIND_COLLECTIVE) {
             add_time(comparison, TRACE_COMPARE_COLLECTIVE, kind->name, kind_time, i);
             add_time(comparison, TRACE_COMPARE_COLLECTIVE_EXPOSED, kind->name, kind_exposed, i);
+            add_time(comparison, TRACE_COMPARE_COLLECTIVE_HIDDEN, kind->name, kind_hidden, i);
         }
     }
     for (guint i = 0; i < trace->kinds->len; i++) {
@@ -248,6 +257,8 @@ TraceComparison *trace_compare(const Trace *first, const Trace *second, GError *
     comparison->summaries[0] = trace_summary_new(first, pair[0]);
     comparison->summaries[1] = trace_summary_new(second, pair[1]);
     add_rows(comparison);
+    trace_compare_find_worst(comparison);
+    trace_compare_find_kept(comparison);
     return g_steal_pointer(&comparison);
 }
 
@@ -258,5 +269,8 @@ void trace_comparison_free(TraceComparison *comparison) {
     trace_summary_free(comparison->summaries[0]);
     trace_summary_free(comparison->summaries[1]);
     g_array_unref(comparison->rows);
+    g_clear_pointer(&comparison->worst_ops, g_array_unref);
+    g_clear_pointer(&comparison->worst_units, g_array_unref);
+    g_clear_pointer(&comparison->kept, g_array_unref);
     g_free(comparison);
 }

@@ -21,6 +21,7 @@ typedef enum {
     TRACE_COMPARE_COMMUNICATION, /* named "total" and "exposed" */
     TRACE_COMPARE_COLLECTIVE,
     TRACE_COMPARE_COLLECTIVE_EXPOSED,
+    TRACE_COMPARE_COLLECTIVE_HIDDEN,
     TRACE_COMPARE_OP,
     TRACE_COMPARE_PEAK,          /* by statistic */
     TRACE_COMPARE_CATEGORY_PEAK, /* of each category by itself */
@@ -44,6 +45,23 @@ typedef struct {
     uint64_t value[2];
 } TraceCompareMemory;
 
+enum {
+    TRACE_COMPARE_N_WORST = 10
+};
+
+/* Medians over the steady steps, in which an op or a unit may occur less often than others. */
+typedef struct {
+    uint32_t number; /* of the instruction, or of the unit */
+    double value[2]; /* ns; of a unit, the durations of all its ops on all lanes */
+    double error;
+} TraceCompareWorst;
+
+/* A buffer that one side holds, and the other does not, when the last common step has ended. */
+typedef struct {
+    guint side; /* which holds it */
+    uint32_t instruction;
+} TraceCompareKept;
+
 typedef struct {
     const Trace *traces[2];
     const char *sides[2]; /* column names */
@@ -54,6 +72,8 @@ typedef struct {
     guint n_compared; /* memory rows with a counterpart */
     guint n_unpaired; /* memory rows of either side without one */
     TraceCompareMemory memory[TRACE_N_STATISTICS];
+    GArray *worst_ops, *worst_units; /* TraceCompareWorst, largest difference of time first */
+    GArray *kept;                    /* TraceCompareKept */
 } TraceComparison;
 
 /* Fails when the traces are of different plans, or no rank can be held against another. Borrows

@@ -110,6 +110,24 @@ static void compare(Fixture *fixture, gconstpointer data) {
         run(fixture, cmd_compare, "--json", fixture->predicted, fixture->measured, NULL), ==, 0);
     g_autoptr(JsonParser) parser = json_parser_new();
     g_assert_true(json_parser_load_from_data(parser, fixture->out, -1, NULL));
+    /* Into a folder, which is made, both forms; the text is also printed. */
+    g_autofree char *json = g_strdup(fixture->out);
+    g_assert_cmpint(
+        run(fixture, cmd_compare, fixture->predicted, fixture->measured, "-o", fixture->cut, NULL),
+        ==, 1);
+    g_assert_nonnull(strstr(fixture->err, "cannot be made"));
+    g_autofree char *made = g_build_filename(fixture->folder, "both", NULL);
+    g_assert_cmpint(
+        run(fixture, cmd_compare, fixture->predicted, fixture->measured, "-o", made, NULL), ==, 0);
+    static const char *const names[] = {"compare.txt", "compare.json"};
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_build_filename(made, names[i], NULL);
+        g_autofree char *written = NULL;
+        g_assert_true(g_file_get_contents(path, &written, NULL, NULL));
+        g_assert_cmpstr(written, ==, i == 0 ? fixture->out : json);
+        g_unlink(path);
+    }
+    g_rmdir(made);
 }
 
 static void compare_refuses(Fixture *fixture, gconstpointer data) {

@@ -74,9 +74,26 @@ static void planted_time(void) {
                       ==, 100e3);
     g_assert_cmpfloat_with_epsilon(row_of(comparison, TRACE_COMPARE_OP, "linear")->error,
                                    -250. / 950, 1e-12);
+    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_COLLECTIVE_HIDDEN, "all_gather")->value[1],
+                      ==, 200e3);
+    /* Of seven ops a step, and of two units with three each, one errs: that which was slowed. */
+    g_assert_cmpuint(comparison->worst_ops->len, ==, 1);
+    const TraceCompareWorst *op = &g_array_index(comparison->worst_ops, TraceCompareWorst, 0);
+    g_assert_cmpuint(op->number, ==, 27 + 5);
+    g_assert_cmpfloat(op->value[0], ==, 250e3);
+    g_assert_cmpfloat(op->value[1], ==, 500e3);
+    g_assert_cmpuint(comparison->worst_units->len, ==, 1);
+    const TraceCompareWorst *unit = &g_array_index(comparison->worst_units, TraceCompareWorst, 0);
+    g_assert_cmpuint(unit->number, ==, 1);
+    g_assert_cmpfloat(unit->value[0], ==, 250e3 + 250e3 + 200e3 + 130e3);
+    g_assert_cmpfloat(unit->error, <, -0.2);
     g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_PEAK, "allocated")->error, ==, 0);
     g_autofree char *verdict = trace_comparison_verdict(comparison);
     g_assert_nonnull(strstr(verdict, "step time -20.0 % (predicted 1.000 ms, measured 1.250 ms)"));
+    g_assert_nonnull(strstr(verdict, "errs most: linear, forward of unit blocks.0"));
+    g_autofree char *text = trace_comparison_text(comparison);
+    g_assert_nonnull(strstr(text, "ops that err most"));
+    g_assert_nonnull(strstr(text, "units, all their ops, that err most"));
     /* Step 4 was recorded by one side only, which is no difference. */
     g_assert_cmpuint(comparison->n_compared, ==, 50);
     g_assert_cmpuint(comparison->n_unpaired, ==, 0);
@@ -108,6 +125,28 @@ static void planted_memory(void) {
     g_assert_nonnull(strstr(text, "reserved   equal at all of them"));
     g_autofree char *verdict = trace_comparison_verdict(comparison);
     g_assert_nonnull(strstr(verdict, "allocated differs at 22 of 50"));
+}
+
+/* What was gathered for the embedding is not freed in the last step. */
+static void planted_leak(void) {
+    ToyOptions options = TOY_DEFAULT, other = measured_options();
+    other.leaks = true;
+    other.n_ranks = 1;
+    g_autoptr(Trace) first = toy_trace(&options);
+    g_autoptr(Trace) second = toy_trace(&other);
+    g_assert_true(trace_check(second, NULL));
+    g_autoptr(TraceComparison) comparison = trace_compare(first, second, NULL);
+    g_assert_cmpuint(comparison->kept->len, ==, 1);
+    const TraceCompareKept *kept = &g_array_index(comparison->kept, TraceCompareKept, 0);
+    g_assert_cmpuint(kept->side, ==, 1);
+    g_assert_cmpuint(kept->instruction, ==, 27); /* the first of the steady section */
+    g_autofree char *text = trace_comparison_text(comparison);
+    g_assert_nonnull(strstr(text, "measured   communication/gather, 1024 B, allocated in forward "
+                                  "of unit embedding (instruction 27)"));
+    g_autofree char *verdict = trace_comparison_verdict(comparison);
+    g_assert_nonnull(strstr(verdict, "measured keeps 1 buffer that the other frees"));
+    g_assert_nonnull(strstr(verdict, "1 instruction without a counterpart"));
+    g_assert_cmpfloat(comparison->memory[TRACE_ALLOCATED].largest_bytes, ==, 1024);
 }
 
 static void missing_row(void) {
@@ -143,6 +182,8 @@ static void refuses(void) {
 static void json(void) {
     ToyOptions options = TOY_DEFAULT, other = measured_options();
     other.wrong_from = 3;
+    other.slower_us = 250;
+    other.leaks = true;
     g_autoptr(Trace) first = toy_trace(&options);
     g_autoptr(Trace) second = toy_trace(&other);
     g_autoptr(TraceComparison) comparison = trace_compare(first, second, NULL);
@@ -150,7 +191,8 @@ static void json(void) {
     JsonObject *object = json_node_get_object(root);
     JsonObject *memory = json_object_get_object_member(object, "memory");
     JsonObject *allocated = json_object_get_object_member(memory, "allocated");
-    g_assert_cmpint(json_object_get_int_member(allocated, "differing"), ==, 22);
+    /* 22 rows of rank 0 less the missing one, and the 2 of rank 1 that follow its leak. */
+    g_assert_cmpint(json_object_get_int_member(allocated, "differing"), ==, 23);
     JsonObject *at = json_object_get_object_member(allocated, "first_difference");
     g_assert_cmpint(json_object_get_int_member(at, "instruction"), ==, 7);
     JsonArray *rows = json_object_get_array_member(object, "rows");
@@ -158,6 +200,19 @@ static void json(void) {
     JsonObject *step = json_array_get_object_element(rows, 0);
     g_assert_cmpstr(json_object_get_string_member(step, "unit"), ==, "ns");
     g_assert_cmpint(json_object_get_int_member(step, "first"), ==, 1000000);
+    JsonArray *ops = json_object_get_array_member(object, "worst_ops");
+    g_assert_cmpuint(json_array_get_length(ops), ==, 1);
+    JsonObject *op = json_array_get_object_element(ops, 0);
+    g_assert_cmpstr(json_object_get_string_member(op, "name"), ==,
+                    "linear, forward of unit blocks.0, module a \"quoted\\name\"");
+    g_assert_cmpint(json_object_get_int_member(op, "second_ns"), ==, 500000);
+    JsonArray *kept = json_object_get_array_member(object, "kept_by_one_side");
+    g_assert_cmpuint(json_array_get_length(kept), ==, 1);
+    JsonArray *peaks = json_object_get_array_member(object, "peaks");
+    JsonObject *peak =
+        json_object_get_object_member(json_array_get_object_element(peaks, 1), "allocated");
+    g_assert_cmpint(json_object_get_int_member(peak, "bytes"), ==, 7936);
+    g_assert_cmpstr(json_object_get_string_member(peak, "unit"), ==, "blocks.0");
 }
 
 int main(int argc, char **argv) {
@@ -165,6 +220,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/trace/compare/equal", equal);
     g_test_add_func("/trace/compare/planted-time", planted_time);
     g_test_add_func("/trace/compare/planted-memory", planted_memory);
+    g_test_add_func("/trace/compare/planted-leak", planted_leak);
     g_test_add_func("/trace/compare/missing-row", missing_row);
     g_test_add_func("/trace/compare/refuses", refuses);
     g_test_add_func("/trace/compare/json", json);

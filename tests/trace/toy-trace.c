@@ -161,7 +161,11 @@ Trace *toy_trace_rank(const ToyOptions *options, uint32_t rank) {
         op(&play, COMPUTE, 350, 600 + more);
         memory(&play, GRADIENTS, 512, 620 + more);
         op(&play, COMPUTE, 650 + more, 900 + more);
-        memory(&play, GATHERED, -1024, 660 + more);
+        if (options->leaks && play.step == options->steps - 1) {
+            play.instruction++;
+        } else {
+            memory(&play, GATHERED, -1024, 660 + more);
+        }
         op(&play, REDUCE, 850 + more, 980 + more);
         memory(&play, SAVED, -2048, 870 + more);
         op(&play, COMPUTE, 950 + more, 1000 + more);

@@ -24,9 +24,10 @@ typedef struct {
     int64_t
         wrong_from; /* memory row from which on all sizes of rank 0 are 256 too large; -1 never */
     const char *side, *digest;
+    bool leaks; /* the last step does not free what was gathered */
 } ToyOptions;
 
-#define TOY_DEFAULT ((ToyOptions){1, 4, 0, -1, "predicted", "sha256:0123"})
+#define TOY_DEFAULT ((ToyOptions){1, 4, 0, -1, "predicted", "sha256:0123", false})
 
 /* One rank's part with all tables. */
 Trace *toy_trace_rank(const ToyOptions *options, uint32_t rank);
