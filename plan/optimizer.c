@@ -91,6 +91,9 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
         [PLAN_STATE_MOMENTUM] = "momentum",
     };
     PlanRun *run = over->run;
+    if (state != PLAN_STATE_STEPS && run->strategy->state_dtype != PLAN_STATE_PARAM) {
+        dtype = (PlanDtype)(run->strategy->state_dtype - 1);
+    }
     plan_run_at_unit(run, run->unit_of_parameter[parameter]);
     uint32_t buffer =
         plan_builder_buffer(&run->builder, elements, dtype, PLAN_OPTIMIZER_STATE, 0, names[state]);

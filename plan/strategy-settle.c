@@ -1,4 +1,6 @@
 /* plan/strategy-settle.c - what follows from a strategy's keys, and which do not go together. */
+#include <string.h>
+
 #include "plan/plan.h"
 #include "plan/strategy.h"
 
@@ -34,6 +36,21 @@ uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy) {
     return ahead->choice == PLAN_FORWARD_PREFETCH_UNITS
                ? (uint64_t)ahead->number
                : ahead->choice == PLAN_FORWARD_PREFETCH_YES;
+}
+
+const char *plan_allocator_conf(const char *strategy_text) {
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    plan_strategy_read(&strategy, strategy_text, strlen(strategy_text), "strategy", NULL);
+    switch ((PlanAllocator)strategy.allocator.choice) {
+    case PLAN_ALLOCATOR_CACHING:
+        return "";
+    case PLAN_ALLOCATOR_EXPANDABLE:
+        return "expandable_segments:True";
+    case PLAN_ALLOCATOR_CONF:
+        return strategy.allocator.text;
+    }
+    g_assert_not_reached();
 }
 
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {
@@ -199,6 +216,16 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     return true;
 }
 
+static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
+    if (strategy->keep_low_precision_grads == PLAN_YES) {
+        return refuse(error, "keep_low_precision_grads=yes leaves Adam gradients of another dtype "
+                             "than its parameters', which PyTorch refuses; set it to no");
+    }
+    return strategy->pytorch == PLAN_PYTORCH_CURRENT || strategy->flavour != PLAN_FLAVOUR_FSDP2 ||
+           refuse(error, "flavour=fsdp2 is known as current PyTorch runs it; set pytorch=current, "
+                         "or flavour=fsdp1");
+}
+
 static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     switch ((PlanFlavourId)strategy->flavour) {
     case PLAN_FLAVOUR_AUTO:
@@ -251,9 +278,9 @@ static bool kept_gradients_stay(const PlanStrategy *strategy, GError **error) {
 
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
-           settle_groups(strategy, error) && settle_reshard(strategy, error) &&
-           precision_is_fsdp(strategy, error) && keys_are_fsdp1s(strategy, error) &&
-           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
-           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
-           kept_gradients_stay(strategy, error);
+           versions_are_known(strategy, error) && settle_groups(strategy, error) &&
+           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
+           keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
+           keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
+           zero1_reduces_once(strategy, error) && kept_gradients_stay(strategy, error);
 }

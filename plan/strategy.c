@@ -129,6 +129,10 @@ static bool read_argument(const char *kind, const char *value, PlanVariant *ret)
         ret->text = g_intern_string(value);
         return regex != NULL && *value;
     }
+    if (g_str_equal(kind, "TEXT")) {
+        ret->text = g_intern_string(value);
+        return *value != 0;
+    }
     if (g_str_equal(kind, "P")) {
         return plan_parse_double(value, &ret->number) && ret->number >= 0 && ret->number <= 1;
     }
@@ -158,12 +162,27 @@ static bool set_variant(PlanStrategy *strategy, unsigned row, const char *value,
     return refuse_choice(row, names, value, error);
 }
 
+/* The FSDP paper's time: PyTorch 2.0 had the limiter off, and its builds kept gradients. */
+static void take_defaults(PlanStrategy *strategy) {
+    bool old = strategy->pytorch == PLAN_PYTORCH_2_0;
+    strategy->limit_all_gathers = old ? 0 : 2;
+    strategy->zero_grad = old ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
+}
+
+static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {
+    return rows[row].kind == KIND_VARIANT  ? set_variant(strategy, row, value, error)
+           : rows[row].kind == KIND_CHOICE ? set_choice(strategy, row, value, error)
+                                           : set_number(strategy, row, value, error);
+}
+
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (g_str_equal(keys[i].key, key)) {
-            return rows[i].kind == KIND_VARIANT  ? set_variant(strategy, i, value, error)
-                   : rows[i].kind == KIND_CHOICE ? set_choice(strategy, i, value, error)
-                                                 : set_number(strategy, i, value, error);
+            bool ok = set_row(strategy, i, value, error);
+            if (ok && g_str_equal(key, "pytorch")) {
+                take_defaults(strategy);
+            }
+            return ok;
         }
     }
     g_autoptr(GString) known = g_string_new(NULL);

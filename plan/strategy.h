@@ -74,13 +74,24 @@ typedef enum {
     PLAN_FORWARD_PREFETCH_UNITS
 } PlanForwardPrefetch;
 typedef enum {
+    PLAN_ALLOCATOR_CACHING,
+    PLAN_ALLOCATOR_EXPANDABLE,
+    PLAN_ALLOCATOR_CONF
+} PlanAllocator;
+typedef enum {
+    PLAN_PYTORCH_CURRENT,
+    PLAN_PYTORCH_2_4,
+    PLAN_PYTORCH_2_0
+} PlanPytorch;
+typedef enum {
     PLAN_NO,
     PLAN_YES
 } PlanYesNo;
 /* The other choices are PlanDtype + 1. */
 enum {
     PLAN_PARAM_MODEL,
-    PLAN_REDUCE_PARAM = 0
+    PLAN_REDUCE_PARAM = 0,
+    PLAN_STATE_PARAM = 0
 };
 typedef enum {
     PLAN_SILU_KERNEL,
@@ -149,6 +160,9 @@ uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
+
+/* The text of PYTORCH_ALLOC_CONF that a plan's strategy asks for; "" for none. */
+const char *plan_allocator_conf(const char *strategy_text);
 
 char *plan_strategy_text(const PlanStrategy *strategy);  /* an ini file with every key */
 char *plan_strategy_title(const PlanStrategy *strategy); /* a few words for people */

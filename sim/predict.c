@@ -4,6 +4,7 @@
 
 #include "plan/op-work.h"
 #include "plan/player.h"
+#include "plan/strategy.h"
 #include "sim/device.h"
 #include "trace/from-plan.h"
 
@@ -272,7 +273,15 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
                            Trace *trace, GError **error) {
     g_assert(options->steps >= 1);
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
-    Task task = {plan, cluster, options, plan_role_of_rank(plan, 0), prediction};
+    MemoryOptions asked; /* by the strategy */
+    SimOptions own = *options;
+    if (!own.allocator) {
+        own.allocator = &asked;
+        if (!memory_options_parse(plan_allocator_conf(plan->strategy), &asked, error)) {
+            return NULL;
+        }
+    }
+    Task task = {plan, cluster, &own, plan_role_of_rank(plan, 0), prediction};
     if (trace) {
         describe(trace, &task);
     }

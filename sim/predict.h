@@ -30,7 +30,7 @@ typedef enum {
 
 typedef struct {
     uint32_t steps;                 /* at least 1 */
-    const MemoryOptions *allocator; /* NULL: PyTorch's defaults */
+    const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4

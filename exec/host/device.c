@@ -8,6 +8,7 @@
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
 #include "memory/caching.h"
+#include "plan/strategy.h"
 #include "trace/from-plan.h"
 
 struct _ExecHost {
@@ -360,7 +361,13 @@ ExecHost *exec_host_new(const Plan *plan, const ExecComm *comm, uint32_t steps,
     }
     host->lanes = exec_lanes_new(plan->n_lanes);
     host->segments = (ExecSegments){host->lanes, options->memory_limit_bytes, 0};
-    host->caching = memory_caching_new(NULL, &exec_segments_source, &host->segments, error);
+    MemoryOptions allocator;
+    g_autoptr(GError) cause = NULL;
+    if (!memory_options_parse(plan_allocator_conf(plan->strategy), &allocator, &cause)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
+        return NULL;
+    }
+    host->caching = memory_caching_new(&allocator, &exec_segments_source, &host->segments, error);
     host->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
     host->blocks = g_new0(MemoryBlock *, role->n_buffers);
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {

@@ -2,8 +2,9 @@
 
 #include <sys/mman.h>
 
+/* Without a limit: more than there is, and few enough addresses to be reserved several times. */
 static uint64_t total_bytes(gpointer self) {
-    return ((ExecSegments *)self)->limit_bytes;
+    return MIN(((ExecSegments *)self)->limit_bytes, UINT64_C(1) << 43);
 }
 
 static bool segment_new(gpointer self, uint64_t bytes, gpointer *ret_handle) {
@@ -29,6 +30,37 @@ static void segment_free(gpointer self, gpointer handle, uint64_t bytes) {
     }
     munmap(handle, bytes);
     segments->mapped_bytes -= bytes;
+}
+
+/* Addresses cost nothing; pages are mapped over them when there is room. */
+static bool address_new(gpointer self, uint64_t bytes, gpointer *ret_handle) {
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *ret_handle = base;
+    return base != MAP_FAILED;
+}
+
+static void address_free(gpointer self, gpointer handle, uint64_t bytes) {
+    munmap(handle, bytes);
+}
+
+static bool map(gpointer self, gpointer handle, uint64_t offset, uint64_t page_bytes,
+                uint64_t n_pages) {
+    ExecSegments *segments = self;
+    uint64_t bytes = page_bytes * n_pages;
+    if (bytes > segments->limit_bytes - segments->mapped_bytes ||
+        mmap((char *)handle + offset, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        return false;
+    }
+    segments->mapped_bytes += bytes;
+    return true;
+}
+
+static void unmap(gpointer self, gpointer handle, uint64_t offset, uint64_t page_bytes,
+                  uint64_t n_pages) {
+    mmap((char *)handle + offset, page_bytes * n_pages, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    ((ExecSegments *)self)->mapped_bytes -= page_bytes * n_pages;
 }
 
 static MemoryEvent event_of(ExecMoment moment) {
@@ -60,6 +92,10 @@ const MemorySource exec_segments_source = {
     .total_bytes = total_bytes,
     .segment_new = segment_new,
     .segment_free = segment_free,
+    .address_new = address_new,
+    .address_free = address_free,
+    .map = map,
+    .unmap = unmap,
     .event_record = event_record,
     .event_query = event_query,
     .event_sync = event_sync,

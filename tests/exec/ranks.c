@@ -274,6 +274,8 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 4 --reshard-after-forward 2 --zero-grad keep",
         "gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2",
         "gpt-toy -n 3 --sharding optimizer-only",
+        "gpt-toy -n 2 --allocator expandable",
+        "gpt-toy -n 2 --allocator conf=roundup_power2_divisions:4,max_split_size_mb:21",
         "gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32",
         "gpt-toy -n 3 --model-dtype bf16 --sharding none",
         "gpt-toy -n 2 --flavour fsdp1",

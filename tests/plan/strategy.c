@@ -23,6 +23,22 @@ static void text_reads_back(void) {
     g_assert_cmpstr(text, ==, again);
 }
 
+/* A version sets defaults, and what is said later wins. */
+static void versions(void) {
+    PlanStrategy s;
+    plan_strategy_init(&s);
+    g_assert_true(plan_strategy_set(&s, "pytorch", "2.0", NULL));
+    g_assert_cmpuint(s.limit_all_gathers, ==, 0);
+    g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_KEEP);
+    g_assert_true(plan_strategy_set(&s, "limit_all_gathers", "3", NULL));
+    g_autofree char *text = plan_strategy_text(&s);
+    PlanStrategy again;
+    plan_strategy_init(&again);
+    g_assert_true(plan_strategy_read(&again, text, strlen(text), "x.ini", NULL));
+    g_assert_cmpuint(again.limit_all_gathers, ==, 3);
+    g_assert_cmpuint(again.zero_grad, ==, PLAN_ZERO_KEEP);
+}
+
 static void bad_files(void) {
     static const struct {
         const char *text, *expected;
@@ -92,6 +108,9 @@ static void contradictions(void) {
         {"ranks=2 sharding=none forward_prefetch=1", "forward_prefetch is FSDP's"},
         {"ranks=2 flavour=fsdp1 forward_prefetch=2", "forward_prefetch=N is FSDP2's"},
         {"ranks=2 flavour=fsdp1 reshard_last=no", "reshard_last=no is FSDP2's"},
+        {"ranks=2 flavour=fsdp1 keep_low_precision_grads=yes",
+         "keep_low_precision_grads=yes leaves"},
+        {"ranks=2 pytorch=2.4", "flavour=fsdp2 is known as current PyTorch"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -120,6 +139,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/strategy/text reads back", text_reads_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
+    g_test_add_func("/plan/strategy/versions set defaults", versions);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
     g_test_add_func("/plan/ini/comments", comments);
