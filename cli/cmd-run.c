@@ -18,9 +18,9 @@
 #include "plan/text.h"
 
 typedef struct {
-    gint steps, seed;
+    gint steps, seed, token_bytes;
     gint64 memory_limit;
-    char *trace, *device;
+    char *trace, *device, *load, *save, *data;
     gboolean json, verbose;
 } Options;
 
@@ -112,8 +112,20 @@ static void add_argument(GPtrArray *argv, const char *format, ...) {
     va_end(args);
 }
 
+/* The ranks may run elsewhere, so they get whole paths. */
+static void add_path(GPtrArray *argv, const char *option, const char *path) {
+    if (path) {
+        g_autofree char *whole = g_canonicalize_filename(path, NULL);
+        add_argument(argv, "--%s=%s", option, whole);
+    }
+}
+
+static bool is_file(const char *data) {
+    return data && !g_str_equal(data, "synthetic");
+}
+
 static GPtrArray *command_line(const Options *options, const Plan *plan, const char *mpirun,
-                               const char *exec, const char *plan_path, const char *trace_path) {
+                               const char *exec, const char *plan_path) {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
     add_argument(argv, "%s", mpirun);
     if (geteuid() == 0) {
@@ -135,8 +147,12 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const c
     if (options->memory_limit) {
         add_argument(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
     }
-    if (trace_path) {
-        add_argument(argv, "--trace=%s", trace_path);
+    add_path(argv, "trace", options->trace);
+    add_path(argv, "load", options->load);
+    add_path(argv, "save", options->save);
+    if (is_file(options->data)) {
+        add_path(argv, "data", options->data);
+        add_argument(argv, "--token-bytes=%d", options->token_bytes);
     }
     if (options->json) {
         add_argument(argv, "--json");
@@ -207,18 +223,22 @@ static int run_in(const char *folder, const Options *options, const Plan *plan, 
         return 1;
     }
     g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
-    g_autofree char *trace_path =
-        options->trace ? g_canonicalize_filename(options->trace, NULL) : NULL;
     if (!plan_write_file(plan, plan_path, error)) {
         return 1;
     }
-    g_autoptr(GPtrArray) argv = command_line(options, plan, mpirun, exec, plan_path, trace_path);
+    g_autoptr(GPtrArray) argv = command_line(options, plan, mpirun, exec, plan_path);
     if (options->verbose) {
         g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
         fprintf(stderr, "foreshard run: %s\n", words);
     }
     Watch watch = {.verbose = options->verbose, .dead_rank = -1};
     return watch_over(&watch, argv, error) ? verdict(&watch) : 1;
+}
+
+static void say_file(const char *what, const char *path) {
+    if (path) {
+        printf("%-10s %s\n", what, path);
+    }
 }
 
 static int run(const Options *options, const Plan *plan) {
@@ -233,8 +253,9 @@ static int run(const Options *options, const Plan *plan) {
         g_unlink(plan_path);
         g_rmdir(folder);
     }
-    if (!status && options->trace && !options->json) {
-        printf("trace      %s\n", options->trace);
+    if (!status && !options->json) {
+        say_file("trace", options->trace);
+        say_file("weights", options->save);
     }
     return status;
 }
@@ -250,15 +271,27 @@ static bool options_are_sound(const Options *options) {
                         "negative\n");
         return false;
     }
+    if (options->token_bytes != 1 && options->token_bytes != 2) {
+        fprintf(stderr, "foreshard run: --token-bytes is 1 or 2\n");
+        return false;
+    }
     return true;
 }
 
 int cmd_run(int argc, char **argv) {
-    Options options = {.steps = 6, .seed = 1};
+    Options options = {.steps = 6, .seed = 1, .token_bytes = 1};
     GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
+        {"data", 0, 0, G_OPTION_ARG_FILENAME, &options.data,
+         "train on the tokens of this file, dealt out in order (default: synthetic)", "FILE"},
+        {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options.token_bytes,
+         "bytes of a token in --data: 1 (default) or 2, little-endian", "N"},
+        {"load", 0, 0, G_OPTION_ARG_FILENAME, &options.load,
+         "begin with the weights of this safetensors file (names as in foreshard units)", "FILE"},
+        {"save", 0, 0, G_OPTION_ARG_FILENAME, &options.save,
+         "write the weights here at the end, as safetensors (no optimizer state)", "FILE"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device, "what plays it: host (default)",
          "DEVICE"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
@@ -294,6 +327,9 @@ int cmd_run(int argc, char **argv) {
         }
     }
     g_free(options.trace);
+    g_free(options.load);
+    g_free(options.save);
+    g_free(options.data);
     g_free(options.device);
     return status;
 }

@@ -3,11 +3,14 @@
  * Rank 0 speaks: one line a step while it goes on, a summary at the end, the trace of all ranks.
  * `foreshard run` starts this program; so may mpirun or srun, on several machines.
  */
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exec/error.h"
 #include "exec/host/device.h"
@@ -18,8 +21,8 @@
 #include "trace/text.h"
 
 typedef struct {
-    char *trace;
-    gint steps, threads, seed;
+    char *trace, *load, *save, *data;
+    gint steps, threads, seed, token_bytes;
     gint64 memory_limit;
     gboolean json;
 } Options;
@@ -153,6 +156,35 @@ static void print_summary(const Run *run, ExecHost *host) {
            (double)resident("VmHWM:") / 1e6);
 }
 
+/* ---- weights -------------------------------------------------------------------------------- */
+
+/* All write into one file, which rank 0 makes, and names when all are done. */
+static bool save_weights(const Run *run, const ExecHost *host, GError **error) {
+    const ExecComm *comm = &run->comm;
+    const char *path = run->options->save;
+    g_autoptr(ExecWeightsFile) file = NULL;
+    if (comm->rank == 0 && !(file = exec_weights_make(path, run->plan, error))) {
+        return false;
+    }
+    if (!comm->barrier(comm->self, error) ||
+        (comm->rank && !(file = exec_weights_join(path, run->plan, error)))) {
+        return false;
+    }
+    return exec_host_save(host, file, error) && comm->barrier(comm->self, error) &&
+           (comm->rank || exec_weights_name(file, error));
+}
+
+/* Said before hours of training, not after. */
+static bool can_write(const char *path, GError **error) {
+    g_autofree char *folder = g_path_get_dirname(path);
+    if (g_access(folder, W_OK) == 0) {
+        return true;
+    }
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "cannot write %s: %s", path,
+                g_strerror(errno));
+    return false;
+}
+
 /* ---- playing -------------------------------------------------------------------------------- */
 
 /* After each step: its time, and its loss averaged over ranks. */
@@ -217,13 +249,25 @@ static int run_plan(Run *run, const char *path) {
         return complain(run, error);
     }
     run->plan = plan;
+    g_autoptr(ExecWeights) weights = NULL;
+    g_autoptr(ExecData) data = NULL;
+    unsigned token_bytes = (unsigned)options->token_bytes;
+    if ((options->save && !can_write(options->save, &error)) ||
+        (options->trace && !can_write(options->trace, &error)) ||
+        (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
+        (options->data && !(data = exec_data_open(options->data, token_bytes, &error)))) {
+        return complain(run, error);
+    }
     ExecHostOptions host_options = {.seed = (uint64_t)options->seed,
                                     .memory_limit_bytes = (uint64_t)options->memory_limit,
-                                    .keep_rows = options->trace != NULL};
+                                    .keep_rows = options->trace != NULL,
+                                    .weights = weights,
+                                    .data = data};
     g_autoptr(ExecHost) host =
         exec_host_new(plan, &run->comm, (uint32_t)options->steps, &host_options, &error);
     if (!host || !exec_mpi_join(run->mpi, plan, &error) || !play(run, host, &error) ||
-        (options->trace && !write_trace(run, host, &error))) {
+        (options->trace && !write_trace(run, host, &error)) ||
+        (options->save && !save_weights(run, host, &error))) {
         return complain(run, error);
     }
     if (run->comm.rank == 0 && options->json) {
@@ -239,6 +283,14 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
         {"steps", 0, 0, G_OPTION_ARG_INT, &options->steps, "training steps (default 6)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options->trace, "write a trace of all ranks here",
          "FILE"},
+        {"load", 0, 0, G_OPTION_ARG_FILENAME, &options->load,
+         "a safetensors file of the weights to begin with", "FILE"},
+        {"save", 0, 0, G_OPTION_ARG_FILENAME, &options->save,
+         "write the weights here at the end; every rank writes its part of one file", "FILE"},
+        {"data", 0, 0, G_OPTION_ARG_FILENAME, &options->data,
+         "tokens to train on (default: synthetic)", "FILE"},
+        {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options->token_bytes,
+         "of a token in --data: 1 (default) or 2, little-endian", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print the result as JSON", NULL},
         {"threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
          "threads of a matrix product (default 1)", "N"},
@@ -254,17 +306,19 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
         return false;
     }
     if (*argc != 2 || options->steps < 1 || options->steps > 1000000 || options->threads < 1 ||
-        options->memory_limit < 1 || options->seed < 0) {
+        options->memory_limit < 1 || options->seed < 0 || options->token_bytes < 1 ||
+        options->token_bytes > 2) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "give one PLAN; steps, threads and memory limit are positive, the seed is not "
-                    "negative");
+                    "negative, a token has 1 or 2 bytes");
         return false;
     }
     return true;
 }
 
 int main(int argc, char **argv) {
-    Options options = {.steps = 6, .threads = 1, .memory_limit = G_MAXINT64 / 4, .seed = 1};
+    Options options = {
+        .steps = 6, .threads = 1, .memory_limit = G_MAXINT64 / 4, .seed = 1, .token_bytes = 1};
     g_autoptr(GError) error = NULL;
     if (!read_options(&argc, &argv, &options, &error)) { /* --help needs no MPI */
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
@@ -286,5 +340,8 @@ int main(int argc, char **argv) {
     g_free(run.losses);
     g_free(run.step_ms);
     g_free(options.trace);
+    g_free(options.load);
+    g_free(options.save);
+    g_free(options.data);
     return 0;
 }

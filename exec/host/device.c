@@ -6,6 +6,7 @@
 #include "exec/error.h"
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
+#include "exec/host/places.h"
 #include "exec/host/segments.h"
 #include "memory/caching.h"
 #include "plan/strategy.h"
@@ -63,8 +64,8 @@ typedef struct {
 static bool say_where(const Work *work, GError **error) {
     const Plan *plan = work->host->plan;
     uint32_t unit = work->instr->unit;
-    g_prefix_error(error, "rank %u, step %d, op %s%s%s: ", work->host->context.comm->rank,
-                   work->task.step, plan_op_info((PlanOpKind)work->task.op->kind)->name,
+    g_prefix_error(error, "step %d, op %s%s%s: ", work->task.step,
+                   plan_op_info((PlanOpKind)work->task.op->kind)->name,
                    unit == PLAN_NONE ? "" : " of unit ",
                    unit == PLAN_NONE ? "" : plan->units[unit].name);
     return false;
@@ -212,10 +213,10 @@ static void note_memory(ExecHost *host, const PlanPosition *at, uint32_t buffer,
 static void describe_out_of_memory(ExecHost *host, const PlanPosition *at, const PlanBuffer *b) {
     GString *text = g_string_new(NULL);
     g_string_printf(text,
-                    "rank %u, step %d: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
+                    "step %d: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
                     "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes are reserved, "
                     "%" G_GUINT64_FORMAT " allocated:",
-                    host->context.comm->rank, at->step, b->bytes, b->name,
+                    at->step, b->bytes, b->name,
                     b->unit == PLAN_NONE ? "-" : host->plan->units[b->unit].name,
                     memory_caching_reserved(host->caching), host->segments.limit_bytes,
                     memory_caching_allocated(host->caching));
@@ -331,9 +332,9 @@ const PlanDevice exec_host_device = {
 
 /* ---- the device itself ---------------------------------------------------------------------- */
 
-static bool knows_plan(const PlanRole *role, GError **error) {
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        if (!exec_host_knows(role, &role->ops[i], error)) {
+static bool knows_plan(const ExecContext *context, GError **error) {
+    for (uint32_t i = 0; i < context->role->n_ops; i++) {
+        if (!exec_host_knows(context, &context->role->ops[i], error)) {
             return false;
         }
     }
@@ -353,10 +354,10 @@ ExecHost *exec_host_new(const Plan *plan, const ExecComm *comm, uint32_t steps,
     host->plan = plan;
     host->role_id = plan_role_of_rank(plan, comm->rank);
     const PlanRole *role = &plan->roles[host->role_id];
-    host->context = (ExecContext){plan, role, comm, options->seed};
+    host->context = (ExecContext){plan, role, comm, options->seed, options->weights, options->data};
     host->options = *options;
     host->steps = steps;
-    if (!knows_plan(role, error)) {
+    if (!knows_plan(&host->context, error)) {
         return NULL;
     }
     host->lanes = exec_lanes_new(plan->n_lanes);
@@ -414,6 +415,21 @@ bool exec_host_healthy(ExecHost *host, GError **error) {
 gpointer exec_host_pointer(const ExecHost *host, uint32_t buffer) {
     g_assert(host->blocks[buffer]);
     return pointer_of(host, buffer);
+}
+
+bool exec_host_save(const ExecHost *host, ExecWeightsFile *file, GError **error) {
+    const PlanRole *role = host->context.role;
+    g_autoptr(GArray) places = exec_places_to_save(host->plan, role, host->context.comm->rank);
+    for (guint i = 0; i < places->len; i++) {
+        const ExecPlace *place = &g_array_index(places, ExecPlace, i);
+        PlanDtype dtype = (PlanDtype)role->buffers[place->buffer].dtype;
+        const char *from = exec_host_pointer(host, place->buffer);
+        if (!exec_weights_put(file, place->parameter, place->from, place->count,
+                              from + place->first * plan_dtype_bytes(dtype), dtype, error)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 const double *exec_host_losses(const ExecHost *host) {

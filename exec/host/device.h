@@ -11,6 +11,8 @@
 #pragma once
 
 #include "exec/comm.h"
+#include "exec/host/data.h"
+#include "exec/weights.h"
 #include "memory/ledger.h"
 #include "plan/player.h"
 #include "trace/trace.h"
@@ -19,6 +21,8 @@ typedef struct {
     uint64_t seed;
     uint64_t memory_limit_bytes; /* the modeled device's memory */
     bool keep_rows;              /* for a trace */
+    const ExecWeights *weights;  /* borrowed; NULL: parameters begin at random */
+    const ExecData *data;        /* borrowed; NULL: synthetic */
 } ExecHostOptions;
 
 typedef struct _ExecHost ExecHost;
@@ -35,6 +39,8 @@ bool exec_host_drain(ExecHost *host, GError **error);
 bool exec_host_healthy(ExecHost *host, GError **error); /* false with the first error of a lane */
 /* Where a live buffer lies. Drain before looking. */
 gpointer exec_host_pointer(const ExecHost *host, uint32_t buffer);
+/* This rank's part of the weights as they are now. Drain before. */
+bool exec_host_save(const ExecHost *host, ExecWeightsFile *file, GError **error);
 /* Of each step played, this rank's; NaN where the plan names none. */
 const double *exec_host_losses(const ExecHost *host);
 bool exec_host_step_has_ended(const ExecHost *host, uint32_t step);

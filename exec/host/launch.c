@@ -13,6 +13,7 @@
 #include "exec/host/half.h"
 #include "exec/host/heads.h"
 #include "exec/host/optimizer.h"
+#include "exec/host/places.h"
 #include "exec/host/shard.h"
 #include "exec/host/task.h"
 #include "kernels/host/activation.h"
@@ -35,19 +36,31 @@ static bool bad_index(GError **error, const char *what) {
 
 /* ---- data and construction ------------------------------------------------------------------ */
 
-static void batch(const ExecTask *t) {
-    uint64_t samples = dim(t, 0), n = dim(t, 1);
-    int64_t bound = dims(t)[2];
+static bool sample(const ExecTask *t, uint64_t i, uint64_t number, GError **error) {
+    const ExecContext *c = t->context;
+    uint64_t n = dim(t, 1);
+    int64_t vocab = dims(t)[2], *x = (int64_t *)t->pointers[0] + i * n;
+    if (!vocab) {
+        exec_data_vector(f32(t, 0) + i * n, n, c->seed, number);
+        return true;
+    }
+    int64_t *y = (int64_t *)t->pointers[1] + i * n;
+    if (c->data) {
+        return exec_data_file_tokens(c->data, x, y, n, vocab, number, error);
+    }
+    exec_data_tokens(x, y, n, vocab, c->seed, number);
+    return true;
+}
+
+static bool batch(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
-    uint64_t first = (t->turn * comm->world + comm->rank) * samples;
+    uint64_t samples = dim(t, 0), first = (t->turn * comm->world + comm->rank) * samples;
     for (uint64_t i = 0; i < samples; i++) {
-        if (bound) {
-            exec_data_tokens((int64_t *)t->pointers[0] + i * n, (int64_t *)t->pointers[1] + i * n,
-                             n, bound, t->context->seed, first + i);
-        } else {
-            exec_data_vector(f32(t, 0) + i * n, n, t->context->seed, first + i);
+        if (!sample(t, i, first + i, error)) {
+            return false;
         }
     }
+    return true;
 }
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
@@ -59,19 +72,17 @@ static void dropout(const ExecTask *t) {
                                (t->turn * comm->world + comm->rank) * n);
 }
 
-/* Element i of a parameter is the same on whichever rank it lies. What of the parameter lies in
- * this buffer: elements [first, last) of the buffer, which start at `from` of the parameter. */
+/* Element i of a parameter is the same on whichever rank it lies. */
 static void init(const ExecTask *t) {
-    uint32_t parameter = (uint32_t)dims(t)[0];
-    uint64_t n = dim(t, 1), total = t->context->plan->parameters[parameter].elements;
-    uint64_t start = axis_rank(t) * (uint64_t)dims(t)[2], offset = dim(t, 3);
-    uint64_t first = offset > start ? MIN(n, offset - start) : 0;
-    uint64_t from = start > offset ? start - offset : 0;
-    uint64_t count = from < total ? MIN(n - first, total - from) : 0;
-    if (t->op->kind == PLAN_OP_INIT_FILL) {
-        kernel_fill_f32(f32(t, 0) + first, (float)attr(t, 0), count);
+    const ExecContext *c = t->context;
+    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    float *to = f32(t, 0) + place.first;
+    if (c->weights) {
+        exec_weights_get(c->weights, place.parameter, place.from, place.count, to);
+    } else if (t->op->kind == PLAN_OP_INIT_FILL) {
+        kernel_fill_f32(to, (float)attr(t, 0), place.count);
     } else {
-        kernel_philox_normal_f32(f32(t, 0) + first, count, t->context->seed, parameter, from, 0,
+        kernel_philox_normal_f32(to, place.count, c->seed, place.parameter, place.from, 0,
                                  (float)attr(t, 0));
     }
 }
@@ -176,8 +187,7 @@ static bool collective(const ExecTask *t, GError **error) {
 static bool run(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_BATCH:
-        batch(t);
-        return true;
+        return batch(t, error);
     case PLAN_OP_ARANGE:
         kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
         return true;
@@ -430,14 +440,16 @@ static bool run(const ExecTask *t, GError **error) {
     g_assert_not_reached();
 }
 
-bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error) {
-    if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(role, op)[1] > 0) {
+bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "
                             "dropout = 0) in the network");
         return false;
     }
-    return true;
+    const int64_t *d = plan_op_dims(context->role, op);
+    return op->kind != PLAN_OP_BATCH || !context->data ||
+           exec_data_fits(context->data, (uint64_t)d[1], d[2], error);
 }
 
 /* Some ops move numbers, or hand them to MPI, as they are stored; the others compute in fp32. */

@@ -6,6 +6,8 @@
 #pragma once
 
 #include "exec/comm.h"
+#include "exec/host/data.h"
+#include "exec/weights.h"
 #include "plan/plan.h"
 
 typedef struct {
@@ -13,6 +15,8 @@ typedef struct {
     const PlanRole *role;
     const ExecComm *comm;
     uint64_t seed;
+    const ExecWeights *weights; /* that parameters begin with; NULL: random ones */
+    const ExecData *data;       /* NULL: synthetic */
 } ExecContext;
 
 typedef struct {
@@ -24,7 +28,7 @@ typedef struct {
 } ExecTask;
 
 /* False with error: the host cannot do this op. Asked before a play begins. */
-bool exec_host_knows(const PlanRole *role, const PlanOp *op, GError **error);
+bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error);
 /* Runs it; blocks until it is done. */
 bool exec_host_run(const ExecTask *task, GError **error);
 /* The number that the op's first written operand begins with (a loss). */

@@ -317,6 +317,64 @@ static void memory_is_as_predicted(void) {
     remove_folder(folder);
 }
 
+/* Floats of a weights file that this program wrote: behind the header, in the same order. */
+static float *read_floats(const char *folder, const char *name, gsize *ret_n) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_autofree char *content = NULL;
+    g_autoptr(GError) error = NULL;
+    gsize length;
+    uint64_t header;
+    g_file_get_contents(path, &content, &length, &error);
+    g_assert_no_error(error);
+    memcpy(&header, content, sizeof header);
+    *ret_n = (length - sizeof header - header) / sizeof(float);
+    return g_memdup2(content + sizeof header + header, *ret_n * sizeof(float));
+}
+
+/* One file whichever ranks hold the parameters; after it, training goes on as if never left. */
+static void weights_are_saved(void) {
+    static const char *const strategies[] = {
+        "-n 1 --micro-batch 12 --sharding none",
+        "-n 3 --micro-batch 4 --sharding none",
+        "-n 3 --micro-batch 4",
+        "-n 2 --micro-batch 6 --wrap whole",
+        "-n 4 --micro-batch 3 --sharding hybrid --replicate 2",
+        "-n 4 --micro-batch 3 --reshard-after-forward 2",
+        "-n 3 --micro-batch 4 --sharding optimizer-only",
+        "-n 3 --micro-batch 4 --flavour fsdp1",
+        "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes",
+        "-n 4 --micro-batch 3 --flavour fsdp1 --sharding hybrid --replicate 2",
+        "-n 2 --micro-batch 6 --flavour fsdp1 --sharding none",
+    };
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree float *expected = NULL;
+    gsize n_expected = 0;
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        call(folder, "run gpt-toy %s --steps 4 --lr 0.01 --optimizer sgd --save %s/w",
+             strategies[i], folder);
+        gsize n;
+        g_autofree float *got = read_floats(folder, "w", &n);
+        double worst = 0;
+        for (gsize e = 0; e < n && i; e++) {
+            worst = MAX(worst, fabs((double)got[e] - (double)expected[e]));
+        }
+        g_test_message("%s: weights differ by at most %.2g", strategies[i], worst);
+        g_assert_cmpfloat(worst, <=, 1e-6);
+        if (!i) {
+            expected = g_steal_pointer(&got);
+            n_expected = n;
+        }
+        g_assert_cmpuint(n, ==, n_expected);
+        /* Loaded into every strategy, and saved without training, they are the same bytes. */
+        call(folder, "run gpt-toy %s --steps 1 --lr 0 --optimizer sgd --load %s/w --save %s/v",
+             strategies[i], folder, folder);
+        g_autofree float *again = read_floats(folder, "v", &n);
+        g_autofree float *saved = read_floats(folder, "w", &n);
+        g_assert_cmpmem(again, n * sizeof(float), saved, n * sizeof(float));
+    }
+    remove_folder(folder);
+}
+
 /* The processes whose command line has both words. */
 static GArray *processes_with(const char *word, const char *in_environment) {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(int));
@@ -380,8 +438,13 @@ static void expect_failure(const char *words, int status, const char *expected) 
 }
 
 static void failures_say_why(void) {
-    expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "out of memory: rank ");
+    expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "out of memory: step ");
     expect_failure("run gpt-toy -n 2 --lr 1000 --weight-decay 10 --steps 200", 1, "the loss is ");
+    expect_failure("run gpt-toy -n 2 --load no-such-file", 2, "no-such-file");
+    expect_failure("run gpt-toy -n 2 --save /no-such-folder/w", 2, "/no-such-folder/w");
+    expect_failure("run gpt-toy -n 2 --data no-such-file", 2, "no-such-file");
+    expect_failure("run mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors");
+    expect_failure("run gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96");
     expect_failure("run gpt-toy -n 2 --device cuda", 2, "no device 'cuda'");
 }
 
@@ -404,6 +467,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/exec/ranks/losses in 16 bits follow fp32", halves_follow);
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
+    g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
     g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/ranks/failures say why", failures_say_why);
     return g_test_run();
