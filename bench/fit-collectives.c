@@ -1,7 +1,7 @@
 /* bench/fit-collectives.c - the four measured factors of a cluster's collectives, from published
  * times.
  *
- * fit-collectives CLUSTER.ini ROWS.csv [near|far]: hill climbing from a fixed seed over the rows
+ * fit-collectives CLUSTER ROWS.csv near|far: hill climbing from a fixed seed over the rows
  * that are not held out, least mean |log(predicted / measured)|. Prints the keys for the file and
  * the error of the rows held out. A fit of physics: four numbers for all sizes, groups and
  * operations of a fabric; over a network no more bandwidth than the NICs have.
@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "bench/climb.h"
-#include "tests/validation/collectives.h"
+#include "cli/data-dir.h"
+#include "cli/rows-collectives.h"
 
 enum {
     TRIES = 20000
@@ -23,8 +24,9 @@ typedef struct {
     bool far;
 } Asked;
 
-static bool is_asked(const CollectiveRow *row, const ModelCluster *cluster, bool far) {
-    return g_str_equal(row->cluster, cluster->name) && (row->nodes > 1) == far;
+static bool is_asked(const CliCollectiveRow *row, const ModelCluster *cluster, bool far) {
+    return !row->skipped && g_str_equal(row->cluster->name, cluster->name) &&
+           (row->nodes > 1) == far;
 }
 
 static double misfit(gpointer data) {
@@ -32,9 +34,9 @@ static double misfit(gpointer data) {
     double sum = 0;
     unsigned n = 0;
     for (guint i = 0; i < asked->rows->len; i++) {
-        const CollectiveRow *row = &g_array_index(asked->rows, CollectiveRow, i);
+        const CliCollectiveRow *row = &g_array_index(asked->rows, CliCollectiveRow, i);
         if (is_asked(row, asked->cluster, asked->far) && !row->held_out) {
-            sum += MIN(1, fabs(log(collective_row_predict(row, asked->cluster) / row->time_us)));
+            sum += MIN(1, fabs(log(cli_collective_predict_us(row, asked->cluster) / row->time_us)));
             n++;
         }
     }
@@ -45,9 +47,9 @@ static void print_error(const GArray *rows, const ModelCluster *cluster, bool fa
     g_autofree double *errors = g_new(double, rows->len + 1);
     unsigned n = 0;
     for (guint i = 0; i < rows->len; i++) {
-        const CollectiveRow *row = &g_array_index(rows, CollectiveRow, i);
+        const CliCollectiveRow *row = &g_array_index(rows, CliCollectiveRow, i);
         if (is_asked(row, cluster, far) && row->held_out == held_out) {
-            errors[n++] = fabs(collective_row_predict(row, cluster) / row->time_us - 1);
+            errors[n++] = fabs(cli_collective_predict_us(row, cluster) / row->time_us - 1);
         }
     }
     climb_sort(errors, n);
@@ -56,20 +58,8 @@ static void print_error(const GArray *rows, const ModelCluster *cluster, bool fa
            n ? errors[n * 9 / 10] * 100 : 0);
 }
 
-int main(int argc, char **argv) {
-    g_autoptr(GError) error = NULL;
-    if (argc < 3) {
-        fprintf(stderr, "usage: fit-collectives CLUSTER.ini ROWS.csv [near|far]\n");
-        return 2;
-    }
-    g_autoptr(ModelCluster) cluster = model_cluster_read_file(argv[1], &error);
-    if (!cluster) {
-        fprintf(stderr, "fit-collectives: %s\n", error->message);
-        return 2;
-    }
-    bool far = argc > 3 && g_str_equal(argv[3], "far");
-    g_autoptr(GArray) rows = collective_rows_read(argv[2]);
-    ModelCluster *c = cluster;
+static void fit(const Asked *asked, ModelCluster *c) {
+    bool far = asked->far;
     ClimbKnob knobs[] = {
         {"extra_us", far ? &c->collectives_far_extra_us : &c->collectives_extra_us, 10, 4, 0,
          INFINITY},
@@ -82,10 +72,29 @@ int main(int argc, char **argv) {
         {"ramp_factor", far ? &c->collectives_far_ramp_factor : &c->collectives_ramp_factor, 0, 0.2,
          0, INFINITY},
     };
-    Asked asked = {rows, cluster, far};
-    climb(knobs, G_N_ELEMENTS(knobs), TRIES, misfit, &asked);
+    climb(knobs, G_N_ELEMENTS(knobs), TRIES, misfit, (gpointer)asked);
     climb_print(knobs, G_N_ELEMENTS(knobs), far ? "far_" : "");
-    print_error(rows, cluster, far, false);
-    print_error(rows, cluster, far, true);
+}
+
+int main(int argc, char **argv) {
+    g_autoptr(GError) error = NULL;
+    if (argc != 4 || (!g_str_equal(argv[3], "near") && !g_str_equal(argv[3], "far"))) {
+        fprintf(stderr, "usage: fit-collectives CLUSTER ROWS.csv near|far\n");
+        return 2;
+    }
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, argv[1], &error);
+    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, &error) : NULL;
+    g_autoptr(CliPublished) published =
+        cluster ? cli_published_open("collectives", cli_collective_columns, &error) : NULL;
+    g_autoptr(CliCsv) csv = published ? cli_csv_read(argv[2], &error) : NULL;
+    g_autoptr(GArray) rows = csv ? cli_collective_rows(csv, published, &error) : NULL;
+    if (!rows) {
+        fprintf(stderr, "fit-collectives: %s\n", error->message);
+        return 2;
+    }
+    Asked asked = {rows, cluster, g_str_equal(argv[3], "far")};
+    fit(&asked, cluster);
+    print_error(rows, cluster, asked.far, false);
+    print_error(rows, cluster, asked.far, true);
     return 0;
 }

@@ -4,7 +4,8 @@
  * that GPU that are not held out, least mean |log(predicted / measured)|. Prints the keys for the
  * cluster's file and the error of the rows held out. What is fitted is physics (sim/efficiency.h):
  * a few numbers for all shapes of a GPU. Of 16-bit products alone, which is what plans compute in;
- * the slowdown of long products is fitted where the cluster's file has one.
+ * the slowdown of long products is fitted where the cluster's file has one. Starts are at most
+ * 6 us, below which the shortest kernels of every source stay; more would be its own measuring.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ static void print_error(const Asked *asked, bool held_out) {
 static void fit(const Asked *asked, ModelCluster *cluster) {
     ClimbKnob products[] = {
         {"matmul_efficiency", &cluster->device_matmul_efficiency, 0.8, 0.05, 0.1, 1},
-        {"start_us", &cluster->matmul_start_us, 4, 1, 0, INFINITY},
+        {"start_us", &cluster->matmul_start_us, 4, 1, 0, 6},
         {"tile_us", &cluster->matmul_tile_us, 1, 0.3, 0, INFINITY},
         {"split_us", &cluster->matmul_split_us, 2, 0.5, 0, INFINITY},
         {"feed_gb_per_s", &cluster->matmul_feed_gb_per_s, 200, 50, 10, INFINITY},

@@ -93,7 +93,10 @@ static bool read_rows(CliCsv *csv, Cursor *cursor, GError **error) {
     bool good = true;
     while (good && *cursor->at) {
         unsigned line = cursor->line;
+        const char *start = cursor->at;
         g_auto(GStrv) fields = read_line(csv, cursor, error);
+        g_autofree char *text = g_strndup(start, (gsize)(cursor->at - start));
+        g_strchomp(text);
         if (!fields) {
             good = false;
         } else if (!is_blank(fields) && g_strv_length(fields) != n_columns) {
@@ -102,7 +105,7 @@ static bool read_rows(CliCsv *csv, Cursor *cursor, GError **error) {
                                   "stands in quotation marks",
                                   g_strv_length(fields), n_columns);
         } else if (!is_blank(fields)) {
-            CliCsvRow row = {line, g_steal_pointer(&fields)};
+            CliCsvRow row = {line, g_str_hash(text), g_steal_pointer(&fields)};
             g_array_append_val(rows, row);
         }
     }
@@ -179,7 +182,8 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
                           text);
 }
 
-bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, GError **error) {
+bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,
+                           GError **error) {
     for (char **column = csv->columns; *column; column++) {
         if (!g_strv_contains(known, *column)) {
             return cli_csv_refuse(csv, 1, error,
@@ -187,10 +191,10 @@ bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, GError *
                                   *column);
         }
     }
-    for (; *known; known++) {
-        if (!cli_csv_has(csv, *known)) {
+    for (; *needed; needed++) {
+        if (!cli_csv_has(csv, *needed)) {
             return cli_csv_refuse(
-                csv, 1, error, "column '%s' is missing; add it, its fields may be empty", *known);
+                csv, 1, error, "column '%s' is missing; add it, its fields may be empty", *needed);
         }
     }
     return true;

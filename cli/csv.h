@@ -19,6 +19,7 @@ typedef enum {
 
 typedef struct {
     unsigned line;
+    guint hash;    /* of the line's text */
     char **fields; /* as many as there are columns */
 } CliCsvRow;
 
@@ -40,8 +41,10 @@ const char *cli_csv_text(const CliCsv *csv, const CliCsvRow *row, const char *co
 /* An empty field is NAN; other text than a number is an error. */
 bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column, double *ret_value,
                     GError **error);
-/* Refuses a column that is not among the known ones (NULL at the end), and one that is missing. */
-bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, GError **error);
+/* Refuses a column that is not among the known ones, and the lack of one that is needed (each list
+ * with a NULL at its end). */
+bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,
+                           GError **error);
 
 /* Sets "FILE:LINE: message" and returns false. */
 bool cli_csv_refuse(const CliCsv *csv, unsigned line, GError **error, const char *format, ...)

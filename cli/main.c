@@ -14,6 +14,7 @@ static const struct {
     {"units", cmd_units, "what is gathered, used and dropped together; the tree of modules"},
     {"predict", cmd_predict, "play a plan on a modeled cluster: memory, step time, does it fit"},
     {"collectives", cmd_collectives, "times of collectives on a cluster, and NCCL's choice"},
+    {"validate", cmd_validate, "predict published measurements, and say how far off we are"},
     {"run", cmd_run, "play the same plan for real on local ranks"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},

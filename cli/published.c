@@ -75,6 +75,5 @@ bool cli_published_number(const CliPublished *published, const GPtrArray *settin
 }
 
 bool cli_published_held_out(const CliCsvRow *row) {
-    g_autofree char *all = g_strjoinv(",", row->fields);
-    return g_str_hash(all) % 3 == 0;
+    return row->hash % 3 == 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define CONDITION "if."
+#define FITTED    "fitted_to"
 
 static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
@@ -55,25 +56,53 @@ static void give(GPtrArray *settings, const PlanIniEntry *entry) {
     g_ptr_array_add(settings, (gpointer)entry);
 }
 
-GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row) {
+/* One rule: entries [first, end) of one section. */
+static bool holds(const PlanIni *ini, unsigned first, unsigned end, const CliCsv *csv,
+                  const CliCsvRow *row, const char *without) {
+    for (unsigned i = first; i < end; i++) {
+        const PlanIniEntry *entry = &ini->entries[i];
+        const char *column = column_of(entry);
+        if (column ? !fits(entry->value, cli_csv_text(csv, row, column))
+                   : without && g_str_equal(entry->key, FITTED) && fits(entry->value, without)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static unsigned section_end(const PlanIni *ini, unsigned first) {
+    unsigned end = first;
+    while (end < ini->n_entries &&
+           g_str_equal(ini->entries[end].section, ini->entries[first].section)) {
+        end++;
+    }
+    return end;
+}
+
+GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
+                           const char *without) {
     GPtrArray *settings = g_ptr_array_new();
     const PlanIni *ini = rules->ini;
-    for (unsigned first = 0, end; first < ini->n_entries; first = end) {
-        bool holds = true;
-        for (end = first; end < ini->n_entries &&
-                          g_str_equal(ini->entries[end].section, ini->entries[first].section);
-             end++) {
-            const char *column = column_of(&ini->entries[end]);
-            holds =
-                holds && (!column || fits(ini->entries[end].value, cli_csv_text(csv, row, column)));
-        }
-        for (unsigned i = first; holds && i < end; i++) {
-            if (!column_of(&ini->entries[i])) {
+    for (unsigned first = 0; first < ini->n_entries; first = section_end(ini, first)) {
+        unsigned end = section_end(ini, first);
+        bool given = holds(ini, first, end, csv, row, without);
+        for (unsigned i = first; given && i < end; i++) {
+            if (!column_of(&ini->entries[i]) && !g_str_equal(ini->entries[i].key, FITTED)) {
                 give(settings, &ini->entries[i]);
             }
         }
     }
     return settings;
+}
+
+bool cli_rules_fitted_to(const CliRules *rules, const char *table) {
+    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
+        const PlanIniEntry *entry = &rules->ini->entries[i];
+        if (g_str_equal(entry->key, FITTED) && fits(entry->value, table)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 const char *cli_rules_value(const GPtrArray *settings, const char *key) {

@@ -3,7 +3,6 @@
 #include <float.h>
 #include <string.h>
 
-#include "plan/ini.h"
 #include "plan/plan.h"
 
 #define REQUIRED (-DBL_MAX)
@@ -188,6 +187,28 @@ ModelCluster *model_cluster_read_file(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
     return text ? model_cluster_read(text, length, path, error) : NULL;
+}
+
+ModelCluster *model_cluster_copy(const ModelCluster *cluster) {
+    ModelCluster *copy = g_memdup2(cluster, sizeof *cluster);
+    copy->name = g_strdup(cluster->name);
+    copy->title = g_strdup(cluster->title);
+    copy->model = g_strdup(cluster->model);
+    copy->nccl_algo = g_strdup(cluster->nccl_algo);
+    copy->nccl_proto = g_strdup(cluster->nccl_proto);
+    return copy;
+}
+
+bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
+                       const PlanIniEntry *entry, GError **error) {
+    g_auto(GStrv) parts = g_strsplit(name, ".", 2);
+    const KeyRow *row = parts[0] && parts[1] ? find_row(parts[0], parts[1]) : NULL;
+    if (!row) {
+        return plan_ini_refuse(ini, entry, error,
+                               "a cluster has no number '%s'; write SECTION.KEY as in its file",
+                               name);
+    }
+    return read_number(cluster, ini, entry, row, error);
 }
 
 void model_cluster_free(ModelCluster *cluster) {

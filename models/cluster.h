@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "plan/dtype.h"
+#include "plan/ini.h"
 
 typedef enum {
     MODEL_DEVICE_GPU,
@@ -36,6 +37,11 @@ typedef struct {
 ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
                                  GError **error);
 ModelCluster *model_cluster_read_file(const char *path, GError **error);
+ModelCluster *model_cluster_copy(const ModelCluster *cluster);
+/* Gives the number that `name` says ("section.key") the entry's value; errors name the entry's
+ * line. */
+bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
+                       const PlanIniEntry *entry, GError **error);
 void model_cluster_free(ModelCluster *cluster); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelCluster, model_cluster_free)
 

@@ -60,8 +60,8 @@ static void help(void) {
     expect("--version", 0, "foreshard ", "");
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
-    static const char *const commands[] = {"plan", "units",   "predict", "collectives",
-                                           "run",  "compare", "plot",    "export"};
+    static const char *const commands[] = {"plan",    "units", "predict", "collectives", "run",
+                                           "compare", "plot",  "export",  "validate"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
         expect(words, 0, "xample", "");
@@ -140,6 +140,39 @@ static void collectives(void) {
     expect("collectives --cluster a100-node -n 16", 2, "", "up to the GPUs of the cluster");
 }
 
+static const char rows[] =
+    "hardware,gpus,gpus_per_node,framework,model,layers,d_model,heads,kv_heads,d_ff,mlp_type,vocab,"
+    "seq_len,micro_batch,grad_accum,sharding_strategy,tp,pp,activation_checkpointing,offload,"
+    "compile,status,tokens_per_s_per_gpu,peak_mem_gib,peak_mem_kind\n"
+    "A100-80GB,8,8,PyTorch FSDP,tiny,2,256,2,2,512,swiglu,1000,128,2,1,FULL_SHARD,1,1,none,none,no,"
+    "ok,10000,1,max reserved\n"
+    "A100-80GB,8,8,some "
+    "other,tiny,2,256,2,2,512,swiglu,1000,128,2,1,FULL_SHARD,1,1,none,none,no,ok,"
+    "10000,,\n";
+
+/* Rows of nobody's known tables. */
+static void validate(void) {
+    write_file("rows.csv", rows);
+    expect("validate rows.csv", 0, "rows.csv: 2 rows, 1 predicted, 1 skipped", "");
+    expect("validate rows.csv", 0, "skipped: no rule knows this framework", "");
+    expect("validate --json rows.csv", 0, "\"overall\"", "");
+    expect("validate --settings rows.csv", 0, "flavour=fsdp1", "");
+    g_auto(GStrv) around = g_strsplit(rows, "offload", 2);
+    g_autofree char *unknown = g_strjoinv("surprise", around);
+    write_file("unknown.csv", unknown);
+    expect("validate unknown.csv", 2, "", "unknown.csv:1: column 'surprise' is unknown");
+    g_auto(GStrv) parts = g_strsplit(rows, ",10000,1,", 2);
+    g_autofree char *word = g_strjoinv(",fast,1,", parts);
+    write_file("word.csv", word);
+    expect("validate word.csv", 2, "", "word.csv:2: tokens_per_s_per_gpu is 'fast'");
+    g_autofree char *cut = g_strndup(rows, strlen(rows) - 20);
+    write_file("cut.csv", cut);
+    expect("validate cut.csv", 2, "", "cut.csv:3: ");
+    write_file("other.csv", "x,y\n1,2\n");
+    expect("validate other.csv", 2, "", "other.csv:1: these columns are of no table");
+    expect("validate nowhere.csv", 2, "", "nowhere.csv");
+}
+
 static void output_is_not_lost(void) {
     expect("plan gpt-toy -o no-such-folder/x.plan", 1, "", "no-such-folder/x.plan");
     expect("predict gpt-toy --cluster this-machine --trace no-such-folder/x.trace", 1, "",
@@ -191,6 +224,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/bad plans", bad_plans);
     g_test_add_func("/cli/commands/views of a plan", views_of_a_plan);
     g_test_add_func("/cli/commands/collectives", collectives);
+    g_test_add_func("/cli/commands/validate", validate);
     g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);

@@ -1,0 +1,199 @@
+/* The reader of published tables and its rules; that rows.csv says what validate does; and how far
+ * predictions of the tables here are off. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/rules.h"
+#include "cli/validate.h"
+
+static const char *const columns[] = {"a", "b", "c", NULL};
+
+static char *temporary(const char *name, const char *text) {
+    g_autoptr(GError) error = NULL;
+    static char *folder;
+    if (!folder) {
+        folder = g_dir_make_tmp("foreshard-validate-XXXXXX", &error);
+        g_assert_no_error(error);
+    }
+    char *path = g_build_filename(folder, name, NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    return path;
+}
+
+static CliCsv *table(const char *text, GError **error) {
+    g_autofree char *path = temporary("t.csv", text);
+    return cli_csv_read(path, error);
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static void fields(void) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliCsv) csv = table("a,b,c\r\n1,\"x, \"\"y\"\"\nz\",\n\n,2.5,\"\"\n3,4,5", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(csv->n_rows, ==, 3);
+    g_assert_cmpstr(cli_csv_text(csv, &csv->rows[0], "b"), ==, "x, \"y\"\nz");
+    g_assert_cmpuint(csv->rows[1].line, ==, 5); /* a field above spans two lines, one is empty */
+    g_assert_cmpstr(cli_csv_text(csv, &csv->rows[2], "c"), ==, "5");
+    g_assert_cmpstr(cli_csv_text(csv, &csv->rows[2], "d"), ==, "");
+    double value;
+    g_assert_true(cli_csv_number(csv, &csv->rows[1], "b", &value, &error));
+    g_assert_cmpfloat(value, ==, 2.5);
+    g_assert_true(cli_csv_number(csv, &csv->rows[1], "a", &value, &error));
+    g_assert_true(isnan(value));
+    g_assert_false(cli_csv_number(csv, &csv->rows[0], "b", &value, &error));
+    g_assert_nonnull(strstr(error->message, "t.csv:2: b is 'x,"));
+}
+
+static void assert_refused(const char *text, const char *message) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliCsv) csv = table(text, &error);
+    if (csv) {
+        cli_csv_check_columns(csv, columns, (const char *const[]){"b", NULL}, &error);
+    }
+    g_assert_nonnull(error);
+    if (!strstr(error->message, message)) {
+        g_test_message("'%s' does not say '%s'", error->message, message);
+        g_test_fail();
+    }
+}
+
+static void refusals(void) {
+    assert_refused("a,b\n1,2\n1,2,3\n", "t.csv:3: 3 fields, but the header has 2");
+    assert_refused("a,b\n1\n", "t.csv:2: 1 fields");
+    assert_refused("a,b\n1,\"2\n3,4\n", "t.csv:2: a quotation mark opens here");
+    assert_refused("a,b\n\"1\"x,2\n", "t.csv:2: text follows a closing");
+    assert_refused("a,a\n1,2\n", "t.csv:1: column 'a' stands twice");
+    assert_refused("a,b,d\n1,2,3\n", "t.csv:1: column 'd' is unknown");
+    assert_refused("a,c\n1,2\n", "t.csv:1: column 'b' is missing");
+}
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static void rules(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = temporary("r.ini", "[all]\nx = 1\ny = 1\n"
+                                               "[one]\nif.a = p*|q\nx = 2\n"
+                                               "[two]\nif.a = !p*\nif.b = -\ny = 2\n"
+                                               "[fit]\nfitted_to = t.csv\nz = 3\n");
+    g_autoptr(CliRules) read = cli_rules_read(path, columns, &error);
+    g_assert_no_error(error);
+    g_autoptr(CliCsv) csv = table("a,b,c\npq,,\nq,,\nr,s,\n", &error);
+    static const struct { const char *x, *y; } expected[] = {{"2", "1"}, {"2", "2"}, {"1", "1"}};
+    for (unsigned i = 0; i < csv->n_rows; i++) {
+        g_autoptr(GPtrArray) settings = cli_rules_apply(read, csv, &csv->rows[i], NULL);
+        g_assert_cmpstr(cli_rules_value(settings, "x"), ==, expected[i].x);
+        g_assert_cmpstr(cli_rules_value(settings, "y"), ==, expected[i].y);
+        g_assert_cmpstr(cli_rules_value(settings, "z"), ==, "3");
+        g_autoptr(GPtrArray) rest = cli_rules_apply(read, csv, &csv->rows[i], "t.csv");
+        g_assert_null(cli_rules_value(rest, "z"));
+    }
+    g_assert_true(cli_rules_fitted_to(read, "t.csv"));
+    g_assert_false(cli_rules_fitted_to(read, "u.csv"));
+    g_autofree char *bad = temporary("b.ini", "[all]\n\nif.d = 1\n");
+    g_assert_null(cli_rules_read(bad, columns, &error));
+    g_assert_nonnull(strstr(error->message, "b.ini:3: the tables have no column 'd'"));
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+static void scores(void) {
+    CliScore score = {0}, other = {0};
+    for (unsigned i = 1; i <= 10; i++) {
+        cli_score_add(&score, i % 2 ? 1 + i * 0.01 : 1 - i * 0.01, 1);
+    }
+    cli_score_add(&score, NAN, 1);
+    cli_score_add(&score, 1, NAN);
+    g_assert_cmpuint(cli_score_count(&score), ==, 10);
+    g_assert_cmpfloat_with_epsilon(cli_score_quantile(&score, 0.5), 0.05, 1e-9);
+    g_assert_cmpfloat_with_epsilon(cli_score_quantile(&score, 0.9), 0.09, 1e-9);
+    g_assert_cmpfloat_with_epsilon(cli_score_quantile(&score, 1), 0.1, 1e-9);
+    g_assert_cmpfloat_with_epsilon(cli_score_mean(&score), 0.055, 1e-9);
+    cli_score_merge(&other, &score);
+    g_assert_cmpfloat_with_epsilon(cli_score_mean(&other), 0.055, 1e-9);
+    cli_score_clear(&score);
+    cli_score_clear(&other);
+}
+
+/* ---- the tables here ------------------------------------------------------------------------ */
+
+static char *of_folder(const char *name) {
+    return g_build_filename(g_getenv("FORESHARD_TEST_VALIDATION"), name, NULL);
+}
+
+static const char *const runs[] = {"train_fms_fsdp.csv",     "train_fsdp_paper.csv",
+                                   "train_kempnerforge.csv", "train_llm_foundry_mpt.csv",
+                                   "train_torchtitan.csv",   "train_yafsdp.csv"};
+
+/* What is in and out, and why, is committed; `foreshard validate --settings` makes it. */
+static void list(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *made = temporary("rows.csv", "");
+    FILE *to = g_fopen(made, "w");
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_autofree char *path = of_folder(runs[i]);
+        cli_validation_list(path, i == 0, to, &error);
+        g_assert_no_error(error);
+    }
+    fclose(to);
+    g_autofree char *expected_path = of_folder("rows.csv");
+    g_autofree char *expected = NULL, *got = NULL;
+    g_assert_true(g_file_get_contents(made, &got, NULL, NULL));
+    g_assert_true(g_file_get_contents(expected_path, &expected, NULL, NULL));
+    g_assert_cmpstr(got, ==, expected);
+    g_autoptr(CliCsv) csv = cli_csv_read(expected_path, &error);
+    g_assert_no_error(error);
+    unsigned n_in = 0;
+    for (unsigned i = 0; i < csv->n_rows; i++) {
+        const char *where = cli_csv_text(csv, &csv->rows[i], "in_or_out");
+        const char *reason = cli_csv_text(csv, &csv->rows[i], "reason");
+        g_assert_true(g_str_equal(where, "in") == g_str_equal(reason, ""));
+        n_in += g_str_equal(where, "in");
+    }
+    g_test_message("%u of %u runs are predicted", n_in, csv->n_rows);
+    g_assert_cmpuint(n_in, >=, 100);
+}
+
+static void print_table(const CliValidatedTable *t) {
+    const CliScore *time = &t->scores.time, *memory = &t->scores.memory;
+    g_test_message("%-28s %3u rows, time: median %5.1f %%, p90 %5.1f %%; memory of %u: median "
+                   "%4.1f %%, p90 %4.1f %%",
+                   t->name, cli_score_count(time), 100 * cli_score_quantile(time, 0.5),
+                   100 * cli_score_quantile(time, 0.9), cli_score_count(memory),
+                   100 * cli_score_quantile(memory, 0.5), 100 * cli_score_quantile(memory, 0.9));
+}
+
+/* A bound of what is reached today: a change that makes predictions worse is to be seen. */
+#define WORST_MEDIAN 0.3
+
+static void tables(void) {
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    CliScores all = {0};
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *path = of_folder(runs[i]);
+        cli_validation_add(validation, path, &error);
+        g_assert_no_error(error);
+        CliValidatedTable *t = validation->tables->pdata[i];
+        print_table(t);
+        cli_score_merge(&all.time, &t->scores.time);
+    }
+    g_assert_cmpuint(cli_score_count(&all.time), >=, 100);
+    g_test_message("all: median %.1f %%, 90th percentile %.1f %%",
+                   100 * cli_score_quantile(&all.time, 0.5),
+                   100 * cli_score_quantile(&all.time, 0.9));
+    g_assert_cmpfloat(cli_score_quantile(&all.time, 0.5), <=, WORST_MEDIAN);
+    cli_scores_clear(&all);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/validation/fields", fields);
+    g_test_add_func("/validation/refusals", refusals);
+    g_test_add_func("/validation/rules", rules);
+    g_test_add_func("/validation/scores", scores);
+    g_test_add_func("/validation/rows.csv says what is done", list);
+    g_test_add_func("/validation/training runs", tables);
+    return g_test_run();
+}
