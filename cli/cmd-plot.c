@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/data-dir.h"
+#include "cli/plot-points.h"
 #include "trace/plot.h"
 #include "trace/text.h"
 
@@ -16,22 +17,28 @@ enum {
 };
 
 static const char summary[] =
-    "Draws memory over time, or what the lanes do, of one trace or of two on the same axes: to a\n"
-    "file (.png, .svg or .pdf), or to the terminal when no file is named.";
+    "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes. Or,\n"
+    "with --knob, what a setting does to a network's step time and peak memory, each value\n"
+    "predicted. To a file (.png, .svg, .pdf or .html), or to the terminal when no file is named.";
 
 static const char examples[] =
     "Examples:\n"
     "  foreshard plot predicted.trace measured.trace -o memory.png\n"
-    "  foreshard plot measured.trace\n"
     "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
+    "  foreshard plot gpt-toy -n 2 --cluster this-machine --knob wrap=block,whole\n"
+    "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
+    "      --knob micro_batch=1,2,4,8 --knob checkpointing=none,full -o trade.svg\n"
+    "  foreshard plot t5-11b --cluster a100-roce --picture scale \\\n"
+    "      --knob ranks=8,64,512 -o scale.pdf\n"
     "\n"
     "Exit status: 0 drawn; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
     "trace\n"
-    "cannot be read, or the traces do not go together.";
+    "cannot be read, the traces do not go together, or a setting is refused.";
 
 typedef struct {
-    char *output, *picture, *steps;
+    char *picture, *steps;
     int rank; /* -1: the lowest that the trace recorded */
+    CliPointsPlot points;
 } Options;
 
 static int complain(int status, const GError *error) {
@@ -39,24 +46,12 @@ static int complain(int status, const GError *error) {
     return status;
 }
 
-static guint terminal_columns(void) {
+guint cli_terminal_columns(void) {
     struct winsize size;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         return size.ws_col;
     }
     return 100;
-}
-
-static bool parse_picture(const char *text, TracePicture *ret_picture) {
-    if (text == NULL || g_str_equal(text, "memory")) {
-        *ret_picture = TRACE_PICTURE_MEMORY;
-        return true;
-    }
-    if (g_str_equal(text, "lanes")) {
-        *ret_picture = TRACE_PICTURE_LANES;
-        return true;
-    }
-    return false;
 }
 
 /* "3" or "2-5". */
@@ -113,7 +108,7 @@ static void choose_steps(TracePicture picture, const TracePanel *panels, guint n
 static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
                 const Options *options) {
     g_autoptr(GError) error = NULL;
-    TracePlotOptions plot = {.output = options->output, .columns = terminal_columns()};
+    TracePlotOptions plot = {.output = options->points.output, .columns = cli_terminal_columns()};
     choose_steps(picture, panels, n_panels, &plot);
     if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
         fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
@@ -141,12 +136,7 @@ static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
     return OK;
 }
 
-static int plot_files(int n_files, char **files, const Options *options) {
-    TracePicture picture;
-    if (!parse_picture(options->picture, &picture)) {
-        fprintf(stderr, "foreshard plot: --picture %s: choose memory or lanes\n", options->picture);
-        return BAD_INPUT;
-    }
+static int plot_traces(TracePicture picture, int n_files, char **files, const Options *options) {
     if (n_files < 1 || n_files > TRACE_MAX_PANELS) {
         fprintf(stderr, "foreshard plot: give one trace or two; see foreshard plot --help\n");
         return BAD_INPUT;
@@ -173,32 +163,74 @@ static int plot_files(int n_files, char **files, const Options *options) {
     return status;
 }
 
+/* The picture's name; without one, memory, or sweep when a knob is given. */
+static int plot(int n_words, char **words, const Options *options, CliPlanSource *source) {
+    static const struct {
+        const char *name;
+        bool of_points;
+        int picture;
+    } pictures[] = {
+        {"memory", false, TRACE_PICTURE_MEMORY}, {"lanes", false, TRACE_PICTURE_LANES},
+        {"sweep", true, TRACE_POINTS_SWEEP},     {"pareto", true, TRACE_POINTS_PARETO},
+        {"scale", true, TRACE_POINTS_SCALE},
+    };
+    const char *name = options->picture                ? options->picture
+                       : options->points.knobs != NULL ? "sweep"
+                                                       : "memory";
+    for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        if (g_str_equal(pictures[i].name, name)) {
+            return pictures[i].of_points
+                       ? cli_plot_points((TracePointsPicture)pictures[i].picture, n_words, words,
+                                         &options->points, source)
+                       : plot_traces((TracePicture)pictures[i].picture, n_words, words, options);
+        }
+    }
+    fprintf(stderr, "foreshard plot: --picture %s: choose memory, lanes, sweep, pareto or scale\n",
+            name);
+    return BAD_INPUT;
+}
+
 static void clear_options(Options *options) {
-    g_free(options->output);
     g_free(options->picture);
     g_free(options->steps);
+    g_free(options->points.output);
+    g_free(options->points.cluster);
+    g_free(options->points.published);
+    g_strfreev(options->points.knobs);
+    g_strfreev(options->points.where);
 }
 
 int cmd_plot(int argc, char **argv) {
     Options options = {.rank = -1};
+    CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
-         "The picture's file: .png, .svg or .pdf (default: the terminal)", "FILE"},
-        {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture, "memory (default) or lanes",
-         "NAME"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
+         "The picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
+        {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
+         "memory or lanes of traces; sweep, pareto or scale of predictions", "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
          "A step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "The rank (default: the lowest recorded)",
          "N"},
+        {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
+         "A strategy key and values to predict; the first is the x axis, others make lines",
+         "KEY=V,V"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
+         "The machine of predictions: a name or a file", "C"},
+        {"published", 0, 0, G_OPTION_ARG_FILENAME, &points->published,
+         "scale: a table of published runs, drawn as marks", "FILE.csv"},
+        {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,
+         "Only its rows with this value in this column", "COLUMN=VALUE"},
         G_OPTION_ENTRY_NULL,
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE]");
+    g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE] | NETWORK [TRACE...]");
     g_option_context_set_summary(context, summary);
     g_option_context_set_description(context, examples);
     g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
     int status = g_option_context_parse(context, &argc, &argv, &error)
-                     ? plot_files(argc - 1, argv + 1, &options)
+                     ? plot(argc - 1, argv + 1, &options, source)
                      : complain(BAD_INPUT, error);
     clear_options(&options);
     return status;

@@ -20,6 +20,46 @@ struct _CliPlanSource {
     char **option_names; /* of the strategy's keys, "micro-batch" */
 };
 
+static const PlanStrategyKey *find_key(const char *name) {
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    for (unsigned i = 0; i < n; i++) {
+        if (g_str_equal(keys[i].key, name)) {
+            return &keys[i];
+        }
+    }
+    return NULL;
+}
+
+bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
+                         GError **error) {
+    PlanStrategy trial;
+    plan_strategy_init(&trial);
+    if (!plan_strategy_set(&trial, key, value, error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        Setting *setting = &g_array_index(source->settings, Setting, i);
+        if (g_str_equal(setting->key, key)) {
+            g_free(setting->value);
+            setting->value = g_strdup(value);
+            return true;
+        }
+    }
+    Setting setting = {find_key(key)->key, g_strdup(value)};
+    g_array_append_val(source->settings, setting);
+    return true;
+}
+
+char *cli_plan_source_text(const CliPlanSource *source) {
+    GString *text = g_string_new(NULL);
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        const Setting *setting = &g_array_index(source->settings, Setting, i);
+        g_string_append_printf(text, "%s%s=%s", i > 0 ? ", " : "", setting->key, setting->value);
+    }
+    return g_string_free(text, FALSE);
+}
+
 static bool take_option(const char *option, const char *value, gpointer data, GError **error) {
     CliPlanSource *source = data;
     unsigned n;
@@ -27,16 +67,12 @@ static bool take_option(const char *option, const char *value, gpointer data, GE
     const char *name = g_str_equal(option, "-n") ? "ranks" : option + 2;
     for (unsigned i = 0; i < n; i++) {
         if (g_str_equal(name, source->option_names[i]) || g_str_equal(name, keys[i].key)) {
-            PlanStrategy trial;
-            plan_strategy_init(&trial);
             g_autoptr(GError) cause = NULL;
-            if (!plan_strategy_set(&trial, keys[i].key, value, &cause)) {
+            if (!cli_plan_source_set(source, keys[i].key, value, &cause)) {
                 g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "option %s: %s",
                             option, cause->message);
                 return false;
             }
-            Setting setting = {keys[i].key, g_strdup(value)};
-            g_array_append_val(source->settings, setting);
             return true;
         }
     }

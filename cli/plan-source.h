@@ -15,6 +15,11 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context);
 void cli_plan_source_free(CliPlanSource *source);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 
+/* Sets a strategy key, as an option given last would. */
+bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
+/* What was given so far: "sharding=full, ranks=8". */
+char *cli_plan_source_text(const CliPlanSource *source);
+
 /* name: a plan file (first line "foreshard-plan ..."), a network's data file, or a network's name.
  * Options that were given together with a plan file are an error. */
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);

@@ -16,6 +16,16 @@ typedef struct {
     guint columns, rows;
 } TracePlotExtent;
 
+/* Refuses a file name whose ending is no picture's. NULL, for text, is fine. */
+bool trace_plot_knows(const char *output, GError **error);
+/* A folder for one picture; what takes it away again expects files in it, no folders. */
+char *trace_plot_folder(GError **error);
+void trace_plot_remove_folder(const char *folder);
+/* Runs the script in the folder with the settings; the picture goes to output, or, as text, to
+ * *ret_text. */
+bool trace_plot_run(const char *folder, const GString *settings, const char *script,
+                    const char *output, char **ret_text, GError **error);
+
 bool trace_plot_write(const char *folder, const char *name, const GString *text, GError **error);
 /* KEY = "VALUE", quoted for gnuplot. */
 void trace_plot_set_text(GString *settings, const char *key, const char *value);

@@ -28,7 +28,7 @@ typedef enum {
 typedef struct {
     int32_t first_step, last_step; /* shown, both with */
     const char *scripts;           /* the folder of the .gp files */
-    const char *output;            /* .png, .svg or .pdf; NULL: text is returned */
+    const char *output;            /* .png, .svg, .pdf or .html; NULL: text is returned */
     guint columns;                 /* of text */
 } TracePlotOptions;
 

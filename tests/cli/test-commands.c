@@ -179,6 +179,26 @@ static void output_is_not_lost(void) {
            "no-such-folder/x.trace");
 }
 
+static void knobs(void) {
+    expect("plot gpt-toy -n 2 --cluster this-machine --knob wrap", 2, "", "as in --knob wrap=");
+    expect("plot gpt-toy -n 2 --cluster this-machine --knob warp=block", 2, "", "warp");
+    expect("plot gpt-toy -n 2 --knob wrap=block,whole", 2, "", "as in: --cluster");
+    expect("plot gpt-toy -n 2 --cluster this-machine -p pareto", 2, "", "a network and a knob");
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (!gnuplot) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole", 0, "peak reserved", "");
+    expect("plot gpt-toy -n 2 --cluster this-machine -p pareto -k wrap=block,whole -k "
+           "sharding=full,none -k param-dtype=auto,bf16",
+           0, "on the front", "left out: wrap=block, sharding=none, param_dtype=bf16");
+    expect("predict gpt-toy -n 2 --cluster this-machine --trace k.trace", 0, "fits", "");
+    expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole k.trace -o k.svg", 0, "",
+           "");
+    expect("plot k.trace -k wrop=block", 2, "", "k.trace: the trace's strategy has no wrop");
+}
+
 static void traces(void) {
     expect("predict gpt-toy --cluster this-machine --trace a.trace", 0, "fits", "");
     expect("predict mlp-toy --cluster this-machine --trace b.trace", 0, "fits", "");
@@ -226,6 +246,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/collectives", collectives);
     g_test_add_func("/cli/commands/validate", validate);
     g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
+    g_test_add_func("/cli/commands/knobs", knobs);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();

@@ -175,7 +175,8 @@ static void pictures(Fixture *fixture, gconstpointer data) {
     }
     static const struct {
         const char *name, *begins;
-    } files[] = {{"a.png", "\x89PNG"}, {"a.svg", "<?xml"}, {"a.pdf", "%PDF"}};
+    } files[] = {
+        {"a.png", "\x89PNG"}, {"a.svg", "<?xml"}, {"a.pdf", "%PDF"}, {"a.html", "<!DOCTYPE html>"}};
     for (guint picture = 0; picture < 2; picture++) {
         for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
             g_autofree char *path = g_build_filename(fixture->folder, files[i].name, NULL);
@@ -234,7 +235,7 @@ static void errors(Fixture *fixture, gconstpointer data) {
     g_assert_false(
         trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error));
     g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
-    g_assert_nonnull(strstr(error->message, ".png, .svg or .pdf"));
+    g_assert_nonnull(strstr(error->message, ".png, .svg, .pdf or .html"));
     g_clear_error(&error);
 
     fixture->options.output = NULL;

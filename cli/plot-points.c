@@ -1,0 +1,125 @@
+#include "cli/plot-points.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/data-dir.h"
+#include "cli/points.h"
+#include "trace/text.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
+
+/* A trace says so in its first line. */
+static bool is_trace(const char *path) {
+    static const char magic[] = "foreshard-trace";
+    char start[sizeof magic] = "";
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return false;
+    }
+    gsize n = fread(start, 1, sizeof magic - 1, file);
+    fclose(file);
+    return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
+}
+
+static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
+                    CliPlanSource *source, GError **error) {
+    if (options->cluster == NULL) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "give the cluster to predict %s on, as in: --cluster a100-node", network);
+        return false;
+    }
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, options->cluster, error);
+    g_autoptr(ModelCluster) cluster = path != NULL ? model_cluster_read_file(path, error) : NULL;
+    return cluster != NULL && cli_points_predict(points, source, network, cluster, error);
+}
+
+static bool gather(CliPoints *points, int n_words, char **words, const CliPointsPlot *options,
+                   CliPlanSource *source, GError **error) {
+    if (options->knobs == NULL || n_words < 1) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "give a network and a knob, as in: foreshard plot gpt-toy -n 2 --cluster "
+                    "this-machine --knob wrap=block,whole");
+        return false;
+    }
+    for (guint i = 0; options->knobs[i] != NULL; i++) {
+        if (!cli_points_add_knob(points, options->knobs[i], error)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < n_words; i++) {
+        if (i == 0 && !is_trace(words[0])) {
+            if (!predict(points, words[0], options, source, error)) {
+                return false;
+            }
+            continue;
+        }
+        g_autoptr(Trace) trace = trace_read_file(words[i], error);
+        if (trace == NULL) {
+            return false;
+        }
+        if (!cli_points_add_trace(points, trace, error)) {
+            g_prefix_error(error, "%s: ", words[i]);
+            return false;
+        }
+    }
+    return options->published == NULL ||
+           cli_points_add_published(points, options->published, options->where, error);
+}
+
+static bool draw(TracePointsPicture picture, const CliPoints *points, const CliPointsPlot *options,
+                 char **ret_text, GError **error) {
+    g_autofree char *name = trace_points_script(picture, options->output);
+    *strrchr(name, '.') = '\0'; /* looked up by name: a file of the current folder is not meant */
+    g_autofree char *script = cli_data_find(CLI_DATA_PLOTS, name, error);
+    if (script == NULL) {
+        return false;
+    }
+    g_autofree char *folder = g_path_get_dirname(script);
+    TracePointsOptions plot = {
+        .title = points->title != NULL ? points->title : "",
+        .cost_name = cli_points_cost_name(points),
+        .x_name = g_array_index(points->knobs, CliKnob, 0).key,
+        .x_is_number = cli_points_x_is_number(points),
+        .limit_bytes = points->limit_bytes,
+        .marks_name = options->published != NULL ? "published" : "measured",
+        .scripts = folder,
+        .output = options->output,
+        .columns = cli_terminal_columns(),
+    };
+    return trace_plot_points(picture, points->points, &plot, ret_text, error);
+}
+
+static int status_of(const GError *error) {
+    bool failed = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_TOOL) ||
+                  g_error_matches(error, TRACE_ERROR, TRACE_ERROR_FILE);
+    return failed ? FAILED : BAD_INPUT;
+}
+
+int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
+                    const CliPointsPlot *options, CliPlanSource *source) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliPoints) points = cli_points_new(picture == TRACE_POINTS_PARETO);
+    g_autofree char *text = NULL;
+    if (!gather(points, n_words, words, options, source, &error)) {
+        fprintf(stderr, "foreshard plot: %s\n", error->message);
+        return BAD_INPUT;
+    }
+    for (guint i = 0; i < points->refused->len; i++) {
+        fprintf(stderr, "foreshard plot: left out: %s\n", (char *)points->refused->pdata[i]);
+    }
+    if (!draw(picture, points, options, &text, &error)) {
+        fprintf(stderr, "foreshard plot: %s\n", error->message);
+        return status_of(error);
+    }
+    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
+        fprintf(stderr, "foreshard plot: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
+}

@@ -1,0 +1,18 @@
+/* cli/plot-points.h - the part of foreshard plot that draws points: predictions with knobs turned.
+ */
+#pragma once
+
+#include "cli/plan-source.h"
+#include "trace/plot-points.h"
+
+typedef struct {
+    char *output, *cluster, *published;
+    char **knobs, **where;
+} CliPointsPlot;
+
+/* words: a network, then traces of it; or traces alone. Returns the exit status. */
+int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
+                    const CliPointsPlot *options, CliPlanSource *source);
+
+/* How wide a picture of text may be. */
+guint cli_terminal_columns(void);

@@ -1,0 +1,167 @@
+/* gnuplot itself: a folder of its own, tables and settings in it, the picture out of it. */
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "trace/plot-private.h"
+#include "trace/text.h"
+
+bool trace_plot_write(const char *folder, const char *name, const GString *text, GError **error) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_set_contents(path, text->str, (gssize)text->len, &cause)) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+        return false;
+    }
+    return true;
+}
+
+void trace_plot_set_text(GString *settings, const char *key, const char *value) {
+    g_string_append_printf(settings, "%s = \"", key);
+    for (const char *c = value; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\') {
+            g_string_append_c(settings, '\\');
+        }
+        /* A backquote would start a shell even inside double quotes. */
+        g_string_append_c(settings, *c == '`' ? '\'' : g_ascii_iscntrl(*c) ? ' ' : *c);
+    }
+    g_string_append(settings, "\"\n");
+}
+
+#define SVG                                                                                        \
+    "svg size 1600,900 dynamic font \"DejaVu Sans,16\" "                                           \
+    "enhanced background \"white\""
+
+/* The gnuplot terminal of a file name, NULL when its ending is not known. */
+static const char *terminal_of(const char *output) {
+    static const struct {
+        const char *ending, *terminal;
+    } known[] = {
+        {".png", "pngcairo size 1600,900 font \"DejaVu Sans,13\" enhanced linewidth 1.5"},
+        {".svg", SVG},
+        {".html", SVG}, /* which stands in a page */
+        {".pdf", "pdfcairo size 16in,9in font \"DejaVu Sans,16\" enhanced linewidth 2"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(known); i++) {
+        if (g_str_has_suffix(output, known[i].ending)) {
+            return known[i].terminal;
+        }
+    }
+    return NULL;
+}
+
+bool trace_plot_knows(const char *output, GError **error) {
+    if (output != NULL && terminal_of(output) == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "%s: a picture's name ends in .png, .svg, .pdf or .html", output);
+        return false;
+    }
+    return true;
+}
+
+char *trace_plot_folder(GError **error) {
+    g_autoptr(GError) cause = NULL;
+    char *folder = g_dir_make_tmp("foreshard-plot-XXXXXX", &cause);
+    if (folder == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+    }
+    return folder;
+}
+
+/* Runs gnuplot in the folder; what it says on its standard output is the picture, if text. */
+static bool run_gnuplot(const char *folder, const char *script, char **ret_out, GError **error) {
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_TOOL,
+                    "gnuplot is not in PATH; install it (Debian: apt-get install gnuplot-nox)");
+        return false;
+    }
+    g_autofree char *absolute = g_canonicalize_filename(script, NULL);
+    /* -d: no gnuplotrc of the user changes the picture. */
+    char *argv[] = {gnuplot, (char *)"-d", (char *)"settings.gp", absolute, NULL};
+    g_autofree char *out = NULL, *err = NULL;
+    g_autoptr(GError) cause = NULL;
+    int status;
+    if (!g_spawn_sync(folder, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &out, &err, &status,
+                      &cause) ||
+        !g_spawn_check_wait_status(status, &cause)) {
+        g_strstrip(err != NULL ? err : (err = g_strdup("")));
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_TOOL, "gnuplot failed on %s: %s%s%s", script,
+                    cause->message, err[0] != '\0' ? "; it says: " : "", err);
+        return false;
+    }
+    *ret_out = g_steal_pointer(&out);
+    return true;
+}
+
+/* Its files, then itself. It holds no folders. */
+void trace_plot_remove_folder(const char *folder) {
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_unlink(path);
+    }
+    g_rmdir(folder);
+}
+
+/* Copied beside its place and renamed into it. */
+static bool put_picture(const char *folder, const char *output, GError **error) {
+    g_autofree char *drawn = g_build_filename(folder, "picture", NULL);
+    g_autofree char *picture = NULL;
+    gsize length = 0;
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(drawn, &picture, &length, &cause) || length == 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_TOOL, "gnuplot has drawn no picture");
+        return false;
+    }
+    if (!g_str_has_suffix(output, ".html")) {
+        return trace_write_aside(output, picture, length, error);
+    }
+    g_autoptr(GString) page =
+        g_string_new("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+                     "<title>foreshard</title>\n");
+    const char *drawing = g_strstr_len(picture, (gssize)length, "<svg");
+    g_string_append(page, drawing != NULL ? drawing : picture);
+    g_string_append(page, "</html>\n");
+    return trace_write_aside(output, page->str, page->len, error);
+}
+
+/* gnuplot begins a page of text with a form feed and ends lines with spaces. */
+static char *tidy_text(const char *text) {
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autoptr(GString) tidy = g_string_new(NULL);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        g_strdelimit(lines[i], "\f", ' ');
+        g_strchomp(lines[i]);
+        bool blank = lines[i][0] == '\0';
+        if (!blank || (tidy->len > 1 && !g_str_has_suffix(tidy->str, "\n\n"))) {
+            g_string_append_printf(tidy, "%s\n", lines[i]);
+        }
+    }
+    while (g_str_has_suffix(tidy->str, "\n\n")) {
+        g_string_truncate(tidy, tidy->len - 1);
+    }
+    return g_string_free(g_steal_pointer(&tidy), FALSE);
+}
+
+bool trace_plot_run(const char *folder, const GString *settings, const char *script,
+                    const char *output, char **ret_text, GError **error) {
+    g_autoptr(GString) whole = g_string_new("set encoding utf8\n");
+    if (output != NULL) {
+        g_string_append_printf(whole, "set terminal %s\nset output \"picture\"\n",
+                               terminal_of(output));
+    }
+    g_string_append_len(whole, settings->str, (gssize)settings->len);
+    g_autofree char *out = NULL;
+    if (!trace_plot_write(folder, "settings.gp", whole, error) ||
+        !run_gnuplot(folder, script, &out, error)) {
+        return false;
+    }
+    if (output != NULL) {
+        *ret_text = NULL;
+        return put_picture(folder, output, error);
+    }
+    *ret_text = tidy_text(out);
+    return true;
+}
