@@ -8,73 +8,9 @@
 #include <signal.h>
 #include <string.h>
 
+#include "tests/exec/runs.h"
 #include "trace/compare.h"
 #include "trace/text.h"
-
-static const char *program;
-
-typedef struct {
-    int status;
-    char *out, *err;
-} Result;
-
-/* words are split at blanks. */
-static GPtrArray *split(const char *words) {
-    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
-    g_ptr_array_add(argv, g_strdup(program));
-    g_auto(GStrv) list = g_strsplit(words, " ", -1);
-    for (char **word = list; *word; word++) {
-        if (**word) {
-            g_ptr_array_add(argv, g_strdup(*word));
-        }
-    }
-    g_ptr_array_add(argv, NULL);
-    return argv;
-}
-
-static GSubprocess *start(const char *words) {
-    g_autoptr(GPtrArray) argv = split(words);
-    g_autoptr(GError) error = NULL;
-    GSubprocess *process =
-        g_subprocess_newv((const char *const *)argv->pdata,
-                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &error);
-    g_assert_no_error(error);
-    return process;
-}
-
-static Result finish(GSubprocess *process) {
-    Result result = {0};
-    g_autoptr(GError) error = NULL;
-    g_subprocess_communicate_utf8(process, NULL, NULL, &result.out, &result.err, &error);
-    g_assert_no_error(error);
-    g_assert_true(g_subprocess_get_if_exited(process));
-    result.status = g_subprocess_get_exit_status(process);
-    g_object_unref(process);
-    return result;
-}
-
-static void clear(Result *result) {
-    g_free(result->out);
-    g_free(result->err);
-}
-
-static void run_losses(const char *words, double *losses, unsigned n) {
-    g_autofree char *line = g_strdup_printf("run %s --json --steps %u", words, n);
-    Result result = finish(start(line));
-    if (result.status) {
-        g_test_message("%s: %s", line, result.err);
-    }
-    g_assert_cmpint(result.status, ==, 0);
-    g_autoptr(JsonParser) parser = json_parser_new();
-    g_assert_true(json_parser_load_from_data(parser, result.out, -1, NULL));
-    JsonArray *array =
-        json_object_get_array_member(json_node_get_object(json_parser_get_root(parser)), "losses");
-    g_assert_cmpuint(json_array_get_length(array), ==, n);
-    for (unsigned i = 0; i < n; i++) {
-        losses[i] = json_array_get_double_element(array, i);
-    }
-    clear(&result);
-}
 
 /* A global batch of 12 on 1 to 4 ranks: 3 leaves uneven rows. The first run of each list is one
  * rank by itself, which the others must follow. */
@@ -182,7 +118,7 @@ static void losses_agree(gconstpointer data) {
     double expected[STEPS], losses[STEPS];
     for (unsigned i = 0; runs[i]; i++) {
         g_autofree char *words = g_strconcat(family->network, " ", runs[i], NULL);
-        run_losses(words, i ? losses : expected, STEPS);
+        test_run_losses(words, i ? losses : expected, STEPS);
         double worst = 0;
         for (unsigned step = 0; step < STEPS && i; step++) {
             worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
@@ -217,10 +153,10 @@ static void halves_follow(void) {
         STEPS = 20
     };
     double expected[STEPS], losses[STEPS];
-    run_losses("gpt-toy -n 1 --micro-batch 12 --sharding none", expected, STEPS);
+    test_run_losses("gpt-toy -n 1 --micro-batch 12 --sharding none", expected, STEPS);
     for (unsigned i = 0; i < G_N_ELEMENTS(in_halves); i++) {
         g_autofree char *words = g_strconcat("gpt-toy ", in_halves[i].words, NULL);
-        run_losses(words, losses, STEPS);
+        test_run_losses(words, losses, STEPS);
         double worst = 0;
         for (unsigned step = 0; step < STEPS; step++) {
             worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
@@ -228,20 +164,6 @@ static void halves_follow(void) {
         g_test_message("%s: losses differ from fp32's by at most %.2g relative", words, worst);
         g_assert_cmpfloat(worst, <=, in_halves[i].bound);
     }
-}
-
-static void call(const char *folder, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static void call(const char *folder, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *words = g_strdup_vprintf(format, args);
-    va_end(args);
-    Result result = finish(start(words));
-    if (result.status) {
-        g_test_message("%s: status %d: %s", words, result.status, result.err);
-    }
-    g_assert_cmpint(result.status, ==, 0);
-    clear(&result);
 }
 
 static void remove_folder(const char *folder) {
@@ -284,10 +206,10 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
-        call(folder, "plan %s -o %s/x.plan", plans[i], folder);
-        call(folder, "predict %s/x.plan --cluster this-machine --steps 5 --trace %s/p.trace",
-             folder, folder);
-        call(folder, "run %s/x.plan --steps 5 --trace %s/m.trace", folder, folder);
+        test_run_ok("plan %s -o %s/x.plan", plans[i], folder);
+        test_run_ok("predict %s/x.plan --cluster this-machine --steps 5 --trace %s/p.trace", folder,
+                    folder);
+        test_run_ok("run %s/x.plan --steps 5 --trace %s/m.trace", folder, folder);
         g_autofree char *p = g_strconcat(folder, "/p.trace", NULL);
         g_autofree char *m = g_strconcat(folder, "/m.trace", NULL);
         g_autoptr(GError) error = NULL;
@@ -350,8 +272,8 @@ static void weights_are_saved(void) {
     g_autofree float *expected = NULL;
     gsize n_expected = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
-        call(folder, "run gpt-toy %s --steps 4 --lr 0.01 --optimizer sgd --save %s/w",
-             strategies[i], folder);
+        test_run_ok("run gpt-toy %s --steps 4 --lr 0.01 --optimizer sgd --save %s/w", strategies[i],
+                    folder);
         gsize n;
         g_autofree float *got = read_floats(folder, "w", &n);
         double worst = 0;
@@ -366,8 +288,8 @@ static void weights_are_saved(void) {
         }
         g_assert_cmpuint(n, ==, n_expected);
         /* Loaded into every strategy, and saved without training, they are the same bytes. */
-        call(folder, "run gpt-toy %s --steps 1 --lr 0 --optimizer sgd --load %s/w --save %s/v",
-             strategies[i], folder, folder);
+        test_run_ok("run gpt-toy %s --steps 1 --lr 0 --optimizer sgd --load %s/w --save %s/v",
+                    strategies[i], folder, folder);
         g_autofree float *again = read_floats(folder, "v", &n);
         g_autofree float *saved = read_floats(folder, "w", &n);
         g_assert_cmpmem(again, n * sizeof(float), saved, n * sizeof(float));
@@ -401,7 +323,7 @@ static void a_killed_rank_is_named(void) {
     g_autofree char *trace = g_strconcat(folder, "/m.trace", NULL);
     g_assert_true(g_file_set_contents(trace, "a good one", -1, NULL));
     g_autofree char *words = g_strdup_printf("run gpt-toy -n 3 --steps 200000 --trace %s", trace);
-    GSubprocess *process = start(words);
+    GSubprocess *process = test_run_start(words);
     g_autoptr(GArray) victims = NULL;
     for (unsigned tries = 0; tries < 300 && (!victims || !victims->len); tries++) {
         g_usleep(50000);
@@ -412,7 +334,7 @@ static void a_killed_rank_is_named(void) {
     g_usleep(500000); /* well into training */
     gint64 killed_at = g_get_monotonic_time();
     g_assert_cmpint(kill(g_array_index(victims, int, 0), SIGKILL), ==, 0);
-    Result result = finish(process);
+    TestRun result = test_run_finish(process);
     double seconds = (double)(g_get_monotonic_time() - killed_at) / 1e6;
     g_test_message("ended after %.1f s: %s", seconds, result.err);
     g_assert_cmpfloat(seconds, <, 10);
@@ -423,18 +345,18 @@ static void a_killed_rank_is_named(void) {
     g_autofree char *content = NULL;
     g_assert_true(g_file_get_contents(trace, &content, NULL, NULL));
     g_assert_cmpstr(content, ==, "a good one");
-    clear(&result);
+    test_run_clear(&result);
     remove_folder(folder);
 }
 
 static void expect_failure(const char *words, int status, const char *expected) {
-    Result result = finish(start(words));
+    TestRun result = test_run_finish(test_run_start(words));
     if (result.status != status || !strstr(result.err, expected)) {
         g_test_message("%s: status %d, '%s'; expected status %d, '%s'", words, result.status,
                        result.err, status, expected);
         g_test_fail();
     }
-    clear(&result);
+    test_run_clear(&result);
 }
 
 static void failures_say_why(void) {
@@ -451,7 +373,7 @@ static void failures_say_why(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 2);
-    program = argv[1];
+    test_run_program = argv[1];
     static const struct {
         const char *name;
         Family family;

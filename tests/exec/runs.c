@@ -1,0 +1,76 @@
+#include "tests/exec/runs.h"
+
+#include <json-glib/json-glib.h>
+
+const char *test_run_program;
+
+static GPtrArray *split(const char *words) {
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(argv, g_strdup(test_run_program));
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    for (char **word = list; *word; word++) {
+        if (**word) {
+            g_ptr_array_add(argv, g_strdup(*word));
+        }
+    }
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+GSubprocess *test_run_start(const char *words) {
+    g_autoptr(GPtrArray) argv = split(words);
+    g_autoptr(GError) error = NULL;
+    GSubprocess *process =
+        g_subprocess_newv((const char *const *)argv->pdata,
+                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &error);
+    g_assert_no_error(error);
+    return process;
+}
+
+TestRun test_run_finish(GSubprocess *process) {
+    TestRun run = {0};
+    g_autoptr(GError) error = NULL;
+    g_subprocess_communicate_utf8(process, NULL, NULL, &run.out, &run.err, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_subprocess_get_if_exited(process));
+    run.status = g_subprocess_get_exit_status(process);
+    g_object_unref(process);
+    return run;
+}
+
+void test_run_clear(TestRun *run) {
+    g_free(run->out);
+    g_free(run->err);
+}
+
+static TestRun finish_well(const char *words) {
+    TestRun run = test_run_finish(test_run_start(words));
+    if (run.status) {
+        g_test_message("%s: status %d: %s", words, run.status, run.err);
+    }
+    g_assert_cmpint(run.status, ==, 0);
+    return run;
+}
+
+void test_run_ok(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *words = g_strdup_vprintf(format, args);
+    va_end(args);
+    TestRun run = finish_well(words);
+    test_run_clear(&run);
+}
+
+void test_run_losses(const char *words, double *losses, unsigned n) {
+    g_autofree char *line = g_strdup_printf("run %s --json --steps %u", words, n);
+    TestRun run = finish_well(line);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_assert_true(json_parser_load_from_data(parser, run.out, -1, NULL));
+    JsonArray *array =
+        json_object_get_array_member(json_node_get_object(json_parser_get_root(parser)), "losses");
+    g_assert_cmpuint(json_array_get_length(array), ==, n);
+    for (unsigned i = 0; i < n; i++) {
+        losses[i] = json_array_get_double_element(array, i);
+    }
+    test_run_clear(&run);
+}

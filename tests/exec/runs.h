@@ -1,0 +1,21 @@
+/* tests/exec/runs.h - `foreshard` started by tests, on as many ranks as its words say. */
+#pragma once
+
+#include <gio/gio.h>
+
+extern const char *test_run_program; /* the path of foreshard; set it first */
+
+typedef struct {
+    int status;
+    char *out, *err;
+} TestRun;
+
+/* words are split at blanks. */
+GSubprocess *test_run_start(const char *words);
+TestRun test_run_finish(GSubprocess *process);
+void test_run_clear(TestRun *run);
+
+/* Ends well, or the test fails. */
+void test_run_ok(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/* The losses of `foreshard run WORDS` of n steps. */
+void test_run_losses(const char *words, double *losses, unsigned n);

@@ -1,0 +1,110 @@
+"""Train networks with PyTorch and with foreshard from the same weights on the same tokens, and compare.
+
+    python compare.py --foreshard build/cli/foreshard models/networks/{gpt,llama,t5}-toy.ini
+    python compare.py --foreshard build/cli/foreshard --keep tests/oracle/numbers/golden/*/network.ini
+
+Per network: losses of 20 steps of AdamW on a global batch of 12 and all gradients of the first step, PyTorch
+on one process and with FSDP2 over gloo on two, foreshard on one rank and with several strategies; then in
+bf16. With --keep PyTorch's side is left beside the network's file, for tests/oracle/numbers/check.c."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, HERE)
+import safetensors  # noqa: E402
+
+STEPS, BATCH, LR = 20, 12, 512
+STRATEGIES = ("-n 1 --sharding none", "-n 2", "-n 3 --sharding none", "-n 3 --flavour fsdp1",
+              "-n 4 --sharding hybrid --replicate 2")
+
+
+def read_options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--foreshard", required=True)
+    p.add_argument("--data", default=os.path.join(HERE, "golden", "tokens.bin"))
+    p.add_argument("--keep", action="store_true")
+    p.add_argument("networks", nargs="+")
+    return p.parse_args()
+
+
+def torch_losses(ranks, network, folder, data, *more):
+    start = [sys.executable] if ranks == 1 else \
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
+    words = ["--weights", folder + "/weights.safetensors", "--data", data, "--steps", str(STEPS), "--batch", str(BATCH)]
+    run = subprocess.run([*start, os.path.join(HERE, "train.py"), network, *words, *more],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if run.returncode:
+        raise SystemExit(run.stderr)
+    return json.loads(run.stdout)
+
+
+def run_foreshard(options, network, folder, strategy, *more):
+    ranks = int(strategy.split()[1])
+    words = [options.foreshard, "run", network, *strategy.split(), "--micro-batch", str(BATCH // ranks),
+             "--load", folder + "/weights.safetensors", "--data", options.data, "--json", *more]
+    return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)["losses"]
+
+
+def foreshard_gradients(options, network, folder, strategy):
+    """A step of SGD moves weights by the gradients."""
+    after = folder + "/after.safetensors"
+    run_foreshard(options, network, folder, strategy, "--steps", "1", "--optimizer", "sgd", "--lr", str(LR),
+                  "--save", after)
+    before, after = safetensors.read(folder + "/weights.safetensors"), safetensors.read(after)
+    return {name: (before[name] - after[name]) / LR for name in before}
+
+
+def worst_loss(a, b):
+    return max(abs(x / y - 1) for x, y in zip(a, b, strict=True))
+
+
+def worst_gradient(a, b):
+    return max(float((a[name] - b[name]).norm() / b[name].norm()) for name in b)
+
+
+def compare(options, network, folder):
+    torch = {"one": torch_losses(1, network, folder, options.data, "--seed", "1",
+                                 "--gradients", folder + "/gradients.safetensors")}
+    torch["fsdp2"] = torch_losses(2, network, folder, options.data, "--gradients", folder + "/fsdp2.safetensors")
+    torch["bf16"] = torch_losses(2, network, folder, options.data, "--bf16")
+    gradients = safetensors.read(folder + "/gradients.safetensors")
+    print(f"{network}: relative differences from PyTorch on one process")
+    print(f"  {'':48} losses   gradients")
+    print(f"  {'PyTorch, FSDP2 over gloo, 2 ranks':48} {worst_loss(torch['fsdp2'], torch['one']):8.1e} "
+          f"{worst_gradient(safetensors.read(folder + '/fsdp2.safetensors'), gradients):8.1e}")
+    for strategy in STRATEGIES:
+        losses = run_foreshard(options, network, folder, strategy, "--steps", str(STEPS))
+        print(f"  {'foreshard ' + strategy:48} {worst_loss(losses, torch['one']):8.1e} "
+              f"{worst_gradient(foreshard_gradients(options, network, folder, strategy), gradients):8.1e}")
+    bf16 = run_foreshard(options, network, folder, "-n 2 --param-dtype bf16 --reduce-dtype fp32",
+                         "--steps", str(STEPS))
+    print(f"  {'PyTorch, FSDP2 in bf16':48} {worst_loss(torch['bf16'], torch['one']):8.1e}")
+    print(f"  {'foreshard, FSDP2 in bf16':48} {worst_loss(bf16, torch['one']):8.1e}")
+    return torch
+
+
+def keep(folder, network, losses):
+    target = os.path.dirname(os.path.abspath(network))
+    for name in ("weights", "gradients"):
+        shutil.copy(f"{folder}/{name}.safetensors", target)
+    with open(os.path.join(target, "losses.json"), "w") as file:
+        json.dump(losses, file, indent=1)
+        file.write("\n")
+
+
+def main():
+    options = read_options()
+    for network in options.networks:
+        with tempfile.TemporaryDirectory() as folder:
+            losses = compare(options, network, folder)
+            if options.keep:
+                keep(folder, network, losses)
+
+
+main()

@@ -1,0 +1,156 @@
+"""Train a network with PyTorch on given weights and tokens; print the losses as JSON, keep the gradients.
+
+Alone, one process trains on the whole batch. Under torchrun, FSDP2 (fully_shard) over gloo does, each
+rank on its share of the batch: torchrun --nproc-per-node 2 train.py ..."""
+
+import argparse
+import configparser
+import json
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorder"))
+import networks  # noqa: E402
+import safetensors  # noqa: E402
+from building_blocks import Shape  # noqa: E402
+
+NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq")
+
+
+def read_options():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("network", help="a network file, as foreshard takes it")
+    p.add_argument("--weights", required=True, help="safetensors file to begin with; made first with --seed")
+    p.add_argument("--data", required=True, help="file whose bytes are the tokens")
+    p.add_argument("--steps", type=int, default=20)
+    p.add_argument("--batch", type=int, default=12, help="sequences a step, of all ranks together")
+    p.add_argument("--lr", type=float, default=1e-3)
+    p.add_argument("--seed", type=int, help="make the weights anew")
+    p.add_argument("--bf16", action="store_true", help="FSDP2's mixed precision: computes in bf16, reduces in fp32")
+    p.add_argument("--gradients", help="write the first step's gradients to this safetensors file")
+    return p.parse_args()
+
+
+def read_shape(path):
+    ini = configparser.ConfigParser(comment_prefixes="#")
+    ini.read(path)
+    entries = dict(ini["network"])
+    family = entries.pop("family")
+    if family not in ("gpt", "llama", "t5"):
+        raise SystemExit(f"{path}: there is no {family} in recorder/networks.py to train on tokens")
+    fields = {"kind": family}
+    for key, value in entries.items():
+        if key in NUMBERS:
+            fields[key] = int(value)
+        elif key in ("tied", "gated"):
+            fields[key] = value == "yes"
+        elif key == "gelu":
+            fields[key] = {"tanh": "tanh", "erf": "none"}[value]
+        elif key == "attention":
+            fields[key] = {"math": "math-eager", "kernel": "flash"}[value]
+        elif key == "rope_base":
+            fields[key] = float(value)
+        else:
+            raise SystemExit(f"{path}: '{key}' is not known here")
+    return Shape(**fields)
+
+
+def make_weights(network, seed, path):
+    """PyTorch's own start, with norms and biases moved off their ones and zeros."""
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    safetensors.write(path, dict(network.named_parameters()))
+
+
+def load_weights(network, path):
+    tensors = safetensors.read(path)
+    parameters = dict(network.named_parameters())
+    if tensors.keys() != parameters.keys():
+        raise SystemExit(f"{path} is not of this network: {sorted(tensors.keys() ^ parameters.keys())}")
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(tensors[name])
+
+
+def shard(network, world, bf16):
+    mesh = init_device_mesh("cpu", (world,))
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if bf16 \
+        else MixedPrecisionPolicy()
+    for module in network.modules():
+        if isinstance(module, network.block_classes):
+            fully_shard(module, mesh=mesh, mp_policy=policy)
+    fully_shard(network, mesh=mesh, mp_policy=policy)
+    for module in network.modules():
+        if isinstance(module, FSDPModule):
+            module.set_force_sum_reduction_for_comms(True)  # gloo has no averaging
+
+
+def sample(tokens, seq, number):
+    first = number % ((len(tokens) - 1) // seq) * seq
+    return tokens[first:first + seq], tokens[first + 1:first + seq + 1]
+
+
+def batch_of(tokens, seq, first, n):
+    pairs = [sample(tokens, seq, first + i) for i in range(n)]
+    return torch.stack([x for x, _ in pairs]), torch.stack([y for _, y in pairs])
+
+
+def gradients_of(network):
+    whole = {}
+    for name, parameter in network.named_parameters():
+        gradient = parameter.grad
+        whole[name] = gradient.full_tensor() if hasattr(gradient, "full_tensor") else gradient.clone()
+    return whole
+
+
+def mean_over_ranks(loss, world):
+    total = loss.detach().double()
+    if world > 1:
+        dist.all_reduce(total)
+    return float(total) / world
+
+
+def main():
+    options = read_options()
+    world, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    torch.set_num_threads(1)
+    if world > 1:
+        dist.init_process_group("gloo")
+    shape = read_shape(options.network)
+    torch.manual_seed(options.seed or 0)
+    network = networks.make_network(shape)
+    if options.seed is not None:
+        make_weights(network, options.seed, options.weights)
+    load_weights(network, options.weights)
+    if world > 1:
+        shard(network, world, options.bf16)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=options.lr)
+    with open(options.data, "rb") as file:
+        tokens = torch.tensor(list(file.read()))
+    share, losses = options.batch // world, []
+    for step in range(options.steps):
+        loss = network(*batch_of(tokens, shape.seq, step * options.batch + rank * share, share))
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0 and options.gradients:
+            gradients = gradients_of(network)
+            if rank == 0:
+                safetensors.write(options.gradients, gradients)
+        optimizer.step()
+        losses.append(mean_over_ranks(loss, world))
+    if rank == 0:
+        print(json.dumps(losses), flush=True)
+    if world > 1:
+        dist.barrier()
+        os._exit(0)  # gloo's threads now and then abort where Python ends by itself
+
+
+main()
