@@ -1,5 +1,5 @@
-/* The numbers of a training run against PyTorch's: losses of 20 steps of AdamW and every gradient of
- * the first step, from the same weights on the same tokens.
+/* The numbers of a training run against PyTorch's: losses of 20 steps of AdamW and every gradient
+ * of the first step, from the same weights on the same tokens.
  *
  * PyTorch 2.13 wrote golden/ (compare.py --keep), on one process, and with FSDP2 over gloo on two.
  * Gradients are read from outside: a step of SGD moves the weights by them.
