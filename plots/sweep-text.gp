@@ -4,7 +4,7 @@
 
 load scripts."/points-text.gp"
 set xlabel x_name
-set title sprintf("step (%s), %s", time_unit, plan_title)
+set title sprintf("step (%s)", time_unit)
 set yrange [0:most_step_ns / ns_per_unit * 1.12]
 plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(column(3) / ns_per_unit):(letter(k)) \
          with labels notitle, \
