@@ -1,58 +1,9 @@
 #include "trace/summary.h"
 
-#include <string.h>
+#include "trace/intervals.h"
 
-/* Intervals of time as a sorted union, which answers in O(log n) how much of it lies before a
- * moment. That gives the part of any other interval that the union covers. */
-typedef struct {
-    int64_t start_ns, end_ns;
-    int64_t before_ns; /* covered by the intervals before this one */
-} Interval;
-
-static int compare_starts(gconstpointer a, gconstpointer b) {
-    const Interval *x = a, *y = b;
-    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-static void unite(GArray *intervals) {
-    g_array_sort(intervals, compare_starts);
-    guint kept = 0;
-    int64_t covered_ns = 0;
-    for (guint i = 0; i < intervals->len; i++) {
-        Interval interval = g_array_index(intervals, Interval, i);
-        Interval *last = kept > 0 ? &g_array_index(intervals, Interval, kept - 1) : NULL;
-        if (last != NULL && interval.start_ns <= last->end_ns) {
-            covered_ns += MAX(0, interval.end_ns - last->end_ns);
-            last->end_ns = MAX(last->end_ns, interval.end_ns);
-            continue;
-        }
-        interval.before_ns = covered_ns;
-        covered_ns += interval.end_ns - interval.start_ns;
-        g_array_index(intervals, Interval, kept++) = interval;
-    }
-    g_array_set_size(intervals, kept);
-}
-
-static int64_t covered_before(GArray *intervals, int64_t at_ns) {
-    guint low = 0, high = intervals->len; /* intervals before low begin at or before at_ns */
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        if (g_array_index(intervals, Interval, middle).start_ns <= at_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == 0) {
-        return 0;
-    }
-    const Interval *last = &g_array_index(intervals, Interval, low - 1);
-    return last->before_ns + MIN(at_ns, last->end_ns) - last->start_ns;
-}
-
-static int64_t uncovered(GArray *intervals, int64_t start_ns, int64_t end_ns) {
-    return end_ns - start_ns -
-           (covered_before(intervals, end_ns) - covered_before(intervals, start_ns));
+static int64_t uncovered(const GArray *intervals, int64_t start_ns, int64_t end_ns) {
+    return end_ns - start_ns - trace_intervals_covered(intervals, start_ns, end_ns);
 }
 
 static void clear_peak(TracePeak *peak) {
@@ -124,17 +75,16 @@ static bool is_launched(const Trace *trace, uint32_t role, const TraceOpRow *row
 }
 
 static GArray *compute_intervals(const Trace *trace, uint32_t rank, uint32_t role) {
-    GArray *intervals = g_array_new(FALSE, FALSE, sizeof(Interval));
+    GArray *intervals = trace_intervals_new();
     uint32_t compute = trace_compute_lane(trace);
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
         if (row->rank == rank && row->lane == compute && is_launched(trace, role, row) &&
             !is_collective(trace, role, row)) {
-            Interval interval = {row->start_ns, row->end_ns, 0};
-            g_array_append_val(intervals, interval);
+            trace_intervals_add(intervals, row->start_ns, row->end_ns);
         }
     }
-    unite(intervals);
+    trace_intervals_unite(intervals);
     return intervals;
 }
 
@@ -148,9 +98,9 @@ typedef struct {
 } OpWalk;
 
 static void close_step(TraceStepSummary *step, OpWalk *walk, int64_t begun_ns) {
-    unite(walk->collectives);
+    trace_intervals_unite(walk->collectives);
     for (guint i = 0; i < walk->collectives->len; i++) {
-        const Interval *interval = &g_array_index(walk->collectives, Interval, i);
+        const TraceInterval *interval = &g_array_index(walk->collectives, TraceInterval, i);
         step->communication_ns += interval->end_ns - interval->start_ns;
         step->exposed_ns += uncovered(walk->compute, interval->start_ns, interval->end_ns);
     }
@@ -183,8 +133,7 @@ static void count_op(const Trace *trace, const TraceOpRow *row, uint32_t role, u
     step->lane_ns[row->lane] += row->end_ns - row->start_ns;
     if (is_collective(trace, role, row)) {
         kind->exposed_ns += uncovered(walk->compute, row->start_ns, row->end_ns);
-        Interval interval = {row->start_ns, row->end_ns, 0};
-        g_array_append_val(walk->collectives, interval);
+        trace_intervals_add(walk->collectives, row->start_ns, row->end_ns);
     }
     if (row->lane == compute) {
         step->phase_ns[instruction->phase] += MAX(0, row->end_ns - walk->last_end_ns);
@@ -195,7 +144,7 @@ static void count_op(const Trace *trace, const TraceOpRow *row, uint32_t role, u
 
 static void walk_ops(const Trace *trace, uint32_t rank, uint32_t role, GArray *steps) {
     OpWalk walk = {.compute = compute_intervals(trace, rank, role),
-                   .collectives = g_array_new(FALSE, FALSE, sizeof(Interval))};
+                   .collectives = trace_intervals_new()};
     uint32_t compute = trace_compute_lane(trace);
     guint row = 0;
     int64_t begun_ns = 0;
