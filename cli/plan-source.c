@@ -186,6 +186,15 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
     return plan_strategy_settle(strategy, error);
 }
 
+Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error) {
+    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy->micro_batch, strategy->seq,
+                                                    plan_strategy_param_dtype(strategy), error);
+    if (!graph) {
+        return NULL;
+    }
+    return plan_build(graph, strategy, network->name, network->text, error);
+}
+
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
     if (is_plan_file(name)) {
         return load_plan(source, name, error);
@@ -205,10 +214,5 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, strategy.seq,
-                                                    plan_strategy_param_dtype(&strategy), error);
-    if (!graph) {
-        return NULL;
-    }
-    return plan_build(graph, &strategy, network->name, network->text, error);
+    return cli_plan_build(network, &strategy, error);
 }

@@ -6,7 +6,9 @@
  */
 #pragma once
 
+#include "models/network.h"
 #include "plan/plan.h"
+#include "plan/strategy.h"
 
 typedef struct _CliPlanSource CliPlanSource;
 
@@ -19,6 +21,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
 /* What was given so far: "sharding=full, ranks=8". */
 char *cli_plan_source_text(const CliPlanSource *source);
+
+/* The plan of a network under a settled strategy. */
+Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
 
 /* name: a plan file (first line "foreshard-plan ..."), a network's data file, or a network's name.
  * Options that were given together with a plan file are an error. */

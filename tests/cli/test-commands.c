@@ -60,8 +60,9 @@ static void help(void) {
     expect("--version", 0, "foreshard ", "");
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
-    static const char *const commands[] = {"plan",    "units", "predict", "collectives", "run",
-                                           "compare", "plot",  "export",  "validate"};
+    static const char *const commands[] = {"plan",     "units",   "predict", "collectives",
+                                           "run",      "compare", "plot",    "export",
+                                           "validate", "diagnose"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
         expect(words, 0, "xample", "");
@@ -219,6 +220,35 @@ static void traces(void) {
     expect("export --memory-viz a.trace", 2, "", "-o FILE");
 }
 
+/* Four situations planted, each of which is to be named first. */
+static void diagnoses(void) {
+    static const struct {
+        const char *options, *bottleneck;
+    } planted[] = {
+        {"gpt2-xl -n 8 --cluster a100-node --wrap whole --checkpointing full",
+         "units are too coarse"},
+        {"gpt2-xl -n 16 --cluster dgx-h100 --backward-prefetch none --checkpointing full",
+         "gathers of backward begin only when they are needed"},
+        {"gpt2-xl -n 16 --cluster two-nodes-ethernet", "the link between nodes is slow"},
+        {"gpt2 -n 8 --cluster dgx-h100 --seq 64", "host-bound"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(planted); i++) {
+        g_autofree char *words =
+            g_strdup_printf("predict %s --param-dtype bf16 --micro-batch 2 --trace planted.trace",
+                            planted[i].options);
+        g_autofree char *first = g_strconcat("7. bottleneck: ", planted[i].bottleneck, NULL);
+        expect(words, 0, "fits: yes", "");
+        expect("diagnose planted.trace", 0, first, "");
+    }
+    /* The simple strategy wins over whole-model units, and is said to. */
+    expect("predict gpt2-xl -n 8 --cluster a100-node --wrap whole --trace planted.trace", 0, "fits",
+           "");
+    expect("diagnose planted.trace", 0, "this strategy LOSES to", "");
+    expect("diagnose planted.trace --cluster dgx-h100", 0, "predicted on dgx-h100", "");
+    expect("diagnose planted.trace --cluster no-such-cluster", 2, "", "no-such-cluster");
+    expect("diagnose", 2, "", "give one trace");
+}
+
 /* Same input, same bytes. */
 static void deterministic(void) {
     char *texts[2] = {NULL, NULL};
@@ -248,6 +278,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
     g_test_add_func("/cli/commands/knobs", knobs);
     g_test_add_func("/cli/commands/traces", traces);
+    g_test_add_func("/cli/commands/diagnoses", diagnoses);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();
     GDir *dir = g_dir_open(folder, 0, NULL);

@@ -1,0 +1,228 @@
+#include "cli/diagnose.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the machine, one part faster ---- */
+
+enum {
+    FASTER_LINK = 4,
+    FASTER_HOST = 10
+};
+
+static void faster_host(ModelCluster *cluster) {
+#define COUNT(section, key, ...)
+#define REAL(section, key, ...)                                                                    \
+    if (strcmp(#section, "host") == 0) {                                                           \
+        cluster->section##_##key /= FASTER_HOST;                                                   \
+    }
+#include "models/cluster-keys.def"
+#undef COUNT
+#undef REAL
+}
+
+static void faster_far_link(ModelCluster *cluster) {
+    cluster->inter_node_nic_gb_per_s *= FASTER_LINK;
+}
+
+static void faster_near_link(ModelCluster *cluster) {
+    cluster->intra_node_bus_gb_per_s *= FASTER_LINK;
+    cluster->intra_node_nccl_channel_gb_per_s *= FASTER_LINK;
+    cluster->intra_node_nvls_head_gb_per_s *= FASTER_LINK;
+}
+
+/* ---- remedies ---- */
+
+double cli_category_bytes(const SimPrediction *prediction, unsigned category) {
+    double bytes = 0;
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        bytes +=
+            plan_subcategory_category(sub) == category ? (double)prediction->peak.by_sub[sub] : 0;
+    }
+    return bytes;
+}
+
+static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with) {
+    const SimPrediction *base = diagnosis->base;
+    remedy.fits = with->fits;
+    remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
+    remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
+    for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
+        remedy.category_bytes[i] = cli_category_bytes(with, i) - cli_category_bytes(base, i);
+    }
+    g_array_append_val(diagnosis->remedies, remedy);
+}
+
+static bool has_already(const CliWhatIf *what_if, const char *changes) {
+    g_auto(GStrv) parts = g_strsplit(changes, "=", 2);
+    return g_strcmp0(cli_what_if_get(what_if, parts[0]), parts[1]) == 0;
+}
+
+static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
+    if (has_already(diagnosis->what_if, remedy.changes)) {
+        return;
+    }
+    g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, remedy.changes, NULL, NULL);
+    if (with != NULL && with->unsupported_dtype == NULL) {
+        add_remedy(diagnosis, remedy, with);
+    }
+}
+
+static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change)(ModelCluster *)) {
+    g_autoptr(ModelCluster) cluster = model_cluster_copy(diagnosis->what_if->cluster);
+    change(cluster);
+    g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, "", cluster, NULL);
+    if (with != NULL) {
+        add_remedy(diagnosis, remedy, with);
+    }
+}
+
+/* No prediction knows how to hide copies; what they cost is what the trace shows. */
+static void add_copies(CliDiagnosis *diagnosis) {
+    const TraceIdleBook *idle = &diagnosis->idle;
+    double step_ns = -(double)idle->idle_ns[TRACE_IDLE_COPY] / MAX(1, idle->n_steps);
+    if (step_ns < 0) {
+        CliRemedy remedy = {
+            .cause = "the device waits for copies on another lane",
+            .remedy = "move less (offload less), or what is needed later",
+            .price = CLI_PRICE_MACHINE,
+            .fits = true,
+            .step_ns = step_ns,
+        };
+        g_array_append_val(diagnosis->remedies, remedy);
+    }
+}
+
+static void try_all(CliDiagnosis *diagnosis) {
+#define SETTING(changes_, price_, cause_, remedy_)                                                 \
+    try_setting(diagnosis, (CliRemedy){.changes = changes_,                                        \
+                                       .price = CLI_PRICE_##price_,                                \
+                                       .cause = cause_,                                            \
+                                       .remedy = remedy_});
+#define MACHINE(function, cause_, remedy_)                                                         \
+    try_machine(diagnosis,                                                                         \
+                (CliRemedy){.price = CLI_PRICE_MACHINE, .cause = cause_, .remedy = remedy_},       \
+                function);
+#include "cli/remedies.def"
+#undef SETTING
+#undef MACHINE
+    add_copies(diagnosis);
+}
+
+/* ---- causes ---- */
+
+static double weight(const CliRemedy *remedy) {
+    return remedy->price == CLI_PRICE_NONE ? 1 : 0.5;
+}
+
+static int compare_causes(gconstpointer a, gconstpointer b, gpointer data) {
+    const GArray *remedies = data;
+    guint i = *(const guint *)a, k = *(const guint *)b;
+    const CliRemedy *x = &g_array_index(remedies, CliRemedy, i);
+    const CliRemedy *y = &g_array_index(remedies, CliRemedy, k);
+    double by_x = -x->step_ns * weight(x), by_y = -y->step_ns * weight(y);
+    return by_x != by_y ? (by_x < by_y) - (by_x > by_y) : (i > k) - (i < k);
+}
+
+static void find_causes(CliDiagnosis *diagnosis) {
+    double least_ns = 0.02 * (double)diagnosis->base->median_step_ns;
+    for (guint i = 0; i < diagnosis->remedies->len; i++) {
+        const CliRemedy *remedy = &g_array_index(diagnosis->remedies, CliRemedy, i);
+        if (remedy->cause != NULL && remedy->fits && -remedy->step_ns >= least_ns) {
+            g_array_append_val(diagnosis->causes, i);
+        }
+    }
+    g_array_sort_with_data(diagnosis->causes, compare_causes, diagnosis->remedies);
+}
+
+/* ---- baselines ---- */
+
+/* Each simple strategy at its own defaults; batch, dtypes, checkpointing and optimizer stay. DDP
+ * has no mixed precision of its own, so there the network itself is in that dtype. */
+static void predict_baselines(CliDiagnosis *diagnosis) {
+    const char *dtype = cli_what_if_get(diagnosis->what_if, "param_dtype");
+    bool mixed = dtype != NULL && !g_str_equal(dtype, "model");
+    static const char plain[] = "flavour=auto wrap=block wrap_ends=root backward_prefetch=pre "
+                                "forward_prefetch=no reshard_after_forward=default "
+                                "limit_all_gathers=2";
+    static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
+    static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        CliBaseline *baseline = &diagnosis->baselines[i];
+        g_autofree char *dtypes = mixed && i == 0
+                                      ? g_strdup_printf(" model_dtype=%s param_dtype=model "
+                                                        "reduce_dtype=param",
+                                                        dtype)
+                                      : g_strdup("");
+        g_autofree char *changes = g_strdup_printf("sharding=%s %s%s", sharding[i], plain, dtypes);
+        g_autoptr(GError) refusal = NULL;
+        g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, changes, NULL, &refusal);
+        baseline->name = names[i];
+        baseline->changes = sharding[i];
+        if (with == NULL) {
+            baseline->refusal = g_strdup(refusal->message);
+            continue;
+        }
+        baseline->fits = with->fits;
+        baseline->step_ns = (double)with->median_step_ns;
+        baseline->reserved_bytes = (double)with->peak_reserved_bytes;
+    }
+}
+
+const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis) {
+    const CliBaseline *best = NULL;
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        const CliBaseline *baseline = &diagnosis->baselines[i];
+        if (baseline->refusal == NULL && baseline->fits &&
+            (best == NULL || baseline->step_ns < best->step_ns)) {
+            best = baseline;
+        }
+    }
+    return best;
+}
+
+/* ---- the whole ---- */
+
+CliDiagnosis *cli_diagnose(const Trace *trace, const char *cluster, GError **error) {
+    uint32_t rank = TRACE_NONE;
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        rank = MIN(rank, g_array_index(trace->ranks, TraceRank, i).rank);
+    }
+    g_autoptr(CliDiagnosis) diagnosis = g_new0(CliDiagnosis, 1);
+    diagnosis->trace = trace;
+    diagnosis->remedies = g_array_new(FALSE, FALSE, sizeof(CliRemedy));
+    diagnosis->causes = g_array_new(FALSE, FALSE, sizeof(guint));
+    diagnosis->summary = trace_summary_new(trace, rank);
+    if (diagnosis->summary == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");
+        return NULL;
+    }
+    diagnosis->idle = trace_idle_book(trace, diagnosis->summary);
+    diagnosis->what_if = cli_what_if_new(trace, cluster, error);
+    if (diagnosis->what_if == NULL) {
+        return NULL;
+    }
+    diagnosis->base = cli_what_if(diagnosis->what_if, "", NULL, error);
+    if (diagnosis->base == NULL) {
+        return NULL;
+    }
+    try_all(diagnosis);
+    find_causes(diagnosis);
+    predict_baselines(diagnosis);
+    return g_steal_pointer(&diagnosis);
+}
+
+void cli_diagnosis_free(CliDiagnosis *diagnosis) {
+    if (diagnosis == NULL) {
+        return;
+    }
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        g_free(diagnosis->baselines[i].refusal);
+    }
+    cli_what_if_free(diagnosis->what_if);
+    trace_summary_free(diagnosis->summary);
+    sim_prediction_free(diagnosis->base);
+    g_array_unref(diagnosis->remedies);
+    g_array_unref(diagnosis->causes);
+    g_free(diagnosis);
+}

@@ -1,0 +1,72 @@
+/* cli/diagnose.h - why a run takes the time and memory it takes, and what would change it.
+ *
+ * Evidence comes from the trace (who waits for whom, who holds what); each remedy is priced by
+ * predicting the plan with one setting changed, or the machine with one part four times as fast
+ * (the host ten times).
+ *
+ * What causes the most is named first: by the time a step would lose with it. A setting that costs
+ * nothing counts in full; one that costs memory or precision, and a machine that is to be bought,
+ * count half. So a missing prefetch is named before the link whose slowness it lays bare, unless
+ * the prefetch would recover less than half as much.
+ *
+ * Owns: everything but the trace.
+ */
+#pragma once
+
+#include "cli/what-if.h"
+#include "trace/idle.h"
+
+typedef enum {
+    CLI_PRICE_NONE,
+    CLI_PRICE_MEMORY,
+    CLI_PRICE_PRECISION,
+    CLI_PRICE_MACHINE,
+} CliPrice;
+
+/* A remedy and what it would change; step and bytes are the remedy's less the plan's own. */
+typedef struct {
+    const char *changes; /* "wrap=block"; NULL: a machine's part */
+    const char *cause;   /* NULL: it lowers memory and is no cause of lost time */
+    const char *remedy;
+    CliPrice price;
+    bool fits;
+    double step_ns;
+    double reserved_bytes;
+    double category_bytes[PLAN_N_CATEGORIES]; /* at the peak of allocated */
+} CliRemedy;
+
+typedef struct {
+    const char *name; /* "DDP", ... */
+    const char *changes;
+    char *refusal; /* NULL: it was predicted */
+    bool fits;
+    double step_ns, reserved_bytes;
+} CliBaseline;
+
+enum {
+    CLI_N_BASELINES = 3
+};
+
+typedef struct {
+    const Trace *trace;
+    CliWhatIf *what_if;
+    TraceSummary *summary;
+    TraceIdleBook idle;
+    SimPrediction *base;
+    GArray *remedies; /* CliRemedy: what could be predicted */
+    GArray
+        *causes; /* indices (guint) into remedies, the first first; what saves under 2 % is out */
+    CliBaseline baselines[CLI_N_BASELINES];
+} CliDiagnosis;
+
+CliDiagnosis *cli_diagnose(const Trace *trace, const char *cluster, GError **error);
+void cli_diagnosis_free(CliDiagnosis *diagnosis); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
+
+/* The baseline with the shortest step of those that fit; NULL: none does. */
+const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
+double cli_category_bytes(const SimPrediction *prediction, unsigned category);
+
+char *cli_diagnosis_text(const CliDiagnosis *diagnosis);
+/* One line: the cause, then the remedy. */
+char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis);

@@ -1,0 +1,130 @@
+#include "cli/what-if.h"
+
+#include <string.h>
+
+#include "cli/data-dir.h"
+#include "cli/plan-source.h"
+
+/* "ranks=2 sharding=full": each pair to take(). */
+typedef bool TakePair(CliWhatIf *what_if, const char *key, const char *value, GError **error);
+
+static bool for_each_pair(CliWhatIf *what_if, const char *folded, TakePair *take, GError **error) {
+    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
+    for (guint i = 0; words[i] != NULL; i++) {
+        char *equals = strchr(words[i], '=');
+        if (equals == NULL) {
+            continue;
+        }
+        *equals = '\0';
+        if (!take(what_if, words[i], equals + 1, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_setting(CliWhatIf *what_if, const char *key, const char *value, GError **error) {
+    g_hash_table_replace(what_if->settings, g_strdup(key), g_strdup(value));
+    return plan_strategy_set(&what_if->strategy, key, value, error);
+}
+
+/* The network's file as far as a trace holds it: its keys, under the name that the title begins
+ * with. */
+static ModelNetwork *read_network(const Trace *trace, GError **error) {
+    const char *folded = trace_get(trace, "network"), *title = trace_get(trace, "title");
+    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
+    g_autofree char *lines = g_strjoinv("\n", words);
+    g_autofree char *text = g_strconcat("[network]\n", lines, "\n", NULL);
+    g_autofree char *name =
+        g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
+    return model_network_read(text, strlen(text), name, error);
+}
+
+static ModelCluster *read_cluster(const Trace *trace, const char *name, GError **error) {
+    name = name != NULL ? name : trace_get(trace, "cluster");
+    if (name == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "the trace names no cluster to predict on; give one, as in: --cluster "
+                    "this-machine");
+        return NULL;
+    }
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
+    return path != NULL ? model_cluster_read_file(path, error) : NULL;
+}
+
+static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **error) {
+    g_autoptr(Plan) plan = cli_plan_build(what_if->network, &what_if->strategy, error);
+    if (plan == NULL) {
+        return false;
+    }
+    if (!g_str_equal(plan_digest(plan), trace_get(trace, "digest"))) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                    "the trace's plan cannot be built again: its header gives %s, it is of %s; "
+                    "record it with this version",
+                    plan_digest(plan), trace_get(trace, "digest"));
+        return false;
+    }
+    return true;
+}
+
+CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error) {
+    const char *strategy = trace_get(trace, "strategy");
+    if (strategy == NULL || trace_get(trace, "network") == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "the trace's header has no network and strategy, so no neighbour can be "
+                    "predicted; use a plan that was built from a network");
+        return NULL;
+    }
+    g_autoptr(CliWhatIf) what_if = g_new0(CliWhatIf, 1);
+    what_if->settings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    plan_strategy_init(&what_if->strategy);
+    if (!for_each_pair(what_if, strategy, take_setting, error) ||
+        !plan_strategy_settle(&what_if->strategy, error)) {
+        return NULL;
+    }
+    what_if->network = read_network(trace, error);
+    if (what_if->network == NULL || !check_digest(what_if, trace, error)) {
+        return NULL;
+    }
+    what_if->cluster = read_cluster(trace, cluster, error);
+    return what_if->cluster != NULL ? g_steal_pointer(&what_if) : NULL;
+}
+
+void cli_what_if_free(CliWhatIf *what_if) {
+    if (what_if == NULL) {
+        return;
+    }
+    model_network_free(what_if->network);
+    model_cluster_free(what_if->cluster);
+    g_hash_table_unref(what_if->settings);
+    g_free(what_if);
+}
+
+const char *cli_what_if_get(const CliWhatIf *what_if, const char *key) {
+    return g_hash_table_lookup(what_if->settings, key);
+}
+
+SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
+                           const ModelCluster *cluster, GError **error) {
+    PlanStrategy strategy = what_if->strategy;
+    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    for (guint i = 0; words[i] != NULL; i++) {
+        char *equals = strchr(words[i], '=');
+        if (equals == NULL) {
+            continue;
+        }
+        *equals = '\0';
+        if (!plan_strategy_set(&strategy, words[i], equals + 1, error)) {
+            return NULL;
+        }
+    }
+    if (!plan_strategy_settle(&strategy, error)) {
+        return NULL;
+    }
+    g_autoptr(Plan) plan = cli_plan_build(what_if->network, &strategy, error);
+    if (plan == NULL) {
+        return NULL;
+    }
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, &options, NULL, error);
+}

@@ -1,0 +1,34 @@
+/* cli/what-if.h - the plan of a trace, built again from the trace's header and played with a
+ * setting or the machine changed.
+ *
+ * That the rebuilt plan is the trace's is checked by its digest.
+ *
+ * Owns: what it is asked for belongs to the caller. Cost: a question builds and plays a plan.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "models/network.h"
+#include "plan/strategy.h"
+#include "sim/predict.h"
+#include "trace/trace.h"
+
+typedef struct {
+    ModelNetwork *network;
+    ModelCluster *cluster;
+    PlanStrategy strategy; /* as the plan had it */
+    GHashTable *settings;  /* key: value, as the trace has them */
+} CliWhatIf;
+
+/* cluster: a name or a file; NULL: the one that the trace names. */
+CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error);
+void cli_what_if_free(CliWhatIf *what_if); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliWhatIf, cli_what_if_free)
+
+/* The value that the strategy has for a key; NULL: it has none. */
+const char *cli_what_if_get(const CliWhatIf *what_if, const char *key);
+
+/* Plays the plan with "key=value key=value" changed ("": as it is), on another cluster unless that
+ * is NULL. An error is a refusal: the settings do not go together, or the ranks have no place. */
+SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
+                           const ModelCluster *cluster, GError **error);
