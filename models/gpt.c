@@ -78,10 +78,15 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     const ModelWalk *w = &gpt->walk;
     PlanOpKind gelu = gpt->gelu_tanh ? PLAN_OP_GELU_TANH : PLAN_OP_GELU_ERF;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
-    uint32_t h = model_run_linear(w, &block->up, x, gpt->ffn, w->width);
-    plan_graph_enter(w->graph, block->act, &h, 1);
-    uint32_t a = model_run_elementwise(w, gelu, h, PLAN_NONE, w->rows * gpt->ffn);
-    plan_graph_leave(w->graph, &a, 1);
+    uint32_t a;
+    if (w->graph->fused) {
+        a = model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, !gpt->gelu_tanh);
+    } else {
+        uint32_t h = model_run_linear(w, &block->up, x, gpt->ffn, w->width);
+        plan_graph_enter(w->graph, block->act, &h, 1);
+        a = model_run_elementwise(w, gelu, h, PLAN_NONE, w->rows * gpt->ffn);
+        plan_graph_leave(w->graph, &a, 1);
+    }
     uint32_t y = model_run_linear(w, &block->down, a, w->width, gpt->ffn);
     y = model_run_dropout(w, block->mlp_drop, y, w->rows * w->width);
     plan_graph_leave(w->graph, &y, 1);
@@ -93,8 +98,8 @@ static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
     uint64_t elements = w->rows * w->width;
     plan_graph_enter(w->graph, block->module, &x, 1);
     uint32_t a = run_attention(gpt, block, model_run_layernorm(w, &block->ln_1, x));
-    x = model_run_add(w, x, a, elements);
-    uint32_t m = run_mlp(gpt, block, model_run_layernorm(w, &block->ln_2, x));
+    uint32_t normed = model_run_add_norm(w, &block->ln_2, x, a, 0, &x);
+    uint32_t m = run_mlp(gpt, block, normed);
     uint32_t y = model_run_add(w, x, m, elements);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -113,7 +118,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
                  .ffn = network->ffn ? network->ffn : 4 * network->width,
                  .vocab = network->vocab,
                  .gelu_tanh = network->gelu_tanh,
-                 .in_memory = network->scores_in_memory};
+                 .in_memory = network->scores_in_memory && !graph->fused};
     const Gpt *gpt = &shape;
     const ModelWalk *w = &shape.walk;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", names->root, false);

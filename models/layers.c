@@ -2,7 +2,8 @@
 
 /* ---- declaring ------------------------------------------------------------------------------ */
 
-static const double INIT_STD = 0.02; /* GPT-2's; Radford et al. 2019 */
+static const double LAYERNORM_EPS = 1e-5; /* nn.LayerNorm's default */
+static const double INIT_STD = 0.02;      /* GPT-2's; Radford et al. 2019 */
 
 ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
                         uint64_t in, bool has_bias) {
@@ -69,7 +70,7 @@ uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t 
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x) {
     PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_FP32};
     uint64_t elements[] = {w->rows * w->width, w->rows, w->rows};
-    double eps = 1e-5; /* nn.LayerNorm's default */
+    double eps = LAYERNORM_EPS;
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y =
         plan_graph_op(w->graph, PLAN_OP_LAYERNORM, (uint32_t[]){x, layer->weight, layer->bias}, 3,
@@ -111,6 +112,42 @@ uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, 
                          &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
 }
 
+/* By one kernel, or as an addition of the current module and the norm; eps of RMSNorm alone. */
+uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
+                            double eps, uint32_t *ret_sum) {
+    bool has_bias = layer->bias != PLAN_NONE;
+    uint64_t n = w->rows * w->width;
+    if (!w->graph->fused) {
+        *ret_sum = model_run_add(w, a, r, n);
+        return has_bias ? model_run_layernorm(w, layer, *ret_sum)
+                        : model_run_rmsnorm(w, layer, *ret_sum, eps);
+    }
+    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32, PLAN_FP32};
+    uint64_t elements[] = {n, n, w->rows, w->rows};
+    double epsilon = has_bias ? LAYERNORM_EPS : eps;
+    plan_graph_enter(w->graph, layer->module, (uint32_t[]){a, r}, 2);
+    *ret_sum = plan_graph_op(w->graph, has_bias ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
+                             (uint32_t[]){a, r, layer->weight, layer->bias}, has_bias ? 4 : 3,
+                             dtypes, elements, has_bias ? 4 : 3,
+                             (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &epsilon);
+    uint32_t results[] = {*ret_sum, *ret_sum + 1};
+    plan_graph_leave(w->graph, results, 2);
+    return results[1];
+}
+
+uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                               uint64_t out, uint64_t in, bool erf) {
+    uint64_t elements[] = {w->rows * out, w->rows * out};
+    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
+    double is_erf = erf;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR_GELU,
+                               (uint32_t[]){x, layer->weight, layer->bias}, 3, dtypes, elements, 2,
+                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, &is_erf);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
 /* Each place draws from a stream of its own: the op's number. */
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n) {
     if (w->dropout == 0) {
@@ -137,6 +174,11 @@ uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t t
     PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    if (w->graph->fused) {
+        PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
+        return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
+                             fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);
+    }
     plan_graph_hold(w->graph, logits);
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);

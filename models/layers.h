@@ -38,6 +38,12 @@ uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elem
 /* An op that makes one tensor of n elements from one or two others of as many. */
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n);
+/* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a
+ * product with GELU at its end. */
+uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
+                            double eps, uint32_t *ret_sum);
+uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                               uint64_t out, uint64_t in, bool erf);
 /* x itself without dropout; module PLAN_NONE: a call inside the current module. */
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
 uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n);

@@ -73,6 +73,39 @@ static uint32_t rotate(const Llama *llama, const ModelAttention *attention, uint
     return y;
 }
 
+static uint32_t rotate_fused(const Llama *llama, uint32_t x, uint64_t heads) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t n = w->rows * heads * llama->head_dim;
+    return plan_graph_op(
+        w->graph, PLAN_OP_ROPE, (uint32_t[]){x, llama->cosines, llama->sines}, 3, &w->graph->dtype,
+        &n, 1,
+        (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)llama->head_dim, (int64_t)w->seq, 0},
+        NULL);
+}
+
+/* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
+static void rotate_both(const Llama *llama, const ModelAttention *attention, uint32_t *q,
+                        uint32_t *k, uint32_t v) {
+    const ModelWalk *w = &llama->walk;
+    if (w->graph->fused) {
+        *q = rotate_fused(llama, *q, llama->heads);
+        *k = rotate_fused(llama, *k, llama->kv_heads);
+        return;
+    }
+    uint32_t last, turned_q = rotate(llama, attention, *q, 'q', &last);
+    uint32_t turned_k = rotate(llama, attention, *k, 'k', &last);
+    plan_graph_keep(w->graph, *k);
+    plan_graph_keep(w->graph, *q);
+    plan_graph_let_go_after(w->graph, *k, last);
+    plan_graph_let_go_after(w->graph, *q, *k);
+    plan_graph_hold(w->graph, turned_q);
+    plan_graph_hold(w->graph, turned_k);
+    plan_graph_hold(w->graph, v);
+    plan_graph_let_go_after(w->graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
@@ -85,7 +118,6 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .causal = true,
                                 .in_memory = llama->in_memory,
                                 .bias = PLAN_NONE};
-    uint32_t last;
     plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
     uint32_t q = model_run_linear(w, &block->q, x, inner, w->width);
     q = model_run_heads(w, &attention, q, 'q');
@@ -93,17 +125,8 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
     k = model_run_heads(w, &attention, k, 'k');
     uint32_t v = model_run_linear(w, &block->v, x, kv, w->width);
     v = model_run_heads(w, &attention, v, 'v');
-    uint32_t turned_q = rotate(llama, &attention, q, 'q', &last);
-    uint32_t turned_k = rotate(llama, &attention, k, 'k', &last);
-    plan_graph_keep(w->graph, k);
-    plan_graph_keep(w->graph, q);
-    plan_graph_let_go_after(w->graph, k, last);
-    plan_graph_let_go_after(w->graph, q, k);
-    plan_graph_hold(w->graph, turned_q);
-    plan_graph_hold(w->graph, turned_k);
-    plan_graph_hold(w->graph, v);
-    plan_graph_let_go_after(w->graph, v, turned_k);
-    uint32_t o = model_run_attention(w, &attention, turned_q, turned_k, v);
+    rotate_both(llama, &attention, &q, &k, v);
+    uint32_t o = model_run_attention(w, &attention, q, k, v);
     uint32_t y = model_run_linear(w, &block->o, o, w->width, inner);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -114,9 +137,10 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     uint64_t n = w->rows * llama->ffn;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
-    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
+    bool fused = w->graph->fused;
+    uint32_t open = fused ? gate : model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
     uint32_t up = model_run_linear(w, &block->up, x, llama->ffn, w->width);
-    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
+    uint32_t hidden = model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
     uint32_t y = model_run_linear(w, &block->down, hidden, w->width, llama->ffn);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -127,8 +151,8 @@ static uint32_t run_block(const Llama *llama, const Block *block, uint32_t x) {
     uint64_t elements = w->rows * w->width;
     plan_graph_enter(w->graph, block->module, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
     uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, x, EPS));
-    x = model_run_add(w, x, a, elements);
-    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, EPS));
+    uint32_t normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
+    uint32_t m = run_mlp(llama, block, normed);
     uint32_t y = model_run_add(w, x, m, elements);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -157,7 +181,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                        network->head_dim ? network->head_dim : network->width / network->heads,
                    .ffn = network->ffn,
                    .vocab = network->vocab,
-                   .in_memory = network->scores_in_memory,
+                   .in_memory = network->scores_in_memory && !graph->fused,
                    .qkv_bias = network->qkv_bias};
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;

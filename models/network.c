@@ -216,7 +216,7 @@ ModelNetwork *model_network_read_file(const char *path, GError **error) {
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
-                              PlanDtype dtype, GError **error) {
+                              PlanDtype dtype, bool fused, GError **error) {
     uint64_t tokens_per_sequence = seq ? seq : network->seq;
     if (network->vocab && tokens_per_sequence > network->seq) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -226,6 +226,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint6
         return NULL;
     }
     PlanGraph *graph = plan_graph_new(dtype);
+    graph->fused = fused;
     graph->samples = batch;
     graph->tokens = batch * tokens_per_sequence;
     families[network->family]->emit(network, batch, tokens_per_sequence, graph);

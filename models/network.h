@@ -33,9 +33,9 @@ void model_network_free(ModelNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 
 /* The forward graph of one pass over `batch` sequences of `seq` tokens (0: the network's own),
- * computed in dtype. */
+ * computed in dtype, by PyTorch's ops or by fused kernels. */
 PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
-                              PlanDtype dtype, GError **error);
+                              PlanDtype dtype, bool fused, GError **error);
 
 /* What each family offers; rows of the family table in network.c. */
 typedef struct {

@@ -182,13 +182,13 @@ static uint32_t run_block(const T5 *t5, const Block *block, uint32_t x, uint32_t
     uint32_t normed = model_run_rmsnorm(w, &block->norm_1, x, EPS);
     plan_graph_hold(w->graph, normed);
     uint32_t a = run_attention(t5, &block->attn, normed, normed, bias);
-    x = model_run_add(w, x, model_run_dropout(w, block->drop, a, elements), elements);
+    a = model_run_dropout(w, block->drop, a, elements);
     if (block->is_decoder) {
-        uint32_t n = model_run_rmsnorm(w, &block->norm_x, x, EPS);
+        uint32_t n = model_run_add_norm(w, &block->norm_x, x, a, EPS, &x);
         a = run_attention(t5, &block->cross, n, memory, PLAN_NONE);
-        x = model_run_add(w, x, model_run_dropout(w, block->drop, a, elements), elements);
+        a = model_run_dropout(w, block->drop, a, elements);
     }
-    uint32_t m = run_mlp(t5, block, model_run_rmsnorm(w, &block->norm_2, x, EPS));
+    uint32_t m = run_mlp(t5, block, model_run_add_norm(w, &block->norm_2, x, a, EPS, &x));
     uint32_t y = model_run_add(w, x, model_run_dropout(w, block->drop, m, elements), elements);
     plan_graph_leave(w->graph, &y, 1);
     return y;

@@ -3,74 +3,10 @@
  * One function per kind: it allocates the gradients in the order in which PyTorch's kernels do and
  * launches what makes them. plan_saved_values() says what each kind keeps for that.
  */
-#include "plan/eager.h"
-
-typedef struct {
-    PlanRun *run;
-    uint32_t node;
-    const PlanGraphOp *op;
-    const PlanTensor *dy;
-    PlanTensor *dx;
-} Backward;
-
-static uint32_t value_at(const Backward *b, unsigned i) {
-    return g_array_index(b->run->graph->value_refs, uint32_t, b->op->values + i);
-}
-
-static const PlanGraphValue *input(const Backward *b, unsigned i) {
-    uint32_t value = value_at(b, i);
-    return value == PLAN_NONE ? NULL : plan_graph_at(b->run->graph->values, PlanGraphValue, value);
-}
-
-static bool wanted(const Backward *b, unsigned i) {
-    const PlanGraphValue *v = input(b, i);
-    return v && v->requires_grad;
-}
-
-static int64_t dim(const Backward *b, unsigned i) {
-    return g_array_index(b->run->graph->dims, int64_t, b->op->dims + i);
-}
-
-static const int64_t *dims(const Backward *b) {
-    return plan_graph_at(b->run->graph->dims, int64_t, b->op->dims);
-}
-
-static const double *attrs(const Backward *b) {
-    return plan_graph_at(b->run->graph->attrs, double, b->op->attrs);
-}
-
-/* A gradient with the shape of input i. */
-static PlanTensor like_input(const Backward *b, unsigned i, const char *name) {
-    const PlanGraphValue *v = input(b, i);
-    return plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, name);
-}
-
-static void begin(const Backward *b, PlanOpKind kind, const int64_t *op_dims,
-                  const double *op_attrs) {
-    plan_builder_begin_op(&b->run->builder, kind, PLAN_AXIS_NONE, op_dims, op_attrs);
-}
-
-static void operand(const Backward *b, PlanTensor tensor) {
-    plan_run_operand(b->run, tensor);
-}
-
-/* Value i of the op, be it a parameter, an input or an output. */
-static void value_operand(const Backward *b, unsigned i) {
-    const PlanGraphValue *v = input(b, i);
-    if (v && v->parameter != PLAN_NONE) {
-        PlanOperand p = b->run->flavour->parameter(b->run, v->parameter);
-        plan_builder_operand(&b->run->builder, p.buffer, p.offset_bytes, p.elements);
-    } else {
-        operand(b, v ? plan_run_value(b->run, value_at(b, i)) : PLAN_NO_TENSOR);
-    }
-}
-
-static void launch(const Backward *b) {
-    plan_builder_launch(&b->run->builder, 0);
-}
+#include "plan/backward.h"
 
 /* dx of the first input from dy and one value the op kept. */
-static void elementwise(const Backward *b, PlanOpKind kind, unsigned kept) {
+static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, kind, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -79,7 +15,7 @@ static void elementwise(const Backward *b, PlanOpKind kind, unsigned kept) {
     launch(b);
 }
 
-static void dropout(const Backward *b) {
+static void dropout(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b));
     operand(b, b->dy[0]);
@@ -88,7 +24,7 @@ static void dropout(const Backward *b) {
     launch(b);
 }
 
-static void embedding(const Backward *b, PlanOpKind kind) {
+static void embedding(const PlanBackward *b, PlanOpKind kind) {
     b->dx[0] = like_input(b, 0, "dw");
     begin(b, kind, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -98,7 +34,7 @@ static void embedding(const Backward *b, PlanOpKind kind) {
 }
 
 /* Both inputs get dy itself; one that was broadcast gets its sum. */
-static void add(const Backward *b) {
+static void add(const PlanBackward *b) {
     int64_t n = dim(b, 0), nb = dim(b, 1);
     if (wanted(b, 0)) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
@@ -117,7 +53,7 @@ static void add(const Backward *b) {
     launch(b);
 }
 
-static void layernorm(const Backward *b) {
+static void layernorm(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     b->dx[1] = like_input(b, 1, "dw");
     b->dx[2] = like_input(b, 2, "db");
@@ -133,7 +69,7 @@ static void layernorm(const Backward *b) {
     launch(b);
 }
 
-static void linear_dx(const Backward *b) {
+static void linear_dx(const PlanBackward *b) {
     if (!wanted(b, 0)) {
         return;
     }
@@ -145,7 +81,7 @@ static void linear_dx(const Backward *b) {
     launch(b);
 }
 
-static void linear_dw(const Backward *b) {
+static void linear_dw(const PlanBackward *b) {
     b->dx[1] = like_input(b, 1, "dw");
     begin(b, PLAN_OP_LINEAR_DW, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -155,7 +91,7 @@ static void linear_dw(const Backward *b) {
 }
 
 /* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. */
-static void linear(const Backward *b) {
+void plan_linear_backward(const PlanBackward *b) {
     if (!wanted(b, 2)) {
         linear_dw(b);
         linear_dx(b);
@@ -173,7 +109,7 @@ static void linear(const Backward *b) {
     launch(b);
 }
 
-static void attention(const Backward *b) {
+static void attention(const PlanBackward *b) {
     static const char *const names[] = {"dq", "dk", "dv"};
     for (unsigned i = 0; i < 3; i++) {
         b->dx[i] = like_input(b, i, names[i]);
@@ -189,7 +125,7 @@ static void attention(const Backward *b) {
     launch(b);
 }
 
-static void split(const Backward *b) {
+static void split(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_CONCAT_COLUMNS, dims(b), NULL);
     for (unsigned i = 0; i < b->op->n_outputs; i++) {
@@ -199,7 +135,7 @@ static void split(const Backward *b) {
     launch(b);
 }
 
-static void mean(const Backward *b) {
+static void mean(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_MEAN_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -207,7 +143,7 @@ static void mean(const Backward *b) {
     launch(b);
 }
 
-static void nll_loss(const Backward *b) {
+static void nll_loss(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_NLL_LOSS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -217,7 +153,7 @@ static void nll_loss(const Backward *b) {
     launch(b);
 }
 
-static void rmsnorm(const Backward *b) {
+static void rmsnorm(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     b->dx[1] = like_input(b, 1, "dw");
     begin(b, PLAN_OP_RMSNORM_BACKWARD, dims(b), NULL);
@@ -231,7 +167,7 @@ static void rmsnorm(const Backward *b) {
 }
 
 /* PyTorch has a kernel for it; a device that has none makes it of five tensors. */
-static void silu(const Backward *b) {
+static void silu(const PlanBackward *b) {
     PlanTensor parts[5];
     bool in_parts = b->run->strategy->silu_backward == PLAN_SILU_OPS;
     for (unsigned i = 0; i < 5 && in_parts; i++) {
@@ -244,7 +180,7 @@ static void silu(const Backward *b) {
 }
 
 /* The second factor's gradient is made first. */
-static void mul(const Backward *b) {
+static void mul(const PlanBackward *b) {
     for (unsigned i = 2; i-- > 0;) {
         if (wanted(b, i)) {
             b->dx[i] = like_input(b, i, i ? "db" : "da");
@@ -257,7 +193,7 @@ static void mul(const Backward *b) {
     }
 }
 
-static void times_number(const Backward *b) {
+static void times_number(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_TIMES_NUMBER, dims(b), attrs(b));
     operand(b, b->dy[0]);
@@ -267,7 +203,7 @@ static void times_number(const Backward *b) {
 
 /* ---- rotary embedding ----------------------------------------------------------------------- */
 
-static void negate_half(const Backward *b) {
+static void negate_half(const PlanBackward *b) {
     const PlanGraphValue *x = input(b, 0);
     b->dx[0] = plan_run_new_tensor(b->run, (uint64_t)(dim(b, 0) * dim(b, 1)), (PlanDtype)x->dtype,
                                    "dx_half");
@@ -278,14 +214,14 @@ static void negate_half(const Backward *b) {
 }
 
 /* Each part's gradient is a view of dy: the lower half the first's, the upper half the second's. */
-static void join_halves(const Backward *b) {
+static void join_halves(const PlanBackward *b) {
     b->dx[0] = plan_run_ref(b->run, b->dy[0]);
     b->dx[1] = plan_run_ref(b->run, b->dy[0]);
 }
 
 /* The gradient of the upper half is a tensor of its own (negate_half's), that of the lower half is
  * the upper half of what join_halves was given. */
-static void half(const Backward *b) {
+static void half(const PlanBackward *b) {
     int64_t rows = dim(b, 0), n = dim(b, 1), start = dim(b, 2);
     bool upper = start > 0;
     b->dx[0] = like_input(b, 0, "dx");
@@ -298,7 +234,7 @@ static void half(const Backward *b) {
 
 /* ---- attention with its scores in memory ---------------------------------------------------- */
 
-static void sum_heads(const Backward *b) {
+static void sum_heads(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_SUM_HEADS, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -306,7 +242,7 @@ static void sum_heads(const Backward *b) {
     launch(b);
 }
 
-static void copy_heads(const Backward *b, PlanTensor from, PlanTensor to, bool back) {
+static void copy_heads(const PlanBackward *b, PlanTensor from, PlanTensor to, bool back) {
     int64_t batch = dim(b, 0), seq = dim(b, 1), heads = dim(b, 2), head_dim = dim(b, 3);
     begin(b, PLAN_OP_HEADS_COPY, (int64_t[]){batch, seq, heads, head_dim, heads * head_dim, back},
           NULL);
@@ -317,7 +253,7 @@ static void copy_heads(const Backward *b, PlanTensor from, PlanTensor to, bool b
 
 /* What copies heads apart gets its gradient back as it is; what merges them needs dy with its heads
  * apart, for which the heads of one sequence need no copy. */
-static void heads_copy(const Backward *b) {
+static void heads_copy(const PlanBackward *b) {
     bool merges = dim(b, 5);
     if (!merges || dim(b, 0) == 1) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
@@ -327,7 +263,7 @@ static void heads_copy(const Backward *b) {
     copy_heads(b, b->dy[0], b->dx[0], false);
 }
 
-static void heads_view(const Backward *b) {
+static void heads_view(const PlanBackward *b) {
     PlanGraphHeads mode = (PlanGraphHeads)dim(b, 4);
     if (mode == PLAN_HEADS_AS_THEY_ARE) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
@@ -346,7 +282,7 @@ static void heads_view(const Backward *b) {
 
 /* y = a b. A transposed b is k: its gradient lies as k does. Otherwise b is v, and dy comes from
  * merged heads: of one sequence as it is, of several with heads apart. */
-static void heads_matmul(const Backward *b) {
+static void heads_matmul(const PlanBackward *b) {
     enum {
         TRANSPOSED = 1,
         INSIDE = 2
@@ -385,7 +321,7 @@ static void heads_matmul(const Backward *b) {
 }
 
 /* Of scores as forward; a bias lies with its heads innermost, its gradient with them outermost. */
-static void masked_fill(const Backward *b) {
+static void masked_fill(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_MASKED_FILL, (int64_t[]){dim(b, 0) * dim(b, 2), dim(b, 1), 1}, (double[]){0});
     operand(b, b->dy[0]);
@@ -394,7 +330,7 @@ static void masked_fill(const Backward *b) {
     launch(b);
 }
 
-static void bias_add(const Backward *b) {
+static void bias_add(const PlanBackward *b) {
     int64_t batch = dim(b, 0), n = dim(b, 1) * dim(b, 2) * dim(b, 3);
     b->dx[0] = plan_run_ref(b->run, b->dy[0]);
     if (batch == 1) {
@@ -408,7 +344,7 @@ static void bias_add(const Backward *b) {
     launch(b);
 }
 
-static void view(const Backward *b) {
+static void view(const PlanBackward *b) {
     switch ((PlanGraphView)b->op->kind) {
     case PLAN_GRAPH_SPLIT:
         split(b);
@@ -427,7 +363,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs) {
     const PlanNode *n = &g_array_index(run->nodes, PlanNode, node);
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
-    Backward b = {run, node, op, outputs, ret_inputs};
+    PlanBackward b = {run, node, op, outputs, ret_inputs};
     if (op->kind >= PLAN_N_OP_KINDS) {
         view(&b);
         return;
@@ -488,7 +424,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         layernorm(&b);
         return;
     case PLAN_OP_LINEAR:
-        linear(&b);
+        plan_linear_backward(&b);
         return;
     case PLAN_OP_ATTENTION:
         attention(&b);
@@ -511,6 +447,28 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_NLL_LOSS:
         nll_loss(&b);
         return;
+    case PLAN_OP_ROPE:
+        plan_rope_backward(&b);
+        return;
+    case PLAN_OP_SWIGLU:
+        plan_swiglu_backward(&b);
+        return;
+    case PLAN_OP_ADD_RMSNORM:
+        plan_add_norm_backward(&b, false);
+        return;
+    case PLAN_OP_ADD_LAYERNORM:
+        plan_add_norm_backward(&b, true);
+        return;
+    case PLAN_OP_LINEAR_GELU:
+        plan_linear_gelu_backward(&b);
+        return;
+    case PLAN_OP_CROSS_ENTROPY:
+        plan_cross_entropy_backward(&b);
+        return;
+    case PLAN_OP_SWIGLU_BACKWARD:
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
     case PLAN_OP_ROPE_TABLES:
@@ -594,15 +552,18 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},   [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
-        [PLAN_OP_LINEAR] = {1, {0}},      [PLAN_OP_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},   [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},        [PLAN_OP_DROPOUT] = {1, {2}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}}, [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {2, {0, 3}},  [PLAN_OP_SILU] = {1, {0}},
-        [PLAN_OP_MUL] = {2, {1, 0}},      [PLAN_OP_TABLE_MUL] = {1, {1}},
-        [PLAN_OP_BIAS] = {1, {1}},        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
-        [PLAN_OP_SOFTMAX] = {1, {1}},     [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
+        [PLAN_OP_LINEAR] = {1, {0}},         [PLAN_OP_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {2, {0, 3}},     [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
+        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;

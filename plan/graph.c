@@ -228,6 +228,11 @@ static uint32_t add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values)
     return graph->ops->len - 1;
 }
 
+/* Outputs from this one on are for backward alone. */
+static unsigned n_results(PlanOpKind kind) {
+    return kind == PLAN_OP_ADD_RMSNORM || kind == PLAN_OP_ADD_LAYERNORM ? 2 : 1;
+}
+
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
                        const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
                        const int64_t *dims, const double *attrs) {
@@ -243,12 +248,12 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
         }
     }
     for (unsigned i = 0; i < n_outputs; i++) {
-        values[n_inputs + i] =
-            add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
-                                              .base = PLAN_NONE,
-                                              .elements = elements[i],
-                                              .dtype = (uint8_t)dtypes[i],
-                                              .requires_grad = differentiable && i == 0});
+        values[n_inputs + i] = add_value(
+            graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                    .base = PLAN_NONE,
+                                    .elements = elements[i],
+                                    .dtype = (uint8_t)dtypes[i],
+                                    .requires_grad = differentiable && i < n_results(kind)});
     }
     PlanGraphOp op = {.kind = kind,
                       .n_inputs = n_inputs,

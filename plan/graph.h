@@ -101,6 +101,7 @@ struct _PlanGraph {
     double rope_base;
     uint32_t loss;
     PlanDtype dtype;  /* that its floating-point values are computed in */
+    bool fused;       /* made of the kernels of a tuned stack */
     uint64_t samples; /* sequences a pass */
     uint64_t tokens;  /* tokens a pass */
     GStringChunk *strings;

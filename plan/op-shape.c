@@ -83,6 +83,26 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
             return d[0];
         }
         return strpbrk(name, "wb") ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_ROPE:
+        return slot == 1 || slot == 2 ? times(d[3], d[2]) : times(d[0], times(d[1], d[2]));
+    case PLAN_OP_ADD_RMSNORM:
+    case PLAN_OP_ADD_LAYERNORM:
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+        if (g_str_equal(name, "mean") || g_str_equal(name, "rstd")) {
+            return d[0];
+        }
+        return strpbrk(name, "wc") ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_CROSS_ENTROPY:
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
+        return g_str_equal(name, "logits")                               ? times(d[0], d[1])
+               : g_str_equal(name, "target") || g_str_equal(name, "lse") ? d[0]
+                                                                         : 1;
+    case PLAN_OP_LINEAR_GELU:
+        return is                       ? times(d[0], d[2])
+               : slot == 1              ? times(d[1], d[2])
+               : g_str_equal(name, "b") ? d[1]
+                                        : times(d[0], d[1]);
     case PLAN_OP_LINEAR:
     case PLAN_OP_LINEAR_DX:
     case PLAN_OP_LINEAR_DW:
@@ -162,6 +182,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ARANGE:
     case PLAN_OP_DROPOUT:
     case PLAN_OP_DROPOUT_BACKWARD:
+    case PLAN_OP_SWIGLU:
+    case PLAN_OP_SWIGLU_BACKWARD:
     case PLAN_OP_SILU:
     case PLAN_OP_SILU_BACKWARD:
     case PLAN_OP_MUL:

@@ -84,6 +84,10 @@ typedef enum {
     PLAN_PYTORCH_2_0
 } PlanPytorch;
 typedef enum {
+    PLAN_KERNELS_EAGER,
+    PLAN_KERNELS_FUSED
+} PlanKernels;
+typedef enum {
     PLAN_NO,
     PLAN_YES
 } PlanYesNo;

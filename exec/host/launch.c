@@ -10,6 +10,7 @@
 
 #include "exec/error.h"
 #include "exec/host/data.h"
+#include "exec/host/fused.h"
 #include "exec/host/half.h"
 #include "exec/host/heads.h"
 #include "exec/host/optimizer.h"
@@ -198,6 +199,30 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD:
         add(t);
         return true;
+    case PLAN_OP_ROPE:
+        exec_fused_rope(t);
+        return true;
+    case PLAN_OP_SWIGLU:
+        exec_fused_swiglu(t);
+        return true;
+    case PLAN_OP_SWIGLU_BACKWARD:
+        exec_fused_swiglu_backward(t);
+        return true;
+    case PLAN_OP_ADD_RMSNORM:
+    case PLAN_OP_ADD_LAYERNORM:
+        exec_fused_add_norm(t);
+        return true;
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+        exec_fused_add_norm_backward(t);
+        return true;
+    case PLAN_OP_LINEAR_GELU:
+        exec_fused_linear_gelu(t);
+        return true;
+    case PLAN_OP_CROSS_ENTROPY:
+        return exec_fused_cross_entropy(t) || bad_index(error, "a target");
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
+        return exec_fused_cross_entropy_backward(t) || bad_index(error, "a target");
     case PLAN_OP_DROPOUT:
         dropout(t);
         return true;

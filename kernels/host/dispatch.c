@@ -113,6 +113,8 @@ DISPATCH(kernel_log_softmax_forward_f32);
 DISPATCH(kernel_log_softmax_backward_f32);
 DISPATCH(kernel_nll_loss_forward_f32);
 DISPATCH(kernel_nll_loss_backward_f32);
+DISPATCH(kernel_cross_entropy_forward_f32);
+DISPATCH(kernel_cross_entropy_backward_f32);
 DISPATCH(kernel_mul_scalar_inplace_f32);
 DISPATCH(kernel_div_scalar_inplace_f32);
 DISPATCH(kernel_add_scalar_inplace_f32);

@@ -134,3 +134,50 @@ KERNEL(bool, kernel_nll_loss_backward_f32)
     }
     return true;
 }
+
+KERNEL(bool, kernel_cross_entropy_forward_f32)
+(float *loss, float *total_weight, float *lse, const float *logits, const int64_t *target,
+ size_t rows, size_t classes) {
+    double mean = 0.0;
+
+    for (size_t r = 0; r < rows; r++) {
+        const float *row = logits + r * classes;
+        float largest = max_f32(row, classes, -INFINITY);
+        double total = 0.0;
+
+        if (target[r] < 0 || (uint64_t)target[r] >= classes) {
+            return false;
+        }
+        KERNEL_SUM(total)
+        for (size_t i = 0; i < classes; i++) {
+            total += (double)exp_f32(row[i] - largest);
+        }
+        double sum = (double)largest + log(total);
+
+        lse[r] = (float)sum;
+        mean += (sum - (double)row[target[r]]) / (double)rows;
+    }
+    loss[0] = (float)mean;
+    total_weight[0] = (float)rows;
+    return true;
+}
+
+KERNEL(bool, kernel_cross_entropy_backward_f32)
+(float *logits, const float *dloss, const int64_t *target, const float *total_weight,
+ const float *lse, size_t rows, size_t classes) {
+    float share = dloss[0] / total_weight[0];
+
+    for (size_t r = 0; r < rows; r++) {
+        float *row = logits + r * classes, below = lse[r];
+
+        if (target[r] < 0 || (uint64_t)target[r] >= classes) {
+            return false;
+        }
+        KERNEL_LOOP
+        for (size_t i = 0; i < classes; i++) {
+            row[i] = exp_f32(row[i] - below) * share;
+        }
+        row[target[r]] -= share;
+    }
+    return true;
+}

@@ -124,8 +124,10 @@ static void check_parameter(Plan *plan, uint32_t p, const float *gradient, doubl
     }
 }
 
-static void gradients_of(const char *network, unsigned micro_batch, double bound) {
-    g_autofree char *words = g_strdup_printf("ranks=1 sharding=none micro_batch=%u", micro_batch);
+static void gradients_by(const char *kernels, const char *network, unsigned micro_batch,
+                         double bound) {
+    g_autofree char *words =
+        g_strdup_printf("ranks=1 sharding=none micro_batch=%u kernels=%s", micro_batch, kernels);
     g_autoptr(Plan) plan = test_plan(network, words);
     Play play = begin(plan, 1);
     const PlanOp *moment = play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_ADAM_MOMENT);
@@ -134,6 +136,25 @@ static void gradients_of(const char *network, unsigned micro_batch, double bound
         check_parameter(plan, p, pointer(&play, &gradients[p]), bound);
     }
     end(&play);
+}
+
+static void gradients_of(const char *network, unsigned micro_batch, double bound) {
+    gradients_by("eager", network, micro_batch, bound);
+}
+
+/* The same networks by fused kernels. */
+static void fused(void) {
+    static const char *const networks[] = {
+        "[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n",
+        "[network]\nfamily=gpt\nlayers=1\nwidth=16\nheads=4\nvocab=11\nseq=9\ntied=yes\n"
+        "gelu=erf\n",
+        "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
+        "vocab=11\nseq=9\n",
+        "[network]\nfamily=t5\nlayers=1\nwidth=12\nheads=2\nhead_dim=8\nffn=20\n"
+        "vocab=11\nseq=7\ntied=yes\ngated=yes\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
+        gradients_by("fused", networks[i], 2, 2e-3);
+    }
 }
 
 static void gpt(void) {
@@ -292,6 +313,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/gpt with tied head and erf", gpt_tied_erf);
     g_test_add_func("/exec/gradients/mlp equals finite differences", mlp);
     g_test_add_func("/exec/gradients/gpt with its scores in memory", gpt_scores_in_memory);
+    g_test_add_func("/exec/gradients/by fused kernels", fused);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);

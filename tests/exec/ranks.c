@@ -43,6 +43,8 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --wrap linear --flavour fsdp1",
     "-n 3 --micro-batch 4 --flavour fsdp1 --checkpointing ratio=0.5",
     "-n 2 --micro-batch 6 --wrap size=20000",
+    "-n 3 --micro-batch 4 --kernels fused --checkpointing full",
+    "-n 2 --micro-batch 6 --kernels fused --flavour fsdp1 --optimizer-kernel fused",
     "-n 3 --micro-batch 4 --sharding optimizer-only",
     "-n 4 --micro-batch 1 --sharding optimizer-only --accumulate 3 --wrap whole",
     "-n 2 --micro-batch 6 --forward-prefetch 2 --reshard-last no",
@@ -100,6 +102,7 @@ static const char *const with_dropout[] = {
 static const char *const with_llama[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 3 --micro-batch 4 --checkpointing selective-op",
+    "-n 3 --micro-batch 4 --kernels fused",
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
     NULL,
 };
@@ -197,6 +200,7 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2",
         "gpt-toy -n 3 --sharding optimizer-only",
         "gpt-toy -n 2 --allocator expandable",
+        "gpt-toy -n 2 --kernels fused",
         "gpt-toy -n 2 --allocator conf=roundup_power2_divisions:4,max_split_size_mb:21",
         "gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32",
         "gpt-toy -n 3 --model-dtype bf16 --sharding none",

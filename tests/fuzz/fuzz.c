@@ -111,7 +111,8 @@ static bool try_plan(const GString *text, GError **error) {
 static bool try_network(const GString *text, GError **error) {
     g_autoptr(ModelNetwork) network = model_network_read(text->str, text->len, FILE_NAME, error);
     if (network && network->layers <= 64) {
-        g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_BF16, NULL);
+        g_autoptr(PlanGraph) graph =
+            model_network_emit(network, 1, 0, PLAN_BF16, network->layers % 2, NULL);
     }
     return network != NULL;
 }

@@ -209,6 +209,42 @@ static void test_targets(void) {
     g_assert_cmpfloat(weight, ==, 0.0f);
 }
 
+/* In one kernel: the same loss, and the gradient over the logits. */
+static void test_fused(void) {
+    static const gint64 targets[] = {0, 2, 1, 2, 0, 1, 2};
+    for (size_t s = 1; s < G_N_ELEMENTS(sizes); s++) {
+        Size size = sizes[s];
+        size_t n = size.rows * size.width;
+        size.target = targets;
+        g_autofree float *x = check_random(n, -5, 5, 1);
+        g_autofree double *wide = check_doubles(x, n);
+        g_autofree float *lse = check_poisoned(size.rows);
+        float loss = NAN, total = NAN, dloss = 0.7f;
+        double want;
+
+        cross_entropy(wide, &want, &size);
+        g_assert_true(kernel_cross_entropy_forward_f32(&loss, &total, lse, x, targets, size.rows,
+                                                       size.width));
+        g_assert_cmpfloat(fabs((double)loss - want), <=, 1e-6 * fabs(want));
+        g_assert_cmpfloat((double)total, ==, (double)size.rows);
+        check_guard("cross_entropy lse", lse, size.rows);
+        g_assert_true(kernel_cross_entropy_backward_f32(x, &dloss, targets, &total, lse, size.rows,
+                                                        size.width));
+        for (size_t i = 0; i < n; i++) { /* central differences of the double reference */
+            double at = wide[i], up, down;
+            wide[i] = at + 1e-4;
+            cross_entropy(wide, &up, &size);
+            wide[i] = at - 1e-4;
+            cross_entropy(wide, &down, &size);
+            wide[i] = at;
+            g_assert_cmpfloat(fabs((double)x[i] - 0.7 * (up - down) / 2e-4), <=, 1e-6);
+        }
+    }
+    float logits[] = {0, 1, 2}, loss, total, lse;
+    gint64 outside = 3;
+    g_assert_false(kernel_cross_entropy_forward_f32(&loss, &total, &lse, logits, &outside, 1, 3));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/loss/softmax", test_softmax);
@@ -217,6 +253,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/loss/nan", test_nan);
     g_test_add_func("/kernels/loss/maximum", test_maximum);
     g_test_add_func("/kernels/loss/cross-entropy", test_cross_entropy);
+    g_test_add_func("/kernels/loss/cross-entropy in one kernel", test_fused);
     g_test_add_func("/kernels/loss/targets", test_targets);
     return g_test_run();
 }

@@ -9,7 +9,7 @@ static uint64_t parameters_of(const char *text) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
     g_assert_no_error(error);
-    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_FP32, &error);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_FP32, false, &error);
     g_assert_no_error(error);
     uint64_t total = 0;
     for (uint32_t i = 0; i < graph->parameters->len; i++) {
@@ -144,7 +144,7 @@ static void bad_configs(void) {
 static void names(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
-    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_FP32, NULL);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_FP32, false, NULL);
     static const char *const expected[] = {
         "wte.weight",
         "wpe.weight",
@@ -206,7 +206,7 @@ static void too_long(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
     g_autoptr(GError) error = NULL;
-    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 5, PLAN_FP32, &error);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 5, PLAN_FP32, false, &error);
     g_assert_null(graph);
     g_assert_true(g_str_has_prefix(error->message, "seq 5 is longer than the 4 positions"));
 }

@@ -315,7 +315,7 @@ Plan *recording_plan(const Recording *recording, GError **error) {
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, 0,
-                                                    plan_strategy_param_dtype(&strategy), error);
+    g_autoptr(PlanGraph) graph = model_network_emit(
+        network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), false, error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }

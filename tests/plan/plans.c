@@ -27,7 +27,8 @@ static Plan *make(const char *network_text, const char *words, GError **error) {
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, strategy.seq,
-                                                    plan_strategy_param_dtype(&strategy), error);
+                                                    plan_strategy_param_dtype(&strategy),
+                                                    strategy.kernels == PLAN_KERNELS_FUSED, error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }
 
