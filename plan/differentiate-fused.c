@@ -1,6 +1,6 @@
 /* plan/differentiate-fused.c - the backward of what a tuned stack runs as one kernel.
  *
- * These ops are no PyTorch ops; what they keep is what such kernels keep (the heads of their rows in
+ * These ops are no PyTorch ops; what they keep is what such kernels keep (see their rows in
  * ops.def). Elsewhere a fused network differentiates as an eager one.
  */
 #include "plan/backward.h"
