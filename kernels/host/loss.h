@@ -35,9 +35,9 @@ bool kernel_nll_loss_backward_f32(float *dlogp, const float *dloss, const int64_
                                   const float *total_weight, size_t rows, size_t classes,
                                   int64_t ignore_index);
 
-/* Softmax and loss at once, one number kept a row: lse[r] = log(sum of exp(logits[r, c])), loss[0] =
- * mean of lse[r] - logits[r, target[r]], total_weight[0] = rows. Reads the logits once from
- * memory. False, with outputs undefined, if a target is no class. */
+/* Softmax and loss at once, one number kept a row: lse[r] = log(sum of exp(logits[r, c])),
+ * loss[0] = mean of lse[r] - logits[r, target[r]], total_weight[0] = rows. Reads the logits once
+ * from memory. False, with outputs undefined, if a target is no class. */
 bool kernel_cross_entropy_forward_f32(float *loss, float *total_weight, float *lse,
                                       const float *logits, const int64_t *target, size_t rows,
                                       size_t classes);
