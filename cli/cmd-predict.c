@@ -25,6 +25,7 @@ enum {
 
 typedef struct {
     char *cluster, *trace, *nccl_algo, *nccl_proto;
+    gboolean no_sharing;
     int steps;
     gboolean json;
 } Options;
@@ -383,7 +384,7 @@ static int predict(const Plan *plan, const Options *options) {
     cluster->nccl_algo = g_strdup(options->nccl_algo);
     cluster->nccl_proto = g_strdup(options->nccl_proto);
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
-    SimOptions sim_options = {.steps = (uint32_t)options->steps};
+    SimOptions sim_options = {.steps = (uint32_t)options->steps, .alone = options->no_sharing};
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &sim_options, trace, &error);
     if (!prediction) {
         return complain(error, BAD_INPUT);
@@ -433,6 +434,8 @@ int cmd_predict(int argc, char **argv) {
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &trace, "write every op and allocation", "FILE"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &nccl_algo, "force it, as NCCL_ALGO does", "NAME"},
+        {"no-sharing", 0, 0, G_OPTION_ARG_NONE, &options.no_sharing,
+         "ops beside each other run as fast as alone", NULL},
         {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &nccl_proto, "force it, as NCCL_PROTO does",
          "NAME"},
         {0},

@@ -78,8 +78,10 @@ static void book_kernel(SimAccount *account, const SimComputeCost *cost, SimTime
                         SimTime end) {
     SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), end - start);
     SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
+    SimTime alone = MIN(sim_compute_time(cost), end - start);
     account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
-    account->shares_ns[bound] += end - start - overhead;
+    account->shares_ns[bound] += alone - overhead;
+    account->shares_ns[SIM_SHARE_SLOWED] += end - start - alone;
     account->computes = false;
     account->compute_busy_ns += end - start;
 }

@@ -2,8 +2,7 @@
  *
  * Told of each op as it starts and ends, it keeps two sets of books:
  *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic,
- * the
- *           gap before a kernel, idle while a collective runs (by axis), idle while another lane's
+ *           the gap before a kernel, what a kernel took longer than alone, idle while a collective runs (by axis), idle while another lane's
  *           kernel runs, idle while nothing runs at all, which is the host's doing
  *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
  *           exposed is the part of a collective's time in which the compute lane runs nothing
@@ -21,6 +20,7 @@ typedef enum {
     SIM_SHARE_ARITHMETIC,
     SIM_SHARE_MEMORY,
     SIM_SHARE_OVERHEAD,
+    SIM_SHARE_SLOWED,  /* what kernels take longer for what runs beside them */
     SIM_SHARE_NETWORK, /* one for each axis, this one for PLAN_AXIS_NONE */
     SIM_SHARE_BESIDE = SIM_SHARE_NETWORK + PLAN_N_AXES,
     SIM_SHARE_HOST,

@@ -4,11 +4,12 @@
 #include "sim/cost-network.h"
 #include "sim/engine.h"
 #include "sim/predict.h"
+#include "sim/sharing.h"
 #include "trace/from-plan.h"
 
 /* What an op of the role costs, worked out once. */
 typedef struct {
-    SimComputeCost compute;
+    SimUse use;
     SimTime duration_ns;
     double bytes; /* of a collective's tensor */
     bool collective;
@@ -22,7 +23,8 @@ typedef struct {
 } OpRow;
 
 enum {
-    REMEMBERED = PLAN_MAX_BEFORE + 1
+    REMEMBERED = PLAN_MAX_BEFORE + 1,
+    MAX_LANES = 8 /* as the checker of plans says */
 };
 
 struct _SimDevice {
@@ -65,7 +67,7 @@ static SimAccountOp account_op(const SimDevice *device, const OpRow *row) {
         .kind = op->kind,
         .axis = op->axis,
         .bytes = cost->bytes,
-        .cost = cost->collective ? NULL : &cost->compute,
+        .cost = cost->collective ? NULL : &cost->use.compute,
     };
 }
 
@@ -86,7 +88,21 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);
 }
 
-static const SimWatcher watcher = {op_starts, op_ends};
+static void share(gpointer self, const SimCommand *const *running, double *speeds) {
+    const SimDevice *device = self;
+    const SimUse *uses[MAX_LANES];
+    for (uint32_t lane = 0; lane < device->plan->n_lanes; lane++) {
+        uses[lane] = NULL;
+        if (running[lane]) {
+            const OpRow *row = &g_array_index(device->ops, OpRow, running[lane]->tag);
+            uses[lane] = &device->costs[row->op].use;
+        }
+    }
+    sim_share(uses, device->plan->n_lanes, speeds);
+}
+
+static const SimWatcher watcher = {op_starts, op_ends, share};
+static const SimWatcher watcher_alone = {op_starts, op_ends, NULL};
 
 /* ---- the host ---- */
 
@@ -391,8 +407,11 @@ static const char *set_op_costs(SimDevice *device) {
             SimNetworkCost network =
                 sim_network_cost(device->cluster, &device->paths[op->axis], op->kind, cost->bytes);
             cost->duration_ns = sim_network_time(&network);
-        } else if (sim_compute_cost(device->cluster, role, op, &cost->compute)) {
-            cost->duration_ns = sim_compute_time(&cost->compute);
+            cost->use = (SimUse){.collective = true, .network = network};
+            sim_use_shares(&cost->use, device->cluster, &device->paths[op->axis], op->kind,
+                           cost->bytes);
+        } else if (sim_compute_cost(device->cluster, role, op, &cost->use.compute)) {
+            cost->duration_ns = sim_compute_time(&cost->use.compute);
         } else {
             return plan_dtype_name(op->dtype);
         }
@@ -424,7 +443,7 @@ static uint32_t compute_lane(const Plan *plan) {
 
 SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                           uint32_t steps, uint64_t allocator_bytes, const MemoryOptions *allocator,
-                          const char **ret_unsupported, GError **error) {
+                          bool alone, const char **ret_unsupported, GError **error) {
     if (!check_cluster(plan, cluster, error)) {
         return NULL;
     }
@@ -453,7 +472,8 @@ SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *c
             device->recorded_in[slot][event] = INT32_MIN;
         }
     }
-    device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &watcher, device);
+    device->engine =
+        sim_engine_new(plan->n_lanes, PLAN_N_AXES, alone ? &watcher_alone : &watcher, device);
     device->account = sim_account_new(steps, plan->n_lanes, compute_lane(plan));
     uint64_t total_bytes =
         allocator_bytes == UINT64_MAX ? UINT64_MAX : cluster->device_memory_bytes;

@@ -21,6 +21,9 @@ struct _SimEngine {
     uint32_t base, n_recordings, capacity;
     const SimWatcher *watcher;
     gpointer self;
+    const SimCommand **running; /* by lane, for share() */
+    double *speeds;
+    bool changed; /* what runs, since speeds were last asked for */
 };
 
 static void advance_lane(SimEngine *engine, uint32_t index);
@@ -40,6 +43,8 @@ SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *w
     engine->passed = g_new0(bool, engine->capacity);
     engine->watcher = watcher;
     engine->self = self;
+    engine->running = g_new0(const SimCommand *, n_lanes);
+    engine->speeds = g_new0(double, n_lanes);
     return engine;
 }
 
@@ -52,6 +57,8 @@ void sim_engine_free(SimEngine *engine) {
         g_free(engine->lanes);
         g_free(engine->axes);
         g_free(engine->passed);
+        g_free(engine->running);
+        g_free(engine->speeds);
         g_free(engine);
     }
 }
@@ -131,8 +138,11 @@ static void advance_lane(SimEngine *engine, uint32_t index) {
         case SIM_COMMAND_OP:
             if (take_axis(engine, lane, first)) {
                 lane->state = SIM_LANE_RUNS;
-                lane->start_ns = engine->now;
+                lane->start_ns = lane->since_ns = engine->now;
                 lane->finish_ns = engine->now + first->duration_ns;
+                lane->left_ns = (double)first->duration_ns;
+                lane->speed = 1;
+                engine->changed = true;
                 sim_queue_set(engine->queue, index, lane->finish_ns);
                 engine->watcher->op_starts(engine->self, index, first, engine->now);
             }
@@ -151,10 +161,42 @@ static void advance_lane(SimEngine *engine, uint32_t index) {
     }
 }
 
+/* Moves the end of an op whose speed has changed. */
+static void set_speed(SimEngine *engine, uint32_t index, double speed) {
+    SimLane *lane = &engine->lanes[index];
+    g_assert(speed > 0);
+    if (speed != lane->speed) {
+        lane->left_ns -= (double)(engine->now - lane->since_ns) * lane->speed;
+        lane->since_ns = engine->now;
+        lane->speed = speed;
+        lane->finish_ns = engine->now + sim_time_from_ns(MAX(0, lane->left_ns) / speed);
+        sim_queue_set(engine->queue, index, lane->finish_ns);
+    }
+}
+
+static void share(SimEngine *engine) {
+    if (!engine->changed || !engine->watcher->share) {
+        return;
+    }
+    engine->changed = false;
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        SimLane *lane = &engine->lanes[i];
+        engine->running[i] = lane->state == SIM_LANE_RUNS ? sim_lane_first(lane) : NULL;
+        engine->speeds[i] = 1;
+    }
+    engine->watcher->share(engine->self, engine->running, engine->speeds);
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        if (engine->running[i]) {
+            set_speed(engine, i, engine->speeds[i]);
+        }
+    }
+}
+
 static void finish_op(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
     SimCommand op = sim_lane_pop(lane);
     lane->state = SIM_LANE_IDLE;
+    engine->changed = true;
     engine->watcher->op_ends(engine->self, index, &op, lane->start_ns, engine->now);
     if (op.axis != SIM_NO_AXIS) {
         leave_axis(engine, op.axis);
@@ -170,6 +212,7 @@ bool sim_engine_step(SimEngine *engine) {
     }
     engine->now = at;
     finish_op(engine, lane);
+    share(engine);
     return true;
 }
 
@@ -196,6 +239,7 @@ static void give(SimEngine *engine, uint32_t lane, const SimCommand *command) {
     sim_lane_push(&engine->lanes[lane], command);
     if (engine->lanes[lane].state == SIM_LANE_IDLE) {
         advance_lane(engine, lane);
+        share(engine);
     }
 }
 

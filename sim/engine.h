@@ -20,10 +20,13 @@
 
 typedef struct _SimEngine SimEngine;
 
-/* Told of each op as it starts and as it ends. */
+/* Told of each op as it starts and as it ends. Asked, whenever what runs has changed, how fast the
+ * ops run that run: running[lane] is NULL where none does, and a speed of 1 is the op's own
+ * duration. NULL: all run as if alone. */
 typedef struct {
     void (*op_starts)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
     void (*op_ends)(gpointer self, uint32_t lane, const SimCommand *op, SimTime start, SimTime end);
+    void (*share)(gpointer self, const SimCommand *const *running, double *speeds);
 } SimWatcher;
 
 SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *watcher,

@@ -1,8 +1,7 @@
 /* sim/lane.h - a stream of one simulated rank: commands in the order in which the host issued them.
  *
  * A lane is a queue of commands and the op that runs now. The engine moves it forward; the lane
- * itself knows no time. What is left of the running op at t is finish_ns - t: whoever changes its
- * speed moves finish_ns and sets the lane's moment in the engine's queue again.
+ * itself knows no time. Of the op that runs, left_ns were left at since_ns, at speed 1.
  *
  * Owns: its ring of commands. Threads: one.
  */
@@ -41,6 +40,9 @@ typedef enum {
 typedef struct {
     SimLaneState state;
     SimTime start_ns, finish_ns; /* of the op that runs */
+    SimTime since_ns;            /* its speed was last set, when */
+    double left_ns;              /* this much of it was left, at speed 1 */
+    double speed;
     SimCommand *ring;
     uint32_t capacity, head, n; /* capacity is a power of two */
     uint32_t n_ops;             /* ops among the n, the one that runs included */

@@ -134,6 +134,7 @@ static void name_shares(SimPrediction *prediction, SimDevice *device) {
     prediction->share_names[SIM_SHARE_ARITHMETIC] = "arithmetic";
     prediction->share_names[SIM_SHARE_MEMORY] = "memory bandwidth";
     prediction->share_names[SIM_SHARE_OVERHEAD] = "launch overhead";
+    prediction->share_names[SIM_SHARE_SLOWED] = "kernels slowed by collectives";
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         prediction->share_names[SIM_SHARE_NETWORK + axis] =
             sim_device_slowest_link(device, (PlanAxis)axis);
@@ -216,9 +217,9 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
                             GError **error) {
     SimPrediction *prediction = task->prediction;
     const PlanRole *role = &task->plan->roles[task->role];
-    g_autoptr(SimDevice) device =
-        sim_device_new(task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
-                       task->options->allocator, &prediction->unsupported_dtype, error);
+    g_autoptr(SimDevice) device = sim_device_new(
+        task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
+        task->options->allocator, task->options->alone, &prediction->unsupported_dtype, error);
     if (!device) {
         return prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
     }

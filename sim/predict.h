@@ -29,7 +29,8 @@ typedef enum {
 } SimError;
 
 typedef struct {
-    uint32_t steps;                 /* at least 1 */
+    uint32_t steps; /* at least 1 */
+    bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
 } SimOptions;
 

@@ -1,0 +1,65 @@
+#include "sim/sharing.h"
+
+#include "plan/op.h"
+
+/* What kernels keep at least, however many collectives run. */
+static const double LEAST_LEFT = 0.1;
+
+/* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a node
+ * and takes at most 32 of them (src/graph/connect.cc and NCCL_MAX_CTAS); over several nodes two for
+ * each NIC, of which a GPU of these clusters has a share of eight: assumed 16. */
+static double channels_of(const ModelCluster *cluster, const SimNetworkPath *path) {
+    double near = MIN(2.0 * (double)cluster->intra_node_nccl_channels, 32.0);
+    return path->nodes > 1 ? MIN(near, 16.0) : near;
+}
+
+/* Bytes through memory for each byte that a rank passes on: it is written where it arrives and read
+ * where it leaves; adding reads the rank's own beside it. */
+static double traffic_per_byte(PlanOpKind kind) {
+    return kind == PLAN_OP_REDUCE_SCATTER || kind == PLAN_OP_ALL_REDUCE ? 3 : 2;
+}
+
+void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
+                    PlanOpKind kind, double bytes) {
+    double n = (double)path->ranks, ns = use->network.latency_ns + use->network.transfer_ns;
+    double passed_on = bytes * (double)plan_op_info(kind)->ring_steps * (n - 1) / n;
+    double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
+    use->far = path->nodes > 1;
+    if (cluster->device_compute_capability && cluster->device_sms && ns > 0) {
+        use->sm_share = MIN(1, channels_of(cluster, path) / (double)cluster->device_sms);
+        use->memory_share = MIN(1, traffic_per_byte(kind) * passed_on / ns / memory);
+    }
+}
+
+static double kernel_speed(const SimComputeCost *cost, double sms_left, double memory_left) {
+    double alone = cost->overhead_ns + MAX(cost->flops_ns, cost->bytes_ns);
+    double beside =
+        cost->overhead_ns + MAX(cost->flops_ns / sms_left, cost->bytes_ns / memory_left);
+    return beside > 0 ? alone / beside : 1;
+}
+
+static double collective_speed(const SimNetworkCost *cost, unsigned n_on_link) {
+    double beside = cost->latency_ns + n_on_link * cost->transfer_ns;
+    return beside > 0 ? (cost->latency_ns + cost->transfer_ns) / beside : 1;
+}
+
+void sim_share(const SimUse *const *running, unsigned n, double *speeds) {
+    double sms_left = 1, memory_left = 1;
+    unsigned n_on_link[2] = {0, 0}; /* near, far */
+    for (unsigned i = 0; i < n; i++) {
+        if (running[i] && running[i]->collective) {
+            sms_left -= running[i]->sm_share;
+            memory_left -= running[i]->memory_share;
+            n_on_link[running[i]->far]++;
+        }
+    }
+    sms_left = MAX(sms_left, LEAST_LEFT);
+    memory_left = MAX(memory_left, LEAST_LEFT);
+    for (unsigned i = 0; i < n; i++) {
+        if (running[i]) {
+            speeds[i] = running[i]->collective
+                            ? collective_speed(&running[i]->network, n_on_link[running[i]->far])
+                            : kernel_speed(&running[i]->compute, sms_left, memory_left);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/* sim/sharing.h - how fast ops run that run at the same time.
+ *
+ * Alone, an op takes its cost. Beside others of the same GPU:
+ *   - a kernel loses the multiprocessors that running collectives occupy and the memory bandwidth
+ *     that they draw: overhead + max(arithmetic / (1 - their multiprocessors),
+ *     bytes / (1 - their bandwidth));
+ *   - collectives whose slowest link is of one kind share it evenly: latency + n * transfer.
+ * Collectives themselves are not slowed by kernels: NCCL's blocks are resident, and links are slower
+ * than memory.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "sim/cost-compute.h"
+#include "sim/cost-network.h"
+
+typedef struct {
+    bool collective;
+    SimComputeCost compute; /* of a kernel */
+    SimNetworkCost network; /* of a collective, and: */
+    bool far;               /* its slowest link leaves the node */
+    double sm_share;        /* of the multiprocessors */
+    double memory_share;    /* of the memory bandwidth */
+} SimUse;
+
+/* Fills in the shares of a collective of so many bytes that lasts so long alone. */
+void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
+                    PlanOpKind kind, double bytes);
+/* speeds[i] of running[i], 1 being alone; entries may be NULL, their speed is left alone. */
+void sim_share(const SimUse *const *running, unsigned n, double *speeds);
