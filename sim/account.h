@@ -2,8 +2,9 @@
  *
  * Told of each op as it starts and ends, it keeps two sets of books:
  *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic,
- *           the gap before a kernel, what a kernel took longer than alone, idle while a collective runs (by axis), idle while another lane's
- *           kernel runs, idle while nothing runs at all, which is the host's doing
+ *           the gap before a kernel, what a kernel took longer than alone, idle while a collective
+ *           runs (by axis), idle while another lane's kernel runs, idle while nothing runs at all,
+ *           which is the host's doing
  *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
  *           exposed is the part of a collective's time in which the compute lane runs nothing
  * A step ends with its last op on the compute lane; the shares stand as they did then.

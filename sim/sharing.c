@@ -5,9 +5,9 @@
 /* What kernels keep at least, however many collectives run. */
 static const double LEAST_LEFT = 0.1;
 
-/* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a node
- * and takes at most 32 of them (src/graph/connect.cc and NCCL_MAX_CTAS); over several nodes two for
- * each NIC, of which a GPU of these clusters has a share of eight: assumed 16. */
+/* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a
+ * node and takes at most 32 of them (src/graph/connect.cc and NCCL_MAX_CTAS); over several nodes
+ * two for each NIC, of which a GPU of these clusters has a share of eight: assumed 16. */
 static double channels_of(const ModelCluster *cluster, const SimNetworkPath *path) {
     double near = MIN(2.0 * (double)cluster->intra_node_nccl_channels, 32.0);
     return path->nodes > 1 ? MIN(near, 16.0) : near;

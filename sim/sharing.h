@@ -5,8 +5,8 @@
  *     that they draw: overhead + max(arithmetic / (1 - their multiprocessors),
  *     bytes / (1 - their bandwidth));
  *   - collectives whose slowest link is of one kind share it evenly: latency + n * transfer.
- * Collectives themselves are not slowed by kernels: NCCL's blocks are resident, and links are slower
- * than memory.
+ * Collectives themselves are not slowed by kernels: NCCL's blocks are resident, and links are
+ * slower than memory.
  */
 #pragma once
 
