@@ -225,8 +225,7 @@ static void diagnoses(void) {
     static const struct {
         const char *options, *bottleneck;
     } planted[] = {
-        {"gpt2-xl -n 8 --cluster a100-node --wrap whole --checkpointing full",
-         "units are too coarse"},
+        {"gpt2-xl -n 8 --cluster a100-node --wrap whole", "units are too coarse"},
         {"gpt2-xl -n 16 --cluster dgx-h100 --backward-prefetch none --checkpointing full",
          "gathers of backward begin only when they are needed"},
         {"gpt2-xl -n 16 --cluster two-nodes-ethernet", "the link between nodes is slow"},
