@@ -1,11 +1,9 @@
 /* cli/cmd-plot.c - foreshard plot: pictures of one trace, or of two on the same axes. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/data-dir.h"
+#include "cli/pictures.h"
 #include "cli/plot-points.h"
 #include "trace/plot.h"
 #include "trace/text.h"
@@ -46,14 +44,6 @@ static int complain(int status, const GError *error) {
     return status;
 }
 
-guint cli_terminal_columns(void) {
-    struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-        return size.ws_col;
-    }
-    return 100;
-}
-
 /* "3" or "2-5". */
 static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last) {
     g_auto(GStrv) parts = g_strsplit(text, "-", 2);
@@ -72,56 +62,21 @@ static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last)
     return true;
 }
 
-static int32_t last_step(const Trace *trace, uint32_t rank) {
-    int32_t last = 0;
-    for (guint i = 0; i < trace->ops->len; i++) {
-        if (trace_op(trace, i)->rank == rank) {
-            last = MAX(last, trace_op(trace, i)->step);
-        }
-    }
-    for (guint i = 0; i < trace->memory->len; i++) {
-        if (trace_memory(trace, i)->rank == rank) {
-            last = MAX(last, trace_memory(trace, i)->step);
-        }
-    }
-    return last;
-}
-
-static uint32_t lowest_rank(const Trace *trace) {
-    uint32_t lowest = TRACE_NONE;
-    for (guint i = 0; i < trace->ranks->len; i++) {
-        lowest = MIN(lowest, g_array_index(trace->ranks, TraceRank, i).rank);
-    }
-    return lowest;
-}
-
-/* Without --steps: the memory picture shows all that both recorded, the lanes the last of those. */
-static void choose_steps(TracePicture picture, const TracePanel *panels, guint n_panels,
-                         TracePlotOptions *plot) {
-    plot->last_step = INT32_MAX;
-    for (guint i = 0; i < n_panels; i++) {
-        plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
-    }
-    plot->first_step = picture == TRACE_PICTURE_LANES ? plot->last_step : 0;
-}
-
 static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
                 const Options *options) {
     g_autoptr(GError) error = NULL;
     TracePlotOptions plot = {.output = options->points.output, .columns = cli_terminal_columns()};
-    choose_steps(picture, panels, n_panels, &plot);
+    cli_choose_steps(picture, panels, n_panels, &plot);
     if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
         fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
                 options->steps);
         return BAD_INPUT;
     }
     g_autofree char *name = trace_plot_script(picture, plot.output);
-    *strrchr(name, '.') = '\0'; /* looked up by name: a file of the current folder is not meant */
-    g_autofree char *script = cli_data_find(CLI_DATA_PLOTS, name, &error);
-    if (script == NULL) {
+    g_autofree char *folder = cli_plots_folder(name, &error);
+    if (folder == NULL) {
         return complain(FAILED, error);
     }
-    g_autofree char *folder = g_path_get_dirname(script);
     plot.scripts = folder;
     g_autofree char *text = NULL;
     if (!trace_plot(picture, panels, n_panels, &plot, &text, &error)) {
@@ -151,7 +106,7 @@ static int plot_traces(TracePicture picture, int n_files, char **files, const Op
             status = complain(BAD_INPUT, error);
             break;
         }
-        uint32_t rank = options->rank < 0 ? lowest_rank(traces[i]) : (uint32_t)options->rank;
+        uint32_t rank = options->rank < 0 ? cli_lowest_rank(traces[i]) : (uint32_t)options->rank;
         panels[i] = (TracePanel){traces[i], rank};
     }
     if (status == OK) {

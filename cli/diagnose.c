@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/pictures.h"
+
 /* ---- the machine, one part faster ---- */
 
 enum {
@@ -184,10 +186,7 @@ const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis) {
 /* ---- the whole ---- */
 
 CliDiagnosis *cli_diagnose(const Trace *trace, const char *cluster, GError **error) {
-    uint32_t rank = TRACE_NONE;
-    for (guint i = 0; i < trace->ranks->len; i++) {
-        rank = MIN(rank, g_array_index(trace->ranks, TraceRank, i).rank);
-    }
+    uint32_t rank = cli_lowest_rank(trace);
     g_autoptr(CliDiagnosis) diagnosis = g_new0(CliDiagnosis, 1);
     diagnosis->trace = trace;
     diagnosis->remedies = g_array_new(FALSE, FALSE, sizeof(CliRemedy));

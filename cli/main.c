@@ -18,6 +18,7 @@ static const struct {
     {"run", cmd_run, "play the same plan for real on local ranks"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},
+    {"report", cmd_report, "traces as one page of HTML: verdicts, pictures, tables, diagnosis"},
     {"diagnose", cmd_diagnose, "what a trace waits for, what it holds, and what would change it"},
     {"export", cmd_export, "a trace for Perfetto, or for PyTorch's memory_viz page"},
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/data-dir.h"
+#include "cli/pictures.h"
 #include "cli/points.h"
 #include "trace/text.h"
 
@@ -75,12 +76,10 @@ static bool gather(CliPoints *points, int n_words, char **words, const CliPoints
 static bool draw(TracePointsPicture picture, const CliPoints *points, const CliPointsPlot *options,
                  char **ret_text, GError **error) {
     g_autofree char *name = trace_points_script(picture, options->output);
-    *strrchr(name, '.') = '\0'; /* looked up by name: a file of the current folder is not meant */
-    g_autofree char *script = cli_data_find(CLI_DATA_PLOTS, name, error);
-    if (script == NULL) {
+    g_autofree char *folder = cli_plots_folder(name, error);
+    if (folder == NULL) {
         return false;
     }
-    g_autofree char *folder = g_path_get_dirname(script);
     TracePointsOptions plot = {
         .title = points->title != NULL ? points->title : "",
         .cost_name = cli_points_cost_name(points),

@@ -13,6 +13,3 @@ typedef struct {
 /* words: a network, then traces of it; or traces alone. Returns the exit status. */
 int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
                     const CliPointsPlot *options, CliPlanSource *source);
-
-/* How wide a picture of text may be. */
-guint cli_terminal_columns(void);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/csv.h"
+#include "cli/pictures.h"
 #include "sim/predict.h"
 #include "trace/summary.h"
 
@@ -263,10 +264,7 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
             return false;
         }
     }
-    uint32_t rank = TRACE_NONE;
-    for (guint i = 0; i < trace->ranks->len; i++) {
-        rank = MIN(rank, g_array_index(trace->ranks, TraceRank, i).rank);
-    }
+    uint32_t rank = cli_lowest_rank(trace);
     g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
     if (summary == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");

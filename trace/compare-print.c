@@ -39,6 +39,11 @@ static const struct {
     [TRACE_COMPARE_CATEGORY_PEAK] = {"peak of ", "", "category_peak"},
 };
 
+char *trace_compare_row_name(const TraceCompareRow *row) {
+    return g_strconcat(group_words[row->group].before, row->name, group_words[row->group].after,
+                       NULL);
+}
+
 const char *trace_compare_group_key(TraceCompareGroup group) {
     return group_words[group].key;
 }
@@ -118,8 +123,7 @@ static void append_table(GString *text, const TraceComparison *comparison, bool 
         if (trace_compare_is_bytes(row->group) != bytes) {
             continue;
         }
-        g_autofree char *name = g_strconcat(group_words[row->group].before, row->name,
-                                            group_words[row->group].after, NULL);
+        g_autofree char *name = trace_compare_row_name(row);
         g_autofree char *error = percent(row->error);
         g_string_append_printf(text, "%-40s %12.3f %12.3f %9s", name,
                                row->value[0] / scale.per_unit, row->value[1] / scale.per_unit,

@@ -13,7 +13,6 @@ void trace_compare_find_kept(TraceComparison *comparison);
 
 /* ---- words that text and JSON share ---- */
 
-bool trace_compare_is_bytes(TraceCompareGroup group);
 /* "linear, forward of unit blocks.0, module h.0" */
 char *trace_compare_op_name(const TraceComparison *comparison, uint32_t number);
 /* "activations/saved, 2048 B, forward of unit blocks.0" */

@@ -1,0 +1,157 @@
+"""tests/cli/test-report.py FORESHARD - the page that `foreshard report` writes: sound HTML that loads
+nothing, with the drawings' curves, categories and peaks in it, and the traces' numbers."""
+import html.parser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '..', 'style'), os.path.join(HERE, '..', 'trace')]
+from tap import Tap
+from trace_text import Trace
+
+VOID = {'meta', 'br', 'hr', 'img', 'input', 'link'}
+CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary', 'communication']
+
+
+class Page(html.parser.HTMLParser):
+    """Elements by id, text by the id of each element that holds it, and what is wrong."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.said, self.references = [], {}, [], []
+        self.feed(text)
+        self.close()
+        if self.open:
+            self.said.append('never closed: ' + ', '.join(tag for tag, _ in self.open[:5]))
+        for reference in self.references:
+            if reference not in self.ids:
+                self.said.append('#%s refers to nothing' % reference)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        name = attrs.get('id')
+        if name in self.ids:
+            self.said.append('two elements have the id ' + name)
+        if name:
+            self.ids[name] = ''
+        if tag in ('script', 'link', 'iframe', 'img') or 'src' in attrs:
+            self.said.append('<%s> loads something' % tag)
+        for value in attrs.values():
+            self.references += re.findall(r'url\(#([^)]*)\)', value or '')
+        for key in ('href', 'xlink:href'):
+            if attrs.get(key, '').startswith('#'):
+                self.references.append(attrs[key][1:])
+            elif attrs.get(key):
+                self.said.append('a link out of the page: ' + attrs[key])
+        if tag not in VOID:
+            self.open.append((tag, name))
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open[-1][0] != tag:
+            self.said.append('</%s> closes %s' % (tag, self.open[-1][0] if self.open else 'nothing'))
+        else:
+            self.open.pop()
+
+    def handle_data(self, data):
+        for _, name in self.open:
+            if name:
+                self.ids[name] += data + '\n'
+
+
+def check_page(text, n_plans):
+    page = Page(text)
+    said = page.said
+    for number in range(1, n_plans + 1):
+        for name in ('memory', 'lanes', 'peaks', 'units', 'settings', 'facts'):
+            if 'plan-%d-%s' % (number, name) not in page.ids:
+                said.append('plan %d has no %s' % (number, name))
+    for drawing in re.findall(r'<svg.*?</svg>', text, re.S):
+        try:
+            xml.etree.ElementTree.fromstring(drawing)
+        except xml.etree.ElementTree.ParseError as error:
+            said.append('a drawing is no XML: %s' % error)
+    return said
+
+
+def check_memory_figure(text, sides):
+    figure = Page(text).ids['plan-1-memory']
+    said = ['no %s in the drawing' % word for word in
+            CATEGORIES + ['allocated', 'active', 'reserved'] if word + '\n' not in figure]
+    said += ['no panel of the %s trace' % side for side in sides if side + ',' not in figure]
+    # gnuplot draws a label in a box twice, the first time for the box.
+    labels = re.findall(r'peak [0-9.]+ [kMG]?B, step \d+, \w+ of unit \S+', figure)
+    if len(labels) != 2 * len(sides):
+        said.append('not one peak a panel, with its step, phase and unit')
+    return said
+
+
+def check_peaks(text, path):
+    trace = Trace(path)
+    table = Page(text).ids['plan-1-peaks'].split('\n')
+    said = []
+    for statistic in ('allocated', 'active', 'reserved'):
+        wanted = '%.3f' % (max(row[statistic] for row in trace.memory) / 1e6)
+        if table[table.index('peak ' + statistic) + 1] != wanted:
+            said.append('peak %s is not %s MB' % (statistic, wanted))
+    peak = max(row['allocated'] for row in trace.memory)
+    shown = [float(table[table.index(name + ' at the peak') + 1]) for name in CATEGORIES]
+    if abs(sum(shown) - peak / 1e6) > 0.0005 * len(CATEGORIES):
+        said.append('the categories at the peak sum up to %g MB, not %g' % (sum(shown), peak / 1e6))
+    return said
+
+
+def main():
+    program = sys.argv[1]
+    tap = Tap()
+    if shutil.which('gnuplot') is None:
+        tap.skip('report', 'gnuplot is not installed')
+        return tap.finish()
+    with tempfile.TemporaryDirectory() as folder:
+        def report(*words):
+            result = subprocess.run([program, 'report', *words], cwd=folder, capture_output=True,
+                                    text=True)
+            return result.returncode, result.stderr
+
+        def read(name):
+            with open(os.path.join(folder, name), encoding='utf-8') as file:
+                return file.read()
+
+        subprocess.run([program, 'predict', 'gpt-toy', '-n', '2', '--cluster', 'this-machine',
+                        '--trace', 'a.trace'], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, 'predict', 'mlp-toy', '-n', '2', '--cluster', 'this-machine',
+                        '--trace', 'c.trace'], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(folder, 'b.trace'), 'w', encoding='utf-8') as file:
+            file.write(read('a.trace').replace('side predicted', 'side measured', 1)
+                       .replace('title gpt-toy', 'title <gpt> & toy', 1))
+        status, err = report('a.trace', '-o', 'one.html')
+        tap.case('one trace', [err] if status else check_page(read('one.html'), 1))
+        tap.case('its curves', check_memory_figure(read('one.html'), ['predicted']))
+        tap.case('its peaks', check_peaks(read('one.html'), os.path.join(folder, 'a.trace')))
+        status, err = report('b.trace', 'a.trace', '-o', 'two.html')
+        tap.case('predicted and measured', [err] if status else check_page(read('two.html'), 1))
+        tap.case('both curves', check_memory_figure(read('two.html'), ['predicted', 'measured']))
+        tap.case('the verdict', [] if 'step time equal' in read('two.html') else ['is not there'])
+        status, err = report('.', '-o', 'all.html')
+        tap.case('a folder, two plans', [err] if status else check_page(read('all.html'), 2))
+        report('.', '-o', 'again.html')
+        tap.case('same bytes', [] if read('all.html') == read('again.html') else ['they differ'])
+        refused = [('a.trace',), ('a.trace', 'a.trace', '-o', 'x.html'), ('no.trace', '-o', 'x.html')]
+        tap.case('refusals', ['%s is not refused' % (words,) for words in refused
+                              if report(*words)[0] != 2 or os.path.exists(folder + '/x.html')])
+        status, err = report('a.trace', '-o', 'no/such.html')
+        tap.case('no such folder', [] if status == 1 and 'no/such.html' in err else [err])
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
