@@ -114,7 +114,13 @@ static void try_all(CliDiagnosis *diagnosis) {
 /* ---- causes ---- */
 
 static double weight(const CliRemedy *remedy) {
-    return remedy->price == CLI_PRICE_NONE ? 1 : 0.5;
+    static const double weights[] = {
+        [CLI_PRICE_NONE] = 1,
+        [CLI_PRICE_MEMORY] = 1. / 3,
+        [CLI_PRICE_PRECISION] = 1. / 3,
+        [CLI_PRICE_MACHINE] = 1. / 2,
+    };
+    return weights[remedy->price];
 }
 
 static int compare_causes(gconstpointer a, gconstpointer b, gpointer data) {

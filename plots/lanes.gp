@@ -13,8 +13,8 @@ lane_y(l) = n_lanes - l
 left = 0.11
 right = 0.835
 top = 0.885
-bottom = 0.085
-gap = 0.08
+bottom = 0.1
+gap = 0.11
 height = (top - bottom - gap * (n_panels - 1)) / n_panels
 
 set xrange [x(first_ns):x(last_ns)]

@@ -20,8 +20,8 @@ RESERVED = n_categories + 4
 left = 0.065
 right = 0.835
 top = 0.885
-bottom = 0.085
-gap = 0.08
+bottom = 0.1
+gap = 0.11
 height = (top - bottom - gap * (n_panels - 1)) / n_panels
 
 set xrange [x(first_ns):x(last_ns)]

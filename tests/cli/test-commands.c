@@ -225,11 +225,11 @@ static void diagnoses(void) {
     static const struct {
         const char *options, *bottleneck;
     } planted[] = {
-        {"gpt2-xl -n 8 --cluster a100-node --wrap whole", "units are too coarse"},
+        {"gpt2-xl -n 16 --cluster dgx-h100 --wrap whole", "units are too coarse"},
         {"gpt2-xl -n 16 --cluster dgx-h100 --backward-prefetch none --checkpointing full",
          "gathers of backward begin only when they are needed"},
         {"gpt2-xl -n 16 --cluster two-nodes-ethernet", "the link between nodes is slow"},
-        {"gpt2 -n 8 --cluster dgx-h100 --seq 64", "host-bound"},
+        {"gpt-toy -n 8 --cluster dgx-h100", "host-bound"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(planted); i++) {
         g_autofree char *words =

@@ -110,8 +110,21 @@ def check_peaks(text, path):
     return said
 
 
+def check_in_browser(browser, path):
+    """The page as a browser holds it, after loading; what it says to its console is a fault."""
+    result = subprocess.run([browser, '--headless', '--no-sandbox', '--disable-gpu',
+                             '--enable-logging=stderr', '--dump-dom', 'file://' + path],
+                            capture_output=True, text=True, timeout=150, check=False)
+    said = [line for line in result.stderr.split('\n') if 'CONSOLE' in line]
+    said += ['no %s in the DOM' % word for word in CATEGORIES + ['peak ', 'predicted,', 'measured,']
+             if word not in result.stdout]
+    if result.stdout.count('<svg') != 2 or 'plan-1-memory-gnuplot_plot_' not in result.stdout:
+        said.append('the drawings are not in the DOM')
+    return said
+
+
 def main():
-    program = sys.argv[1]
+    program = os.path.abspath(sys.argv[1])
     tap = Tap()
     if shutil.which('gnuplot') is None:
         tap.skip('report', 'gnuplot is not installed')
@@ -141,6 +154,11 @@ def main():
         tap.case('predicted and measured', [err] if status else check_page(read('two.html'), 1))
         tap.case('both curves', check_memory_figure(read('two.html'), ['predicted', 'measured']))
         tap.case('the verdict', [] if 'step time equal' in read('two.html') else ['is not there'])
+        browser = shutil.which('chromium') or shutil.which('google-chrome')
+        if browser:
+            tap.case('in a browser', check_in_browser(browser, os.path.join(folder, 'two.html')))
+        else:
+            tap.skip('in a browser', 'neither chromium nor google-chrome is installed')
         status, err = report('.', '-o', 'all.html')
         tap.case('a folder, two plans', [err] if status else check_page(read('all.html'), 2))
         report('.', '-o', 'again.html')
