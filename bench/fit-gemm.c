@@ -65,7 +65,7 @@ static void fit(const Asked *asked, ModelCluster *cluster) {
         {"start_us", &cluster->matmul_start_us, 4, 1, 0, 6},
         {"tile_us", &cluster->matmul_tile_us, 1, 0.3, 0, INFINITY},
         {"split_us", &cluster->matmul_split_us, 2, 0.5, 0, INFINITY},
-        {"feed_gb_per_s", &cluster->matmul_feed_gb_per_s, 200, 50, 10, INFINITY},
+        {"feed_gb_per_s", &cluster->matmul_feed_gb_per_s, 200, 50, 60, INFINITY},
         {"hot_slowdown", &cluster->matmul_hot_slowdown, 0.1, 0.1, 0, 2},
         {"hot_after_us", &cluster->matmul_hot_after_us, 200, 50, 10, 1000},
     };

@@ -26,5 +26,10 @@ const char *cli_published_skip(const GPtrArray *settings);
 /* A number among the settings; the fallback where there is none. */
 bool cli_published_number(const CliPublished *published, const GPtrArray *settings, const char *key,
                           double fallback, double *ret_value, GError **error);
+/* For programs that fit: from now on this number ("section.key") of every run on GPUs of this name
+ * (how [device] model begins) is `value`, whatever file and rules say. */
+void cli_published_tune(CliPublished *published, const char *gpu, const char *key, double value);
+/* Does so to a run's cluster. */
+void cli_published_apply_tuning(const CliPublished *published, ModelCluster *cluster);
 /* Every third row is held out of fitting, by a hash of what it says. */
 bool cli_published_held_out(const CliCsvRow *row);

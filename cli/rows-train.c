@@ -179,6 +179,7 @@ static bool settle(Case *c, GError **error) {
         return c->skipped != NULL;
     }
     set_topology(c);
+    cli_published_apply_tuning(c->published, c->cluster);
     g_autoptr(GError) cause = NULL;
     return plan_strategy_settle(&c->strategy, &cause) || skip(c, cause->message);
 }
@@ -327,6 +328,7 @@ static bool run(Case *c, CliTrainRow *row, GError **error) {
         return true;
     }
     row->nodes = (unsigned)c->cluster->topology_nodes;
+    row->gpu = g_strdup(c->cluster->model);
     return play(c, row, error);
 }
 
@@ -354,6 +356,7 @@ void cli_train_row_clear(CliTrainRow *row) {
     g_free(row->skipped);
     g_free(row->settings);
     g_free(row->rules);
+    g_free(row->gpu);
     g_free(row->cluster);
     g_free(row->time_from);
     g_free(row->network_link);

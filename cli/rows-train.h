@@ -11,6 +11,7 @@ typedef struct {
     char *skipped;  /* why it is not predicted; then the rest is not set */
     char *settings; /* as the rules gave them, and the names of those rules */
     char *rules;
+    char *gpu;                                /* how the cluster names it; NULL when skipped */
     char *cluster, *time_from, *network_link; /* NULL: said by nobody */
     unsigned gpus, nodes;
     bool fits;
@@ -23,8 +24,8 @@ typedef struct {
 /* Every number of every row reads as one. */
 bool cli_train_check(const CliCsv *csv, GError **error);
 
-/* without_fits: rules that say `fitted_to` this table are left out. False is an error in the table
- * or the rules; what cannot be planned or has no time is a skipped row. */
+/* without_fits: by the rules for when nothing was fitted to this table. False is an error in the
+ * table or the rules; what cannot be planned or has no time is a skipped row. */
 bool cli_train_predict(const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
                        bool without_fits, CliTrainRow *ret_row, GError **error);
 void cli_train_row_clear(CliTrainRow *row);

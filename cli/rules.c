@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define CONDITION "if."
-#define FITTED    "fitted_to"
+#define LEFT_OUT  "left_out"
 
 static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
@@ -62,8 +62,9 @@ static bool holds(const PlanIni *ini, unsigned first, unsigned end, const CliCsv
     for (unsigned i = first; i < end; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         const char *column = column_of(entry);
-        if (column ? !fits(entry->value, cli_csv_text(csv, row, column))
-                   : without && g_str_equal(entry->key, FITTED) && fits(entry->value, without)) {
+        if (column
+                ? !fits(entry->value, cli_csv_text(csv, row, column))
+                : g_str_equal(entry->key, LEFT_OUT) && !(without && fits(entry->value, without))) {
             return false;
         }
     }
@@ -87,7 +88,7 @@ GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCs
         unsigned end = section_end(ini, first);
         bool given = holds(ini, first, end, csv, row, without);
         for (unsigned i = first; given && i < end; i++) {
-            if (!column_of(&ini->entries[i]) && !g_str_equal(ini->entries[i].key, FITTED)) {
+            if (!column_of(&ini->entries[i]) && !g_str_equal(ini->entries[i].key, LEFT_OUT)) {
                 give(settings, &ini->entries[i]);
             }
         }
@@ -95,10 +96,10 @@ GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCs
     return settings;
 }
 
-bool cli_rules_fitted_to(const CliRules *rules, const char *table) {
+bool cli_rules_leave_out(const CliRules *rules, const char *table) {
     for (unsigned i = 0; i < rules->ini->n_entries; i++) {
         const PlanIniEntry *entry = &rules->ini->entries[i];
-        if (g_str_equal(entry->key, FITTED) && fits(entry->value, table)) {
+        if (g_str_equal(entry->key, LEFT_OUT) && fits(entry->value, table)) {
             return true;
         }
     }

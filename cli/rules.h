@@ -23,11 +23,11 @@ void cli_rules_free(CliRules *rules); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRules, cli_rules_free)
 
 /* The settings of a row, in the order in which they were first given: PlanIniEntry const *, each
- * with its line. without: a table's name, or NULL; rules whose `fitted_to` fits it are left out.
- * Transfer container: g_ptr_array_unref(). */
+ * with its line. without: NULL, or the name of a table as though it had never been fitted to: then
+ * rules with `left_out` for that table hold too. Transfer container: g_ptr_array_unref(). */
 GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
                            const char *without);
 /* Whether there is such a rule. */
-bool cli_rules_fitted_to(const CliRules *rules, const char *table);
+bool cli_rules_leave_out(const CliRules *rules, const char *table);
 /* Its value, or NULL. */
 const char *cli_rules_value(const GPtrArray *settings, const char *key);

@@ -118,7 +118,7 @@ static char *note_of(const CliTrainRow *row) {
 
 static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished *published,
                       CliValidatedTable *table, GError **error) {
-    bool fitted = cli_rules_fitted_to(cli_published_rules(published), csv->name);
+    bool fitted = cli_rules_leave_out(cli_published_rules(published), csv->name);
     bool good = cli_train_check(csv, error);
     for (unsigned i = 0; good && i < csv->n_rows; i++) {
         CliTrainRow row, without = {.predicted_ms = NAN};

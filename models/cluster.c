@@ -180,6 +180,9 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     if (cluster->device_attention_backward_efficiency == 0) {
         cluster->device_attention_backward_efficiency = cluster->device_attention_efficiency;
     }
+    if (cluster->device_reduction_efficiency == 0) {
+        cluster->device_reduction_efficiency = cluster->device_memory_efficiency;
+    }
     return g_steal_pointer(&cluster);
 }
 

@@ -3,6 +3,8 @@
 #include "plan/op-work.h"
 #include "sim/efficiency.h"
 
+/* ---- products and attention ----------------------------------------------------------------- */
+
 /* The plan's m, n, k are the forward product's: y [m, n] = x [m, k] w [k, n]. Its gradients are
  * dx [m, k], a sum of n, and dw [k, n], a sum of m. */
 static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
@@ -26,7 +28,7 @@ static double product_ns(const ModelCluster *cluster, const PlanOp *op, const in
                          double peak) {
     SimProduct product = product_of(op, dims);
     product.element_bytes = product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
-    product.peak_flops = peak;
+    product.peak_flops = peak * cluster->matmul_sustained;
     return sim_product_ns(cluster, &product);
 }
 
@@ -43,6 +45,29 @@ static double attention_ns(const ModelCluster *cluster, const PlanOp *op, const 
                               .peak_flops = peak};
     return sim_attention_ns(cluster, &attention);
 }
+
+/* ---- kernels that move bytes ---------------------------------------------------------------- */
+
+/* Those that add up as they go: several passes over their rows, atomics, few threads a column. */
+static const bool is_reduction[PLAN_N_OP_KINDS] = {
+    [PLAN_OP_LAYERNORM] = true,     [PLAN_OP_LAYERNORM_BACKWARD] = true,
+    [PLAN_OP_RMSNORM] = true,       [PLAN_OP_RMSNORM_BACKWARD] = true,
+    [PLAN_OP_SOFTMAX] = true,       [PLAN_OP_SOFTMAX_BACKWARD] = true,
+    [PLAN_OP_LOG_SOFTMAX] = true,   [PLAN_OP_LOG_SOFTMAX_BACKWARD] = true,
+    [PLAN_OP_NLL_LOSS] = true,      [PLAN_OP_NLL_LOSS_BACKWARD] = true,
+    [PLAN_OP_EMBEDDING] = true,     [PLAN_OP_EMBEDDING_BACKWARD] = true,
+    [PLAN_OP_SUM_ROWS] = true,      [PLAN_OP_SUM_HEADS] = true,
+    [PLAN_OP_BIAS_BACKWARD] = true, [PLAN_OP_MEAN] = true,
+};
+
+static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double bytes) {
+    double ns = sim_traffic_ns(cluster, bytes);
+    return is_reduction[kind]
+               ? ns * cluster->device_memory_efficiency / cluster->device_reduction_efficiency
+               : ns;
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       SimComputeCost *ret_cost) {
@@ -61,7 +86,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,
         .flops_ns = flops_ns,
-        .bytes_ns = sim_traffic_ns(cluster, work.bytes),
+        .bytes_ns = traffic_ns(cluster, op->kind, work.bytes),
     };
     return true;
 }
