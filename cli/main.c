@@ -20,6 +20,7 @@ static const struct {
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},
     {"report", cmd_report, "traces as one page of HTML: verdicts, pictures, tables, diagnosis"},
     {"diagnose", cmd_diagnose, "what a trace waits for, what it holds, and what would change it"},
+    {"explain", cmd_explain, "a number down to its rows and formula; every sharding side by side"},
     {"export", cmd_export, "a trace for Perfetto, or for PyTorch's memory_viz page"},
 };
 

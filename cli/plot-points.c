@@ -15,19 +15,6 @@ enum {
     BAD_INPUT = 2
 };
 
-/* A trace says so in its first line. */
-static bool is_trace(const char *path) {
-    static const char magic[] = "foreshard-trace";
-    char start[sizeof magic] = "";
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        return false;
-    }
-    gsize n = fread(start, 1, sizeof magic - 1, file);
-    fclose(file);
-    return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
-}
-
 static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
                     CliPlanSource *source, GError **error) {
     if (options->cluster == NULL) {
@@ -54,7 +41,7 @@ static bool gather(CliPoints *points, int n_words, char **words, const CliPoints
         }
     }
     for (int i = 0; i < n_words; i++) {
-        if (i == 0 && !is_trace(words[0])) {
+        if (i == 0 && !trace_is_file(words[0])) {
             if (!predict(points, words[0], options, source, error)) {
                 return false;
             }

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "trace/check-private.h"
@@ -512,4 +513,16 @@ Trace *trace_read_file(const char *path, GError **error) {
         return NULL;
     }
     return trace_read(text, length, path, error);
+}
+
+bool trace_is_file(const char *path) {
+    static const char magic[] = "foreshard-trace";
+    char start[sizeof magic] = "";
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return false;
+    }
+    gsize n = fread(start, 1, sizeof magic - 1, file);
+    fclose(file);
+    return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
 }

@@ -16,3 +16,5 @@ bool trace_write_file(const Trace *trace, const char *path, GError **error);
 /* file_name stands in messages: "FILE:LINE: what is wrong; what to do". */
 Trace *trace_read(const char *text, gsize length, const char *file_name, GError **error);
 Trace *trace_read_file(const char *path, GError **error);
+/* Whether a file can be read and its first line says that it is a trace, of whatever version. */
+bool trace_is_file(const char *path);

@@ -62,7 +62,7 @@ static void help(void) {
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
     static const char *const commands[] = {"plan",     "units",    "predict", "collectives",
                                            "run",      "compare",  "plot",    "export",
-                                           "validate", "diagnose", "report"};
+                                           "validate", "diagnose", "report",  "explain"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_autofree char *words = g_strdup_printf("%s --help", commands[i]);
         expect(words, 0, "xample", "");

@@ -1,0 +1,148 @@
+"""tests/cli/test-explain.py FORESHARD - what `foreshard explain` says of a number is the number that
+`foreshard predict` printed, and its parts sum up to it."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from tap import Tap
+
+PLANS = {
+    'fsdp2': ['gpt-toy', '-n', '8', '--cluster', 'a100-node'],
+    'fsdp1, bf16, two micro-batches': ['t5-toy', '-n', '4', '--flavour', 'fsdp1', '--param-dtype', 'bf16',
+                                       '--accumulate', '2', '--cluster', 'dgx-h100'],
+    'ddp': ['mlp-toy', '-n', '2', '--flavour', 'ddp', '--sharding', 'none', '--cluster', 'this-machine'],
+}
+CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary', 'communication']
+
+
+def near(said, wanted):
+    return abs(said - wanted) <= 1e-6 + 6e-4 * abs(wanted)
+
+
+class Runner:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def __call__(self, *words):
+        result = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True,
+                                check=False)
+        return result.returncode, result.stdout, result.stderr
+
+
+def check_numbers(run, source):
+    """source: a network with its options, or a trace."""
+    said = []
+    figures = json.loads(run.figures)
+
+    def number(key, name=None):
+        status, out, err = run('explain', key, *source)
+        found = re.search(r'^%s = ([-0-9.e+]+|[a-z].*?)(?=[: ])' % re.escape(name or key), out, re.M)
+        if status or not found:
+            said.append('%s: status %d, %s%s' % (key, status, err, out[:100]))
+            return None
+        return found.group(1)
+
+    for key in ('step_ms', 'step_ms_p95', 'tokens_per_s_per_gpu', 'tflops_per_gpu', 'mfu',
+                'compute_ms', 'host_ms', 'peak_allocated_bytes', 'peak_active_bytes',
+                'peak_reserved_bytes'):
+        value = number(key)
+        if value is not None and not near(float(value), figures[key]):
+            said.append('%s is %s, predict says %s' % (key, value, figures[key]))
+    for kind, comm in figures['comm'].items():
+        for key in ('total_ms', 'exposed_ms'):
+            name = 'comm.%s.%s' % (kind, key)
+            value = number(name)
+            if value is not None and not near(float(value), comm[key]):
+                said.append('%s is %s, predict says %s' % (name, value, comm[key]))
+    for category in CATEGORIES:
+        if figures['peak_by_category'][category]:
+            name = 'peak_by_category.' + category
+            if int(number(name) or 0) != figures['peak_by_category'][category]:
+                said.append('%s is not what predict says' % name)
+    return said
+
+
+def check_parts(run, source):
+    said = []
+    _, out, _ = run('explain', 'peak_allocated_bytes', *source)
+    total = int(re.search(r'= (\d+)', out).group(1))
+    parts = [int(part) for part in re.findall(r'^  \w+/\w+ +(\d+) B in', out, re.M)]
+    if sum(parts) != total:
+        said.append('the categories sum up to %d, not to %d' % (sum(parts), total))
+    _, out, _ = run('explain', 'step_ms', *source)
+    step = float(re.search(r'= ([0-9.]+)', out).group(1))
+    phases = [float(part) for part in re.findall(r'^  [a-z]+ +([0-9.]+) ms$', out, re.M)]
+    if not near(sum(phases), step):
+        said.append('the phases sum up to %g ms, not to %g' % (sum(phases), step))
+    _, out, _ = run('explain', 'host_ms', *source)
+    parts = [float(part) for part in re.findall(r'us = +([0-9.]+) ms$', out, re.M)]
+    if not near(sum(parts), float(re.search(r'= ([0-9.]+)', out).group(1))):
+        said.append('the instructions do not sum up to the host\'s time')
+    return said
+
+
+def check_things(run):
+    said = []
+    for name, wanted in (('layers.0', 'layers.0.mlp.up.weight'), ('linear', 'module layers.1.mlp.down'),
+                         ('all_gather', 'comm.all_gather.total_ms'), ('bound_by', 'bound_by = ')):
+        status, out, err = run('explain', name, *PLANS['fsdp2'])
+        if status or wanted not in out:
+            said.append('%s does not show %s: %s' % (name, wanted, err))
+    _, out, _ = run('explain', 'all_gather', *PLANS['fsdp2'])
+    gather = re.search(r'instruction (\d+)', out).group(1)
+    _, out, _ = run('explain', gather, *PLANS['fsdp2'])
+    cost = re.search(r'latency ([0-9.]+) ms \+ transfer ([0-9.]+) ms = ([0-9.]+) ms', out)
+    if not cost or not near(float(cost.group(1)) + float(cost.group(2)), float(cost.group(3))):
+        said.append('a collective\'s cost is not latency and transfer: ' + out)
+    return said
+
+
+def check_sharding(run):
+    said = []
+    status, out, err = run('explain', '--sharding', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100')
+    if status:
+        return [err]
+    table = out[out.index('at the peak'):]
+    for sharding in ('none', 'optimizer-only', 'grad-op', 'full', 'hybrid', 'hybrid-grad-op'):
+        _, figures, _ = run('predict', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100', '--sharding',
+                            sharding, '--json')
+        row = re.search(r'^%s .* ([0-9.]+)  fits$' % sharding, table, re.M)
+        if not row or abs(float(row.group(1)) - json.loads(figures)['step_ms']) > 0.001:
+            said.append('%s is not what predict says' % sharding)
+    return said
+
+
+def check_refusals(run):
+    said = []
+    for words, wanted in ((('explain',), 'give what to explain'),
+                          (('explain', 'x', 'a.trace'), 'is no number\'s key, unit or op'),
+                          (('explain', 'step_ms', 'no.trace'), 'no.trace'),
+                          (('explain', 'step_ms', 'a.trace', '--cluster', 'nowhere'), 'nowhere'),
+                          (('explain', '--sharding', 'no-such-network'), 'no-such-network')):
+        status, out, err = run(*words)
+        if status != 2 or wanted not in err or out:
+            said.append('%s: status %d, %s' % (' '.join(words), status, err))
+    return said
+
+
+def main():
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Runner(os.path.abspath(sys.argv[1]), folder)
+        for name, words in PLANS.items():
+            run.figures = run('predict', *words, '--trace', 'a.trace', '--json')[1]
+            tap.case('the numbers, ' + name, check_numbers(run, words))
+            tap.case('the numbers from a trace, ' + name, check_numbers(run, ['a.trace']))
+            tap.case('the parts, ' + name, check_parts(run, ['a.trace']))
+        tap.case('units and ops', check_things(run))
+        tap.case('every sharding', check_sharding(run))
+        tap.case('refusals', check_refusals(run))
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
