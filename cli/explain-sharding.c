@@ -1,4 +1,4 @@
-/* Every sharding strategy over one network: who keeps what, what goes over the wires, what it costs. */
+/* Every sharding strategy over one network: who keeps what, what goes over the wires, its cost. */
 #include <math.h>
 
 #include "cli/explain.h"
