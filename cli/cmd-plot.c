@@ -126,12 +126,15 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
         int picture;
     } pictures[] = {
         {"memory", false, TRACE_PICTURE_MEMORY}, {"lanes", false, TRACE_PICTURE_LANES},
-        {"sweep", true, TRACE_POINTS_SWEEP},     {"pareto", true, TRACE_POINTS_PARETO},
-        {"scale", true, TRACE_POINTS_SCALE},
+        {"jitter", false, TRACE_PICTURE_JITTER}, {"sweep", true, TRACE_POINTS_SWEEP},
+        {"pareto", true, TRACE_POINTS_PARETO},   {"scale", true, TRACE_POINTS_SCALE},
     };
     const char *name = options->picture                ? options->picture
                        : options->points.knobs != NULL ? "sweep"
                                                        : "memory";
+    if (g_str_equal(name, "validation")) {
+        return cli_plot_validation(n_words, words, options->points.output);
+    }
     for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
         if (g_str_equal(pictures[i].name, name)) {
             return pictures[i].of_points
@@ -140,7 +143,9 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
                        : plot_traces((TracePicture)pictures[i].picture, n_words, words, options);
         }
     }
-    fprintf(stderr, "foreshard plot: --picture %s: choose memory, lanes, sweep, pareto or scale\n",
+    fprintf(stderr,
+            "foreshard plot: --picture %s: choose memory, lanes, jitter, sweep, pareto, scale "
+            "or validation\n",
             name);
     return BAD_INPUT;
 }
@@ -162,7 +167,9 @@ int cmd_plot(int argc, char **argv) {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
          "The picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
         {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
-         "memory or lanes of traces; sweep, pareto or scale of predictions", "NAME"},
+         "of traces: memory, lanes, jitter; of predictions: sweep, pareto, scale; validation of "
+         "tables",
+         "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
          "A step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "The rank (default: the lowest recorded)",

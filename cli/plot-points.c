@@ -7,6 +7,7 @@
 #include "cli/data-dir.h"
 #include "cli/pictures.h"
 #include "cli/points.h"
+#include "cli/validate.h"
 #include "trace/text.h"
 
 enum {
@@ -81,10 +82,88 @@ static bool draw(TracePointsPicture picture, const CliPoints *points, const CliP
     return trace_plot_points(picture, points->points, &plot, ret_text, error);
 }
 
+static bool draw_validation(const GArray *points, const char *output, char **ret_text,
+                            GError **error) {
+    g_autofree char *name = trace_points_script(TRACE_POINTS_VALIDATION, output);
+    g_autofree char *folder = cli_plots_folder(name, error);
+    TracePointsOptions plot = {
+        .title = "step time of published runs",
+        .cost_name = "",
+        .x_name = "measured",
+        .x_is_number = true,
+        .limit_bytes = NAN,
+        .marks_name = "",
+        .scripts = folder,
+        .output = output,
+        .columns = cli_terminal_columns(),
+    };
+    return folder != NULL &&
+           trace_plot_points(TRACE_POINTS_VALIDATION, points, &plot, ret_text, error);
+}
+
+/* A point a row that could be predicted, a series a table. */
+static GArray *validation_points(const CliValidation *validation) {
+    GArray *points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
+    for (guint i = 0; i < validation->tables->len; i++) {
+        const CliValidatedTable *table = validation->tables->pdata[i];
+        double ns_per_unit = g_str_equal(table->unit, "ms") ? 1e6 : 1e3;
+        for (guint k = 0; k < table->rows->len; k++) {
+            const CliValidatedRow *row = &g_array_index(table->rows, CliValidatedRow, k);
+            if (row->skipped != NULL || isnan(row->measured) || isnan(row->predicted)) {
+                continue;
+            }
+            TracePoint point = {.series = table->name,
+                                .label = row->label != NULL ? row->label : "",
+                                .x = row->measured * ns_per_unit,
+                                .fits = true,
+                                .step_ns = row->predicted * ns_per_unit,
+                                .least_ns = NAN,
+                                .most_ns = NAN,
+                                .cost_ns = NAN,
+                                .allocated_bytes = NAN,
+                                .reserved_bytes = NAN,
+                                .flops_per_s = NAN};
+            g_array_append_val(points, point);
+        }
+    }
+    return points;
+}
+
 static int status_of(const GError *error) {
     bool failed = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_TOOL) ||
                   g_error_matches(error, TRACE_ERROR, TRACE_ERROR_FILE);
     return failed ? FAILED : BAD_INPUT;
+}
+
+static int print_text(const char *text) {
+    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
+        fprintf(stderr, "foreshard plot: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
+}
+
+int cli_plot_validation(int n_words, char **words, const char *output) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    if (n_words == 0) {
+        fprintf(stderr, "foreshard plot: give tables of published runs, as foreshard validate "
+                        "takes them\n");
+        return BAD_INPUT;
+    }
+    for (int i = 0; i < n_words; i++) {
+        if (!cli_validation_add(validation, words[i], &error)) {
+            fprintf(stderr, "foreshard plot: %s\n", error->message);
+            return BAD_INPUT;
+        }
+    }
+    g_autoptr(GArray) points = validation_points(validation);
+    g_autofree char *text = NULL;
+    if (!draw_validation(points, output, &text, &error)) {
+        fprintf(stderr, "foreshard plot: %s\n", error->message);
+        return status_of(error);
+    }
+    return print_text(text);
 }
 
 int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
@@ -103,9 +182,5 @@ int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
         fprintf(stderr, "foreshard plot: %s\n", error->message);
         return status_of(error);
     }
-    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
-        fprintf(stderr, "foreshard plot: the output cannot be written\n");
-        return FAILED;
-    }
-    return OK;
+    return print_text(text);
 }

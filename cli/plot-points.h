@@ -10,6 +10,9 @@ typedef struct {
     char **knobs, **where;
 } CliPointsPlot;
 
+/* words: tables of published runs. Returns the exit status. */
+int cli_plot_validation(int n_words, char **words, const char *output);
+
 /* words: a network, then traces of it; or traces alone. Returns the exit status. */
 int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
                     const CliPointsPlot *options, CliPlanSource *source);

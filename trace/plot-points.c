@@ -14,6 +14,7 @@ char *trace_points_script(TracePointsPicture picture, const char *output) {
         [TRACE_POINTS_SWEEP] = "sweep",
         [TRACE_POINTS_PARETO] = "pareto",
         [TRACE_POINTS_SCALE] = "scale",
+        [TRACE_POINTS_VALIDATION] = "validation",
     };
     return g_strconcat(names[picture], output == NULL ? "-text.gp" : ".gp", NULL);
 }
@@ -28,6 +29,8 @@ static bool has_place(TracePointsPicture picture, const TracePoint *point) {
         return !isnan(point->cost_ns) && !isnan(point->reserved_bytes);
     case TRACE_POINTS_SCALE:
         return !isnan(point->flops_per_s);
+    case TRACE_POINTS_VALIDATION:
+        return point->x > 0 && point->step_ns > 0;
     }
     g_assert_not_reached();
 }

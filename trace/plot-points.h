@@ -22,9 +22,10 @@ typedef struct {
 } TracePoint;
 
 typedef enum {
-    TRACE_POINTS_SWEEP,  /* step time and peak memory over one knob */
-    TRACE_POINTS_PARETO, /* peak memory against step time, with the front */
-    TRACE_POINTS_SCALE,  /* FLOP/s of a GPU over x, the number of GPUs */
+    TRACE_POINTS_SWEEP,      /* step time and peak memory over one knob */
+    TRACE_POINTS_PARETO,     /* peak memory against step time, with the front */
+    TRACE_POINTS_SCALE,      /* FLOP/s of a GPU over x, the number of GPUs */
+    TRACE_POINTS_VALIDATION, /* step_ns, predicted, against x, measured ns; bands of error */
 } TracePointsPicture;
 
 typedef struct {

@@ -37,3 +37,6 @@ bool trace_plot_write_memory(const TracePanel *panels, guint n_panels,
 bool trace_plot_write_lanes(const TracePanel *panels, guint n_panels,
                             const TracePlotOptions *options, TracePlotExtent *extent,
                             const char *folder, GString *settings, GError **error);
+bool trace_plot_write_jitter(const TracePanel *panels, guint n_panels,
+                             const TracePlotOptions *options, TracePlotExtent *extent,
+                             const char *folder, GString *settings, GError **error);

@@ -9,6 +9,9 @@ char *trace_plot_script(TracePicture picture, const char *output) {
     case TRACE_PICTURE_LANES:
         name = "lanes";
         break;
+    case TRACE_PICTURE_JITTER:
+        name = "jitter";
+        break;
     }
     g_assert(name != NULL);
     return g_strconcat(name, output == NULL ? "-text.gp" : ".gp", NULL);
@@ -84,6 +87,10 @@ static bool draw(TracePicture picture, const TracePanel *panels, guint n_panels,
     case TRACE_PICTURE_LANES:
         written =
             trace_plot_write_lanes(panels, n_panels, options, &extent, folder, settings, error);
+        break;
+    case TRACE_PICTURE_JITTER:
+        written =
+            trace_plot_write_jitter(panels, n_panels, options, &extent, folder, settings, error);
         break;
     }
     if (!written) {

@@ -23,6 +23,7 @@ typedef struct {
 typedef enum {
     TRACE_PICTURE_MEMORY,
     TRACE_PICTURE_LANES,
+    TRACE_PICTURE_JITTER, /* both traces in one panel */
 } TracePicture;
 
 typedef struct {
@@ -69,3 +70,5 @@ GString *trace_lane_table(const TracePanel *panel, int32_t first_step, int32_t l
 /* start, end of each stretch in which a collective runs and the compute lane computes nothing. */
 GString *trace_exposed_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
                              int64_t origin_ns, int64_t join_ns);
+/* step, time, whether it is steady; a row a recorded step. */
+GString *trace_jitter_table(const TracePanel *panel, int32_t first_step, int32_t last_step);

@@ -185,6 +185,8 @@ static void knobs(void) {
     expect("plot gpt-toy -n 2 --cluster this-machine --knob warp=block", 2, "", "warp");
     expect("plot gpt-toy -n 2 --knob wrap=block,whole", 2, "", "as in: --cluster");
     expect("plot gpt-toy -n 2 --cluster this-machine -p pareto", 2, "", "a network and a knob");
+    expect("plot -p validation", 2, "", "tables of published runs");
+    expect("plot -p validation no-such.csv", 2, "", "no-such.csv");
     g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
     if (!gnuplot) {
         g_test_skip("gnuplot is not installed");

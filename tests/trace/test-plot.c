@@ -177,7 +177,7 @@ static void pictures(Fixture *fixture, gconstpointer data) {
         const char *name, *begins;
     } files[] = {
         {"a.png", "\x89PNG"}, {"a.svg", "<?xml"}, {"a.pdf", "%PDF"}, {"a.html", "<!DOCTYPE html>"}};
-    for (guint picture = 0; picture < 2; picture++) {
+    for (guint picture = 0; picture <= TRACE_PICTURE_JITTER; picture++) {
         for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
             g_autofree char *path = g_build_filename(fixture->folder, files[i].name, NULL);
             fixture->options.output = path;
@@ -195,6 +195,22 @@ static void pictures(Fixture *fixture, gconstpointer data) {
             g_unlink(path);
         }
     }
+}
+
+static void jitter_table(Fixture *fixture, gconstpointer data) {
+    g_autoptr(GString) table = trace_jitter_table(&fixture->panels[0], 0, 2);
+    g_assert_cmpstr(table->str, ==,
+                    "step\ttime_ns\tsteady\n0\t1000000\t0\n1\t1000000\t0\n2\t1000000\t1\n");
+    if (!has_gnuplot()) {
+        return;
+    }
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(
+        trace_plot(TRACE_PICTURE_JITTER, fixture->panels, 2, &fixture->options, &text, &error));
+    g_test_message("%s", text);
+    g_assert_nonnull(strstr(text, "p predicted, device host, rank 0: median 1.000 ms, 95 % within "
+                                  "1.000, from 1.000 to 1.000 (2 steady steps)"));
 }
 
 static guint count(const char *text, char wanted) {
@@ -318,6 +334,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/trace/plot/thinning", thinning);
     g_test_add_func("/trace/plot/lane-tables", lane_tables);
     g_test_add("/trace/plot/pictures", Fixture, NULL, set_up, pictures, tear_down);
+    g_test_add("/trace/plot/jitter-table", Fixture, NULL, set_up, jitter_table, tear_down);
     g_test_add("/trace/plot/text-pictures", Fixture, NULL, set_up, text_pictures, tear_down);
     g_test_add("/trace/plot/errors", Fixture, NULL, set_up, errors, tear_down);
     g_test_add("/trace/plot/gnuplot-reads-the-table", Fixture, NULL, set_up,
