@@ -67,9 +67,31 @@ static bool read_number(ModelCluster *cluster, const PlanIni *ini, const PlanIni
     return true;
 }
 
+/* [kernels] has op kinds for keys. */
+static bool read_kernel(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
+                        GError **error) {
+    PlanOpKind kind;
+    double rate;
+    if (!plan_op_kind_parse(entry->key, &kind)) {
+        return plan_ini_refuse(ini, entry, error,
+                               "there is no op '%s'; the keys of [kernels] are ops of plan/ops.def",
+                               entry->key);
+    }
+    if (!plan_parse_double(entry->value, &rate) || rate < 1e-6 || rate > 1e6) {
+        return plan_ini_refuse(ini, entry, error,
+                               "%s = %s is no rate; give GB/s, a number from 1e-6 to 1e6",
+                               entry->key, entry->value);
+    }
+    cluster->kernel_gb_per_s[kind] = rate;
+    return true;
+}
+
 /* A word that is not in the table: the file's own description of itself. */
 static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
+    if (g_str_equal(entry->section, "kernels")) {
+        return read_kernel(cluster, ini, entry, error);
+    }
     if (g_str_equal(entry->section, "cluster") && g_str_equal(entry->key, "title")) {
         g_free(cluster->title);
         cluster->title = g_strdup(entry->value);

@@ -14,6 +14,7 @@
 
 #include "plan/dtype.h"
 #include "plan/ini.h"
+#include "plan/op.h"
 
 typedef enum {
     MODEL_DEVICE_GPU,
@@ -31,6 +32,8 @@ typedef struct {
 #include "models/cluster-keys.def"
 #undef COUNT
 #undef REAL
+    /* [kernels]: what an op kind's bytes go at where that was measured, in GB/s; 0: as any other */
+    double kernel_gb_per_s[PLAN_N_OP_KINDS];
 } ModelCluster;
 
 /* Errors read "FILE:LINE: what is wrong; what to do". */

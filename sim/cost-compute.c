@@ -60,8 +60,12 @@ static const bool is_reduction[PLAN_N_OP_KINDS] = {
     [PLAN_OP_BIAS_BACKWARD] = true, [PLAN_OP_MEAN] = true,
 };
 
+/* A kind that was measured by itself goes at its own rate. */
 static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double bytes) {
-    double ns = sim_traffic_ns(cluster, bytes);
+    double ns = sim_traffic_ns(cluster, bytes), rate = cluster->kernel_gb_per_s[kind];
+    if (rate > 0) {
+        return bytes / rate;
+    }
     return is_reduction[kind]
                ? ns * cluster->device_memory_efficiency / cluster->device_reduction_efficiency
                : ns;

@@ -81,8 +81,8 @@ double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
     double bytes_ns = sim_traffic_ns(cluster, product_bytes(product));
     if (cluster->device_sms == 0) {
         double flops = 2 * product->batch * product->m * product->n * product->k;
-        return fmax(flops / (product->peak_flops * cluster->device_matmul_efficiency) * 1e9,
-                    bytes_ns);
+        double ns = flops / (product->peak_flops * cluster->device_matmul_efficiency) * 1e9;
+        return cluster->matmul_start_us * 1e3 + fmax(ns, bytes_ns);
     }
     double tiled = when_hot(cluster, quickest_ns(cluster, product));
     return cluster->matmul_start_us * 1e3 + fmax(tiled, bytes_ns);

@@ -90,6 +90,8 @@ static void test_refusals(void) {
     assert_refused("[topology]", "[topologie]", "nodes = 1", "unknown key 'nodes' in [topologie]");
     assert_refused("record_us = 1\n", "", "queue_depth", "lacks the key record_us");
     assert_refused("launch_us = 5", "launch_us = 5\nlaunch_us = 6", "launch_us = 6", "twice");
+    assert_refused("[topology]", "[kernels]\ngelu = 1\n[topology]", "gelu = 1", "no op 'gelu'");
+    assert_refused("[topology]", "[kernels]\nsilu = 0\n[topology]", "silu = 0", "give GB/s");
     assert_refused("outside_allocator_bytes = 1342177280", "outside_allocator_bytes = 90000000000",
                    "outside_allocator_bytes = 9", "leaves nothing");
 }

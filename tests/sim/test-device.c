@@ -93,6 +93,16 @@ static void test_host_waits(void) {
     g_assert_cmpint(prediction->host_blocked_ns, ==, 650);
 }
 
+/* A kind that was measured by itself goes at its own rate: 400 bytes at 0.5 GB/s. */
+static void test_measured_kernel(void) {
+    ModelCluster cluster = toy_cluster;
+    cluster.kernel_gb_per_s[PLAN_OP_FILL] = 0.5;
+    assert_timeline(TOY_FILL TOY_FILL, &cluster, 0, "fill:0-800 fill:800-1600");
+    cluster.kernel_gb_per_s[PLAN_OP_FILL] = 0;
+    cluster.kernel_gb_per_s[PLAN_OP_COPY] = 0.5;
+    assert_timeline(TOY_FILL, &cluster, 0, "fill:0-400");
+}
+
 static void test_launch_overhead(void) {
     ModelCluster cluster = toy_cluster;
     cluster.device_launch_overhead_ns = 50;
@@ -251,6 +261,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/device/full_queue_holds_the_host", test_full_queue_holds_the_host);
     g_test_add_func("/sim/device/host_waits", test_host_waits);
     g_test_add_func("/sim/device/launch_overhead", test_launch_overhead);
+    g_test_add_func("/sim/device/measured_kernel", test_measured_kernel);
     g_test_add_func("/sim/device/lone_collective_takes_its_formula",
                     test_lone_collective_takes_its_formula);
     g_test_add_func("/sim/device/ring_over_nodes", test_ring_over_nodes);

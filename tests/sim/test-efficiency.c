@@ -69,6 +69,9 @@ static void roofline(void) {
                             .device_memory_efficiency = 0.5};
     SimProduct product = {1, 100, 100, 1000, 4, 4, 1e9};
     g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 2e7 / 0.5, 1e-3);
+    cluster.matmul_start_us = 3;
+    g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 3000 + 2e7 / 0.5, 1e-3);
+    cluster.matmul_start_us = 0;
     product.k = 1;
     product.peak_flops = 1e15;
     g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 40800 / 5.0, 1e-3);
