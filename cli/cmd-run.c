@@ -1,8 +1,7 @@
 /* cli/cmd-run.c - `foreshard run`: starts foreshard-exec on local ranks and watches over it.
  *
- * This program links no MPI. It writes the plan where the ranks can read it, starts mpirun with
- * what a laptop needs (more ranks than cores, root in a container), passes on what rank 0 says, and
- * turns the pages that mpirun prints about a dead rank into one line.
+ * It writes the plan where the ranks can read it, starts them (cli/ranks.h), passes on what rank 0
+ * says, and turns the pages that mpirun prints about a dead rank into one line.
  */
 #include <gio/gio.h>
 #include <glib-unix.h>
@@ -15,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/plan-source.h"
+#include "cli/ranks.h"
 #include "plan/text.h"
 
 typedef struct {
@@ -34,25 +34,6 @@ typedef struct {
     int interrupted; /* the signal that this program got */
     int status;
 } Watch;
-
-/* ---- finding programs ----------------------------------------------------------------------- */
-
-/* Beside this program (installed), or where the build tree has it. */
-static char *find_exec(void) {
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    if (self) {
-        g_autofree char *folder = g_path_get_dirname(self);
-        const char *const places[] = {".", "../exec", "../libexec/foreshard"};
-        for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {
-            g_autofree char *path = g_build_filename(folder, places[i], "foreshard-exec", NULL);
-            if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE) &&
-                g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-                return g_canonicalize_filename(path, NULL);
-            }
-        }
-    }
-    return g_find_program_in_path("foreshard-exec");
-}
 
 /* ---- listening ------------------------------------------------------------------------------ */
 
@@ -104,19 +85,11 @@ static gboolean on_term(gpointer data) {
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-static void add_argument(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static void add_argument(GPtrArray *argv, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_ptr_array_add(argv, g_strdup_vprintf(format, args));
-    va_end(args);
-}
-
 /* The ranks may run elsewhere, so they get whole paths. */
 static void add_path(GPtrArray *argv, const char *option, const char *path) {
     if (path) {
         g_autofree char *whole = g_canonicalize_filename(path, NULL);
-        add_argument(argv, "--%s=%s", option, whole);
+        cli_ranks_add(argv, "--%s=%s", option, whole);
     }
 }
 
@@ -124,38 +97,27 @@ static bool is_file(const char *data) {
     return data && !g_str_equal(data, "synthetic");
 }
 
-static GPtrArray *command_line(const Options *options, const Plan *plan, const char *mpirun,
-                               const char *exec, const char *plan_path) {
-    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
-    add_argument(argv, "%s", mpirun);
-    if (geteuid() == 0) {
-        add_argument(argv, "--allow-run-as-root");
+static GPtrArray *command_line(const Options *options, const Plan *plan, const char *plan_path,
+                               GError **error) {
+    GPtrArray *argv = cli_ranks_command(plan->world, error);
+    if (!argv) {
+        return NULL;
     }
-    add_argument(argv, "--oversubscribe");
-    add_argument(argv, "--bind-to");
-    add_argument(argv, "none");
-    /* A rank that waits gives its core to the one it waits for. */
-    add_argument(argv, "--mca");
-    add_argument(argv, "mpi_yield_when_idle");
-    add_argument(argv, "1");
-    add_argument(argv, "-n");
-    add_argument(argv, "%u", plan->world);
-    add_argument(argv, "%s", exec);
-    add_argument(argv, "%s", plan_path);
-    add_argument(argv, "--steps=%d", options->steps);
-    add_argument(argv, "--seed=%d", options->seed);
+    cli_ranks_add(argv, "%s", plan_path);
+    cli_ranks_add(argv, "--steps=%d", options->steps);
+    cli_ranks_add(argv, "--seed=%d", options->seed);
     if (options->memory_limit) {
-        add_argument(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
+        cli_ranks_add(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
     }
     add_path(argv, "trace", options->trace);
     add_path(argv, "load", options->load);
     add_path(argv, "save", options->save);
     if (is_file(options->data)) {
         add_path(argv, "data", options->data);
-        add_argument(argv, "--token-bytes=%d", options->token_bytes);
+        cli_ranks_add(argv, "--token-bytes=%d", options->token_bytes);
     }
     if (options->json) {
-        add_argument(argv, "--json");
+        cli_ranks_add(argv, "--json");
     }
     g_ptr_array_add(argv, NULL);
     return argv;
@@ -163,12 +125,7 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const c
 
 static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
-    g_subprocess_launcher_setenv(launcher, "OPENBLAS_NUM_THREADS", "1", FALSE);
-    /* Containers often forbid what the fast path between processes wants; Open MPI then says so on
-     * every start although it works. */
-    g_subprocess_launcher_setenv(launcher, "OMPI_MCA_btl_vader_single_copy_mechanism", "none",
-                                 FALSE);
+        cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
     watch->process =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
     if (!watch->process) {
@@ -214,19 +171,14 @@ static int verdict(const Watch *watch) {
 }
 
 static int run_in(const char *folder, const Options *options, const Plan *plan, GError **error) {
-    g_autofree char *mpirun = g_find_program_in_path("mpirun");
-    g_autofree char *exec = find_exec();
-    if (!mpirun || !exec) {
-        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT, "%s",
-                    mpirun ? "foreshard-exec is not here; build with MPI (Debian: libopenmpi-dev)"
-                           : "mpirun is not here; install Open MPI (Debian: openmpi-bin)");
-        return 1;
-    }
     g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
     if (!plan_write_file(plan, plan_path, error)) {
         return 1;
     }
-    g_autoptr(GPtrArray) argv = command_line(options, plan, mpirun, exec, plan_path);
+    g_autoptr(GPtrArray) argv = command_line(options, plan, plan_path, error);
+    if (!argv) {
+        return 1;
+    }
     if (options->verbose) {
         g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
         fprintf(stderr, "foreshard run: %s\n", words);

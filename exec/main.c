@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/costs.h"
 #include "exec/error.h"
 #include "exec/host/device.h"
 #include "exec/mpi.h"
@@ -24,7 +25,7 @@ typedef struct {
     char *trace, *load, *save, *data;
     gint steps, threads, seed, token_bytes;
     gint64 memory_limit;
-    gboolean json;
+    gboolean json, costs;
 } Options;
 
 typedef struct {
@@ -278,6 +279,21 @@ static int run_plan(Run *run, const char *path) {
     return 0;
 }
 
+/* Without a plan: all ranks are on one axis. */
+static int print_costs(Run *run) {
+    g_autoptr(GError) error = NULL;
+    Plan line = {.axes = {1, 1, run->comm.world, 1}};
+    g_autoptr(GString) lines =
+        exec_mpi_join(run->mpi, &line, &error) ? exec_costs_measure(&run->comm, &error) : NULL;
+    if (!lines) {
+        return complain(run, error);
+    }
+    if (run->comm.rank == 0) {
+        fputs(lines->str, stdout);
+    }
+    return 0;
+}
+
 static bool read_options(int *argc, char ***argv, Options *options, GError **error) {
     GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options->steps, "training steps (default 6)", "K"},
@@ -297,6 +313,8 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options->memory_limit,
          "bytes of the modeled device (default: no limit)", "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options->seed, "of parameters and data (default 1)", "N"},
+        {"costs", 0, 0, G_OPTION_ARG_NONE, &options->costs,
+         "no PLAN: measure what calls, lanes and collectives cost here", NULL},
         {0}};
     g_autoptr(GOptionContext) context = g_option_context_new("PLAN");
     g_option_context_set_summary(context, "Plays a plan on CPU ranks: one process a rank, under "
@@ -305,9 +323,9 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
     if (!g_option_context_parse(context, argc, argv, error)) {
         return false;
     }
-    if (*argc != 2 || options->steps < 1 || options->steps > 1000000 || options->threads < 1 ||
-        options->memory_limit < 1 || options->seed < 0 || options->token_bytes < 1 ||
-        options->token_bytes > 2) {
+    if (*argc != (options->costs ? 1 : 2) || options->steps < 1 || options->steps > 1000000 ||
+        options->threads < 1 || options->memory_limit < 1 || options->seed < 0 ||
+        options->token_bytes < 1 || options->token_bytes > 2) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "give one PLAN; steps, threads and memory limit are positive, the seed is not "
                     "negative, a token has 1 or 2 bytes");
@@ -332,7 +350,7 @@ int main(int argc, char **argv) {
     kernel_set_threads(options.threads);
     run.losses = g_new0(double, options.steps);
     run.step_ms = g_new0(double, options.steps);
-    int status = run_plan(&run, argv[1]);
+    int status = options.costs ? print_costs(&run) : run_plan(&run, argv[1]);
     if (status) {
         exec_mpi_abort(run.mpi, status);
     }

@@ -353,6 +353,14 @@ static void a_killed_rank_is_named(void) {
     remove_folder(folder);
 }
 
+static void a_machine_is_measured(void) {
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    test_run_ok("calibrate --device host -n 2 -o %s/c.ini", folder);
+    test_run_ok("predict gpt-toy -n 2 --cluster %s/c.ini", folder);
+    test_run_ok("predict llama-toy -n 2 --param-dtype bf16 --cluster %s/c.ini", folder);
+    remove_folder(folder);
+}
+
 static void expect_failure(const char *words, int status, const char *expected) {
     TestRun result = test_run_finish(test_run_start(words));
     if (result.status != status || !strstr(result.err, expected)) {
@@ -371,6 +379,8 @@ static void failures_say_why(void) {
     expect_failure("run gpt-toy -n 2 --data no-such-file", 2, "no-such-file");
     expect_failure("run mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors");
     expect_failure("run gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96");
+    expect_failure("calibrate -n 2", 2, "give -o FILE");
+    expect_failure("calibrate -n 2 -o /no-such-folder/c.ini", 2, "/no-such-folder");
     expect_failure("run gpt-toy -n 2 --device cuda", 2, "no device 'cuda'");
 }
 
@@ -395,6 +405,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
     g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
+    g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);
     g_test_add_func("/exec/ranks/failures say why", failures_say_why);
     return g_test_run();
 }
