@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "cli/calibrate.h"
+#include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "models/network.h"
-#include "plan/build.h"
 #include "plan/op-work.h"
 #include "plan/strategy.h"
 #include "plan/text.h"
@@ -61,12 +61,8 @@ static Plan *plan_of(unsigned play, GError **error) {
     PlanStrategy strategy;
     g_autofree char *words = g_strconcat("ranks=1 ", plays[play].strategy, NULL);
     g_autoptr(ModelNetwork) network = network_of(plays[play].name, plays[play].network, error);
-    if (!network || !settle(&strategy, words, error)) {
-        return NULL;
-    }
-    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, strategy.seq,
-                                                    plan_strategy_param_dtype(&strategy), error);
-    return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
+    return network && settle(&strategy, words, error) ? cli_plan_build(network, &strategy, error)
+                                                      : NULL;
 }
 
 /* ---- ranks that run beside each other ------------------------------------------------------- */
