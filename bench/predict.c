@@ -1,0 +1,66 @@
+/* bench/predict.c - from a network to the verdict, on one core: the plan is built, construction and
+ * steps are played with the caching allocator on a modeled cluster, and peak and step time are known.
+ * No trace is kept. The best of seven, in all and by part.
+ */
+#include <stdio.h>
+
+#include "cli/data-dir.h"
+#include "models/network.h"
+#include "plan/build.h"
+#include "sim/predict.h"
+
+static const struct {
+    const char *name, *network, *cluster, *strategy;
+} cases[] = {
+    {"GPT-175B, FSDP1, 512 GPUs", "gpt-175b", "a100-roce",
+     "ranks=512 flavour=fsdp1 param_dtype=bf16 checkpointing=full"},
+    {"GPT-175B, FSDP2, 512 GPUs", "gpt-175b", "a100-roce",
+     "ranks=512 param_dtype=bf16 reduce_dtype=fp32 checkpointing=full"},
+    {"T5-11B, FSDP1, 512 GPUs", "t5-11b", "a100-roce",
+     "ranks=512 flavour=fsdp1 micro_batch=8 param_dtype=bf16 checkpointing=full"},
+    {"Llama 3 8B, FSDP2, 64 GPUs", "llama3-8b", "dgx-h100",
+     "ranks=64 param_dtype=bf16 reduce_dtype=fp32 checkpointing=selective-op"},
+};
+
+static void set_all(PlanStrategy *strategy, const char *words) {
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    plan_strategy_init(strategy);
+    for (char **word = list; *word; word++) {
+        g_auto(GStrv) pair = g_strsplit(*word, "=", 2);
+        g_assert_true(plan_strategy_set(strategy, pair[0], pair[1], NULL));
+    }
+    g_assert_true(plan_strategy_settle(strategy, NULL));
+}
+
+static void run(unsigned i) {
+    g_autofree char *network_path = cli_data_find(CLI_DATA_NETWORKS, cases[i].network, NULL);
+    g_autofree char *cluster_path = cli_data_find(CLI_DATA_CLUSTERS, cases[i].cluster, NULL);
+    g_autoptr(ModelCluster) cluster = model_cluster_read_file(cluster_path, NULL);
+    double best_build = 1e9, best_play = 1e9, best = 1e9;
+    PlanStrategy strategy;
+    set_all(&strategy, cases[i].strategy);
+    for (unsigned turn = 0; turn < 7; turn++) {
+        gint64 start = g_get_monotonic_time();
+        g_autoptr(ModelNetwork) network = model_network_read_file(network_path, NULL);
+        g_autoptr(PlanGraph) graph = model_network_emit(
+            network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), false, NULL);
+        g_autoptr(Plan) plan = plan_build(graph, &strategy, network->name, network->text, NULL);
+        gint64 built = g_get_monotonic_time();
+        SimOptions options = {.steps = 3}; /* two that make state, and a steady one */
+        g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, NULL);
+        gint64 end = g_get_monotonic_time();
+        g_assert_nonnull(prediction);
+        best_build = MIN(best_build, (double)(built - start) / 1e3);
+        best_play = MIN(best_play, (double)(end - built) / 1e3);
+        best = MIN(best, (double)(end - start) / 1e3);
+    }
+    printf("%-28s %8.2f ms: plan %7.2f ms, construction and 3 steps played %7.2f ms\n",
+           cases[i].name, best, best_build, best_play);
+}
+
+int main(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        run(i);
+    }
+    return 0;
+}
