@@ -1,6 +1,6 @@
 /* bench/predict.c - from a network to the verdict, on one core: the plan is built, construction and
- * steps are played with the caching allocator on a modeled cluster, and peak and step time are known.
- * No trace is kept. The best of seven, in all and by part.
+ * steps are played with the caching allocator on a modeled cluster, and peak and step time are
+ * known. No trace is kept. The best of seven, in all and by part.
  */
 #include <stdio.h>
 

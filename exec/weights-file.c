@@ -41,7 +41,8 @@ static char *header_text(const Plan *plan) {
     json_builder_begin_object(json);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         const PlanParameter *parameter = &plan->parameters[p];
-        int64_t place[] = {(int64_t)at, (int64_t)(at += bytes_of(parameter))};
+        uint64_t end = at + bytes_of(parameter);
+        int64_t place[] = {(int64_t)at, (int64_t)end};
         json_builder_set_member_name(json, parameter->name);
         json_builder_begin_object(json);
         json_builder_set_member_name(json, "dtype");
@@ -49,6 +50,7 @@ static char *header_text(const Plan *plan) {
         add_array(json, "shape", parameter->dims, parameter->n_dims);
         add_array(json, "data_offsets", place, 2);
         json_builder_end_object(json);
+        at = end;
     }
     json_builder_end_object(json);
     g_autoptr(JsonNode) root = json_builder_get_root(json);

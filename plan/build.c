@@ -4,6 +4,7 @@
 
 #include "plan/check.h"
 #include "plan/eager.h"
+#include "plan/offload.h"
 #include "plan/units.h"
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
@@ -25,6 +26,10 @@ static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     g_assert_not_reached();
 }
 
+static uint32_t n_names(const char *const *names) {
+    return g_strv_length((char **)(gpointer)names);
+}
+
 /* ---- one role ------------------------------------------------------------------------------- */
 
 static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
@@ -34,6 +39,10 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     plan_builder_init(&run->builder, graph->ops->len + graph->parameters->len);
     plan_assign_units(run);
     run->is_checkpointed = plan_choose_checkpoints(graph, strategy);
+    for (uint32_t m = 0; m < graph->modules->len; m++) {
+        run->n_checkpointed += run->is_checkpointed[m];
+    }
+    run->n_flavour_lanes = n_names(run->flavour->lanes);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
     run->storage_of_value = g_new(uint32_t, n_values);
@@ -221,13 +230,13 @@ static void name_everything(Plan *plan, PlanRun *run) {
     }
 }
 
-static void name_lanes(Plan *plan, const PlanFlavour *flavour) {
-    while (flavour->lanes[plan->n_lanes]) {
-        plan->n_lanes++;
-    }
+static void name_lanes(Plan *plan, const PlanRun *run) {
+    bool offloads = run->strategy->offload != PLAN_OFFLOAD_NONE;
+    uint32_t own = run->n_flavour_lanes;
+    plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
     plan->lanes = g_new(const char *, plan->n_lanes);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
-        plan->lanes[i] = flavour->lanes[i];
+        plan->lanes[i] = i < own ? run->flavour->lanes[i] : plan_offload_lanes[i - own];
     }
 }
 
@@ -282,7 +291,7 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     }
     find_roles(plan, &run);
     name_everything(plan, &run);
-    name_lanes(plan, run.flavour);
+    name_lanes(plan, &run);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         if (i > 0) {
             run_init(&run, graph, strategy, plan->roles[i].ranks[0]);

@@ -506,6 +506,8 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_CAST:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
+    case PLAN_OP_TO_HOST:
+    case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:

@@ -340,7 +340,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
     plan_run_end_frame(run);
     plan_run_at(run, run->builder.phase, step->index);
     if (run->is_checkpointed[step->index]) {
-        run->checkpoint = PLAN_NONE;
+        plan_run_leave_checkpoint(run);
     }
     if (unit != PLAN_NONE) {
         leave_unit(run, step, unit, run->units[unit].n_aliases);

@@ -80,6 +80,10 @@ typedef struct {
     uint32_t kept, n_kept;           /* outputs that are not computed again */
     uint32_t next_kept;              /* that a recomputation takes next */
     bool recomputed;
+    /* Offloaded (offload.c): its first argument is on the host, or is on its way back. */
+    bool is_away, is_back;
+    uint8_t dtype;
+    uint32_t moved_event;
 } PlanCheckpoint;
 
 /* Hooks of a flavour; each is called where PyTorch calls its own. None may be
@@ -135,6 +139,8 @@ struct _PlanRun {
     uint32_t *unit_opened_by; /* the unit that begins with the module; PLAN_NONE */
     uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
     bool *is_checkpointed;    /* by module */
+    uint32_t n_checkpointed;
+    uint32_t n_flavour_lanes; /* those of offload.c follow them */
     uint32_t *unit_of_parameter;
 
     GArray *storages;                /* PlanStorage */
@@ -177,6 +183,7 @@ uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
 
 /* Checkpoints (recompute.c). */
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
+void plan_run_leave_checkpoint(PlanRun *run);
 void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op); /* of the block forward is in */
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */

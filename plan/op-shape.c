@@ -180,6 +180,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
     case PLAN_OP_ARANGE:
+    case PLAN_OP_TO_HOST:
+    case PLAN_OP_FROM_HOST:
     case PLAN_OP_DROPOUT:
     case PLAN_OP_DROPOUT_BACKWARD:
     case PLAN_OP_SWIGLU:
@@ -329,7 +331,7 @@ static bool may_be_zero(const char *dim) {
            g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride") ||
            g_str_equal(dim, "offset") || g_str_equal(dim, "pass") || g_str_equal(dim, "back") ||
            g_str_equal(dim, "apart") || g_str_equal(dim, "from") || g_str_equal(dim, "stream") ||
-           g_str_equal(dim, "to") || g_str_has_suffix(dim, "_layout");
+           g_str_equal(dim, "slot") || g_str_equal(dim, "to") || g_str_has_suffix(dim, "_layout");
 }
 
 uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32_t i) {

@@ -21,6 +21,7 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
         return attention_flops(dims) * (kind == PLAN_OP_ATTENTION_BACKWARD ? 2.5 : 1);
     case PLAN_CLASS_MEMORY:
     case PLAN_CLASS_INPUT:
+    case PLAN_CLASS_HOST_LINK:
     case PLAN_CLASS_COLLECTIVE:
         return 0;
     }

@@ -5,6 +5,7 @@
  * which a recomputation then takes instead of computing them.
  */
 #include "plan/eager.h"
+#include "plan/offload.h"
 
 static uint32_t value_ref(const PlanRun *run, uint32_t i) {
     return g_array_index(run->graph->value_refs, uint32_t, i);
@@ -28,6 +29,11 @@ void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
     run->n_products = 0;
     run->checkpoint = run->checkpoints->len;
     g_array_append_val(run->checkpoints, checkpoint);
+}
+
+void plan_run_leave_checkpoint(PlanRun *run) {
+    plan_offload_send(run, run->checkpoint);
+    run->checkpoint = PLAN_NONE;
 }
 
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
@@ -112,6 +118,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, id);
     const PlanGraph *graph = run->graph;
     bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
+    plan_offload_bring_back(run, id);
     PlanPhase phase = run->builder.phase;
     uint32_t module = run->builder.module, n_frames = run->frames->len;
     c->recomputed = true;

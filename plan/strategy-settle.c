@@ -168,6 +168,13 @@ static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
            refuse(error, "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
 }
 
+static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
+    return strategy->offload == PLAN_OFFLOAD_NONE ||
+           strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
+           refuse(error, "offload=activations moves what checkpointed blocks keep; set "
+                         "checkpointing=full too");
+}
+
 /* Axes that the file format knows and the plan does not. */
 static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     const struct {
@@ -282,5 +289,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
-           zero1_reduces_once(strategy, error) && kept_gradients_stay(strategy, error);
+           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
+           kept_gradients_stay(strategy, error);
 }

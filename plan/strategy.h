@@ -88,6 +88,10 @@ typedef enum {
     PLAN_KERNELS_FUSED
 } PlanKernels;
 typedef enum {
+    PLAN_OFFLOAD_NONE,
+    PLAN_OFFLOAD_ACTIVATIONS
+} PlanOffload;
+typedef enum {
     PLAN_NO,
     PLAN_YES
 } PlanYesNo;

@@ -90,7 +90,9 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,
         .flops_ns = flops_ns,
-        .bytes_ns = traffic_ns(cluster, op->kind, work.bytes),
+        .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
+                        ? work.bytes / cluster->device_host_link_gb_per_s
+                        : traffic_ns(cluster, op->kind, work.bytes),
     };
     return true;
 }

@@ -354,7 +354,8 @@ ExecHost *exec_host_new(const Plan *plan, const ExecComm *comm, uint32_t steps,
     host->plan = plan;
     host->role_id = plan_role_of_rank(plan, comm->rank);
     const PlanRole *role = &plan->roles[host->role_id];
-    host->context = (ExecContext){plan, role, comm, options->seed, options->weights, options->data};
+    host->context = (ExecContext){
+        plan, role, comm, options->seed, options->weights, options->data, exec_slots_new()};
     host->options = *options;
     host->steps = steps;
     if (!knows_plan(&host->context, error)) {
@@ -390,6 +391,7 @@ void exec_host_free(ExecHost *host) {
     }
     exec_lanes_free(g_steal_pointer(&host->lanes));
     host->segments.lanes = NULL;
+    exec_slots_free(host->context.slots);
     memory_caching_free(host->caching);
     memory_ledger_free(host->ledger);
     g_free(host->blocks);

@@ -199,6 +199,14 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD:
         add(t);
         return true;
+    case PLAN_OP_TO_HOST:
+        exec_slots_put(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
+                       dim(t, 0) * sizeof(float));
+        return true;
+    case PLAN_OP_FROM_HOST:
+        exec_slots_get(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
+                       dim(t, 0) * sizeof(float));
+        return true;
     case PLAN_OP_ROPE:
         exec_fused_rope(t);
         return true;

@@ -7,6 +7,7 @@
 
 #include "exec/comm.h"
 #include "exec/host/data.h"
+#include "exec/host/slots.h"
 #include "exec/weights.h"
 #include "plan/plan.h"
 
@@ -17,6 +18,7 @@ typedef struct {
     uint64_t seed;
     const ExecWeights *weights; /* that parameters begin with; NULL: random ones */
     const ExecData *data;       /* NULL: synthetic */
+    ExecSlots *slots;           /* the host's memory */
 } ExecContext;
 
 typedef struct {

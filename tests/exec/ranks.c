@@ -43,6 +43,9 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --wrap linear --flavour fsdp1",
     "-n 3 --micro-batch 4 --flavour fsdp1 --checkpointing ratio=0.5",
     "-n 2 --micro-batch 6 --wrap size=20000",
+    "-n 3 --micro-batch 4 --checkpointing full --offload activations",
+    "-n 2 --micro-batch 3 --flavour fsdp1 --checkpointing full --offload activations "
+    "--accumulate 2",
     "-n 3 --micro-batch 4 --kernels fused --checkpointing full",
     "-n 2 --micro-batch 6 --kernels fused --flavour fsdp1 --optimizer-kernel fused",
     "-n 3 --micro-batch 4 --sharding optimizer-only",
@@ -200,6 +203,7 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2",
         "gpt-toy -n 3 --sharding optimizer-only",
         "gpt-toy -n 2 --allocator expandable",
+        "gpt-toy -n 1 --sharding none --checkpointing full",
         "gpt-toy -n 2 --kernels fused",
         "gpt-toy -n 2 --allocator conf=roundup_power2_divisions:4,max_split_size_mb:21",
         "gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32",

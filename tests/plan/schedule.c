@@ -107,6 +107,33 @@ static void optimizer_only(void) {
     g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], <=, 2 * all / 4 + 8 * plan->n_units);
 }
 
+/* All but the last block's argument goes to the host and comes back, and is held nowhere between:
+ * the peak loses most of it. */
+static void offloaded_activations(void) {
+    const char *network =
+        "[network]\nfamily=gpt\nlayers=12\nwidth=32\nheads=2\nvocab=64\nseq=512\n";
+    uint64_t peaks[2];
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *words =
+            g_strdup_printf("ranks=4 checkpointing=full offload=%s", i ? "activations" : "none");
+        g_autoptr(Plan) plan = test_plan(network, words);
+        Counts counts = count_steady(plan);
+        uint64_t argument = 512 * 32 * 4;
+        g_assert_cmpuint(counts.n[PLAN_OP_TO_HOST], ==, i ? 11 : 0);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_TO_HOST], ==, i ? 11 * argument : 0);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_FROM_HOST], ==, i ? 11 * argument : 0);
+        PlanNullCounts bytes = {0};
+        g_autoptr(PlanPlayer) play = plan_player_new(plan, 0, 3, &plan_null_device, &bytes);
+        g_assert_cmpint(plan_player_run(play, NULL), ==, PLAN_DONE);
+        peaks[i] = bytes.peak_bytes;
+        if (i) {
+            g_test_message("peak %" G_GUINT64_FORMAT " bytes, offloaded %" G_GUINT64_FORMAT,
+                           peaks[0], peaks[1]);
+            g_assert_cmpuint(peaks[1] + 7 * argument, <=, peaks[0]); /* two are on their way */
+        }
+    }
+}
+
 static void known_sums(void) {
     const char *one = "[network]\nfamily=mlp\nlayers=10\nwidth=10000\nseq=1\n"; /* 1.0001e9 */
     g_autoptr(Plan) plan = test_plan(one, "ranks=1 sharding=none optimizer_kernel=fused");
@@ -268,6 +295,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/volumes", volumes);
     g_test_add_func("/plan/schedule/volumes of other strategies", volumes_of_other_strategies);
     g_test_add_func("/plan/schedule/optimizer only", optimizer_only);
+    g_test_add_func("/plan/schedule/offloaded activations", offloaded_activations);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);

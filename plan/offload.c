@@ -1,0 +1,82 @@
+#include "plan/offload.h"
+
+enum {
+    LANE_COMPUTE,
+    TO_HOST = 0, /* counted from the flavour's last lane */
+    FROM_HOST
+};
+
+const char *const plan_offload_lanes[] = {"to_host", "from_host", NULL};
+
+static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
+    return &g_array_index(run->checkpoints, PlanCheckpoint, id);
+}
+
+static PlanTensor *argument_of(PlanRun *run, const PlanCheckpoint *c) {
+    return &g_array_index(run->saved, PlanTensor, c->arguments);
+}
+
+/* The value that the argument is of: its storage moves. */
+static uint32_t value_of(const PlanRun *run, const PlanCheckpoint *c) {
+    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, c->enter_step);
+    uint32_t value = g_array_index(run->graph->value_refs, uint32_t, step->values);
+    return plan_graph_at(run->graph->values, PlanGraphValue, value)->base;
+}
+
+static uint8_t lane_of(const PlanRun *run, unsigned which) {
+    return (uint8_t)(run->n_flavour_lanes + which);
+}
+
+static void copy(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanTensor tensor, uint8_t lane) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
+    plan_run_operand(run, tensor);
+    plan_builder_launch(&run->builder, lane);
+}
+
+void plan_offload_send(PlanRun *run, uint32_t id) {
+    PlanCheckpoint *c = checkpoint_at(run, id);
+    PlanTensor *argument = argument_of(run, c);
+    uint8_t lane = lane_of(run, TO_HOST);
+    if (run->strategy->offload != PLAN_OFFLOAD_ACTIVATIONS || id + 1 == run->n_checkpointed) {
+        return;
+    }
+    uint32_t buffer = plan_run_buffer_of(run, *argument);
+    c->dtype = plan_builder_at(&run->builder, buffer)->dtype;
+    c->is_away = true;
+    plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE);
+    copy(run, PLAN_OP_TO_HOST, id, *argument, lane);
+    plan_builder_mark(&run->builder, buffer, lane);
+    c->moved_event = plan_builder_record(&run->builder, lane);
+    plan_run_unref(run, *argument);
+}
+
+/* Asks for it; compute may not use it yet. */
+static void fetch(PlanRun *run, uint32_t id) {
+    PlanCheckpoint *c = checkpoint_at(run, id);
+    PlanTensor *argument = argument_of(run, c);
+    uint8_t lane = lane_of(run, FROM_HOST);
+    if (!c->is_away) {
+        return;
+    }
+    *argument = plan_run_new_tensor(run, argument->elements, (PlanDtype)c->dtype, "from_host");
+    uint32_t buffer = plan_run_buffer_of(run, *argument);
+    plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
+    run->storage_of_value[value_of(run, c)] = argument->storage;
+    plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE); /* whoever had this memory before */
+    plan_builder_wait(&run->builder, lane, c->moved_event);
+    copy(run, PLAN_OP_FROM_HOST, id, *argument, lane);
+    c->moved_event = plan_builder_record(&run->builder, lane);
+    c->is_away = false;
+    c->is_back = true;
+}
+
+void plan_offload_bring_back(PlanRun *run, uint32_t id) {
+    fetch(run, id);
+    if (checkpoint_at(run, id)->is_back) {
+        plan_builder_wait(&run->builder, LANE_COMPUTE, checkpoint_at(run, id)->moved_event);
+    }
+    if (id > 0) {
+        fetch(run, id - 1);
+    }
+}
