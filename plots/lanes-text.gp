@@ -1,6 +1,6 @@
 # plots/lanes-text.gp - what each lane does over time, for a terminal: a letter a phase or collective.
 #
-# Reads settings.gp's variables and, for panel p and class k, cells-p-k.tsv, written by
+# Reads settings.gp's variables and, for panel p and class k, cells-p-k.tsv and host-p.tsv, written by
 # trace/plot-lanes.c: what a lane does most in each slice of time; class n_classes + 1 is exposed
 # communication, "!". All panels share both axes.
 
@@ -12,18 +12,18 @@ LEFT = 16
 RIGHT = 4
 TOP = 2
 BOTTOM = 5
-set terminal dumb columns + LEFT + RIGHT + 1, n_lanes + TOP + BOTTOM + 2 noenhanced
+set terminal dumb columns + LEFT + RIGHT + 1, n_lanes + TOP + BOTTOM + 3 noenhanced
 set lmargin LEFT
 set rmargin RIGHT
 set tmargin TOP
 set bmargin BOTTOM
 slice = (last_ns - first_ns) / columns
 set xrange [x(first_ns - slice / 2):x(last_ns - slice / 2)]
-set yrange [-1:n_lanes]
+set yrange [-1:n_lanes + 1]
 set tics out nomirror
 set border 3
 unset key
-set ytics ("exposed" 0) scale 0
+set ytics ("exposed" 0, "host issues" n_lanes + 1) scale 0
 do for [l = 1:n_lanes] {
     set ytics add (lane[l] n_lanes - l + 1)
 }
@@ -35,5 +35,6 @@ set xlabel sprintf("time since the start of step %d (%s)\n%s", first_step, time_
 do for [p = 1:n_panels] {
     set title panel[p]
     plot for [k = 1:n_classes + 1] sprintf("cells-%d-%d.tsv", p, k) skip 1 \
-             using (x($1)):(n_lanes - $2):(letter[k]) with labels
+             using (x($1)):(n_lanes - $2):(letter[k]) with labels, \
+         sprintf("host-%d.tsv", p) skip 1 using (x($1)):(n_lanes + 1):("|") with labels
 }

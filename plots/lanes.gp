@@ -1,8 +1,9 @@
 # plots/lanes.gp - what each lane does over time, and which communication is exposed.
 #
-# Reads settings.gp's variables and, for panel p and colour k, boxes-p-k.tsv, and exposed-p.tsv, all
-# written by trace/plot-lanes.c. All panels share both axes. Lane 0 is at the top, "exposed" (a
-# collective runs and the compute lane computes nothing) below the last lane.
+# Reads settings.gp's variables and, for panel p and colour k, boxes-p-k.tsv, exposed-p.tsv and
+# host-p.tsv, all written by trace/plot-lanes.c. All panels share both axes. At the top stand the
+# moments at which the host issues ops, then the lanes, and at the bottom "exposed": a collective runs
+# and the compute lane computes nothing.
 
 set datafile separator "\t"
 load scripts."/colours.gp"
@@ -18,11 +19,11 @@ gap = 0.11
 height = (top - bottom - gap * (n_panels - 1)) / n_panels
 
 set xrange [x(first_ns):x(last_ns)]
-set yrange [-0.5:n_lanes + 0.5]
+set yrange [-0.5:n_lanes + 1.5]
 set tics out nomirror
 set border 3
 set grid xtics back lt 1 lc rgb "#dddddd" lw 0.5
-set ytics ("exposed" 0) noenhanced
+set ytics ("exposed" 0, "host issues" n_lanes + 1) noenhanced
 do for [l = 1:n_lanes] {
     set ytics add (lane[l] lane_y(l - 1))
 }
@@ -64,7 +65,9 @@ do for [p = 1:n_panels] {
              with boxxyerror fc rgb (pass == 0 ? colour(k) : dark(k)) \
              fs transparent pattern (pass == 0 ? SOLID : pattern(k)) noborder, \
          sprintf("exposed-%d.tsv", p) skip 1 using (x($1)):(0):(x($1)):(x($2)):(-0.2):(0.2) \
-             with boxxyerror fc rgb "black" fs solid noborder
+             with boxxyerror fc rgb "black" fs solid noborder, \
+         sprintf("host-%d.tsv", p) skip 1 using (x($1)):(n_lanes + 1 - 0.25):(0):(0.5) \
+             with vectors nohead lc rgb "#444444" lw 0.5
     unset object
     unset label
 }

@@ -164,6 +164,36 @@ GString *trace_exposed_table(const TracePanel *panel, int32_t first_step, int32_
     return table;
 }
 
+static int compare_moments(gconstpointer a, gconstpointer b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+GString *trace_host_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                          int64_t origin_ns, int64_t apart_ns) {
+    g_autoptr(GArray) moments = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (guint i = 0; i < panel->trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(panel->trace, i);
+        if (shows(panel, row, first_step, last_step)) {
+            int64_t issue_ns = row->host_issue_ns - origin_ns;
+            g_array_append_val(moments, issue_ns);
+        }
+    }
+    g_array_sort(moments, compare_moments);
+    GString *table = g_string_new("issue_ns\n");
+    for (guint i = 0; i < moments->len; i++) {
+        static const int64_t never = INT64_MIN / 2;
+        int64_t at_ns = g_array_index(moments, int64_t, i);
+        int64_t last_ns = i > 0 ? g_array_index(moments, int64_t, i - 1) : never;
+        if (at_ns - last_ns >= apart_ns) {
+            g_string_append_printf(table, "%" G_GINT64_FORMAT "\n", (gint64)at_ns);
+        } else {
+            g_array_index(moments, int64_t, i) = last_ns; /* the next is held against what stands */
+        }
+    }
+    return table;
+}
+
 /* The start of the first step shown, by the rule of trace/summary.h; and the end of what is shown.
  * */
 static int64_t find_origin(const TracePanel *panel, const TracePlotOptions *options,
@@ -311,6 +341,14 @@ bool trace_plot_write_lanes(const TracePanel *panels, guint n_panels,
         }
         g_autoptr(GString) exposed = trace_exposed_table(
             &panels[i], options->first_step, options->last_step, origins_ns[i], join_ns);
+        g_autoptr(GString) host = trace_host_table(
+            &panels[i], options->first_step, options->last_step, origins_ns[i],
+            options->output == NULL ? (extent->last_ns - extent->first_ns) / MAX(1, extent->columns)
+                                    : join_ns);
+        g_autofree char *host_name = g_strdup_printf("host-%u.tsv", i + 1);
+        if (!trace_plot_write(folder, host_name, host, error)) {
+            return false;
+        }
         g_autofree char *name = g_strdup_printf("exposed-%u.tsv", i + 1);
         if (!trace_plot_write(folder, name, exposed, error) ||
             (options->output == NULL && extent->last_ns > extent->first_ns &&

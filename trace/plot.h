@@ -70,5 +70,9 @@ GString *trace_lane_table(const TracePanel *panel, int32_t first_step, int32_t l
 /* start, end of each stretch in which a collective runs and the compute lane computes nothing. */
 GString *trace_exposed_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
                              int64_t origin_ns, int64_t join_ns);
+/* When the host issues the ops of the lanes; of those closer than apart_ns to the one before, the
+ * first alone. */
+GString *trace_host_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                          int64_t origin_ns, int64_t apart_ns);
 /* step, time, whether it is steady; a row a recorded step. */
 GString *trace_jitter_table(const TracePanel *panel, int32_t first_step, int32_t last_step);

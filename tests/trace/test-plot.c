@@ -128,6 +128,12 @@ static void lane_tables(void) {
     g_assert_cmpint(span_of(exposed, 0, true), ==, step->exposed_ns);
     g_assert_cmpstr(exposed->str, ==,
                     "start_ns\tend_ns\n50000\t100000\n300000\t350000\n900000\t950000\n");
+    /* Each op is issued 20 us before it starts: 30, 80, 180, 330, 630, 830, 930. */
+    g_autoptr(GString) host = trace_host_table(&panel, 2, 2, step->start_ns, 1);
+    g_assert_cmpstr(host->str, ==,
+                    "issue_ns\n30000\n80000\n180000\n330000\n630000\n830000\n930000\n");
+    g_autoptr(GString) apart = trace_host_table(&panel, 2, 2, step->start_ns, 200000);
+    g_assert_cmpstr(apart->str, ==, "issue_ns\n30000\n330000\n630000\n830000\n");
 }
 
 typedef struct {
