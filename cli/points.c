@@ -5,6 +5,7 @@
 
 #include "cli/csv.h"
 #include "cli/pictures.h"
+#include "cli/validate.h"
 #include "sim/predict.h"
 #include "trace/summary.h"
 
@@ -310,40 +311,72 @@ static bool check_where(const CliCsv *csv, char **where, GError **error) {
     return true;
 }
 
+/* Operations of a step of a GPU in a series: those of any plan predicted for it, for ranks do the
+ * same work however many there are. NAN: none was predicted. */
+static double flops_of_series(const CliPoints *points, const char *series) {
+    for (guint i = 0; i < points->points->len; i++) {
+        const TracePoint *point = &g_array_index(points->points, TracePoint, i);
+        if (!point->measured && g_str_equal(point->series, series)) {
+            return point->flops_per_s * point->step_ns / 1e9;
+        }
+    }
+    return NAN;
+}
+
+/* A published run's step time as foreshard validate reads it, by the line it stands in; 0: it is
+ * none that can be predicted. */
+static double measured_ms(const CliValidatedTable *table, unsigned line) {
+    for (guint i = 0; i < table->rows->len; i++) {
+        const CliValidatedRow *row = &g_array_index(table->rows, CliValidatedRow, i);
+        if (row->line == line && row->skipped == NULL && row->measured > 0) {
+            return row->measured;
+        }
+    }
+    return 0;
+}
+
+static bool add_published_row(CliPoints *points, const CliCsv *csv, const CliCsvRow *row,
+                              double step_ms, GError **error) {
+    double gpus;
+    if (!cli_csv_number(csv, row, "gpus", &gpus, error)) {
+        return false;
+    }
+    g_autofree char **values = g_new0(char *, points->knobs->len + 1);
+    values[0] = (char *)cli_csv_text(csv, row, "gpus");
+    for (guint k = 1; k < points->knobs->len; k++) {
+        values[k] = (char *)cli_csv_text(csv, row, knob_at(points, k)->key);
+    }
+    TracePoint point = new_point(points, values);
+    point.measured = true;
+    point.x = gpus;
+    point.step_ns = step_ms * 1e6;
+    point.flops_per_s = flops_of_series(points, point.series) / (point.step_ns / 1e9);
+    g_array_append_val(points->points, point);
+    return true;
+}
+
 bool cli_points_add_published(CliPoints *points, const char *path, char **where, GError **error) {
     g_autoptr(CliCsv) csv = cli_csv_read(path, error);
     if (csv == NULL || !check_where(csv, where, error)) {
         return false;
     }
-    guint n_before = points->points->len, n_knobs = points->knobs->len;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    if (!cli_validation_add(validation, path, error)) {
+        return false;
+    }
+    guint n_before = points->points->len;
     for (unsigned i = 0; i < csv->n_rows; i++) {
         const CliCsvRow *row = &csv->rows[i];
-        double gpus, tflops, step_ms, peak_gib;
-        if (!row_is_meant(csv, row, where)) {
-            continue;
-        }
-        if (!cli_csv_number(csv, row, "gpus", &gpus, error) ||
-            !cli_csv_number(csv, row, "tflops_per_gpu", &tflops, error) ||
-            !cli_csv_number(csv, row, "step_ms", &step_ms, error) ||
-            !cli_csv_number(csv, row, "peak_mem_gib", &peak_gib, error)) {
+        double step_ms = measured_ms(validation->tables->pdata[0], row->line);
+        if (step_ms > 0 && row_is_meant(csv, row, where) &&
+            !add_published_row(points, csv, row, step_ms, error)) {
             return false;
         }
-        g_autofree char **values = g_new0(char *, n_knobs + 1);
-        values[0] = (char *)cli_csv_text(csv, row, "gpus");
-        for (guint k = 1; k < n_knobs; k++) {
-            values[k] = (char *)cli_csv_text(csv, row, knob_at(points, k)->key);
-        }
-        TracePoint point = new_point(points, values);
-        point.measured = true;
-        point.x = gpus;
-        point.flops_per_s = tflops * 1e12;
-        point.step_ns = step_ms * 1e6;
-        point.reserved_bytes = peak_gib * 0x1p30;
-        g_array_append_val(points->points, point);
     }
     if (points->points->len == n_before) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "%s has no row for which --where holds", path);
+                    "%s has no row for which --where holds and that foreshard validate can predict",
+                    path);
         return false;
     }
     return true;
