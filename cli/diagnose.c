@@ -33,6 +33,10 @@ static void faster_near_link(ModelCluster *cluster) {
     cluster->intra_node_nvls_head_gb_per_s *= FASTER_LINK;
 }
 
+static void faster_host_link(ModelCluster *cluster) {
+    cluster->device_host_link_gb_per_s *= FASTER_LINK;
+}
+
 /* ---- remedies ---- */
 
 double cli_category_bytes(const SimPrediction *prediction, unsigned category) {
@@ -79,20 +83,28 @@ static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change
     }
 }
 
-/* No prediction knows how to hide copies; what they cost is what the trace shows. */
-static void add_copies(CliDiagnosis *diagnosis) {
-    const TraceIdleBook *idle = &diagnosis->idle;
-    double step_ns = -(double)idle->idle_ns[TRACE_IDLE_COPY] / MAX(1, idle->n_steps);
-    if (step_ns < 0) {
-        CliRemedy remedy = {
-            .cause = "the device waits for copies on another lane",
-            .remedy = "move less (offload less), or what is needed later",
-            .price = CLI_PRICE_MACHINE,
-            .fits = true,
-            .step_ns = step_ns,
-        };
-        g_array_append_val(diagnosis->remedies, remedy);
+/* What a measured play waited for beside what predictions know of. */
+static void add_wait(CliDiagnosis *diagnosis, TraceIdle idle, const char *cause,
+                     const char *remedy) {
+    const TraceIdleBook *book = &diagnosis->idle;
+    CliRemedy wait = {
+        .cause = cause,
+        .remedy = remedy,
+        .price = CLI_PRICE_MACHINE,
+        .fits = true,
+        .step_ns = -(double)book->idle_ns[idle] / MAX(1, book->n_steps),
+    };
+    g_array_append_val(diagnosis->remedies, wait);
+}
+
+static void add_waits(CliDiagnosis *diagnosis) {
+    if (!g_str_equal(trace_get(diagnosis->trace, "side"), "measured")) {
+        return;
     }
+    add_wait(diagnosis, TRACE_IDLE_COPY, "the device waits for copies on another lane",
+             "move less, or later what is needed later");
+    add_wait(diagnosis, TRACE_IDLE_OTHER, "kernels start late on their lanes",
+             "fewer, larger kernels; on CPU ranks, a core for each rank and lane");
 }
 
 static void try_all(CliDiagnosis *diagnosis) {
@@ -108,7 +120,7 @@ static void try_all(CliDiagnosis *diagnosis) {
 #include "cli/remedies.def"
 #undef SETTING
 #undef MACHINE
-    add_copies(diagnosis);
+    add_waits(diagnosis);
 }
 
 /* ---- causes ---- */
@@ -152,7 +164,7 @@ static void predict_baselines(CliDiagnosis *diagnosis) {
     bool mixed = dtype != NULL && !g_str_equal(dtype, "model");
     static const char plain[] = "flavour=auto wrap=block wrap_ends=root backward_prefetch=pre "
                                 "forward_prefetch=no reshard_after_forward=default "
-                                "limit_all_gathers=2";
+                                "limit_all_gathers=2 offload=none";
     static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
     static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
     for (guint i = 0; i < CLI_N_BASELINES; i++) {

@@ -61,12 +61,15 @@ static TraceSection section_of(PlanSection section) {
     g_assert_not_reached();
 }
 
-/* Ops that only move bytes from one layout to another are named so: gather_copy_in and the like. */
+/* Ops that only move bytes: to and from the host, or from one layout to another, which are named so
+ * (gather_copy_in and the like). */
 static TraceKindClass kind_class_of(PlanOpKind kind) {
     if (plan_op_is_collective(kind)) {
         return TRACE_KIND_COLLECTIVE;
     }
-    return strstr(plan_op_info(kind)->name, "_copy_") ? TRACE_KIND_COPY : TRACE_KIND_COMPUTE;
+    const PlanOpInfo *info = plan_op_info(kind);
+    bool copies = info->op_class == PLAN_CLASS_HOST_LINK || strstr(info->name, "_copy_") != NULL;
+    return copies ? TRACE_KIND_COPY : TRACE_KIND_COMPUTE;
 }
 
 static void describe_instruction(Trace *trace, uint32_t role_number, const PlanRole *role,
