@@ -42,7 +42,7 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
                         const ModelCluster *cluster, GError **error);
 /* A trace's point: the knobs' values stand in its header. */
 bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error);
-/* Rows of a table that foreshard validate takes, for which all of where ("model=T5-11B") holds; x is
- * "gpus", a series is a value of the second knob's column. Operations are counted as for the
+/* Rows of a table that foreshard validate takes, for which all of where ("model=T5-11B") holds; x
+ * is "gpus", a series is a value of the second knob's column. Operations are counted as for the
  * predictions, whatever the source counts: what is taken from it is the time of a step. */
 bool cli_points_add_published(CliPoints *points, const char *path, char **where, GError **error);
