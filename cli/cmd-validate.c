@@ -49,8 +49,9 @@ int cmd_validate(int argc, char **argv) {
                  "A table is known by its columns; what its words mean stands in "
                  "models/published/*.ini.");
     g_option_context_set_description(
-        context, "Errors are absolute, as shares of what was measured. \"without\": what is "
-                 "predicted when\nnothing that was fitted to the table is used.\n\n"
+        context, "Errors are absolute, as shares of what was measured; \"bias\" is the median with "
+                 "its sign.\n\"without\": what is predicted when nothing that was fitted to the "
+                 "table is used.\n\n"
                  "Examples:\n"
                  "  foreshard validate tests/validation/train_*.csv\n"
                  "  foreshard validate --json mine.csv\n");

@@ -3,7 +3,7 @@
 #include <math.h>
 
 void cli_score_add(CliScore *score, double predicted, double measured) {
-    double error = fabs(predicted / measured - 1);
+    double error = predicted / measured - 1;
     if (isnan(error)) {
         return;
     }
@@ -27,9 +27,14 @@ double cli_score_mean(const CliScore *score) {
     double sum = 0;
     unsigned n = cli_score_count(score);
     for (unsigned i = 0; i < n; i++) {
-        sum += g_array_index(score->errors, double, i);
+        sum += fabs(g_array_index(score->errors, double, i));
     }
     return n ? sum / n : 0;
+}
+
+static int by_size(gconstpointer a, gconstpointer b) {
+    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+    return (x > y) - (x < y);
 }
 
 static int by_value(gconstpointer a, gconstpointer b) {
@@ -37,14 +42,25 @@ static int by_value(gconstpointer a, gconstpointer b) {
     return (x > y) - (x < y);
 }
 
-double cli_score_quantile(const CliScore *score, double share) {
+double cli_score_bias(const CliScore *score) {
     unsigned n = cli_score_count(score);
     if (n == 0) {
         return 0;
     }
     g_array_sort(score->errors, by_value);
+    return (g_array_index(score->errors, double, (n - 1) / 2) +
+            g_array_index(score->errors, double, n / 2)) /
+           2;
+}
+
+double cli_score_quantile(const CliScore *score, double share) {
+    unsigned n = cli_score_count(score);
+    if (n == 0) {
+        return 0;
+    }
+    g_array_sort(score->errors, by_size);
     unsigned at = (unsigned)ceil(share * n);
-    return g_array_index(score->errors, double, at > 0 ? at - 1 : 0);
+    return fabs(g_array_index(score->errors, double, at > 0 ? at - 1 : 0));
 }
 
 void cli_score_clear(CliScore *score) {

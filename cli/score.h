@@ -4,7 +4,7 @@
 #include <glib.h>
 
 typedef struct {
-    GArray *errors; /* double; NULL while there are none */
+    GArray *errors; /* double, signed; NULL while there are none */
 } CliScore;
 
 /* Does nothing when either is not a number. */
@@ -14,4 +14,5 @@ unsigned cli_score_count(const CliScore *score);
 double cli_score_mean(const CliScore *score);
 /* The least error that `share` of all do not exceed: 0.5 is the median; 0 when there are none. */
 double cli_score_quantile(const CliScore *score, double share);
+double cli_score_bias(const CliScore *score); /* the median with its sign: above 0 is too slow */
 void cli_score_clear(CliScore *score);

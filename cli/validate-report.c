@@ -55,10 +55,10 @@ static void print_scores(FILE *to, const char *name, unsigned rows, unsigned ski
         if (cli_score_count(score)) {
             fprintf(to,
                     "  %-18s %4u rows  median %6.1f %%  mean %6.1f %%  p90 %6.1f %%  max %6.1f "
-                    "%%\n",
+                    "%%  bias %+6.1f %%\n",
                     parts[i].words, cli_score_count(score), 100 * cli_score_quantile(score, 0.5),
                     100 * cli_score_mean(score), 100 * cli_score_quantile(score, 0.9),
-                    100 * cli_score_quantile(score, 1));
+                    100 * cli_score_quantile(score, 1), 100 * cli_score_bias(score));
         }
     }
 }
@@ -129,6 +129,7 @@ static void add_scores(JsonBuilder *json, unsigned rows, unsigned skipped, CliSc
         add_real(json, "mean", cli_score_mean(score));
         add_real(json, "p90", cli_score_quantile(score, 0.9));
         add_real(json, "max", cli_score_quantile(score, 1));
+        add_real(json, "bias", cli_score_bias(score));
         json_builder_end_object(json);
     }
 }

@@ -113,6 +113,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
                           .seq = seq,
                           .rows = batch * seq,
                           .width = network->width,
+                          .loss = network->loss,
                           .dropout = network->dropout},
                  .heads = network->heads,
                  .ffn = network->ffn ? network->ffn : 4 * network->width,
@@ -200,5 +201,5 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
 }
 
 const ModelFamily model_gpt = {
-    "gpt", "layers width heads vocab seq|ffn tied gelu attention dropout", emit_gpt};
-const ModelFamily model_mpt = {"mpt", "layers width heads vocab seq|ffn attention", emit_mpt};
+    "gpt", "layers width heads vocab seq|ffn tied gelu attention dropout loss", emit_gpt};
+const ModelFamily model_mpt = {"mpt", "layers width heads vocab seq|ffn attention loss", emit_mpt};

@@ -171,15 +171,20 @@ uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n) {
 
 uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
                                  uint64_t vocab) {
-    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
+    PlanDtype dtype = w->loss == MODEL_LOSS_FP32 ? PLAN_FP32 : w->graph->dtype;
+    PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
-    if (w->graph->fused) {
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
+    if (w->graph->fused && w->loss == MODEL_LOSS_MODEL) {
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
                              fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);
     }
     plan_graph_hold(w->graph, logits);
+    if (dtype != w->graph->dtype) {
+        logits = plan_graph_op(w->graph, PLAN_OP_CAST, &logits, 1, &dtype, &elements, 1, &n, NULL);
+        plan_graph_hold(w->graph, logits);
+    }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
     return plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes,

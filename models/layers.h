@@ -12,6 +12,7 @@ typedef struct {
     uint64_t batch, seq, rows; /* rows: tokens of a pass */
     uint64_t width;
     double dropout; /* share of elements dropped; 0: none */
+    ModelLoss loss;
 } ModelWalk;
 
 /* A module with a weight and perhaps a bias (PLAN_NONE). */

@@ -174,7 +174,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                             .batch = batch,
                             .seq = seq,
                             .rows = batch * seq,
-                            .width = network->width},
+                            .width = network->width,
+                            .loss = network->loss},
                    .heads = network->heads,
                    .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
                    .head_dim =
@@ -218,5 +219,6 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 }
 
 const ModelFamily model_llama = {
-    "llama", "layers width heads vocab seq ffn|kv_heads head_dim tied rope_base attention qkv_bias",
+    "llama",
+    "layers width heads vocab seq ffn|kv_heads head_dim tied rope_base attention qkv_bias loss",
     emit};

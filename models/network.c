@@ -55,6 +55,19 @@ static bool read_choice(const PlanIni *ini, const PlanIniEntry *entry, const cha
     return true;
 }
 
+static bool read_loss(const PlanIni *ini, const PlanIniEntry *entry, ModelLoss *ret_loss,
+                      GError **error) {
+    static const char *const names[] = {"model", "ops", "fp32"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_equal(entry->value, names[i])) {
+            *ret_loss = (ModelLoss)i;
+            return true;
+        }
+    }
+    return plan_ini_refuse(ini, entry, error, "loss must be model, ops or fp32, not '%s'",
+                           entry->value);
+}
+
 static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                        GError **error) {
     if (g_str_equal(entry->key, "tied")) {
@@ -83,6 +96,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                plan_ini_refuse(ini, entry, error,
                                "dropout must be a number from 0 to below 1, not '%s'",
                                entry->value);
+    }
+    if (g_str_equal(entry->key, "loss")) {
+        return read_loss(ini, entry, &network->loss, error);
     }
     if (g_str_equal(entry->key, "gelu")) {
         return read_choice(ini, entry, "tanh", "erf", &network->gelu_tanh, error);

@@ -10,6 +10,13 @@
 
 #include "plan/graph.h"
 
+/* How the loss is made of the logits; the names in a file are "model", "ops" and "fp32". */
+typedef enum {
+    MODEL_LOSS_MODEL, /* in the network's dtype; one kernel where kernels are fused */
+    MODEL_LOSS_OPS,   /* by PyTorch's ops, also where a network's kernels are fused */
+    MODEL_LOSS_FP32   /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
+} ModelLoss;
+
 typedef struct {
     char *name;
     char *text; /* of its file */
@@ -18,6 +25,7 @@ typedef struct {
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     double rope_base;
     double dropout; /* gpt, t5: share of elements dropped wherever they drop any */
+    ModelLoss loss;
     bool tied;
     bool gelu_tanh;
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */

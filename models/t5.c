@@ -275,6 +275,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                       .seq = seq,
                       .rows = batch * seq,
                       .width = network->width,
+                      .loss = network->loss,
                       .dropout = network->dropout},
              .heads = network->heads,
              .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
@@ -289,5 +290,5 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     walk(&t5, network->layers, network->tied, &parts);
 }
 
-const ModelFamily model_t5 = {"t5", "layers width heads vocab seq ffn|head_dim tied gated dropout",
-                              emit};
+const ModelFamily model_t5 = {
+    "t5", "layers width heads vocab seq ffn|head_dim tied gated dropout loss", emit};

@@ -15,6 +15,15 @@ static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
     launch(b);
 }
 
+/* Back into the dtype it was cast from. */
+static void cast(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_CAST, dims(b), NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
 static void dropout(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b));
@@ -375,6 +384,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_BIAS:
         embedding(&b, PLAN_OP_BIAS_BACKWARD);
         return;
+    case PLAN_OP_CAST:
+        cast(&b);
+        return;
     case PLAN_OP_DROPOUT:
         dropout(&b);
         return;
@@ -503,7 +515,6 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
-    case PLAN_OP_CAST:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
     case PLAN_OP_TO_HOST:

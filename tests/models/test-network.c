@@ -186,6 +186,8 @@ static void bad_files(void) {
          "n.ini:5: width 8 does not divide by 3 heads"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\ntied=maybe\n",
          "n.ini:8: tied must be yes or no"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=bf16\n",
+         "n.ini:8: loss must be model, ops or fp32"},
         {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
         {"family=gpt\n", "n.ini: [network] has no 'family'"},
     };
@@ -199,6 +201,43 @@ static void bad_files(void) {
             g_test_message("expected '%s', got '%s'", cases[i].expected, error->message);
             g_test_fail();
         }
+    }
+}
+
+/* loss = fp32 casts the logits, in a 16-bit network alone, and leaves no kernel that fuses it. */
+static void loss(void) {
+    static const struct {
+        const char *loss;
+        PlanDtype dtype;
+        bool fused;
+        unsigned casts, fused_losses;
+        PlanDtype expected;
+    } cases[] = {
+        {"model", PLAN_BF16, false, 0, 0, PLAN_BF16}, {"fp32", PLAN_BF16, false, 1, 0, PLAN_FP32},
+        {"fp32", PLAN_FP32, false, 0, 0, PLAN_FP32},  {"model", PLAN_BF16, true, 0, 1, PLAN_BF16},
+        {"ops", PLAN_BF16, true, 0, 0, PLAN_BF16},    {"fp32", PLAN_BF16, true, 1, 0, PLAN_FP32},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text =
+            g_strdup_printf("[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\n"
+                            "vocab=4\nseq=4\nloss=%s\n",
+                            cases[i].loss);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
+        g_assert_no_error(error);
+        g_autoptr(PlanGraph) graph =
+            model_network_emit(network, 1, 0, cases[i].dtype, cases[i].fused, &error);
+        g_assert_no_error(error);
+        unsigned casts = 0, fused_losses = 0;
+        for (uint32_t k = 0; k < graph->ops->len; k++) {
+            uint32_t kind = plan_graph_at(graph->ops, PlanGraphOp, k)->kind;
+            casts += kind == PLAN_OP_CAST;
+            fused_losses += kind == PLAN_OP_CROSS_ENTROPY;
+        }
+        g_assert_cmpuint(casts, ==, cases[i].casts);
+        g_assert_cmpuint(fused_losses, ==, cases[i].fused_losses);
+        g_assert_cmpint(plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype, ==,
+                        cases[i].expected);
     }
 }
 
@@ -237,6 +276,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/parameter counts are exact", counts);
     g_test_add_func("/models/network/names are PyTorch's", names);
     g_test_add_func("/models/network/bad files name line and remedy", bad_files);
+    g_test_add_func("/models/network/loss", loss);
     g_test_add_func("/models/network/too long a sequence", too_long);
     g_test_add_func("/models/network/mutations end in a message", mutated);
     return g_test_run();

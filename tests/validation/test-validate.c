@@ -110,6 +110,7 @@ static void scores(void) {
     g_assert_cmpfloat_with_epsilon(cli_score_quantile(&score, 0.9), 0.09, 1e-9);
     g_assert_cmpfloat_with_epsilon(cli_score_quantile(&score, 1), 0.1, 1e-9);
     g_assert_cmpfloat_with_epsilon(cli_score_mean(&score), 0.055, 1e-9);
+    g_assert_cmpfloat_with_epsilon(cli_score_bias(&score), -0.005, 1e-9);
     cli_score_merge(&other, &score);
     g_assert_cmpfloat_with_epsilon(cli_score_mean(&other), 0.055, 1e-9);
     cli_score_clear(&score);
