@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/data-dir.h"
+#include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "plan/text.h"
@@ -20,7 +22,7 @@
 typedef struct {
     gint steps, seed, token_bytes;
     gint64 memory_limit;
-    char *trace, *device, *load, *save, *data;
+    char *trace, *device, *load, *save, *data, *pace;
     gboolean json, verbose;
 } Options;
 
@@ -98,7 +100,7 @@ static bool is_file(const char *data) {
 }
 
 static GPtrArray *command_line(const Options *options, const Plan *plan, const char *plan_path,
-                               GError **error) {
+                               const char *pace_path, GError **error) {
     GPtrArray *argv = cli_ranks_command(plan->world, error);
     if (!argv) {
         return NULL;
@@ -110,6 +112,7 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const c
         cli_ranks_add(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
     }
     add_path(argv, "trace", options->trace);
+    add_path(argv, "pace", options->pace ? pace_path : NULL);
     add_path(argv, "load", options->load);
     add_path(argv, "save", options->save);
     if (is_file(options->data)) {
@@ -170,12 +173,15 @@ static int verdict(const Watch *watch) {
     return watch->status == 2 ? 2 : watch->status != 0;
 }
 
-static int run_in(const char *folder, const Options *options, const Plan *plan, GError **error) {
+static int run_in(const char *folder, const Options *options, const Plan *plan,
+                  const ModelCluster *pace, GError **error) {
     g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
-    if (!plan_write_file(plan, plan_path, error)) {
+    g_autofree char *pace_path = g_build_filename(folder, "run.pace", NULL);
+    if (!plan_write_file(plan, plan_path, error) ||
+        (pace && !cli_pace_write(plan, pace, pace_path, error))) {
         return 1;
     }
-    g_autoptr(GPtrArray) argv = command_line(options, plan, plan_path, error);
+    g_autoptr(GPtrArray) argv = command_line(options, plan, plan_path, pace_path, error);
     if (!argv) {
         return 1;
     }
@@ -193,16 +199,18 @@ static void say_file(const char *what, const char *path) {
     }
 }
 
-static int run(const Options *options, const Plan *plan) {
+static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
     g_autofree char *folder = g_dir_make_tmp("foreshard-run-XXXXXX", &error);
-    int status = folder ? run_in(folder, options, plan, &error) : 1;
+    int status = folder ? run_in(folder, options, plan, pace, &error) : 1;
     if (error) {
         fprintf(stderr, "foreshard run: %s\n", error->message);
     }
     if (folder) {
         g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
+        g_autofree char *pace_path = g_build_filename(folder, "run.pace", NULL);
         g_unlink(plan_path);
+        g_unlink(pace_path);
         g_rmdir(folder);
     }
     if (!status && !options->json) {
@@ -230,6 +238,12 @@ static bool options_are_sound(const Options *options) {
     return true;
 }
 
+static ModelCluster *load_pace(const char *name, const Plan *plan, GError **error) {
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
+    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
+    return cluster && cli_pace_fits(plan, cluster, error) ? g_steal_pointer(&cluster) : NULL;
+}
+
 int cmd_run(int argc, char **argv) {
     Options options = {.steps = 6, .seed = 1, .token_bytes = 1};
     GOptionEntry entries[] = {
@@ -244,6 +258,10 @@ int cmd_run(int argc, char **argv) {
          "begin with the weights of this safetensors file (names as in foreshard units)", "FILE"},
         {"save", 0, 0, G_OPTION_ARG_FILENAME, &options.save,
          "write the weights here at the end, as safetensors (no optimizer state)", "FILE"},
+        {"pace", 0, 0, G_OPTION_ARG_STRING, &options.pace,
+         "each collective lasts at least as long as on this cluster (asleep): overlap and prefetch "
+         "show as they would there",
+         "CLUSTER"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device, "what plays it: host (default)",
          "DEVICE"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
@@ -272,8 +290,9 @@ int cmd_run(int argc, char **argv) {
         fprintf(stderr, "foreshard run: give one PLAN or NETWORK; --help says more\n");
     } else if (options_are_sound(&options)) {
         g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
-        if (plan) {
-            status = run(&options, plan);
+        g_autoptr(ModelCluster) pace = NULL;
+        if (plan && (!options.pace || (pace = load_pace(options.pace, plan, &error)))) {
+            status = run(&options, plan, pace);
         } else {
             fprintf(stderr, "foreshard run: %s\n", error->message);
         }
@@ -282,6 +301,7 @@ int cmd_run(int argc, char **argv) {
     g_free(options.load);
     g_free(options.save);
     g_free(options.data);
+    g_free(options.pace);
     g_free(options.device);
     return status;
 }

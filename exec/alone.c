@@ -31,6 +31,10 @@ static bool barrier(gpointer self, GError **error) {
     return true;
 }
 
+static bool meet(gpointer self, PlanAxis axis, GError **error) {
+    return true;
+}
+
 static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     return true;
 }
@@ -43,5 +47,6 @@ const ExecComm exec_comm_alone = {
     .all_reduce = all_reduce,
     .broadcast = broadcast,
     .barrier = barrier,
+    .meet = meet,
     .mean = mean,
 };

@@ -25,6 +25,7 @@ typedef struct {
     bool (*broadcast)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                       PlanDtype dtype, GError **error);
     bool (*barrier)(gpointer self, GError **error);
+    bool (*meet)(gpointer self, PlanAxis axis, GError **error); /* waits for the axis's ranks */
     /* The mean over all ranks of n numbers, in place. */
     bool (*mean)(gpointer self, double *values, unsigned n, GError **error);
 } ExecComm;

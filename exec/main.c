@@ -22,7 +22,7 @@
 #include "trace/text.h"
 
 typedef struct {
-    char *trace, *load, *save, *data;
+    char *trace, *load, *save, *data, *pace;
     gint steps, threads, seed, token_bytes;
     gint64 memory_limit;
     gboolean json, costs;
@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     const Options *options;
     const Plan *plan;
+    const ExecPace *pace; /* NULL: not paced */
     ExecMpi *mpi;
     ExecComm comm;
     double *losses; /* means over ranks */
@@ -63,7 +64,10 @@ static Trace *make_trace(const Run *run, ExecHost *host) {
     trace_set(trace, "side", "measured");
     trace_set(trace, "device", "host");
     trace_set(trace, "allocator", "caching");
-    trace_set(trace, "paced", "no");
+    trace_set(trace, "paced", run->pace ? "yes" : "no");
+    if (run->pace) {
+        trace_set(trace, "pace", exec_pace_cluster(run->pace));
+    }
     trace_set(trace, "comm", run->comm.name);
     trace_set(trace, "blas", kernel_blas_name());
     trace_set(trace, "isa", kernel_isa_name());
@@ -126,6 +130,10 @@ static void print_json(const Run *run, ExecHost *host) {
     json_builder_set_member_name(json, "plan_digest");
     json_builder_add_string_value(json, plan_digest(run->plan));
     add_count(json, "ranks", run->comm.world);
+    if (run->pace) {
+        json_builder_set_member_name(json, "paced_as");
+        json_builder_add_string_value(json, exec_pace_cluster(run->pace));
+    }
     json_builder_set_member_name(json, "losses");
     json_builder_begin_array(json);
     for (unsigned i = 0; i < run->n_losses; i++) {
@@ -148,6 +156,10 @@ static void print_json(const Run *run, ExecHost *host) {
 static void print_summary(const Run *run, ExecHost *host) {
     MemoryLedger *ledger = exec_host_ledger(host);
     double ms = median_step_ms(run);
+    if (run->pace) {
+        printf("paced      collectives last at least as long as on %s\n",
+               exec_pace_cluster(run->pace));
+    }
     printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
            (double)run->plan->tokens_per_rank * run->comm.world / ms * 1e3);
     printf("memory     rank 0 at most: allocated %.3f MB, reserved %.3f MB, process %.3f MB "
@@ -252,18 +264,22 @@ static int run_plan(Run *run, const char *path) {
     run->plan = plan;
     g_autoptr(ExecWeights) weights = NULL;
     g_autoptr(ExecData) data = NULL;
+    g_autoptr(ExecPace) pace = NULL;
     unsigned token_bytes = (unsigned)options->token_bytes;
     if ((options->save && !can_write(options->save, &error)) ||
         (options->trace && !can_write(options->trace, &error)) ||
         (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
-        (options->data && !(data = exec_data_open(options->data, token_bytes, &error)))) {
+        (options->data && !(data = exec_data_open(options->data, token_bytes, &error))) ||
+        (options->pace && !(pace = exec_pace_read(options->pace, plan, &error)))) {
         return complain(run, error);
     }
+    run->pace = pace;
     ExecHostOptions host_options = {.seed = (uint64_t)options->seed,
                                     .memory_limit_bytes = (uint64_t)options->memory_limit,
                                     .keep_rows = options->trace != NULL,
                                     .weights = weights,
-                                    .data = data};
+                                    .data = data,
+                                    .pace = pace};
     g_autoptr(ExecHost) host =
         exec_host_new(plan, &run->comm, (uint32_t)options->steps, &host_options, &error);
     if (!host || !exec_mpi_join(run->mpi, plan, &error) || !play(run, host, &error) ||
@@ -305,6 +321,9 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
          "write the weights here at the end; every rank writes its part of one file", "FILE"},
         {"data", 0, 0, G_OPTION_ARG_FILENAME, &options->data,
          "tokens to train on (default: synthetic)", "FILE"},
+        {"pace", 0, 0, G_OPTION_ARG_FILENAME, &options->pace,
+         "a table of how long each collective lasts at least (foreshard run --pace makes it)",
+         "FILE"},
         {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options->token_bytes,
          "of a token in --data: 1 (default) or 2, little-endian", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print the result as JSON", NULL},
@@ -361,5 +380,6 @@ int main(int argc, char **argv) {
     g_free(options.load);
     g_free(options.save);
     g_free(options.data);
+    g_free(options.pace);
     return 0;
 }

@@ -164,11 +164,19 @@ static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t el
            finish(mpi, &request, "MPI_Ibcast", error);
 }
 
-static bool barrier(gpointer self, GError **error) {
-    const ExecMpi *mpi = self;
+static bool barrier_of(const ExecMpi *mpi, MPI_Comm comm, GError **error) {
     MPI_Request request;
-    return check(mpi, MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier", error) &&
+    return check(mpi, MPI_Ibarrier(comm, &request), "MPI_Ibarrier", error) &&
            finish(mpi, &request, "MPI_Ibarrier", error);
+}
+
+static bool barrier(gpointer self, GError **error) {
+    return barrier_of(self, MPI_COMM_WORLD, error);
+}
+
+static bool meet(gpointer self, PlanAxis axis, GError **error) {
+    const ExecMpi *mpi = self;
+    return barrier_of(mpi, mpi->axis[axis], error);
 }
 
 static bool mean(gpointer self, double *values, unsigned n, GError **error) {
@@ -213,6 +221,7 @@ ExecMpi *exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **err
         .all_reduce = all_reduce,
         .broadcast = broadcast,
         .barrier = barrier,
+        .meet = meet,
         .mean = mean,
     };
     return mpi;

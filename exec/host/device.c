@@ -82,13 +82,30 @@ static bool note_loss(const Work *work, GError **error) {
     return false;
 }
 
+/* A collective is done when its data are there, and not before the network would be. */
+static bool run_paced(const Work *work, GError **error) {
+    const ExecHost *host = work->host;
+    const ExecComm *comm = host->context.comm;
+    uint32_t op = (uint32_t)(work->task.op - host->context.role->ops);
+    if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, error)) {
+        return false;
+    }
+    int64_t all_here = now_ns();
+    if (!exec_host_run(&work->task, error)) {
+        return false;
+    }
+    exec_pace_sleep_until(all_here + exec_pace_ns(host->options.pace, host->role_id, op));
+    return true;
+}
+
 static bool run_work(gpointer data, GError **error) {
     Work *work = data;
     if (work->turns && !exec_lanes_enter(work->host->lanes, work->turns, work->ticket)) {
         return true; /* another lane has failed, and says why */
     }
     int64_t start = now_ns();
-    bool ok = exec_host_run(&work->task, error);
+    bool paced = work->turns && work->host->options.pace;
+    bool ok = paced ? run_paced(work, error) : exec_host_run(&work->task, error);
     if (work->row) {
         work->row->start_ns = start;
         work->row->end_ns = now_ns();

@@ -12,6 +12,7 @@
 
 #include "exec/comm.h"
 #include "exec/host/data.h"
+#include "exec/pace.h"
 #include "exec/weights.h"
 #include "memory/ledger.h"
 #include "plan/player.h"
@@ -23,6 +24,7 @@ typedef struct {
     bool keep_rows;              /* for a trace */
     const ExecWeights *weights;  /* borrowed; NULL: parameters begin at random */
     const ExecData *data;        /* borrowed; NULL: synthetic */
+    const ExecPace *pace;        /* borrowed; NULL: collectives take what they take */
 } ExecHostOptions;
 
 typedef struct _ExecHost ExecHost;

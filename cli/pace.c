@@ -1,0 +1,38 @@
+#include "cli/pace.h"
+
+#include "plan/op-work.h"
+#include "sim/cost-network.h"
+
+static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelCluster *cluster) {
+    const PlanRole *role = &plan->roles[r];
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (plan_op_is_collective((PlanOpKind)op->kind)) {
+            SimNetworkPath path = sim_network_path(cluster, plan, (PlanAxis)op->axis);
+            SimNetworkCost cost = sim_network_cost(cluster, &path, (PlanOpKind)op->kind,
+                                                   plan_op_work(role, op).bytes);
+            g_string_append_printf(text, "%u %u %.0f\n", r, i, cost.latency_ns + cost.transfer_ns);
+        }
+    }
+}
+
+bool cli_pace_fits(const Plan *plan, const ModelCluster *cluster, GError **error) {
+    if (plan->world <= model_cluster_ranks(cluster)) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "%s has place for %" G_GUINT64_FORMAT " ranks, and the plan has %u; take a larger "
+                "cluster, or raise nodes in a copy of its file",
+                cluster->name, model_cluster_ranks(cluster), plan->world);
+    return false;
+}
+
+bool cli_pace_write(const Plan *plan, const ModelCluster *cluster, const char *path,
+                    GError **error) {
+    g_autoptr(GString) text = g_string_new("foreshard-pace 1\n");
+    g_string_append_printf(text, "cluster %s\ndigest %s\n", cluster->name, plan_digest(plan));
+    for (uint32_t r = 0; r < plan->n_roles; r++) {
+        add_role(text, plan, r, cluster);
+    }
+    return g_file_set_contents(path, text->str, (gssize)text->len, error);
+}

@@ -1,0 +1,88 @@
+#include "exec/pace.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "exec/error.h"
+#include "plan/ini.h"
+
+struct _ExecPace {
+    char *cluster;
+    int64_t **ns; /* of each role, of each op */
+    uint32_t n_roles;
+};
+
+static bool take_line(ExecPace *pace, const Plan *plan, char **words) {
+    uint64_t role, op, ns;
+    if (g_strv_length(words) != 3 || !plan_parse_u64(words[0], &role) ||
+        !plan_parse_u64(words[1], &op) || !plan_parse_u64(words[2], &ns) || role >= plan->n_roles ||
+        op >= plan->roles[role].n_ops || ns > INT64_MAX / 2) {
+        return false;
+    }
+    pace->ns[role][op] = (int64_t)ns;
+    return true;
+}
+
+static bool take_lines(ExecPace *pace, const Plan *plan, char **lines, const char *path,
+                       GError **error) {
+    for (unsigned i = 0; lines[i]; i++) {
+        g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
+        bool ok = i == 0   ? g_str_equal(lines[i], "foreshard-pace 1")
+                  : i == 1 ? g_str_has_prefix(lines[i], "cluster ")
+                  : i == 2 ? words[0] && words[1] && g_str_equal(words[1], plan_digest(plan))
+                           : !words[0] || take_line(pace, plan, words);
+        if (!ok) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                        "%s:%u: not a line of a pace for this plan; foreshard run --pace makes one",
+                        path, i + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+ExecPace *exec_pace_read(const char *path, const Plan *plan, GError **error) {
+    g_autofree char *text = plan_file_text(path, NULL, error);
+    if (!text) {
+        return NULL;
+    }
+    g_autoptr(ExecPace) pace = g_new0(ExecPace, 1);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    pace->n_roles = plan->n_roles;
+    pace->ns = g_new0(int64_t *, plan->n_roles);
+    for (uint32_t r = 0; r < plan->n_roles; r++) {
+        pace->ns[r] = g_new0(int64_t, plan->roles[r].n_ops);
+    }
+    if (!take_lines(pace, plan, lines, path, error)) {
+        return NULL;
+    }
+    pace->cluster = g_strdup(lines[0] && lines[1] ? lines[1] + strlen("cluster ") : "");
+    return g_steal_pointer(&pace);
+}
+
+void exec_pace_free(ExecPace *pace) {
+    if (!pace) {
+        return;
+    }
+    for (uint32_t r = 0; r < pace->n_roles; r++) {
+        g_free(pace->ns[r]);
+    }
+    g_free(pace->ns);
+    g_free(pace->cluster);
+    g_free(pace);
+}
+
+const char *exec_pace_cluster(const ExecPace *pace) {
+    return pace->cluster;
+}
+
+int64_t exec_pace_ns(const ExecPace *pace, uint32_t role, uint32_t op) {
+    return pace->ns[role][op];
+}
+
+void exec_pace_sleep_until(int64_t monotonic_ns) {
+    struct timespec until = {monotonic_ns / 1000000000, monotonic_ns % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+}

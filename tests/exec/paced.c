@@ -1,0 +1,110 @@
+/* Paced runs: the numbers of a run, at the network speed of a cluster.
+ *
+ * No collective is quicker than predicted, the losses are those of an unpaced run to the bit, and
+ * compute goes on while a collective sleeps. Arguments: foreshard, and the folder of clusters.
+ */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "tests/exec/runs.h"
+#include "trace/summary.h"
+#include "trace/text.h"
+
+static const char *clusters;
+
+/* this-machine, but a collective takes 3 ms to begin, about as long as a block computes. */
+static char *slow_cluster(const char *folder) {
+    g_autofree char *path = g_build_filename(clusters, "this-machine.ini", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) parts = g_strsplit(text, "base_latency_us = 80\n", -1);
+    g_assert_cmpuint(g_strv_length(parts), ==, 2);
+    g_autofree char *slow = g_strjoinv("base_latency_us = 3000\n", parts);
+    char *slow_path = g_build_filename(folder, "slow.ini", NULL);
+    g_assert_true(g_file_set_contents(slow_path, slow, -1, NULL));
+    return slow_path;
+}
+
+static Trace *read_trace(const char *path) {
+    g_autoptr(GError) error = NULL;
+    Trace *trace = trace_read_file(path, &error);
+    g_assert_no_error(error);
+    g_unlink(path);
+    return trace;
+}
+
+static bool is_collective(const Trace *trace, const TraceOpRow *row) {
+    uint32_t role = trace_role_of_rank(trace, row->rank);
+    uint32_t kind = trace_instruction(trace, role, row->instruction)->kind;
+    return trace_kind(trace, kind)->kind_class == TRACE_KIND_COLLECTIVE;
+}
+
+/* Rows of rank 0 come in one order on both sides. */
+static void none_is_quicker(const Trace *predicted, const Trace *measured) {
+    unsigned n = 0;
+    for (guint i = 0, j = 0; i < predicted->ops->len; i++, j++) {
+        const TraceOpRow *p = trace_op(predicted, i);
+        while (trace_op(measured, j)->rank != p->rank) {
+            j++;
+        }
+        const TraceOpRow *m = trace_op(measured, j);
+        g_assert_cmpuint(p->instruction, ==, m->instruction);
+        if (is_collective(measured, m)) {
+            g_assert_cmpint(m->end_ns - m->start_ns, >=, p->end_ns - p->start_ns);
+            n++;
+        }
+    }
+    g_test_message("%u collectives took as long as predicted, or longer", n);
+    g_assert_cmpuint(n, >, 20);
+}
+
+static void compute_goes_on(const Trace *measured) {
+    g_autoptr(TraceSummary) summary = trace_summary_new(measured, 0);
+    const TraceStepSummary *step = trace_summary_step(summary, 3);
+    g_test_message("%.1f ms of %.1f ms of communication are beside compute",
+                   (double)(step->communication_ns - step->exposed_ns) / 1e6,
+                   (double)step->communication_ns / 1e6);
+    g_assert_cmpint(step->communication_ns, >=, 8 * 3000000);
+    g_assert_cmpint(step->communication_ns - step->exposed_ns, >, step->communication_ns / 50);
+}
+
+static void a_cluster_on_a_laptop(void) {
+    enum {
+        STEPS = 4
+    };
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *cluster = slow_cluster(folder);
+    g_autofree char *p = g_strconcat(folder, "/p", NULL), *m = g_strconcat(folder, "/m", NULL);
+    const char *words = "gpt-toy -n 2 --micro-batch 32";
+    double paced[STEPS], unpaced[STEPS];
+    g_autofree char *with_pace = g_strdup_printf("%s --pace %s --trace %s", words, cluster, m);
+    test_run_losses(words, unpaced, STEPS);
+    test_run_losses(with_pace, paced, STEPS);
+    g_assert_cmpmem(paced, sizeof paced, unpaced, sizeof unpaced);
+    test_run_ok("predict %s --cluster %s --trace %s", words, cluster, p);
+    g_autoptr(Trace) predicted = read_trace(p);
+    g_autoptr(Trace) measured = read_trace(m);
+    g_assert_cmpstr(trace_get(measured, "paced"), ==, "yes");
+    g_assert_cmpstr(trace_get(measured, "pace"), ==, "slow");
+    none_is_quicker(predicted, measured);
+    compute_goes_on(measured);
+    g_unlink(cluster);
+    g_rmdir(folder);
+}
+
+static void too_small_a_cluster(void) {
+    TestRun run = test_run_finish(test_run_start("run gpt-toy -n 17 --pace this-machine"));
+    g_assert_cmpint(run.status, ==, 2);
+    g_assert_nonnull(strstr(run.err, "has place for 16 ranks"));
+    test_run_clear(&run);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_assert(argc == 3);
+    test_run_program = argv[1];
+    clusters = argv[2];
+    g_test_add_func("/exec/paced/a cluster on a laptop", a_cluster_on_a_laptop);
+    g_test_add_func("/exec/paced/too small a cluster is refused", too_small_a_cluster);
+    return g_test_run();
+}
