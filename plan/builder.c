@@ -186,6 +186,10 @@ void plan_builder_launch(PlanBuilder *builder, uint8_t lane) {
     emit(builder, PLAN_LAUNCH, lane, id);
 }
 
+void plan_builder_host_op(PlanBuilder *builder) {
+    emit(builder, PLAN_HOST_OP, 0, builder->ops.len - 1);
+}
+
 void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
         if (builder->repeats[i]) {

@@ -60,6 +60,7 @@ void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset
 void plan_builder_rows(PlanBuilder *builder, uint64_t rows);    /* of the operand added last */
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it */
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
+void plan_builder_host_op(PlanBuilder *builder);                /* it too, done by the host */
 
 static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer) {
     return &builder->buffers.items[buffer];

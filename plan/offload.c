@@ -80,3 +80,66 @@ void plan_offload_bring_back(PlanRun *run, uint32_t id) {
         fetch(run, id - 1);
     }
 }
+
+/* ---- the optimizer on the host --------------------------------------------------------------- */
+
+enum {
+    SLOT_GRADIENT,
+    SLOT_PARAMETER,
+    N_SLOTS = 4 /* and both moments, which the device makes */
+};
+
+static uint32_t slot_of(const PlanRun *run, uint32_t parameter, unsigned which) {
+    return run->n_checkpointed + parameter * N_SLOTS + which;
+}
+
+static void move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor, uint8_t lane) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
+    plan_builder_operand(&run->builder, tensor.buffer, tensor.offset_bytes, tensor.elements);
+    plan_builder_launch(&run->builder, lane);
+}
+
+static uint32_t send_gradient(PlanRun *run, uint32_t p, bool first) {
+    uint8_t lane = lane_of(run, TO_HOST);
+    plan_run_at_unit(run, run->unit_of_parameter[p]);
+    if (first) {
+        move(run, PLAN_OP_TO_HOST, slot_of(run, p, SLOT_PARAMETER), run->flavour->owned(run, p),
+             lane);
+    }
+    move(run, PLAN_OP_TO_HOST, slot_of(run, p, SLOT_GRADIENT), run->flavour->gradient(run, p),
+         lane);
+    return plan_builder_record(&run->builder, lane);
+}
+
+static void step_on_host(PlanRun *run, uint32_t p, uint32_t sent) {
+    const PlanStrategy *s = run->strategy;
+    PlanOperand owned = run->flavour->owned(run, p);
+    plan_run_at_unit(run, run->unit_of_parameter[p]);
+    plan_builder_host_wait(&run->builder, sent, 0);
+    plan_builder_begin_op(&run->builder, PLAN_OP_HOST_ADAM, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)owned.elements, slot_of(run, p, SLOT_GRADIENT)},
+                          (double[]){s->lr, s->beta1, s->beta2, s->eps, s->weight_decay,
+                                     s->optimizer == PLAN_OPTIMIZER_ADAMW});
+    plan_builder_host_op(&run->builder);
+    move(run, PLAN_OP_FROM_HOST, slot_of(run, p, SLOT_PARAMETER), owned, lane_of(run, FROM_HOST));
+}
+
+void plan_offload_step(const PlanOver *all, bool first) {
+    PlanRun *run = all->run;
+    g_autofree uint32_t *sent = g_new(uint32_t, all->to);
+    plan_builder_wait_lane(&run->builder, lane_of(run, TO_HOST), LANE_COMPUTE);
+    plan_builder_wait_lane(&run->builder, lane_of(run, FROM_HOST), LANE_COMPUTE);
+    for (uint32_t p = all->from; p < all->to; p++) {
+        if (plan_over_owns(all, p)) {
+            sent[p] = send_gradient(run, p, first);
+        }
+    }
+    for (uint32_t p = all->from; p < all->to; p++) {
+        if (plan_over_owns(all, p)) {
+            step_on_host(run, p, sent[p]);
+        }
+    }
+    plan_builder_wait_lane(&run->builder, LANE_COMPUTE, lane_of(run, FROM_HOST));
+    plan_run_at_unit(run, PLAN_NONE);
+}

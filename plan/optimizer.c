@@ -1,6 +1,8 @@
 /* plan/optimizer.c - the end of a training step: clip, step, zero_grad. */
 #include "plan/optimizer.h"
 
+#include "plan/offload.h"
+
 /* ---- launches over lists --------------------------------------------------------------------- */
 
 static PlanOperand owned(const PlanOver *over, uint32_t p) {
@@ -131,6 +133,10 @@ static bool owns_something(const PlanOver *all) {
 }
 
 static void step(const PlanOver *all, bool first) {
+    if (all->run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER) {
+        plan_offload_step(all, first);
+        return;
+    }
     switch ((PlanOptimizer)all->run->strategy->optimizer) {
     case PLAN_OPTIMIZER_ADAMW:
     case PLAN_OPTIMIZER_ADAM:

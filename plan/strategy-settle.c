@@ -169,7 +169,13 @@ static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
 }
 
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
-    return strategy->offload == PLAN_OFFLOAD_NONE ||
+    bool adam =
+        strategy->optimizer == PLAN_OPTIMIZER_ADAMW || strategy->optimizer == PLAN_OPTIMIZER_ADAM;
+    if (strategy->offload == PLAN_OFFLOAD_OPTIMIZER && !adam) {
+        return refuse(error, "offload=optimizer steps by Adam on the host; set optimizer=adam or "
+                             "adamw");
+    }
+    return strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
            strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
            refuse(error, "offload=activations moves what checkpointed blocks keep; set "
                          "checkpointing=full too");

@@ -89,7 +89,8 @@ typedef enum {
 } PlanKernels;
 typedef enum {
     PLAN_OFFLOAD_NONE,
-    PLAN_OFFLOAD_ACTIVATIONS
+    PLAN_OFFLOAD_ACTIVATIONS,
+    PLAN_OFFLOAD_OPTIMIZER
 } PlanOffload;
 typedef enum {
     PLAN_NO,

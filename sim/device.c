@@ -359,7 +359,9 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
 
 static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
     SimDevice *device = self;
-    charge(device, device->issue_ns[PLAN_HOST_OP]);
+    double bytes = plan_op_work(device->role, op).bytes;
+    charge(device, device->issue_ns[PLAN_HOST_OP] +
+                       sim_time_from_ns(bytes / device->cluster->host_memory_gb_per_s));
     return done(device);
 }
 

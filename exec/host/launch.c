@@ -199,6 +199,9 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD:
         add(t);
         return true;
+    case PLAN_OP_HOST_ADAM:
+        exec_host_adam(t);
+        return true;
     case PLAN_OP_TO_HOST:
         exec_slots_put(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
                        dim(t, 0) * sizeof(float));
@@ -473,7 +476,24 @@ static bool run(const ExecTask *t, GError **error) {
     g_assert_not_reached();
 }
 
+/* A slot has no buffer that bounds it: nothing larger than the largest buffer goes there. */
+static bool slot_is_bounded(const PlanRole *role, const PlanOp *op) {
+    uint64_t n = (uint64_t)plan_op_dims(role, op)[0];
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        if (n <= role->buffers[b].bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    if (op->kind == PLAN_OP_HOST_ADAM && !slot_is_bounded(context->role, op)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "an optimizer's step on the host is larger than any tensor of the "
+                            "plan; make the plan again");
+        return false;
+    }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "

@@ -44,14 +44,21 @@ static Slot *slot_at(ExecSlots *slots, uint32_t number) {
     return slot;
 }
 
-void exec_slots_put(ExecSlots *slots, uint32_t number, gconstpointer from, gsize bytes) {
+gpointer exec_slots_at(ExecSlots *slots, uint32_t number, gsize bytes) {
     Slot *slot = slot_at(slots, number);
     if (slot->bytes < bytes) {
-        g_free(slot->data);
-        slot->data = g_malloc(bytes);
+        slot->data = g_realloc(slot->data, bytes);
+        memset((char *)slot->data + slot->bytes, 0, bytes - slot->bytes);
         slot->bytes = bytes;
     }
-    memcpy(slot->data, from, bytes);
+    return slot->data;
+}
+
+void exec_slots_put(ExecSlots *slots, uint32_t number, gconstpointer from, gsize bytes) {
+    gpointer to = exec_slots_at(slots, number, bytes);
+    if (bytes) {
+        memcpy(to, from, bytes);
+    }
 }
 
 /* An edited plan may ask for more than was put there: the rest is zero. */

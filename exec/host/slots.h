@@ -15,5 +15,7 @@ typedef struct _ExecSlots ExecSlots;
 ExecSlots *exec_slots_new(void);
 void exec_slots_free(ExecSlots *slots); /* NULL is fine */
 void exec_slots_put(ExecSlots *slots, uint32_t slot, gconstpointer from, gsize bytes);
+/* So many bytes of it, zero where nothing was put. Valid until more of them are asked for. */
+gpointer exec_slots_at(ExecSlots *slots, uint32_t slot, gsize bytes);
 /* What was put there last, which were as many bytes. */
 void exec_slots_get(ExecSlots *slots, uint32_t slot, gpointer to, gsize bytes);

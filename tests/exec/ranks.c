@@ -44,6 +44,8 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --flavour fsdp1 --checkpointing ratio=0.5",
     "-n 2 --micro-batch 6 --wrap size=20000",
     "-n 3 --micro-batch 4 --checkpointing full --offload activations",
+    "-n 3 --micro-batch 4 --offload optimizer",
+    "-n 2 --micro-batch 6 --sharding none --bucket-view yes --offload optimizer",
     "-n 2 --micro-batch 3 --flavour fsdp1 --checkpointing full --offload activations "
     "--accumulate 2",
     "-n 3 --micro-batch 4 --kernels fused --checkpointing full",
@@ -65,6 +67,7 @@ static const char *const with_adam[] = {
     "-n 1 --micro-batch 12 --sharding none --optimizer adam --weight-decay 0.1",
     "-n 3 --micro-batch 4 --optimizer adam --weight-decay 0.1",
     "-n 2 --micro-batch 6 --optimizer adam --weight-decay 0.1 --optimizer-kernel loop",
+    "-n 2 --micro-batch 6 --optimizer adam --weight-decay 0.1 --offload optimizer",
     "-n 2 --micro-batch 6 --optimizer adam --weight-decay 0.1 --optimizer-kernel fused",
     NULL,
 };
@@ -203,6 +206,7 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2",
         "gpt-toy -n 3 --sharding optimizer-only",
         "gpt-toy -n 2 --allocator expandable",
+        "gpt-toy -n 2 --offload optimizer",
         "gpt-toy -n 1 --sharding none --checkpointing full",
         "gpt-toy -n 2 --kernels fused",
         "gpt-toy -n 2 --allocator conf=roundup_power2_divisions:4,max_split_size_mb:21",

@@ -134,6 +134,29 @@ static void offloaded_activations(void) {
     }
 }
 
+/* Nothing of the optimizer is left on the GPU; a gradient goes to the host and a parameter comes
+ * back for each one there is, and the host waits for each before it steps. */
+static void offloaded_optimizer(void) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=2 offload=optimizer");
+    const PlanRole *role = &plan->roles[0];
+    uint64_t owned = role->n_parameter_elements;
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        g_assert_cmpuint(role->buffers[b].sub, !=, PLAN_OPTIMIZER_STATE);
+    }
+    Counts counts = count_steady(plan);
+    g_assert_cmpuint(counts.n[PLAN_OP_TO_HOST], ==, plan->n_parameters);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_TO_HOST], ==, 4 * owned);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_FROM_HOST], ==, 4 * owned);
+    unsigned n_steps = 0, n_waits = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        n_waits += instr->kind == PLAN_HOST_WAIT;
+        n_steps += instr->kind == PLAN_HOST_OP;
+        g_assert_cmpuint(n_steps, <=, n_waits);
+    }
+    g_assert_cmpuint(n_steps, ==, plan->n_parameters);
+}
+
 static void known_sums(void) {
     const char *one = "[network]\nfamily=mlp\nlayers=10\nwidth=10000\nseq=1\n"; /* 1.0001e9 */
     g_autoptr(Plan) plan = test_plan(one, "ranks=1 sharding=none optimizer_kernel=fused");
@@ -296,6 +319,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/volumes of other strategies", volumes_of_other_strategies);
     g_test_add_func("/plan/schedule/optimizer only", optimizer_only);
     g_test_add_func("/plan/schedule/offloaded activations", offloaded_activations);
+    g_test_add_func("/plan/schedule/offloaded optimizer", offloaded_optimizer);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);

@@ -100,6 +100,7 @@ static void contradictions(void) {
         {"ranks=2 wrap=linear checkpointing=full", "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
+        {"ranks=2 offload=optimizer optimizer=sgd", "offload=optimizer steps by Adam on the host"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
         {"ranks=2 tensor=2", "a mesh with a tensor axis of 2 cannot be planned yet"},
         {"ranks=2 sharding=optimizer-only zero_grad=keep", "sharding=optimizer-only keeps no"},
