@@ -213,6 +213,10 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
         g_unlink(pace_path);
         g_rmdir(folder);
     }
+    if (status && options->save) { /* of ranks that were ended while they wrote */
+        g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
+        g_unlink(aside);
+    }
     if (!status && !options->json) {
         say_file("trace", options->trace);
         say_file("weights", options->save);

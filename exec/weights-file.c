@@ -15,6 +15,7 @@ struct _ExecWeightsFile {
     char *path, *aside;
     int fd;
     uint64_t *starts; /* of each parameter, in the file */
+    bool unnamed;     /* and this process made it: it goes, unless it gets its name */
 };
 
 static const char *dtype_name(PlanDtype dtype) {
@@ -100,6 +101,9 @@ ExecWeightsFile *exec_weights_make(const char *path, const Plan *plan, GError **
     g_autoptr(ExecWeightsFile) file =
         open_file(path, plan, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, header, error);
     uint64_t length = GUINT64_TO_LE(strlen(header));
+    if (file) {
+        file->unnamed = true;
+    }
     if (!file || !write_at(file, &length, sizeof length, 0, error) ||
         !write_at(file, header, strlen(header), sizeof length, error)) {
         return NULL;
@@ -129,8 +133,11 @@ bool exec_weights_put(ExecWeightsFile *file, uint32_t parameter, uint64_t first,
 }
 
 bool exec_weights_name(ExecWeightsFile *file, GError **error) {
-    return (fsync(file->fd) == 0 && g_rename(file->aside, file->path) == 0) ||
-           failed(file, "finish", error);
+    if (fsync(file->fd) != 0 || g_rename(file->aside, file->path) != 0) {
+        return failed(file, "finish", error);
+    }
+    file->unnamed = false;
+    return true;
 }
 
 void exec_weights_close(ExecWeightsFile *file) {
@@ -139,6 +146,9 @@ void exec_weights_close(ExecWeightsFile *file) {
     }
     if (file->fd >= 0) {
         close(file->fd);
+    }
+    if (file->unnamed) {
+        g_unlink(file->aside);
     }
     g_free(file->path);
     g_free(file->aside);

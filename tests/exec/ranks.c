@@ -379,9 +379,27 @@ static void expect_failure(const char *words, int status, const char *expected) 
     test_run_clear(&result);
 }
 
+/* Whoever starts ranks by hand may start the wrong number; foreshard itself knows the plan's. */
+static void other_rank_counts_are_refused(void) {
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *words = g_strdup_printf("run %s/x.plan -n 3", folder);
+    test_run_ok("plan gpt-toy -n 2 -o %s/x.plan", folder);
+    expect_failure(words, 2, "is a plan for 2 ranks, not 3");
+    const char *foreshard = test_run_program;
+    g_autofree char *bin = g_path_get_dirname(foreshard);
+    g_autofree char *exec = g_build_filename(bin, "..", "exec", "foreshard-exec", NULL);
+    g_autofree char *path = g_strdup_printf("%s/x.plan", folder);
+    test_run_program = exec;
+    expect_failure(path, 2, "the plan is for 2 ranks, but 1 is started");
+    test_run_program = foreshard;
+    remove_folder(folder);
+}
+
 static void failures_say_why(void) {
     expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "out of memory: step ");
-    expect_failure("run gpt-toy -n 2 --lr 1000 --weight-decay 10 --steps 200", 1, "the loss is ");
+    expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "allocated: parameters/sharded ");
+    expect_failure("run gpt-toy -n 2 --lr 1000 --weight-decay 10 --steps 200", 1,
+                   "op nll_loss of unit root: the loss is ");
     expect_failure("run gpt-toy -n 2 --load no-such-file", 2, "no-such-file");
     expect_failure("run gpt-toy -n 2 --save /no-such-folder/w", 2, "/no-such-folder/w");
     expect_failure("run gpt-toy -n 2 --data no-such-file", 2, "no-such-file");
@@ -414,6 +432,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
     g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);
+    g_test_add_func("/exec/ranks/other rank counts are refused", other_rank_counts_are_refused);
     g_test_add_func("/exec/ranks/failures say why", failures_say_why);
     return g_test_run();
 }

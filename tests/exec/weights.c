@@ -70,6 +70,20 @@ static void round_trip(gconstpointer words) {
     end(&place);
 }
 
+/* What never got its name is gone, and what had it before stays. */
+static void half_written_files_go(void) {
+    g_autoptr(Plan) plan = test_plan(NETWORK, "ranks=1");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *content = NULL;
+    Place place = begin();
+    g_assert_true(g_file_set_contents(place.path, "a good one", -1, NULL));
+    exec_weights_close(exec_weights_make(place.path, plan, &error));
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(place.path, &content, NULL, NULL));
+    g_assert_cmpstr(content, ==, "a good one");
+    end(&place);
+}
+
 static void expect_refusal(const Plan *plan, const char *path, const char *why) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ExecWeights) weights = exec_weights_open(path, plan, &error);
@@ -177,6 +191,7 @@ int main(int argc, char **argv) {
                          round_trip);
     g_test_add_data_func("/exec/weights/round trip in fp16", "ranks=2 model_dtype=fp16",
                          round_trip);
+    g_test_add_func("/exec/weights/half-written files go", half_written_files_go);
     g_test_add_func("/exec/weights/others are refused", others_are_refused);
     g_test_add_func("/exec/weights/damaged headers are safe", damaged_headers_are_safe);
     g_test_add_data_func("/exec/data/bytes", GUINT_TO_POINTER(1), data_files);
