@@ -49,6 +49,8 @@ const char *plan_allocator_conf(const char *strategy_text) {
         return "expandable_segments:True";
     case PLAN_ALLOCATOR_CONF:
         return strategy.allocator.text;
+    case PLAN_ALLOCATOR_ARENA:
+        return NULL;
     }
     g_assert_not_reached();
 }

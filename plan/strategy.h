@@ -76,7 +76,8 @@ typedef enum {
 typedef enum {
     PLAN_ALLOCATOR_CACHING,
     PLAN_ALLOCATOR_EXPANDABLE,
-    PLAN_ALLOCATOR_CONF
+    PLAN_ALLOCATOR_CONF,
+    PLAN_ALLOCATOR_ARENA
 } PlanAllocator;
 typedef enum {
     PLAN_PYTORCH_CURRENT,
@@ -170,7 +171,8 @@ PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 
-/* The text of PYTORCH_ALLOC_CONF that a plan's strategy asks for; "" for none. */
+/* The text of PYTORCH_ALLOC_CONF that a plan's strategy asks for; "" for none; NULL: it asks for an
+ * arena instead. */
 const char *plan_allocator_conf(const char *strategy_text);
 
 char *plan_strategy_text(const PlanStrategy *strategy);  /* an ini file with every key */

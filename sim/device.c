@@ -445,7 +445,7 @@ static uint32_t compute_lane(const Plan *plan) {
 
 SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                           uint32_t steps, uint64_t allocator_bytes, const MemoryOptions *allocator,
-                          bool alone, const char **ret_unsupported, GError **error) {
+                          bool alone, bool arena, const char **ret_unsupported, GError **error) {
     if (!check_cluster(plan, cluster, error)) {
         return NULL;
     }
@@ -480,7 +480,7 @@ SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *c
     uint64_t total_bytes =
         allocator_bytes == UINT64_MAX ? UINT64_MAX : cluster->device_memory_bytes;
     device->memory = sim_memory_new(plan, device->role, total_bytes, allocator_bytes, allocator,
-                                    &memory_host, device, error);
+                                    arena, &memory_host, device, error);
     if (!device->memory) {
         return NULL;
     }

@@ -27,7 +27,7 @@ typedef struct _SimDevice SimDevice;
  * error set when plan and cluster do not go together. */
 SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                           uint32_t steps, uint64_t allocator_bytes, const MemoryOptions *allocator,
-                          bool alone, const char **ret_unsupported, GError **error);
+                          bool alone, bool arena, const char **ret_unsupported, GError **error);
 void sim_device_free(SimDevice *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimDevice, sim_device_free)
 

@@ -1,12 +1,14 @@
 #include "sim/memory.h"
 
+#include "memory/arena.h"
 #include "memory/caching.h"
 
 struct _SimMemory {
     const PlanRole *role;
     uint32_t n_units;
     MemoryVirtual *segments;
-    MemoryCaching *caching;
+    MemoryCaching *caching; /* NULL: an arena, of so many bytes: */
+    uint64_t arena_bytes, arena_used, arena_most_used, capacity_bytes;
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
     const SimMemoryHost *host;
@@ -27,8 +29,60 @@ static SimMemoryPlace unpack(uint64_t packed) {
     };
 }
 
+/* ---- the arena ------------------------------------------------------------------------------ */
+
+enum {
+    GRANULE = 512 /* as the caching allocator rounds, so that policies can be compared */
+};
+
+static uint64_t rounded(uint64_t bytes) {
+    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+}
+
+/* Construction, the first two steps and two more, for what one step leaves to the next. */
+static uint64_t arena_of(const PlanRole *role) {
+    static const PlanSection sections[] = {PLAN_SECTION_CONSTRUCT, PLAN_SECTION_FIRST,
+                                           PLAN_SECTION_SECOND, PLAN_SECTION_STEADY};
+    g_autoptr(GArray) tenants = g_array_new(FALSE, FALSE, sizeof(MemoryTenant));
+    g_autofree uint32_t *tenant_of = g_new(uint32_t, role->n_buffers);
+    uint32_t now = 0;
+    for (unsigned s = 0; s < G_N_ELEMENTS(sections); s++) {
+        for (uint32_t i = 0; i < role->n_instrs[sections[s]]; i++, now++) {
+            const PlanInstr *instr = &role->sections[sections[s]][i];
+            if (instr->kind == PLAN_ALLOC) {
+                MemoryTenant tenant = {rounded(role->buffers[instr->arg].bytes), now, UINT32_MAX,
+                                       0};
+                tenant_of[instr->arg] = tenants->len;
+                g_array_append_val(tenants, tenant);
+            } else if (instr->kind == PLAN_FREE) {
+                g_array_index(tenants, MemoryTenant, tenant_of[instr->arg]).to = now;
+            }
+        }
+    }
+    return memory_arena_layout((MemoryTenant *)(gpointer)tenants->data, tenants->len);
+}
+
+static bool arena_alloc(SimMemory *memory, uint64_t bytes) {
+    if (memory->arena_bytes > memory->capacity_bytes) {
+        return false;
+    }
+    memory->arena_used += bytes;
+    memory->arena_most_used = MAX(memory->arena_most_used, memory->arena_used);
+    return true;
+}
+
+/* ---- either policy -------------------------------------------------------------------------- */
+
+static uint64_t active(const SimMemory *memory) {
+    return memory->caching ? memory_caching_active(memory->caching) : memory->arena_used;
+}
+
+static uint64_t reserved(const SimMemory *memory) {
+    return memory->caching ? memory_caching_reserved(memory->caching) : memory->arena_bytes;
+}
+
 SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
-                          uint64_t capacity_bytes, const MemoryOptions *options,
+                          uint64_t capacity_bytes, const MemoryOptions *options, bool arena,
                           const SimMemoryHost *host, gpointer self, GError **error) {
     g_autoptr(SimMemory) memory = g_new0(SimMemory, 1);
     memory->role = role;
@@ -36,8 +90,14 @@ SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total
     memory->host = host;
     memory->self = self;
     memory->segments = memory_virtual_new(total_bytes, capacity_bytes, &host->hooks, self);
-    memory->caching = memory_caching_new(options, &memory_virtual_source, memory->segments, error);
-    if (!memory->caching) {
+    memory->capacity_bytes = capacity_bytes;
+    if (arena) {
+        memory->arena_bytes = arena_of(role);
+    } else {
+        memory->caching =
+            memory_caching_new(options, &memory_virtual_source, memory->segments, error);
+    }
+    if (!arena && !memory->caching) {
         return NULL;
     }
     memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
@@ -47,7 +107,7 @@ SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total
 
 void sim_memory_free(SimMemory *memory) {
     if (memory) {
-        memory_caching_free(memory->caching);
+        g_clear_pointer(&memory->caching, memory_caching_free);
         memory_virtual_free(memory->segments);
         memory_ledger_free(memory->ledger);
         g_free(memory->blocks);
@@ -62,13 +122,20 @@ static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const SimMe
     const PlanBuffer *row = &memory->role->buffers[buffer];
     MemoryMoment moment = {pack(place), memory->host->now(memory->self)};
     change(memory->ledger, row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes,
-           memory_caching_active(memory->caching), memory_caching_reserved(memory->caching),
-           moment);
+           active(memory), reserved(memory), moment);
 }
 
 bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
                       const SimMemoryPlace *place) {
     MemoryBlock *block;
+    if (!memory->caching) {
+        uint64_t bytes = rounded(memory->role->buffers[buffer].bytes);
+        if (!arena_alloc(memory, bytes)) {
+            return false;
+        }
+        book(memory, buffer, bytes, place, memory_ledger_add);
+        return true;
+    }
     if (!memory_caching_alloc(memory->caching, lane, memory->role->buffers[buffer].bytes, &block)) {
         return false;
     }
@@ -78,6 +145,12 @@ bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
 }
 
 void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place) {
+    if (!memory->caching) {
+        uint64_t given = rounded(memory->role->buffers[buffer].bytes);
+        memory->arena_used -= given;
+        book(memory, buffer, given, place, memory_ledger_sub);
+        return;
+    }
     MemoryBlock *block = memory->blocks[buffer];
     uint64_t bytes = block ? memory_block_bytes(block) : 0;
     memory->blocks[buffer] = NULL;
@@ -86,7 +159,9 @@ void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace
 }
 
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane) {
-    memory_caching_mark(memory->caching, memory->blocks[buffer], lane);
+    if (memory->caching) {
+        memory_caching_mark(memory->caching, memory->blocks[buffer], lane);
+    }
 }
 
 const MemoryTotals *sim_memory_now(const SimMemory *memory) {
@@ -110,6 +185,11 @@ SimMemoryPeak sim_memory_peak(SimMemory *memory) {
 
 /* The allocator's own maxima: its counts see the moments between two changes of the ledger too. */
 SimMemoryStats sim_memory_stats(const SimMemory *memory) {
+    if (!memory->caching) {
+        return (SimMemoryStats){.peak_active_bytes = memory->arena_most_used,
+                                .peak_reserved_bytes = memory->arena_bytes,
+                                .segment_allocs = 1};
+    }
     const MemoryStats *stats = memory_caching_stats(memory->caching);
     const MemoryPoolStats *all = &stats->pools[MEMORY_POOL_ALL];
     return (SimMemoryStats){

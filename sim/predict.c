@@ -217,9 +217,10 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
                             GError **error) {
     SimPrediction *prediction = task->prediction;
     const PlanRole *role = &task->plan->roles[task->role];
-    g_autoptr(SimDevice) device = sim_device_new(
-        task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
-        task->options->allocator, task->options->alone, &prediction->unsupported_dtype, error);
+    g_autoptr(SimDevice) device =
+        sim_device_new(task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
+                       task->options->allocator, task->options->alone, task->options->arena,
+                       &prediction->unsupported_dtype, error);
     if (!device) {
         return prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
     }
@@ -277,8 +278,10 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
     if (!own.allocator) {
+        const char *conf = plan_allocator_conf(plan->strategy);
         own.allocator = &asked;
-        if (!memory_options_parse(plan_allocator_conf(plan->strategy), &asked, error)) {
+        own.arena = !conf;
+        if (!memory_options_parse(conf, &asked, error)) {
             return NULL;
         }
     }

@@ -31,6 +31,7 @@ typedef enum {
 typedef struct {
     uint32_t steps; /* at least 1 */
     bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
+    bool arena; /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
 } SimOptions;
 

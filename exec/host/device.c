@@ -382,7 +382,14 @@ ExecHost *exec_host_new(const Plan *plan, const ExecComm *comm, uint32_t steps,
     host->segments = (ExecSegments){host->lanes, options->memory_limit_bytes, 0};
     MemoryOptions allocator;
     g_autoptr(GError) cause = NULL;
-    if (!memory_options_parse(plan_allocator_conf(plan->strategy), &allocator, &cause)) {
+    const char *conf = plan_allocator_conf(plan->strategy);
+    if (!conf) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "allocator=arena is a what-if of the predictor; set "
+                            "allocator=caching to run");
+        return NULL;
+    }
+    if (!memory_options_parse(conf, &allocator, &cause)) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
         return NULL;
     }

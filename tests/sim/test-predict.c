@@ -276,6 +276,24 @@ static void test_few_steps(void) {
     }
 }
 
+/* The same program in an arena: what is asked for is the same, what is reserved is at least that
+ * and never more than the caching allocator reserves; nothing is retried. */
+static void check_arena(const Plan *plan) {
+    const ModelCluster cluster = busy_cluster();
+    const SimOptions options = {.steps = 4, .arena = true};
+    g_autoptr(SimPrediction) caching = predict(plan, &cluster, 4, NULL);
+    g_autoptr(SimPrediction) arena = sim_predict(plan, &cluster, &options, NULL, NULL);
+    g_assert_nonnull(arena);
+    g_assert_cmpuint(arena->peak.at.allocated_bytes, ==, caching->peak.at.allocated_bytes);
+    g_assert_cmpuint(arena->peak_reserved_bytes, >=, arena->peak.at.allocated_bytes);
+    g_assert_cmpuint(arena->peak_reserved_bytes, <=, caching->peak_reserved_bytes);
+    g_assert_cmpuint(arena->alloc_retries, ==, 0);
+}
+
+static void test_arena(void) {
+    for_each_plan(check_arena);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/predict/same_bytes_of_trace", test_same_bytes_of_trace);
@@ -286,6 +304,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/predict/out_of_memory", test_out_of_memory);
     g_test_add_func("/sim/predict/outside_allocator", test_outside_allocator);
     g_test_add_func("/sim/predict/too_many_ranks", test_too_many_ranks);
+    g_test_add_func("/sim/predict/arena", test_arena);
     g_test_add_func("/sim/predict/few_steps", test_few_steps);
     return g_test_run();
 }

@@ -1,0 +1,21 @@
+/* memory/arena.h - a static layout: every tensor's place settled before the play.
+ *
+ * What an allocator that knew the whole program could do: tensors that never live at once share
+ * addresses, nothing is cached, nothing is cut. Largest first, each at the lowest place where it
+ * disturbs none that lives beside it (the greedy order of Pisarchyk and Lee, "Efficient memory
+ * management for deep neural net inference", 2020). The result is at least the most that lives at
+ * once, and seldom much more. Time: the square of the number of tensors.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t bytes;
+    uint32_t from, to; /* lives in moments from, ..., to - 1 */
+    uint64_t offset;   /* set by memory_arena_layout() */
+} MemoryTenant;
+
+/* Lays them out; returns the bytes of the arena. */
+uint64_t memory_arena_layout(MemoryTenant *tenants, uint32_t n);
