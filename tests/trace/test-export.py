@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import pickletools
+import re
 import subprocess
 import sys
 import tempfile
@@ -59,10 +60,12 @@ def check_chrome(trace, text):
         wanted = [(row['rank'], us(row['at'] - origin), row['allocated']) for row in trace.memory]
         if [entry for entry in found if entry[2] > 0 or entry in wanted] != wanted:
             said.append('counters %s are not the memory rows' % name)
-    wanted = [(row['active'], row['reserved']) for row in trace.memory]
-    found = [(event['args']['active'], event['args']['reserved']) for event in statistics]
-    if found[-len(wanted):] != wanted:
-        said.append('active and reserved are not those of the memory rows')
+    for rank in trace.ranks:
+        wanted = [(row['active'], row['reserved']) for row in trace.memory if row['rank'] == rank]
+        found = [(event['args']['active'], event['args']['reserved']) for event in statistics
+                 if event['pid'] == rank]
+        if found[-len(wanted):] != wanted:
+            said.append('active and reserved are not those of the memory rows')
     return said
 
 
@@ -136,6 +139,19 @@ def check_memory_viz(trace, data):
     return said
 
 
+def add_twin(path):
+    """Rank 1 does what rank 0 does, in the same trace."""
+    with open(path, encoding='utf-8') as file:
+        text = file.read()
+    head, rows = text.split('\nrank 0 0\n')
+    rows, end = rows.split('\nend ')
+    counts = [str(2 * int(word)) if word.isdigit() else word for word in end.split()]
+    twin = re.sub(r'^(ops|memory) 0 ', r'\1 1 ', rows, flags=re.M)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(head.replace(' ranks 1', ' ranks 2') + '\nrank 0 0\nrank 1 0\n' + rows + '\n' +
+                   twin + '\nend ' + ' '.join(counts) + '\n')
+
+
 def main():
     program = sys.argv[1]
     tap = Tap()
@@ -144,6 +160,8 @@ def main():
         for name, words in PLANS.items():
             subprocess.run([program, 'predict', *words, '--trace', path], check=True,
                            stdout=subprocess.DEVNULL)
+            if name == 'ddp':
+                add_twin(path)
             trace = Trace(path)
             written = []
             for option in ('--chrome', '--memory-viz', '--chrome', '--memory-viz'):
