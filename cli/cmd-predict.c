@@ -240,6 +240,43 @@ static void print_time(const Report *report) {
     print_collectives(prediction);
 }
 
+/* Fitting says nothing of speed: a plan trains well when its compute lane works most of a step. */
+static const double WORKS_WELL = 0.8;
+
+static double working_share(const SimPrediction *prediction) {
+    SimTime all = 0, works = prediction->shares_ns[SIM_SHARE_ARITHMETIC] +
+                             prediction->shares_ns[SIM_SHARE_MEMORY];
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        all += prediction->shares_ns[share];
+    }
+    return all > 0 ? (double)works / (double)all : 0;
+}
+
+static bool trains_well(const SimPrediction *prediction) {
+    return prediction->fits && !prediction->unsupported_dtype && prediction->alloc_retries == 0 &&
+           working_share(prediction) >= WORKS_WELL;
+}
+
+/* Why not: the share of the step that is lost most to one thing. */
+static void print_verdict(const SimPrediction *prediction) {
+    double works = 100 * working_share(prediction);
+    unsigned worst = SIM_SHARE_OVERHEAD;
+    for (unsigned share = SIM_SHARE_OVERHEAD; share < SIM_N_SHARES; share++) {
+        worst = prediction->shares_ns[share] > prediction->shares_ns[worst] ? share : worst;
+    }
+    if (trains_well(prediction)) {
+        printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
+    } else if (prediction->fits && prediction->alloc_retries) {
+        printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
+               " times\n",
+               prediction->alloc_retries);
+    } else if (prediction->fits) {
+        printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
+               "wanted); most is lost to %s\n",
+               works, 100 * WORKS_WELL, prediction->share_names[worst]);
+    }
+}
+
 static void print_text(const Report *report) {
     printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
@@ -249,6 +286,7 @@ static void print_text(const Report *report) {
         return;
     }
     print_fit(report);
+    print_verdict(report->prediction);
     print_memory(report);
     print_time(report);
 }
@@ -350,6 +388,7 @@ static void print_json(const Report *report) {
     add_string(json, "plan_digest", plan_digest(report->plan));
     add_string(json, "cluster", report->cluster->name);
     add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
+    add_bool(json, "trains_well", trains_well(prediction));
     if (prediction->unsupported_dtype) {
         add_string(json, "unsupported_dtype", prediction->unsupported_dtype);
     } else {

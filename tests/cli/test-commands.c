@@ -234,6 +234,17 @@ static void write_cluster(const char *name, const char *from, const char *key, c
     write_file(name, changed->str);
 }
 
+/* Fitting and training well are two verdicts. */
+static void two_verdicts(void) {
+    expect("predict gpt2-xl -n 8 --param-dtype bf16 --micro-batch 8 --cluster dgx-h100", 0,
+           "trains well: yes", "");
+    expect("predict gpt2-xl -n 16 --param-dtype bf16 --cluster two-nodes-ethernet", 0,
+           "most is lost to inter-node network", "");
+    expect("predict gpt-175b -n 128 --micro-batch 2 --flavour fsdp1 --param-dtype bf16 "
+           "--checkpointing full --pytorch 2.0 --cluster a100-roce",
+           0, "trains well: NO, the allocator gave memory back", "");
+}
+
 /* Five situations planted, each of which is to be named first. */
 static void diagnoses(void) {
     static const struct {
@@ -296,6 +307,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/unwritable output", output_is_not_lost);
     g_test_add_func("/cli/commands/knobs", knobs);
     g_test_add_func("/cli/commands/traces", traces);
+    g_test_add_func("/cli/commands/two verdicts", two_verdicts);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();
