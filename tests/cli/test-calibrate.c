@@ -86,6 +86,7 @@ static void one_rank(void) {
     g_autoptr(GString) text = cli_calibrate_text(fitted, 1, "2026-11-21");
     g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
     g_assert_no_error(error);
+    g_assert_nonnull(c);
     g_assert_null(cli_calibrate_fit(&samples, alone, 2, &error));
     g_assert_nonnull(strstr(error->message, "did not say everything"));
     g_clear_error(&error);

@@ -87,6 +87,7 @@ static void half_written_files_go(void) {
 static void expect_refusal(const Plan *plan, const char *path, const char *why) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ExecWeights) weights = exec_weights_open(path, plan, &error);
+    g_assert_null(weights);
     g_assert_error(error, EXEC_ERROR, EXEC_ERROR_INPUT);
     g_test_message("%s", error->message);
     g_assert_nonnull(strstr(error->message, why));

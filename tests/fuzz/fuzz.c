@@ -113,6 +113,7 @@ static bool try_network(const GString *text, GError **error) {
     if (network && network->layers <= 64) {
         g_autoptr(PlanGraph) graph =
             model_network_emit(network, 1, 0, PLAN_BF16, network->layers % 2, NULL);
+        g_assert_true(graph || network->vocab);
     }
     return network != NULL;
 }
