@@ -130,6 +130,9 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     for (uint64_t i = 0; i < network->layers; i++) {
         blocks[i] = declare_block(gpt, root, i);
     }
+    for (uint64_t i = 0; i < network->layers && network->mask_buffers; i++) {
+        plan_graph_buffer(graph, PLAN_FP32, network->seq * network->seq);
+    }
     ModelLayer ln_f = model_layernorm(w, root, names->ln_f);
     ModelLayer head = {.bias = PLAN_NONE, .weight = wte.weight};
     if (tied) {
@@ -201,5 +204,6 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
 }
 
 const ModelFamily model_gpt = {
-    "gpt", "layers width heads vocab seq|ffn tied gelu attention dropout loss", emit_gpt};
+    "gpt", "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers loss",
+    emit_gpt};
 const ModelFamily model_mpt = {"mpt", "layers width heads vocab seq|ffn attention loss", emit_mpt};

@@ -76,6 +76,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     if (g_str_equal(entry->key, "qkv_bias")) {
         return read_choice(ini, entry, "yes", "no", &network->qkv_bias, error);
     }
+    if (g_str_equal(entry->key, "mask_buffers")) {
+        return read_choice(ini, entry, "yes", "no", &network->mask_buffers, error);
+    }
     if (g_str_equal(entry->key, "gated")) {
         return read_choice(ini, entry, "yes", "no", &network->gated, error);
     }

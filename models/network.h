@@ -28,6 +28,7 @@ typedef struct {
     ModelLoss loss;
     bool tied;
     bool gelu_tanh;
+    bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory; /* attention in plain tensors instead of one kernel */

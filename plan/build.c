@@ -137,6 +137,13 @@ static void make_inputs(PlanRun *run) {
     if (graph->rope_cos != PLAN_NONE) {
         make_rope_tables(run);
     }
+    for (uint32_t i = 0; i < graph->buffers->len; i++) {
+        PlanTensor tensor = make_input(run, g_array_index(graph->buffers, uint32_t, i), "buffer");
+        plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                              (int64_t[]){(int64_t)tensor.elements}, (double[]){1});
+        plan_run_operand(run, tensor);
+        plan_builder_launch(&run->builder, 0);
+    }
 }
 
 static void next_batch(PlanRun *run) {

@@ -18,6 +18,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
     graph->attrs = g_array_new(FALSE, FALSE, sizeof(double));
     graph->inputs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->releases = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->holds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -35,7 +36,7 @@ void plan_graph_free(PlanGraph *graph) {
     GArray *arrays[] = {graph->modules, graph->parameters, graph->values, graph->ops,
                         graph->steps,   graph->value_refs, graph->dims,   graph->attrs,
                         graph->inputs,  graph->releases,   graph->holds,  graph->frames,
-                        graph->locals,  graph->ranks};
+                        graph->locals,  graph->ranks,      graph->buffers};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
@@ -107,6 +108,15 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
                                                        .bound = bound});
     g_array_append_val(graph->inputs, value);
     return value;
+}
+
+void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
+    uint32_t value = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                       .base = PLAN_NONE,
+                                                       .elements = elements,
+                                                       .dtype = (uint8_t)dtype,
+                                                       .is_input = true});
+    g_array_append_val(graph->buffers, value);
 }
 
 static uint32_t add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {

@@ -90,6 +90,7 @@ struct _PlanGraph {
     GArray *dims;                                        /* int64_t */
     GArray *attrs;                                       /* double */
     GArray *inputs;                                      /* uint32_t values */
+    GArray *buffers;                                     /* likewise: made once, never used */
     GArray *releases;                                    /* uint32_t values */
     GArray *holds;                                       /* last step that holds each value */
     GArray *frames;                                      /* modules being walked: id, enter step */
@@ -118,6 +119,9 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value); /* a value */
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
+
+/* A registered buffer that is only there; none of its numbers matter to the plan. */
+void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
 
 /* Walking. */
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);
