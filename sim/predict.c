@@ -280,7 +280,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     if (!own.allocator) {
         const char *conf = plan_allocator_conf(plan->strategy);
         own.allocator = &asked;
-        own.arena = !conf;
+        own.arena |= !conf;
         if (!memory_options_parse(conf, &asked, error)) {
             return NULL;
         }
