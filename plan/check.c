@@ -13,12 +13,8 @@
 
 #include "plan/op-shape.h"
 
-enum {
-    MAX_LANES = 8
-};
-
 typedef struct {
-    uint32_t of[MAX_LANES];
+    uint32_t of[PLAN_MAX_LANES];
 } Clock;
 
 typedef struct {
@@ -38,7 +34,7 @@ typedef struct {
     uint32_t role_id;
     PlanSection section;
     uint32_t index;
-    Clock lanes[MAX_LANES], debt[MAX_LANES];
+    Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
     BufferState *buffers;
     /* Of this section and those before it. */
     Clock *events[PLAN_MAX_BEFORE + 1];
@@ -57,7 +53,7 @@ static bool G_GNUC_PRINTF(2, 3) fail(Check *c, const char *format, ...) {
 }
 
 static void merge(Clock *into, const Clock *from) {
-    for (unsigned i = 0; i < MAX_LANES; i++) {
+    for (unsigned i = 0; i < PLAN_MAX_LANES; i++) {
         into->of[i] = MAX(into->of[i], from->of[i]);
     }
 }
@@ -383,7 +379,7 @@ static bool check_collectives(const Plan *plan, uint32_t other, GError **error) 
 }
 
 bool plan_check(const Plan *plan, GError **error) {
-    g_assert(plan->n_lanes <= MAX_LANES);
+    g_assert(plan->n_lanes <= PLAN_MAX_LANES);
     uint32_t n_buffers = 0;
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         n_buffers = MAX(n_buffers, plan->roles[i].n_buffers);

@@ -77,6 +77,10 @@ enum {
     PLAN_MAX_BEFORE = 2
 };
 
+enum {
+    PLAN_MAX_LANES = 8
+};
+
 typedef struct {
     uint8_t kind; /* PlanInstrKind */
     uint8_t lane;

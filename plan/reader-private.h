@@ -8,7 +8,6 @@
 #include "plan/plan.h"
 
 enum {
-    PLAN_READER_MAX_LANES = 8,
     PLAN_READER_MAX_IDS = 1 << 26
 };
 

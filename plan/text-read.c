@@ -96,11 +96,11 @@ static bool read_lanes(PlanReader *r) {
     if (!plan_reader_expect(r, "lanes")) {
         return false;
     }
-    r->plan->lanes = g_new0(const char *, PLAN_READER_MAX_LANES);
+    r->plan->lanes = g_new0(const char *, PLAN_MAX_LANES);
     for (char *w = plan_reader_word(r); w; w = plan_reader_word(r)) {
-        if (r->plan->n_lanes == PLAN_READER_MAX_LANES || g_hash_table_contains(r->lanes, w)) {
+        if (r->plan->n_lanes == PLAN_MAX_LANES || g_hash_table_contains(r->lanes, w)) {
             return plan_reader_fail(r, "at most %d lanes, each with a name of its own",
-                                    PLAN_READER_MAX_LANES);
+                                    PLAN_MAX_LANES);
         }
         const char *lane = plan_reader_keep(r, w);
         r->plan->lanes[r->plan->n_lanes++] = lane;

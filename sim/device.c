@@ -23,8 +23,7 @@ typedef struct {
 } OpRow;
 
 enum {
-    REMEMBERED = PLAN_MAX_BEFORE + 1,
-    MAX_LANES = 8 /* as the checker of plans says */
+    REMEMBERED = PLAN_MAX_BEFORE + 1
 };
 
 struct _SimDevice {
@@ -90,7 +89,7 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
 
 static void share(gpointer self, const SimCommand *const *running, double *speeds) {
     const SimDevice *device = self;
-    const SimUse *uses[MAX_LANES];
+    const SimUse *uses[PLAN_MAX_LANES];
     for (uint32_t lane = 0; lane < device->plan->n_lanes; lane++) {
         uses[lane] = NULL;
         if (running[lane]) {
