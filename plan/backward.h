@@ -14,7 +14,7 @@ typedef struct {
 } PlanBackward;
 
 static inline uint32_t value_at(const PlanBackward *b, unsigned i) {
-    return g_array_index(b->run->graph->value_refs, uint32_t, b->op->values + i);
+    return plan_graph_ref(b->run->graph, b->op->values + i);
 }
 
 static inline const PlanGraphValue *input(const PlanBackward *b, unsigned i) {

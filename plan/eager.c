@@ -71,10 +71,6 @@ PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-static uint32_t value_ref(const PlanRun *run, uint32_t i) {
-    return g_array_index(run->graph->value_refs, uint32_t, i);
-}
-
 static void append_operand(PlanRun *run, PlanOperand operand) {
     plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes, operand.elements);
 }
@@ -104,10 +100,11 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     /* FSDP1 casts the inputs before the root runs, so they are nobody's activations. */
-    bool before_root = run->flavour->flatten && op->kind == PLAN_OP_CAST &&
-                       value_ref(run, op->values) == g_array_index(graph->inputs, uint32_t, 0);
+    bool before_root =
+        run->flavour->flatten && op->kind == PLAN_OP_CAST &&
+        plan_graph_ref(run->graph, op->values) == g_array_index(graph->inputs, uint32_t, 0);
     for (unsigned i = 0; i < op->n_outputs; i++) {
-        uint32_t value = value_ref(run, op->values + op->n_inputs + i);
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
         PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
                                                 info->slots[op->n_inputs + i].name);
@@ -121,10 +118,10 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
                                         plan_graph_at(graph->dims, int64_t, op->dims),
                                         plan_graph_at(graph->attrs, double, op->attrs));
     for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        append_value(run, value_ref(run, op->values + i));
+        append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
     plan_builder_launch(&run->builder, 0);
-    if (value_ref(run, op->values + op->n_inputs) == graph->loss) {
+    if (plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
         plan_vector_push(&run->builder.loss_ops, id);
     }
 }
@@ -170,7 +167,7 @@ void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     node->saved = run->saved->len;
     node->n_saved = plan_saved_values(run->graph, op, positions);
     for (unsigned i = 0; i < node->n_saved; i++) {
-        uint32_t value = value_ref(run, op->values + positions[i]);
+        uint32_t value = plan_graph_ref(run->graph, op->values + positions[i]);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
         g_array_append_val(run->saved, tensor);
     }
@@ -192,7 +189,7 @@ static bool keeps_anything(const PlanRun *run, const PlanGraphOp *op) {
 static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     bool differentiable = false;
     for (unsigned i = 0; i < op->n_inputs; i++) {
-        differentiable |= wants_gradient(run, value_ref(run, op->values + i));
+        differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
     }
     if (!differentiable) {
         return;
@@ -200,7 +197,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
     node.edges = run->edges->len;
     for (unsigned i = 0; i < op->n_inputs; i++) {
-        add_edge(run, &node, value_ref(run, op->values + i));
+        add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
     }
     node.checkpoint = keeps_anything(run, op) ? run->checkpoint : PLAN_NONE;
     if (node.checkpoint == PLAN_NONE) {
@@ -213,7 +210,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     uint32_t id = add_node(run, node);
     run->node_of_op[op_id] = id;
     for (unsigned i = 0; i < op->n_outputs; i++) {
-        uint32_t value = value_ref(run, op->values + op->n_inputs + i);
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         if (wants_gradient(run, value)) {
             run->producer_of_value[value] = (PlanEdge){id, i};
         }
@@ -225,7 +222,7 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     plan_run_at(run, run->builder.phase, op->module);
     if (op->kind >= PLAN_N_OP_KINDS) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
-            hold_value(run, value_ref(run, op->values + op->n_inputs + i));
+            hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));
         }
     } else {
         run_kernel(run, op);
@@ -264,7 +261,7 @@ static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
         .op = PLAN_NONE, .unit = unit, .edges = run->edges->len, .checkpoint = PLAN_NONE};
     uint32_t n_aliases = run->aliases->len;
     for (uint32_t i = 0; i < step->n_values; i++) {
-        uint32_t value = value_ref(run, step->values + i);
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
             Alias alias = {value, run->producer_of_value[value]};
             g_array_append_val(run->aliases, alias);
@@ -289,7 +286,7 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
         g_array_set_size(run->aliases, run->aliases->len - 1);
     }
     for (uint32_t i = 0; i < step->n_values; i++) {
-        uint32_t value = value_ref(run, step->values + i);
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
             PlanEdge producer = run->producer_of_value[value];
             PlanNode *node = &g_array_index(run->nodes, PlanNode, producer.node);

@@ -156,8 +156,7 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     add_step(graph, PLAN_STEP_LEAVE, module, results, n);
     PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
     for (unsigned i = 0; i < entered.n_values; i++) {
-        hold_until(graph, g_array_index(graph->value_refs, uint32_t, entered.values + i),
-                   return_step + 1);
+        hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
     }
     while (graph->locals->len) {
         Local local = g_array_index(graph->locals, Local, graph->locals->len - 1);

@@ -151,3 +151,7 @@ void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 
 #define plan_graph_at(array, type, i) (&g_array_index((array), type, (i)))
+
+static inline uint32_t plan_graph_ref(const PlanGraph *graph, uint32_t i) {
+    return g_array_index(graph->value_refs, uint32_t, i);
+}

@@ -19,7 +19,7 @@ static PlanTensor *argument_of(PlanRun *run, const PlanCheckpoint *c) {
 /* The value that the argument is of: its storage moves. */
 static uint32_t value_of(const PlanRun *run, const PlanCheckpoint *c) {
     const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, c->enter_step);
-    uint32_t value = g_array_index(run->graph->value_refs, uint32_t, step->values);
+    uint32_t value = plan_graph_ref(run->graph, step->values);
     return plan_graph_at(run->graph->values, PlanGraphValue, value)->base;
 }
 

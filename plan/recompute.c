@@ -7,10 +7,6 @@
 #include "plan/eager.h"
 #include "plan/offload.h"
 
-static uint32_t value_ref(const PlanRun *run, uint32_t i) {
-    return g_array_index(run->graph->value_refs, uint32_t, i);
-}
-
 /* ---- what is kept --------------------------------------------------------------------------- */
 
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
@@ -21,7 +17,7 @@ void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
                                  .kept = run->kept->len,
                                  .next_kept = run->kept->len};
     for (uint32_t i = 0; i < step->n_values; i++) {
-        uint32_t value = value_ref(run, step->values + i);
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
         g_array_append_val(run->saved, tensor);
         checkpoint.n_arguments++;
@@ -38,7 +34,8 @@ void plan_run_leave_checkpoint(PlanRun *run) {
 
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
 static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
-    bool is_product = op->kind == PLAN_OP_LINEAR && value_ref(run, op->values + 2) == PLAN_NONE;
+    bool is_product =
+        op->kind == PLAN_OP_LINEAR && plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE;
     run->n_products += is_product;
     return op->kind == PLAN_OP_ATTENTION || (is_product && run->n_products % 2 == 1);
 }
@@ -53,7 +50,7 @@ void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op) {
     }
     PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, run->checkpoint);
     for (unsigned i = 0; i < op->n_outputs; i++) {
-        uint32_t value = value_ref(run, op->values + op->n_inputs + i);
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
         g_array_append_val(run->kept, tensor);
         c->n_kept++;
@@ -63,7 +60,7 @@ void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op) {
 /* Its outputs are those kept in forward. */
 static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     for (unsigned i = 0; i < op->n_outputs; i++) {
-        uint32_t value = value_ref(run, op->values + op->n_inputs + i);
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         run->storage_of_value[value] = g_array_index(run->kept, PlanTensor, c->next_kept++).storage;
     }
 }
@@ -102,7 +99,7 @@ static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool l
         }
         const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
         for (unsigned j = 0; j < op->n_outputs; j++) {
-            uint32_t value = value_ref(run, op->values + op->n_inputs + j);
+            uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + j);
             if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
                 plan_run_unref(run, plan_run_value(run, value));
             }

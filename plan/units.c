@@ -198,7 +198,7 @@ static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
         for (uint32_t j = 0; j < op->n_inputs; j++) {
-            uint32_t value = g_array_index(graph->value_refs, uint32_t, op->values + j);
+            uint32_t value = plan_graph_ref(graph, op->values + j);
             uint32_t p = value == PLAN_NONE
                              ? PLAN_NONE
                              : plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
