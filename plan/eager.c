@@ -54,14 +54,26 @@ uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
     return storage_at(run, tensor.storage)->buffer;
 }
 
-void plan_run_operand(PlanRun *run, PlanTensor tensor) {
-    if (tensor.storage == PLAN_NONE) {
-        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
-        return;
-    }
+PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
     uint32_t buffer = plan_run_buffer_of(run, tensor);
     uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
-    plan_builder_operand(&run->builder, buffer, tensor.offset * size, tensor.elements);
+    return (PlanOperand){
+        .buffer = buffer, .offset_bytes = tensor.offset * size, .elements = tensor.elements};
+}
+
+void plan_run_operand(PlanRun *run, PlanTensor tensor) {
+    PlanOperand at = tensor.storage == PLAN_NONE ? (PlanOperand){.buffer = PLAN_NONE}
+                                                 : plan_run_operand_of(run, tensor);
+    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
+}
+
+void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+                   uint64_t elements) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
+                          NULL);
+    plan_builder_operand(&run->builder, from, 0, elements);
+    plan_builder_operand(&run->builder, to, 0, elements);
+    plan_builder_launch(&run->builder, lane);
 }
 
 PlanTensor plan_run_value(PlanRun *run, uint32_t value) {

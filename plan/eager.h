@@ -177,7 +177,11 @@ PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that d
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
+PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor); /* of one that there is */
 void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op being built */
+/* Launches an op that takes the first elements of one buffer to those of another: COPY or CAST. */
+void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+                   uint64_t elements);
 PlanTensor plan_run_value(PlanRun *run, uint32_t value);
 uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
 

@@ -52,14 +52,6 @@ static uint32_t parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
     return g_array_index(run->units[unit].parameters, uint32_t, i);
 }
 
-static void copy(PlanRun *run, PlanOpKind kind, uint32_t from, uint32_t to, uint64_t elements) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
-                          NULL);
-    plan_builder_operand(&run->builder, from, 0, elements);
-    plan_builder_operand(&run->builder, to, 0, elements);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
-}
-
 static void fill_zero(PlanRun *run, uint32_t buffer, uint64_t from, uint64_t to, PlanDtype dtype) {
     if (from == to) {
         return;
@@ -197,7 +189,7 @@ static void cast_gradients(PlanRun *run, const Zero1 *z, Unit *unit) {
     unit->gradients = plan_builder_buffer(&run->builder, unit->slice, z->master,
                                           PLAN_GRADIENTS_SHARDED, LANE_COMPUTE, "gradient_shard");
     plan_builder_alloc(&run->builder, unit->gradients);
-    copy(run, PLAN_OP_CAST, reduced, unit->gradients, unit->slice);
+    plan_run_copy(run, PLAN_OP_CAST, LANE_COMPUTE, reduced, unit->gradients, unit->slice);
     plan_builder_free(&run->builder, reduced);
 }
 
@@ -238,7 +230,7 @@ static void gather(PlanRun *run, const Zero1 *z, Unit *unit) {
         part = plan_builder_buffer(&run->builder, unit->slice, z->param, PLAN_COMMUNICATION_GATHER,
                                    LANE_COMPUTE, "cast_shard");
         plan_builder_alloc(&run->builder, part);
-        copy(run, PLAN_OP_CAST, unit->shard, part, unit->slice);
+        plan_run_copy(run, PLAN_OP_CAST, LANE_COMPUTE, unit->shard, part, unit->slice);
     }
     unit->gathered = plan_builder_buffer(&run->builder, (uint64_t)padded, z->param,
                                          PLAN_COMMUNICATION_GATHER, LANE_COMPUTE, "gathered");

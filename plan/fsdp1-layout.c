@@ -19,14 +19,6 @@ void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer) {
     plan_builder_launch(&run->builder, lane);
 }
 
-void plan_fsdp1_cast(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, NULL);
-    plan_builder_operand(&run->builder, from, 0, elements);
-    plan_builder_operand(&run->builder, to, 0, elements);
-    plan_builder_launch(&run->builder, lane);
-}
-
 /* ---- ranks --------------------------------------------------------------------------------- */
 
 static bool same_layout(const PlanFlat *flat, const PlanRun *run, uint32_t u, uint32_t v) {

@@ -133,14 +133,14 @@ static uint32_t make_ready(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_
     uint32_t from = flat_grad;
     if (b->cast_grad != PLAN_NONE) {
         plan_builder_alloc(&run->builder, b->cast_grad);
-        plan_fsdp1_cast(run, PLAN_FSDP1_REDUCE, flat_grad, b->cast_grad, elements);
+        plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, flat_grad, b->cast_grad, elements);
         from = b->cast_grad;
     }
     plan_builder_alloc(&run->builder, b->ready);
     if (elements < plan_fsdp1_elements(run, b->ready)) {
         plan_fsdp1_fill(run, PLAN_FSDP1_REDUCE, b->ready);
     }
-    plan_fsdp1_cast(run, PLAN_FSDP1_REDUCE, from, b->ready, elements);
+    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, from, b->ready, elements);
     return b->ready;
 }
 
@@ -174,7 +174,8 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     divide(run, lane, reduced, f->after);
     if (reduced != gradient) {
         plan_builder_alloc(&run->builder, gradient);
-        plan_fsdp1_cast(run, lane, reduced, gradient, plan_fsdp1_elements(run, gradient));
+        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradient,
+                      plan_fsdp1_elements(run, gradient));
         if (f->replicas > 1) {
             plan_builder_mark(&run->builder, reduced, lane);
         }
@@ -220,8 +221,8 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     if (f->reduce != f->master) {
         gradient = plan_fsdp1_lives(run, b->grad) ? b->next_grad : b->grad;
         plan_builder_alloc(&run->builder, gradient);
-        plan_fsdp1_cast(run, PLAN_FSDP1_REDUCE, ready, gradient,
-                        plan_fsdp1_elements(run, gradient));
+        plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, ready, gradient,
+                      plan_fsdp1_elements(run, gradient));
         if (ready == sum) {
             plan_builder_mark(&run->builder, sum, PLAN_FSDP1_REDUCE);
         } else {

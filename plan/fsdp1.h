@@ -59,7 +59,6 @@ static inline bool plan_fsdp1_has_parameters(const PlanRun *run, uint32_t unit) 
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
 bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer);
-void plan_fsdp1_cast(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements);
 
 /* Layout: who has what. */
 void plan_fsdp1_shapes_of_ranks(const PlanRun *run, char **ret_shapes);

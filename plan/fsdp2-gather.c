@@ -151,7 +151,7 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t last) {
     uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
                                         PLAN_FSDP2_COMPUTE, "cast_shard");
     plan_builder_alloc(&run->builder, cast);
-    plan_fsdp2_copy(run, PLAN_OP_CAST, PLAN_FSDP2_COMPUTE, f->shards[p], cast, elements);
+    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP2_COMPUTE, f->shards[p], cast, elements);
     if (last != PLAN_NONE) {
         plan_builder_free(&run->builder, last);
     }
@@ -166,9 +166,8 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         cast = f->param == f->master ? PLAN_NONE : cast_shard(run, p, cast);
         make_whole(run, p);
-        plan_fsdp2_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
-                        cast == PLAN_NONE ? f->shards[p] : cast, f->whole[p],
-                        plan_fsdp2_chunk(f, p));
+        plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
+                      cast == PLAN_NONE ? f->shards[p] : cast, f->whole[p], plan_fsdp2_chunk(f, p));
     }
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
     plan_fsdp2_gather_lanes_wait(run, unit->copied_event);

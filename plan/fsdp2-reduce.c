@@ -13,15 +13,6 @@
  */
 #include "plan/fsdp2.h"
 
-void plan_fsdp2_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
-                     uint64_t elements) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
-                          NULL);
-    plan_builder_operand(&run->builder, from, 0, elements);
-    plan_builder_operand(&run->builder, to, 0, elements);
-    plan_builder_launch(&run->builder, lane);
-}
-
 /* ---- whole gradients ------------------------------------------------------------------------ */
 
 static void drop(PlanRun *run, PlanTensor *tensor) {
@@ -124,7 +115,7 @@ static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
                                   is_copy ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED);
     divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
     if (f->ranks == 1) {
-        plan_fsdp2_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
+        plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
     } else {
         plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
                               (int64_t[]){(int64_t)(slice * f->ranks), (int64_t)f->ranks},
@@ -178,7 +169,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         bool is_first = unit->gradients == PLAN_NONE;
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
-        plan_fsdp2_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
+        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
         if (f->replicas == 1) {
             plan_builder_free(&run->builder, reduced);
         }

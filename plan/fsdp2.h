@@ -77,5 +77,3 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t unit);
 /* Reducing. */
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t unit);
 void plan_fsdp2_end_backward(PlanRun *run);
-void plan_fsdp2_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
-                     uint64_t elements);

@@ -27,10 +27,10 @@ static uint8_t lane_of(const PlanRun *run, unsigned which) {
     return (uint8_t)(run->n_flavour_lanes + which);
 }
 
-static void copy(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanTensor tensor, uint8_t lane) {
+static void move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor, uint8_t lane) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
-    plan_run_operand(run, tensor);
+    plan_builder_operand(&run->builder, tensor.buffer, tensor.offset_bytes, tensor.elements);
     plan_builder_launch(&run->builder, lane);
 }
 
@@ -45,7 +45,7 @@ void plan_offload_send(PlanRun *run, uint32_t id) {
     c->dtype = plan_builder_at(&run->builder, buffer)->dtype;
     c->is_away = true;
     plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE);
-    copy(run, PLAN_OP_TO_HOST, id, *argument, lane);
+    move(run, PLAN_OP_TO_HOST, id, plan_run_operand_of(run, *argument), lane);
     plan_builder_mark(&run->builder, buffer, lane);
     c->moved_event = plan_builder_record(&run->builder, lane);
     plan_run_unref(run, *argument);
@@ -65,7 +65,7 @@ static void fetch(PlanRun *run, uint32_t id) {
     run->storage_of_value[value_of(run, c)] = argument->storage;
     plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE); /* whoever had this memory before */
     plan_builder_wait(&run->builder, lane, c->moved_event);
-    copy(run, PLAN_OP_FROM_HOST, id, *argument, lane);
+    move(run, PLAN_OP_FROM_HOST, id, plan_run_operand_of(run, *argument), lane);
     c->moved_event = plan_builder_record(&run->builder, lane);
     c->is_away = false;
     c->is_back = true;
@@ -91,13 +91,6 @@ enum {
 
 static uint32_t slot_of(const PlanRun *run, uint32_t parameter, unsigned which) {
     return run->n_checkpointed + parameter * N_SLOTS + which;
-}
-
-static void move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor, uint8_t lane) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
-    plan_builder_operand(&run->builder, tensor.buffer, tensor.offset_bytes, tensor.elements);
-    plan_builder_launch(&run->builder, lane);
 }
 
 static uint32_t send_gradient(PlanRun *run, uint32_t p, bool first) {

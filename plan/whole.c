@@ -37,11 +37,7 @@ PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t pa
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {
     PlanTensor gradient = run->gradients[parameter];
     g_assert(gradient.storage != PLAN_NONE);
-    uint32_t buffer = plan_run_buffer_of(run, gradient);
-    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
-    return (PlanOperand){.buffer = buffer,
-                         .offset_bytes = gradient.offset * plan_dtype_bytes(dtype),
-                         .elements = gradient.elements};
+    return plan_run_operand_of(run, gradient);
 }
 
 void plan_whole_drop_gradients(PlanRun *run) {
