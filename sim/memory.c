@@ -8,7 +8,7 @@ struct _SimMemory {
     uint32_t n_units;
     MemoryVirtual *segments;
     MemoryCaching *caching; /* NULL: an arena, of so many bytes: */
-    uint64_t arena_bytes, arena_used, arena_most_used, capacity_bytes;
+    uint64_t arena_bytes, arena_used, capacity_bytes;
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
     const SimMemoryHost *host;
@@ -39,7 +39,7 @@ static uint64_t rounded(uint64_t bytes) {
     return (bytes + GRANULE - 1) / GRANULE * GRANULE;
 }
 
-/* Construction, the first two steps and two more, for what one step leaves to the next. */
+/* Every section, one after the other: a buffer keeps its place until it is freed. */
 static uint64_t arena_of(const PlanRole *role) {
     static const PlanSection sections[] = {PLAN_SECTION_CONSTRUCT, PLAN_SECTION_FIRST,
                                            PLAN_SECTION_SECOND, PLAN_SECTION_STEADY};
@@ -62,15 +62,6 @@ static uint64_t arena_of(const PlanRole *role) {
     return memory_arena_layout((MemoryTenant *)(gpointer)tenants->data, tenants->len);
 }
 
-static bool arena_alloc(SimMemory *memory, uint64_t bytes) {
-    if (memory->arena_bytes > memory->capacity_bytes) {
-        return false;
-    }
-    memory->arena_used += bytes;
-    memory->arena_most_used = MAX(memory->arena_most_used, memory->arena_used);
-    return true;
-}
-
 /* ---- either policy -------------------------------------------------------------------------- */
 
 static uint64_t active(const SimMemory *memory) {
@@ -79,6 +70,14 @@ static uint64_t active(const SimMemory *memory) {
 
 static uint64_t reserved(const SimMemory *memory) {
     return memory->caching ? memory_caching_reserved(memory->caching) : memory->arena_bytes;
+}
+
+/* What a buffer that is allocated takes of the memory. */
+static uint64_t held_by(const SimMemory *memory, uint32_t buffer) {
+    if (!memory->caching) {
+        return rounded(memory->role->buffers[buffer].bytes);
+    }
+    return memory->blocks[buffer] ? memory_block_bytes(memory->blocks[buffer]) : 0;
 }
 
 SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
@@ -127,34 +126,27 @@ static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const SimMe
 
 bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
                       const SimMemoryPlace *place) {
-    MemoryBlock *block;
+    uint64_t asked = memory->role->buffers[buffer].bytes;
     if (!memory->caching) {
-        uint64_t bytes = rounded(memory->role->buffers[buffer].bytes);
-        if (!arena_alloc(memory, bytes)) {
+        if (memory->arena_bytes > memory->capacity_bytes) {
             return false;
         }
-        book(memory, buffer, bytes, place, memory_ledger_add);
-        return true;
-    }
-    if (!memory_caching_alloc(memory->caching, lane, memory->role->buffers[buffer].bytes, &block)) {
+        memory->arena_used += rounded(asked);
+    } else if (!memory_caching_alloc(memory->caching, lane, asked, &memory->blocks[buffer])) {
         return false;
     }
-    memory->blocks[buffer] = block;
-    book(memory, buffer, block ? memory_block_bytes(block) : 0, place, memory_ledger_add);
+    book(memory, buffer, held_by(memory, buffer), place, memory_ledger_add);
     return true;
 }
 
 void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place) {
-    if (!memory->caching) {
-        uint64_t given = rounded(memory->role->buffers[buffer].bytes);
-        memory->arena_used -= given;
-        book(memory, buffer, given, place, memory_ledger_sub);
-        return;
+    uint64_t bytes = held_by(memory, buffer);
+    if (memory->caching) {
+        memory_caching_drop(memory->caching, memory->blocks[buffer]);
+        memory->blocks[buffer] = NULL;
+    } else {
+        memory->arena_used -= bytes;
     }
-    MemoryBlock *block = memory->blocks[buffer];
-    uint64_t bytes = block ? memory_block_bytes(block) : 0;
-    memory->blocks[buffer] = NULL;
-    memory_caching_drop(memory->caching, block);
     book(memory, buffer, bytes, place, memory_ledger_sub);
 }
 
@@ -186,7 +178,8 @@ SimMemoryPeak sim_memory_peak(SimMemory *memory) {
 /* The allocator's own maxima: its counts see the moments between two changes of the ledger too. */
 SimMemoryStats sim_memory_stats(const SimMemory *memory) {
     if (!memory->caching) {
-        return (SimMemoryStats){.peak_active_bytes = memory->arena_most_used,
+        const MemoryPeak *peak = memory_ledger_peak_active(memory->ledger);
+        return (SimMemoryStats){.peak_active_bytes = peak->totals.active_bytes,
                                 .peak_reserved_bytes = memory->arena_bytes,
                                 .segment_allocs = 1};
     }
