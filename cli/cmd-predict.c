@@ -203,12 +203,17 @@ static void print_collectives(const SimPrediction *prediction) {
     }
 }
 
+static SimTime mean_step_ns(const SimPrediction *prediction) {
+    SimTime sum = 0;
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        sum += prediction->shares_ns[share];
+    }
+    return sum;
+}
+
 static void print_time(const Report *report) {
     const SimPrediction *prediction = report->prediction;
-    SimTime mean = 0;
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        mean += prediction->shares_ns[share];
-    }
+    SimTime mean = mean_step_ns(prediction);
     printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
     printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
            ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
@@ -244,11 +249,8 @@ static void print_time(const Report *report) {
 static const double WORKS_WELL = 0.8;
 
 static double working_share(const SimPrediction *prediction) {
-    SimTime all = 0, works = prediction->shares_ns[SIM_SHARE_ARITHMETIC] +
-                             prediction->shares_ns[SIM_SHARE_MEMORY];
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        all += prediction->shares_ns[share];
-    }
+    SimTime all = mean_step_ns(prediction), works = prediction->shares_ns[SIM_SHARE_ARITHMETIC] +
+                                                    prediction->shares_ns[SIM_SHARE_MEMORY];
     return all > 0 ? (double)works / (double)all : 0;
 }
 

@@ -63,21 +63,27 @@ static void add_row(CliValidation *validation, CliValidatedTable *table, CliVali
 typedef bool (*Reader)(CliValidation *validation, const CliCsv *csv, CliPublished *published,
                        CliValidatedTable *table, GError **error);
 
+/* Of one op: there is a time and nothing else to hold against it. */
+static CliValidatedRow timed_row(unsigned line, const char *label, const char *skipped,
+                                 const char *group) {
+    return (CliValidatedRow){.line = line,
+                             .label = g_strdup(label),
+                             .skipped = g_strdup(skipped),
+                             .note = g_strdup(group),
+                             .without = NAN,
+                             .measured_gib = NAN,
+                             .predicted_gib = NAN,
+                             .nodes = 1};
+}
+
 static bool read_products(CliValidation *validation, const CliCsv *csv, CliPublished *published,
                           CliValidatedTable *table, GError **error) {
     g_autoptr(GArray) rows = cli_gemm_rows(csv, published, error);
     for (guint i = 0; rows && i < rows->len; i++) {
         const CliGemmRow *row = &g_array_index(rows, CliGemmRow, i);
-        CliValidatedRow out = {.line = row->line,
-                               .label = g_strdup(row->label),
-                               .skipped = g_strdup(row->skipped),
-                               .note = g_strdup(row->group),
-                               .measured = row->time_us,
-                               .without = NAN,
-                               .measured_gib = NAN,
-                               .predicted_gib = NAN,
-                               .nodes = 1,
-                               .held_out = row->held_out};
+        CliValidatedRow out = timed_row(row->line, row->label, row->skipped, row->group);
+        out.measured = row->time_us;
+        out.held_out = row->held_out;
         out.predicted = row->skipped ? NAN : cli_gemm_predict_us(row, row->cluster);
         add_row(validation, table, out);
     }
@@ -89,16 +95,10 @@ static bool read_collectives(CliValidation *validation, const CliCsv *csv, CliPu
     g_autoptr(GArray) rows = cli_collective_rows(csv, published, error);
     for (guint i = 0; rows && i < rows->len; i++) {
         const CliCollectiveRow *row = &g_array_index(rows, CliCollectiveRow, i);
-        CliValidatedRow out = {.line = row->line,
-                               .label = g_strdup(row->label),
-                               .skipped = g_strdup(row->skipped),
-                               .note = g_strdup(row->group),
-                               .measured = row->time_us,
-                               .without = NAN,
-                               .measured_gib = NAN,
-                               .predicted_gib = NAN,
-                               .nodes = row->nodes,
-                               .held_out = row->held_out};
+        CliValidatedRow out = timed_row(row->line, row->label, row->skipped, row->group);
+        out.measured = row->time_us;
+        out.held_out = row->held_out;
+        out.nodes = row->nodes;
         out.predicted = row->skipped ? NAN : cli_collective_predict_us(row, row->cluster);
         add_row(validation, table, out);
     }
