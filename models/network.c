@@ -57,14 +57,14 @@ static bool read_choice(const PlanIni *ini, const PlanIniEntry *entry, const cha
 
 static bool read_loss(const PlanIni *ini, const PlanIniEntry *entry, ModelLoss *ret_loss,
                       GError **error) {
-    static const char *const names[] = {"model", "ops", "fp32"};
+    static const char *const names[] = {"model", "ops", "fp32", "metered"};
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         if (g_str_equal(entry->value, names[i])) {
             *ret_loss = (ModelLoss)i;
             return true;
         }
     }
-    return plan_ini_refuse(ini, entry, error, "loss must be model, ops or fp32, not '%s'",
+    return plan_ini_refuse(ini, entry, error, "loss must be model, ops, fp32 or metered, not '%s'",
                            entry->value);
 }
 

@@ -10,11 +10,12 @@
 
 #include "plan/graph.h"
 
-/* How the loss is made of the logits; the names in a file are "model", "ops" and "fp32". */
+/* How the loss is made of the logits; a file has these names in small. */
 typedef enum {
-    MODEL_LOSS_MODEL, /* in the network's dtype; one kernel where kernels are fused */
-    MODEL_LOSS_OPS,   /* by PyTorch's ops, also where a network's kernels are fused */
-    MODEL_LOSS_FP32   /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
+    MODEL_LOSS_MODEL,  /* in the network's dtype; one kernel where kernels are fused */
+    MODEL_LOSS_OPS,    /* by PyTorch's ops, also where a network's kernels are fused */
+    MODEL_LOSS_FP32,   /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
+    MODEL_LOSS_METERED /* by one kernel, and twice more by PyTorch's ops for metrics */
 } ModelLoss;
 
 typedef struct {

@@ -42,7 +42,9 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     for (uint32_t m = 0; m < graph->modules->len; m++) {
         run->n_checkpointed += run->is_checkpointed[m];
     }
-    run->n_flavour_lanes = n_names(run->flavour->lanes);
+    bool old = strategy->pytorch >= PLAN_PYTORCH_2_0 && run->flavour->lanes_2_0;
+    run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
+    run->n_flavour_lanes = n_names(run->lanes);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
     run->storage_of_value = g_new(uint32_t, n_values);
@@ -243,7 +245,7 @@ static void name_lanes(Plan *plan, const PlanRun *run) {
     plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
     plan->lanes = g_new(const char *, plan->n_lanes);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
-        plan->lanes[i] = i < own ? run->flavour->lanes[i] : plan_offload_lanes[i - own];
+        plan->lanes[i] = i < own ? run->lanes[i] : plan_offload_lanes[i - own];
     }
 }
 

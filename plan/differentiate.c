@@ -364,6 +364,8 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_HEADS:
         heads_view(b);
         return;
+    case PLAN_GRAPH_DETACHED: /* makes no node */
+        break;
     }
     g_assert_not_reached();
 }

@@ -203,7 +203,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     for (unsigned i = 0; i < op->n_inputs; i++) {
         differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
     }
-    if (!differentiable) {
+    if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED) {
         return;
     }
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};

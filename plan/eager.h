@@ -90,7 +90,8 @@ typedef struct {
  * NULL unless it says so. */
 typedef struct {
     const char *name;
-    const char *const *lanes; /* NULL-terminated; lane 0 is compute */
+    const char *const *lanes;     /* NULL-terminated; lane 0 is compute */
+    const char *const *lanes_2_0; /* up to PyTorch 2.0; NULL: the same */
     /* What tells ranks apart, a text each; called before construct. NULL: all are alike. */
     void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);
     /* Elements of each unit that a rank owns, with padding. NULL: all of them. */
@@ -140,7 +141,8 @@ struct _PlanRun {
     uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
     bool *is_checkpointed;    /* by module */
     uint32_t n_checkpointed;
-    uint32_t n_flavour_lanes; /* those of offload.c follow them */
+    const char *const *lanes; /* of the flavour; those of offload.c follow them */
+    uint32_t n_flavour_lanes;
     uint32_t *unit_of_parameter;
 
     GArray *storages;                /* PlanStorage */

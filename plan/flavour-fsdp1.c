@@ -218,10 +218,13 @@ static bool is_steady(const PlanRun *run) {
 
 static const char *const lanes[] = {"compute", "pre_unshard", "unshard",
                                     "reduce",  "all_reduce",  NULL};
+static const char *const lanes_2_0[] = {"compute",    "pre_unshard", "unshard", "reduce",
+                                        "all_reduce", "c10d",        NULL};
 
 const PlanFlavour plan_flavour_fsdp1 = {
     .name = "fsdp1",
     .lanes = lanes,
+    .lanes_2_0 = lanes_2_0,
     .shapes_of_ranks = plan_fsdp1_shapes_of_ranks,
     .shards_of_units = plan_fsdp1_shards_of_units,
     .construct = plan_fsdp1_construct,

@@ -17,6 +17,18 @@ static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_UNSHARD, PLAN_FSDP1_PRE_UNSHARD);
 }
 
+void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes) {
+    if (run->strategy->pytorch < PLAN_PYTORCH_2_0) {
+        plan_builder_launch(&run->builder, lane);
+        return;
+    }
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP1_C10D, lane);
+    plan_builder_launch(&run->builder, PLAN_FSDP1_C10D);
+    plan_builder_mark(&run->builder, reads, PLAN_FSDP1_C10D);
+    plan_builder_mark(&run->builder, writes, PLAN_FSDP1_C10D);
+    plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP1_C10D);
+}
+
 static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
     plan_builder_alloc(&run->builder, b->full);
@@ -26,7 +38,7 @@ static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         (double[]){0});
     plan_builder_whole(&run->builder, f->casts ? b->cast : b->local);
     plan_builder_whole(&run->builder, b->full);
-    plan_builder_launch(&run->builder, PLAN_FSDP1_UNSHARD);
+    plan_fsdp1_collective(run, PLAN_FSDP1_UNSHARD, f->casts ? b->cast : b->local, b->full);
     if (f->casts) {
         free_marked(run, b->cast, PLAN_FSDP1_UNSHARD);
     }

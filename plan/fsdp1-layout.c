@@ -91,7 +91,7 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
         b->cast = buffer_for(run, flat->shard, f->param, PLAN_COMMUNICATION_GATHER,
                              PLAN_FSDP1_PRE_UNSHARD, "cast_shard");
     }
-    bool pads = flat->elements < whole;
+    bool pads = f->pads_always || flat->elements < whole;
     if (f->reduce != f->param && pads) {
         b->cast_grad = buffer_for(run, flat->elements, f->reduce, PLAN_TEMPORARY_OP,
                                   PLAN_FSDP1_REDUCE, "cast_gradient");
@@ -194,6 +194,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->reduce = plan_strategy_reduce_dtype(s);
     f->casts = f->param != f->master;
     f->shards = ranks > 1;
+    f->pads_always = f->shards && s->pytorch == PLAN_PYTORCH_1_13;
     f->replicas = s->ranks / ranks;
     f->keeps_views = s->use_orig_params == PLAN_YES;
     f->units = g_new0(PlanFsdp1Unit, run->n_units);
@@ -202,7 +203,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     split_divisor(f, s->ranks);
     plan_flat_init(&f->flat, run, ranks, f->keeps_views);
-    plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
+    plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers, s->pytorch == PLAN_PYTORCH_1_13);
     plan_builder_reserve_events(&run->builder, 2 * run->n_units * (uint32_t)s->accumulate);
     for (uint32_t u = 1; u < run->n_units; u++) {
         make_shard(run, f, u);

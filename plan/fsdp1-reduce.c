@@ -125,7 +125,7 @@ static void all_reduce(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t ran
 static uint32_t make_ready(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_t flat_grad) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
     uint64_t elements = f->flat.units[u].elements;
-    bool fits = plan_builder_at(&run->builder, flat_grad)->dtype == f->reduce &&
+    bool fits = !f->pads_always && plan_builder_at(&run->builder, flat_grad)->dtype == f->reduce &&
                 elements == f->flat.units[u].shard * f->flat.ranks;
     if (fits) {
         return flat_grad;
@@ -164,7 +164,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
         (double[]){0});
     plan_builder_whole(&run->builder, ready);
     plan_builder_whole(&run->builder, reduced);
-    plan_builder_launch(&run->builder, lane);
+    plan_fsdp1_collective(run, lane, ready, reduced);
     if (f->replicas > 1) {
         lane = PLAN_FSDP1_ALL_REDUCE;
         plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP1_REDUCE);

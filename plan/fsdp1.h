@@ -11,7 +11,8 @@ enum {
     PLAN_FSDP1_PRE_UNSHARD,
     PLAN_FSDP1_UNSHARD,
     PLAN_FSDP1_REDUCE,
-    PLAN_FSDP1_ALL_REDUCE
+    PLAN_FSDP1_ALL_REDUCE,
+    PLAN_FSDP1_C10D /* up to PyTorch 2.0 only */
 };
 
 /* Buffers of a unit; each is the same in every section. PLAN_NONE: there is none. */
@@ -39,7 +40,9 @@ typedef struct {
     PlanFlat flat;
     PlanLimiter limiter;
     bool shards, casts, keeps_views; /* views: use_orig_params */
-    uint64_t replicas;               /* groups that hold a copy of the model */
+    /* PyTorch 1.13 padded gradients also by nothing, which copied them (pytorch #88769). */
+    bool pads_always;
+    uint64_t replicas; /* groups that hold a copy of the model */
     PlanDtype master, param, reduce;
     double before, after; /* what gradients are divided by, before and after the reduction */
     PlanFsdp1Unit *units;
@@ -66,6 +69,12 @@ void plan_fsdp1_shards_of_units(const PlanRun *run, uint64_t *ret_elements);
 void plan_fsdp1_construct(PlanRun *run);
 void plan_fsdp1_initialize(PlanRun *run); /* in the first forward */
 void plan_fsdp1_clear(PlanRun *run);
+
+/* Launches the collective of the shard group that has been begun; lane goes on when it has ended.
+ * c10d of PyTorch 2.0 ran it on a lane of its own, and marked for it what it reads and writes
+ * (since 2.2 it does not, pytorch #111431): what is freed then waits for every collective issued so
+ * far. */
+void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes);
 
 /* Gathering. */
 /* Units are resharded after forward (the root never is), and by backwards that do not reduce. */

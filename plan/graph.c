@@ -317,6 +317,13 @@ uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
                        G_N_ELEMENTS(dims));
 }
 
+uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
+    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);
+    plan_graph_at(graph->values, PlanGraphValue, view)->requires_grad = false;
+    return view;
+}
+
 static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
     const PlanGraph *graph = data;
     uint64_t p = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)a);

@@ -14,11 +14,13 @@
 /* Ops without a kernel forward; what each makes backward:
  *   SPLIT  x [rows, n * cols] into n views of its columns; a concatenation
  *   HALF   the upper or lower half of each row of x [rows, 2 * half]; a tensor of x's shape
- *   HEADS  a matrix of each head: as PlanGraphHeads says */
+ *   HEADS  a matrix of each head: as PlanGraphHeads says
+ *   DETACHED  the same elements, for ops that backward passes by */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_HALF,
-    PLAN_GRAPH_HEADS
+    PLAN_GRAPH_HEADS,
+    PLAN_GRAPH_DETACHED
 } PlanGraphView;
 
 typedef enum {
@@ -143,6 +145,7 @@ void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 void plan_graph_keep(PlanGraph *graph, uint32_t value);
 /* When both are let go of at once, value goes after the other. */
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
+uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
 /* A local variable of the module being walked holds the value until the module returns. */
 void plan_graph_hold(PlanGraph *graph, uint32_t value);
 /* The call of the module being walked holds it: until its hooks have run, too. */

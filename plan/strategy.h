@@ -82,7 +82,8 @@ typedef enum {
 typedef enum {
     PLAN_PYTORCH_CURRENT,
     PLAN_PYTORCH_2_4,
-    PLAN_PYTORCH_2_0
+    PLAN_PYTORCH_2_0,
+    PLAN_PYTORCH_1_13
 } PlanPytorch;
 typedef enum {
     PLAN_KERNELS_EAGER,
