@@ -179,23 +179,31 @@ static void memory_stream_sync(gpointer self, uint32_t lane) {
     block_until(device, sim_engine_record(device->engine, lane));
 }
 
-/* cudaMalloc costs the same whether there is room or not; cudaFree returns when the whole device is
- * at rest. Mapping and unmapping pages is taken to cost as much. */
+static SimTime at_rate(double bytes, double gb_per_s) {
+    return gb_per_s > 0 ? sim_time_from_ns(bytes / gb_per_s) : 0;
+}
+
+/* cudaFree returns when the whole device is at rest. Mapping and unmapping pages is taken to cost
+ * as much as making and freeing segments. */
 static void memory_acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
     SimDevice *device = self;
+    const ModelCluster *cluster = device->cluster;
     switch (act) {
     case MEMORY_VIRTUAL_SEGMENT_NEW:
-    case MEMORY_VIRTUAL_SEGMENT_FAILED:
     case MEMORY_VIRTUAL_MAP:
+        spend(device, device->segment_new_ns +
+                          at_rate((double)bytes, cluster->allocator_segment_new_gb_per_s));
+        return;
+    case MEMORY_VIRTUAL_SEGMENT_FAILED:
     case MEMORY_VIRTUAL_MAP_FAILED:
         spend(device, device->segment_new_ns);
         return;
     case MEMORY_VIRTUAL_SEGMENT_FREE:
         block_until_idle(device);
-        spend(device, device->segment_free_ns);
-        return;
+        G_GNUC_FALLTHROUGH;
     case MEMORY_VIRTUAL_UNMAP:
-        spend(device, device->segment_free_ns);
+        spend(device, device->segment_free_ns +
+                          at_rate((double)bytes, cluster->allocator_segment_free_gb_per_s));
         return;
     }
 }
