@@ -31,6 +31,7 @@ static const char *const with_adamw[] = {
     "-n 4 --micro-batch 3 --flavour fsdp1 --forward-prefetch yes --backward-prefetch post "
     "--optimizer-kernel loop",
     "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --limit-all-gathers 0",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --pytorch 1.13 --limit-all-gathers 2",
     "-n 1 --micro-batch 4 --sharding none --accumulate 3 --zero-grad keep",
     "-n 2 --micro-batch 2 --accumulate 3",
     "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",

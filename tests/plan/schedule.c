@@ -302,6 +302,73 @@ static void limiter_off(void) {
     }
 }
 
+/* Which buffer an instruction of the section frees, marks or allocates is its arg. */
+static bool is_marked_next(const PlanInstr *instrs, uint32_t n, uint32_t from, uint32_t buffer,
+                           uint32_t lane) {
+    for (uint32_t i = from; i < n && instrs[i].kind == PLAN_MARK; i++) {
+        if (instrs[i].arg == buffer && instrs[i].lane == lane) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* PyTorch 2.0: each collective on c10d's own lane, which marks what it reads and writes. */
+static void collectives_of_2_0(void) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=4 flavour=fsdp1 param_dtype=bf16 pytorch=2.0");
+    const PlanRole *role = &plan->roles[0];
+    const PlanInstr *instrs = role->sections[PLAN_SECTION_STEADY];
+    uint32_t n = role->n_instrs[PLAN_SECTION_STEADY], seen = 0, c10d = plan->n_lanes - 1;
+    g_assert_cmpstr(plan->lanes[c10d], ==, "c10d");
+    for (uint32_t i = 0; i < n; i++) {
+        const PlanOp *op = &role->ops[instrs[i].arg];
+        if (instrs[i].kind != PLAN_LAUNCH || !plan_op_is_collective(op->kind)) {
+            continue;
+        }
+        const PlanOperand *operands = plan_op_operands(role, op);
+        g_assert_cmpuint(instrs[i].lane, ==, c10d);
+        g_assert_true(is_marked_next(instrs, n, i + 1, operands[0].buffer, c10d));
+        g_assert_true(is_marked_next(instrs, n, i + 1, operands[1].buffer, c10d));
+        seen++;
+    }
+    g_assert_cmpuint(seen, >, 0);
+}
+
+static unsigned packed_gradients(const char *version) {
+    g_autofree char *keys =
+        g_strconcat("ranks=4 flavour=fsdp1 limit_all_gathers=2 pytorch=", version, NULL);
+    g_autoptr(Plan) plan =
+        test_plan("[network]\nfamily=gpt\nlayers=3\nwidth=16\nheads=2\nvocab=16\nseq=8\n", keys);
+    const PlanRole *role = &plan->roles[0];
+    unsigned packed = 0;
+    for (uint32_t i = 0; i < role->n_buffers; i++) {
+        packed += role->buffers[i].sub == PLAN_COMMUNICATION_REDUCE;
+    }
+    return packed;
+}
+
+/* 1.13 copies the gradient of each unit before it is reduced, also where nothing is padded. */
+static void gradients_of_1_13(void) {
+    g_assert_cmpuint(packed_gradients("2.0"), ==, 0);
+    g_assert_cmpuint(packed_gradients("1.13"), ==, 4);
+}
+
+/* 1.13's limiter takes all that is queued and waits for the youngest: it waits every other time. */
+static void limiter_of_1_13(void) {
+    unsigned waits[2] = {0};
+    for (unsigned old = 0; old < 2; old++) {
+        g_autoptr(Plan) plan =
+            test_plan("[network]\nfamily=gpt\nlayers=9\nwidth=16\nheads=2\nvocab=16\nseq=8\n",
+                      old ? "ranks=4 flavour=fsdp1 pytorch=1.13 limit_all_gathers=2"
+                          : "ranks=4 flavour=fsdp1");
+        const PlanRole *role = &plan->roles[0];
+        for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+            waits[old] += role->sections[PLAN_SECTION_STEADY][i].kind == PLAN_HOST_WAIT;
+        }
+    }
+    g_assert_cmpuint(waits[1], ==, waits[0] / 2);
+}
+
 static void uneven_roles(void) {
     g_autoptr(Plan) plan =
         test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=10\nseq=2\n", "ranks=4");
@@ -325,6 +392,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);
     g_test_add_func("/plan/schedule/limiter, steady state", limiter_steady_state);
     g_test_add_func("/plan/schedule/limiter off", limiter_off);
+    g_test_add_func("/plan/schedule/PyTorch 2.0, collectives", collectives_of_2_0);
+    g_test_add_func("/plan/schedule/PyTorch 1.13, gradients", gradients_of_1_13);
+    g_test_add_func("/plan/schedule/PyTorch 1.13, limiter", limiter_of_1_13);
     g_test_add_func("/plan/schedule/uneven roles", uneven_roles);
     return g_test_run();
 }

@@ -30,6 +30,7 @@ static void versions(void) {
     g_assert_true(plan_strategy_set(&s, "pytorch", "2.0", NULL));
     g_assert_cmpuint(s.limit_all_gathers, ==, 0);
     g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_KEEP);
+    g_assert_cmpuint(s.checkpoint_early_stop, ==, PLAN_NO);
     g_assert_true(plan_strategy_set(&s, "limit_all_gathers", "3", NULL));
     g_autofree char *text = plan_strategy_text(&s);
     PlanStrategy again;
