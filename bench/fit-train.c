@@ -4,7 +4,8 @@
  * fit-train GPU TABLE.csv...: GPU is how the model in the cluster files begins ("A100"). A step's
  * time is close to linear in the inverse of each number, so each round takes the slopes of all runs
  * by moving one number at a time, and climbs over that plane for the least mean |log(predicted /
- * measured)|. Prints keys and the errors with them. To leave a table out, do not name it.
+ * measured)|, in which each table counts alike, however many runs it has. Prints keys and the
+ * errors with them. To leave a table out, do not name it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ enum {
     ROUNDS = 3,
     TRIES = 20000,
     MOST_RUNS = 1000,
+    MOST_TABLES = 20,
     FEW_RUNS = 10 /* with fewer, the first number alone is fitted */
 };
 
@@ -38,6 +40,8 @@ enum {
 
 typedef struct {
     double measured, base, slope[N_NUMBERS]; /* over the inverse, relative to its value */
+    guint table;
+    bool is_out; /* memory is short there: its time says little of these numbers */
 } Run;
 
 typedef struct {
@@ -58,7 +62,7 @@ static void tune(Fit *fit, unsigned moved) {
 
 static bool is_asked(const CliTrainRow *row, const Fit *fit) {
     return !row->skipped && row->gpu && g_str_has_prefix(row->gpu, fit->gpu) &&
-           !isnan(row->measured_ms) && row->retries == 0;
+           !isnan(row->measured_ms);
 }
 
 /* Predicts all runs of the GPU; moved: N_NUMBERS for none. */
@@ -75,6 +79,8 @@ static bool predict(Fit *fit, unsigned moved, GError **error) {
             if (is_asked(&row, fit) && n < MOST_RUNS) {
                 Run *run = &fit->runs[n++];
                 run->measured = row.measured_ms;
+                run->table = t;
+                run->is_out |= row.retries > 0;
                 if (moved == N_NUMBERS) {
                     run->base = row.predicted_ms;
                 } else {
@@ -90,16 +96,25 @@ static bool predict(Fit *fit, unsigned moved, GError **error) {
 
 static double misfit(gpointer data) {
     const Fit *fit = data;
-    double sum = 0;
+    double sums[MOST_TABLES] = {0}, mean = 0;
+    unsigned runs[MOST_TABLES] = {0}, n_tables = 0;
     for (unsigned i = 0; i < fit->n_runs; i++) {
         const Run *run = &fit->runs[i];
+        if (run->is_out) {
+            continue;
+        }
         double ms = run->base;
         for (unsigned k = 0; k < N_NUMBERS; k++) {
             ms += run->slope[k] * (fit->factors[k] - 1);
         }
-        sum += fmin(1, fabs(log(fmax(ms, 1e-9) / run->measured)));
+        sums[run->table] += fmin(1, fabs(log(fmax(ms, 1e-9) / run->measured)));
+        runs[run->table]++;
     }
-    return fit->n_runs ? sum / fit->n_runs : INFINITY;
+    for (guint t = 0; t < fit->tables->len; t++) {
+        mean += runs[t] ? sums[t] / runs[t] : 0;
+        n_tables += runs[t] > 0;
+    }
+    return n_tables ? mean / n_tables : INFINITY;
 }
 
 static bool round_of(Fit *fit, GError **error) {
@@ -124,16 +139,18 @@ static bool round_of(Fit *fit, GError **error) {
 
 static void print_result(const Fit *fit) {
     double errors[MOST_RUNS];
+    unsigned n = 0;
     for (unsigned k = 0; k < N_NUMBERS; k++) {
         printf("%s = %.3g\n", numbers[k].key, numbers[k].value);
     }
     for (unsigned i = 0; i < fit->n_runs; i++) {
-        errors[i] = fabs(fit->runs[i].base / fit->runs[i].measured - 1);
+        if (!fit->runs[i].is_out) {
+            errors[n++] = fabs(fit->runs[i].base / fit->runs[i].measured - 1);
+        }
     }
-    climb_sort(errors, fit->n_runs);
-    printf("# %u runs, median error %.1f %%, 90th percentile %.1f %%\n", fit->n_runs,
-           fit->n_runs ? 100 * errors[fit->n_runs / 2] : 0,
-           fit->n_runs ? 100 * errors[fit->n_runs * 9 / 10] : 0);
+    climb_sort(errors, n);
+    printf("# %u runs, median error %.1f %%, 90th percentile %.1f %%\n", n,
+           n ? 100 * errors[n / 2] : 0, n ? 100 * errors[n * 9 / 10] : 0);
 }
 
 static bool run(Fit *fit, GError **error) {
@@ -154,7 +171,7 @@ static void free_csv(gpointer csv) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) {
+    if (argc < 3 || argc - 2 > MOST_TABLES) {
         fprintf(stderr, "usage: fit-train GPU TABLE.csv...\n");
         return 2;
     }
