@@ -238,7 +238,8 @@ static void name_everything(Plan *plan, PlanRun *run) {
 }
 
 static void name_lanes(Plan *plan, const PlanRun *run) {
-    bool offloads = run->strategy->offload != PLAN_OFFLOAD_NONE;
+    bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
+                    run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
     uint32_t own = run->n_flavour_lanes;
     plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
     plan->lanes = g_new(const char *, plan->n_lanes);

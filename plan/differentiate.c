@@ -518,6 +518,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
     case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:

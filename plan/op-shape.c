@@ -181,6 +181,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? d[0] : d[0] / d[1];
     case PLAN_OP_ARANGE:
     case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_DROPOUT:

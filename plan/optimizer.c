@@ -137,6 +137,10 @@ static void step(const PlanOver *all, bool first) {
         plan_offload_step(all, first);
         return;
     }
+    if (plan_offload_has_params(all->run)) {
+        plan_offload_step_params(all);
+        return;
+    }
     switch ((PlanOptimizer)all->run->strategy->optimizer) {
     case PLAN_OPTIMIZER_ADAMW:
     case PLAN_OPTIMIZER_ADAM:
