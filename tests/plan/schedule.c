@@ -157,8 +157,8 @@ static void offloaded_optimizer(void) {
     g_assert_cmpuint(n_steps, ==, plan->n_parameters);
 }
 
-/* Between steps nothing of the model is on the GPU. A shard comes for each gather, also in backward;
- * each gradient goes to the host once, and the host waits for it before it steps. */
+/* Between steps nothing of the model is on the GPU. A shard comes for each gather, also in
+ * backward; each gradient goes to the host once, and the host waits for it before it steps. */
 static void offloaded_parameters(void) {
     static const char *const flavours[] = {"fsdp1", "fsdp2"};
     for (unsigned i = 0; i < G_N_ELEMENTS(flavours); i++) {
