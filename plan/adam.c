@@ -30,7 +30,7 @@ static void make_state(const PlanOver *all, uint32_t p, unsigned state, uint64_t
 void plan_adam_first(const PlanOver *all) {
     PlanRun *run = all->run;
     for (uint32_t p = all->from; p < all->to; p++) {
-        PlanOperand owned = run->flavour->owned(run, p);
+        PlanOperand owned = all->owned[p];
         if (!owned.elements) {
             continue;
         }

@@ -9,11 +9,11 @@ enum {
 const char *const plan_offload_lanes[] = {"to_host", "from_host", NULL};
 
 static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
-    return &g_array_index(run->checkpoints, PlanCheckpoint, id);
+    return &run->checkpoints.items[id];
 }
 
 static PlanTensor *argument_of(PlanRun *run, const PlanCheckpoint *c) {
-    return &g_array_index(run->saved, PlanTensor, c->arguments);
+    return &run->saved.items[c->arguments];
 }
 
 /* The value that the argument is of: its storage moves. */
@@ -207,7 +207,7 @@ void plan_offload_step_params(const PlanOver *all) {
     PlanRun *run = all->run;
     uint64_t size = plan_dtype_bytes(plan_strategy_model_dtype(run->strategy));
     for (uint32_t p = all->from; p < all->to; p++) {
-        PlanOperand owned = run->flavour->owned(run, p);
+        PlanOperand owned = all->owned[p];
         if (owned.elements) {
             plan_run_at_unit(run, run->unit_of_parameter[p]);
             optimize_on_host(run, slot_of(run, owner_of(run, p), SLOT_GRADIENT),
