@@ -185,10 +185,14 @@ void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     }
 }
 
+/* A node's own tensors go in the order of its fields. A checkpoint's are unpacked to variables of
+ * the node's function, which go from the last to the first. */
 void plan_run_drop_saved(PlanRun *run, uint32_t id) {
     PlanNode *node = &run->nodes.items[id];
+    bool unpacked = node->checkpoint != PLAN_NONE;
     for (uint32_t i = 0; i < node->n_saved; i++) {
-        plan_run_unref(run, run->saved.items[node->saved + i]);
+        uint32_t next = unpacked ? node->n_saved - 1 - i : i;
+        plan_run_unref(run, run->saved.items[node->saved + next]);
     }
     node->n_saved = 0;
 }

@@ -107,14 +107,27 @@ static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dt
     return buffer;
 }
 
+/* What is reduced to is the gradient, unless its cast, its copy on the host or its sum with an
+ * earlier one is. Nobody tells the difference where it is a reduce-scatter's output. */
+static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
+    const PlanFsdp2 *f = run->state;
+    bool moves_on = f->reduce != f->master || plan_offload_has_params(run);
+    bool is_added = f->units[u].gradients != PLAN_NONE;
+    if (f->ranks > 1) {
+        return PLAN_GRADIENTS_SHARDED;
+    }
+    if (f->replicas > 1) {
+        return moves_on || is_added ? PLAN_COMMUNICATION_REPLICATE : PLAN_GRADIENTS_SHARDED;
+    }
+    return moves_on ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
+}
+
 static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     uint64_t slice = f->units[u].slice;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
-    /* Its cast, or its copy on the host, is the gradient. */
-    bool is_copy = f->ranks == 1 && (f->reduce != f->master || plan_offload_has_params(run));
-    uint32_t reduced = new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE,
-                                  is_copy ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED);
+    uint32_t reduced =
+        new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
     divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
     if (f->ranks == 1) {
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);

@@ -65,13 +65,14 @@ static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     }
 }
 
-/* What a recomputation that stopped early has not taken goes with the block's arguments. */
+/* What a recomputation that stopped early has not taken goes with the block's arguments, before
+ * them. */
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
-    for (uint32_t i = 0; i < c->n_arguments; i++) {
-        plan_run_unref(run, run->saved.items[c->arguments + i]);
-    }
     while (c->next_kept < c->kept + c->n_kept) {
         plan_run_unref(run, run->kept.items[c->next_kept++]);
+    }
+    for (uint32_t i = c->n_arguments; i-- > 0;) { /* a tuple goes from its end */
+        plan_run_unref(run, run->saved.items[c->arguments + i]);
     }
 }
 
@@ -88,11 +89,11 @@ static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
     return false;
 }
 
-/* The exception that ends a recompute unwinds what its frames still hold; at its regular end that
- * are the results. */
+/* The exception that ends a recompute unwinds what its frames still hold, the innermost first,
+ * which made theirs last; at its regular end that are the results. */
 static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
     const PlanGraph *graph = run->graph;
-    for (uint32_t i = first_step; i <= last_step; i++) {
+    for (uint32_t i = last_step; i >= first_step; i--) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
         if (step->kind != PLAN_STEP_OP || (i == last_step && !last_ran)) {
             continue;
