@@ -116,6 +116,7 @@ typedef struct {
     PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
     /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
     PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
+    bool has_empty_shards; /* the optimizer sees those of which this rank owns nothing, too */
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*drop_gradients)(PlanRun *run);

@@ -210,6 +210,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .end_backward = plan_fsdp2_end_backward,
     .parameter = parameter,
     .owned = owned,
+    .has_empty_shards = true,
     .gradient = gradient,
     .clip = clip,
     .drop_gradients = drop_gradients,

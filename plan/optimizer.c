@@ -128,29 +128,55 @@ static bool owns_something(const PlanOver *all) {
     return false;
 }
 
-static void step(const PlanOver *all, bool first) {
-    if (all->run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER) {
-        plan_offload_step(all, first);
-        return;
-    }
-    if (plan_offload_has_params(all->run)) {
-        plan_offload_step_params(all);
-        return;
-    }
+static void make_states(const PlanOver *all) {
     switch ((PlanOptimizer)all->run->strategy->optimizer) {
     case PLAN_OPTIMIZER_ADAMW:
     case PLAN_OPTIMIZER_ADAM:
-        if (first) {
-            plan_adam_first(all);
-        }
+        plan_adam_first(all);
+        return;
+    case PLAN_OPTIMIZER_SGD:
+    case PLAN_OPTIMIZER_MOMENTUM:
+        plan_sgd_first(all);
+        return;
+    }
+}
+
+static void step(const PlanOver *all) {
+    switch ((PlanOptimizer)all->run->strategy->optimizer) {
+    case PLAN_OPTIMIZER_ADAMW:
+    case PLAN_OPTIMIZER_ADAM:
         plan_adam_step(all);
         return;
     case PLAN_OPTIMIZER_SGD:
     case PLAN_OPTIMIZER_MOMENTUM:
-        if (first) {
-            plan_sgd_first(all);
-        }
         plan_sgd_step(all);
+        return;
+    }
+}
+
+/* A rank beyond the last row has nothing to step. */
+static void step_on_device(const PlanOver *all, bool first) {
+    if (first) {
+        make_states(all);
+    }
+    if (owns_something(all)) {
+        step(all);
+    }
+}
+
+static void optimize(const PlanOver *all, bool first) {
+    switch ((PlanOffload)all->run->strategy->offload) {
+    case PLAN_OFFLOAD_OPTIMIZER:
+        if (owns_something(all)) {
+            plan_offload_step(all, first);
+        }
+        return;
+    case PLAN_OFFLOAD_PARAMS:
+        plan_offload_step_params(all);
+        return;
+    case PLAN_OFFLOAD_NONE:
+    case PLAN_OFFLOAD_ACTIVATIONS:
+        step_on_device(all, first);
         return;
     }
 }
@@ -189,11 +215,9 @@ void plan_run_optimizer(PlanRun *run, bool first) {
         run->flavour->clip(run);
     }
     bool keeps = run->strategy->zero_grad == PLAN_ZERO_KEEP;
-    if (owns_something(&all)) { /* a rank beyond the last row has nothing to step */
-        step(&all, first);
-        if (keeps) {
-            zero_gradients(&all);
-        }
+    optimize(&all, first);
+    if (keeps && owns_something(&all)) {
+        zero_gradients(&all);
     }
     if (!keeps) {
         run->flavour->drop_gradients(run);
