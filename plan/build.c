@@ -5,6 +5,7 @@
 #include "plan/check.h"
 #include "plan/eager.h"
 #include "plan/offload.h"
+#include "plan/replay.h"
 #include "plan/units.h"
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
@@ -158,19 +159,40 @@ static void next_batch(PlanRun *run) {
     plan_builder_launch(&run->builder, 0);
 }
 
-static void train_step(PlanRun *run, bool first) {
+static void begin_pass(PlanRun *run, uint64_t pass) {
     const PlanStrategy *s = run->strategy;
-    for (run->pass = 0; run->pass < s->accumulate; run->pass++) {
-        run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
-        next_batch(run);
-        run->flavour->begin_pass(run);
+    run->pass = pass;
+    run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
+    next_batch(run);
+    run->flavour->begin_pass(run);
+}
+
+static void play_passes(PlanRun *run) {
+    plan_run_forward(run);
+    plan_run_backward(run);
+    for (uint64_t pass = 1; pass < run->strategy->accumulate; pass++) {
+        begin_pass(run, pass);
         plan_run_forward(run);
         plan_run_backward(run);
     }
-    plan_run_optimizer(run, first);
 }
 
-static void build_role(PlanRun *run, PlanRole *role) {
+/* first: the role whose passes may be copied, NULL for that one itself. */
+static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
+    PlanSection section = run->builder.section;
+    begin_pass(run, 0);
+    if (first && run->flavour->replays && run->flavour->replays(run)) {
+        plan_replay(run, first, passes);
+    } else {
+        PlanMark begin = plan_replay_mark(run);
+        play_passes(run);
+        passes->begin[section] = begin;
+        passes->end[section] = plan_replay_mark(run);
+    }
+    plan_run_optimizer(run, section == PLAN_SECTION_FIRST);
+}
+
+static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {
     plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
     make_inputs(run);
     run->flavour->construct(run);
@@ -181,7 +203,7 @@ static void build_role(PlanRun *run, PlanRole *role) {
             break;
         }
         plan_builder_begin_section(&run->builder, s);
-        train_step(run, s == PLAN_SECTION_FIRST);
+        train_step(run, first, passes);
         plan_builder_end_section(&run->builder);
     }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
@@ -294,12 +316,13 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     find_roles(plan, &run);
     name_everything(plan, &run);
     name_lanes(plan, &run);
+    PlanPasses passes;
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         if (i > 0) {
             run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
         }
         run.parameters = plan->parameters;
-        build_role(&run, &plan->roles[i]);
+        build_role(&run, &plan->roles[i], i > 0 ? &plan->roles[0] : NULL, &passes);
         run_clear(&run);
     }
     return plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;

@@ -345,14 +345,14 @@ static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers,
 
 /* Like words of a sentence: what is said on each axis, in order. */
 static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {
-    while (*index < role->n_instrs[section]) {
-        const PlanInstr *instr = &role->sections[section][*index];
-        if (instr->kind == PLAN_LAUNCH &&
-            plan_op_is_collective((PlanOpKind)role->ops[instr->arg].kind)) {
-            return;
-        }
-        ++*index;
+    const PlanInstr *instrs = role->sections[section];
+    uint32_t n = role->n_instrs[section], i = *index;
+    while (i < n && (instrs[i].kind != PLAN_LAUNCH ||
+                     plan_op_info((PlanOpKind)role->ops[instrs[i].arg].kind)->op_class !=
+                         PLAN_CLASS_COLLECTIVE)) {
+        i++;
     }
+    *index = i;
 }
 
 static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRole *b,

@@ -193,6 +193,30 @@ static bool is_steady(const PlanRun *run) {
     return true;
 }
 
+/* ---- the passes of another role -------------------------------------------------------------- */
+
+/* Where a pass touches what the rank owns, it does so rows by rows. */
+static bool replays(const PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    bool adds_shards = s->zero_grad == PLAN_ZERO_KEEP ||
+                       (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
+    return !adds_shards && !plan_offload_has_params(run);
+}
+
+static void renumber(PlanRun *run, uint32_t *buffers) {
+    const PlanFsdp2 *f = run->state;
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        buffers[f->first_shards[p]] = f->shards[p];
+    }
+}
+
+static void adopt(PlanRun *run, uint32_t buffer) {
+    PlanFsdp2 *f = run->state;
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    g_assert(b->sub == PLAN_GRADIENTS_SHARDED && f->units[b->unit].gradients == PLAN_NONE);
+    f->units[b->unit].gradients = buffer;
+}
+
 static const char *const lanes[] = {"compute", "copy_in", "gather", "reduce", "replicate", NULL};
 
 const PlanFlavour plan_flavour_fsdp2 = {
@@ -215,5 +239,8 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .clip = clip,
     .drop_gradients = drop_gradients,
     .is_steady = is_steady,
+    .replays = replays,
+    .renumber = renumber,
+    .adopt = adopt,
     .clear = plan_fsdp2_clear,
 };

@@ -3,6 +3,8 @@
  * Each parameter is dealt out by its first dimension in chunks of ceil(rows / ranks) rows over the
  * shard axis; every rank's shard has the size of the first chunk (trailing ranks hold padding).
  */
+#include <string.h>
+
 #include "plan/fsdp2.h"
 
 #include "plan/offload.h"
@@ -108,6 +110,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->shards = g_new0(uint32_t, n);
     f->whole = g_new0(uint32_t, n);
     f->parts = g_new0(uint32_t, n);
+    f->first_shards = g_new0(uint32_t, n);
     f->offload_events = g_new0(uint32_t, n);
     f->accumulated = g_new0(PlanTensor, n);
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -117,6 +120,7 @@ void plan_fsdp2_construct(PlanRun *run) {
         make_shards(run, f, u);
     }
     make_shards(run, f, 0);
+    memcpy(f->first_shards, f->shards, n * sizeof *f->shards);
 }
 
 /* The first forward pads the shards anew where this rank has fewer rows than the first
@@ -162,6 +166,7 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->shards);
         g_free(f->whole);
         g_free(f->parts);
+        g_free(f->first_shards);
         g_free(f->offload_events);
         g_free(f->accumulated);
         g_array_unref(f->post_forward_order);

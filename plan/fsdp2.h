@@ -37,6 +37,7 @@ typedef struct {
     uint64_t *local;            /* elements that are this rank's */
     uint64_t *slice_start;      /* elements before it in its unit's slice */
     uint32_t *shards;           /* buffers; offloaded: while a gather needs them */
+    uint32_t *first_shards;     /* those that construction made */
     uint32_t *offload_events;   /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
     uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */
     uint32_t *parts;            /* buffers of their parts, PLAN_NONE */
