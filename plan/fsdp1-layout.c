@@ -112,8 +112,9 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
         lane = f->replicas > 1 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
     }
     b->grad = buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED, lane, "gradients");
-    b->next_grad =
-        buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED, lane, "gradients");
+    /* Added to the first and dropped: the reduction's output, or no more than its cast. */
+    PlanSubcategory next = f->reduce == f->master ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP;
+    b->next_grad = buffer_for(run, flat->shard, f->master, next, lane, "gradients");
 }
 
 /* The parameter is whole on every rank; its cast takes the place of what is gathered. */
