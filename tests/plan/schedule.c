@@ -344,6 +344,72 @@ static void uneven_roles(void) {
     g_assert_cmpuint(plan->roles[1].n_parameter_elements, ==, 2 * (1 * 10 + 1));
 }
 
+static const PlanInstr *next_of_passes(const PlanRole *role, PlanSection section, uint32_t *at) {
+    while (*at < role->n_instrs[section]) {
+        const PlanInstr *instr = &role->sections[section][(*at)++];
+        if (instr->phase == PLAN_PHASE_BACKWARD || instr->phase == PLAN_PHASE_RECOMPUTE) {
+            return instr;
+        }
+    }
+    return NULL;
+}
+
+/* Forward and backward are one program, whatever rows a rank has; the buffers are others. */
+static void roles_have_one_program(void) {
+    static const char *const words[] = {"ranks=7 checkpointing=full accumulate=2 param_dtype=bf16",
+                                        "ranks=5 reshard_after_forward=no", "ranks=100"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words[i]);
+        g_assert_cmpuint(plan->n_roles, >, 1);
+        for (uint32_t r = 1; r < plan->n_roles; r++) {
+            for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+                uint32_t m = 0, n = 0;
+                const PlanInstr *a, *b;
+                while ((a = next_of_passes(&plan->roles[0], s, &m))) {
+                    b = next_of_passes(&plan->roles[r], s, &n);
+                    g_assert_true(b && a->kind == b->kind && a->lane == b->lane &&
+                                  a->phase == b->phase && a->unit == b->unit &&
+                                  a->module == b->module);
+                }
+                g_assert_null(next_of_passes(&plan->roles[r], s, &n));
+            }
+        }
+    }
+}
+
+static uint64_t bytes_of(const Plan *plan) {
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < plan->n_roles; r++) {
+        const PlanRole *role = &plan->roles[r];
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            bytes += plan_section_repeats(role, s) ? 0 : role->n_instrs[s] * sizeof(PlanInstr);
+        }
+        bytes += role->n_buffers * sizeof(PlanBuffer) + role->n_ops * sizeof(PlanOp) +
+                 role->n_operands * sizeof(PlanOperand) + role->n_dims * sizeof(int64_t) +
+                 role->n_attrs * sizeof(double);
+    }
+    return bytes;
+}
+
+/* GPT-175B on 512 ranks, each block checkpointed: the plan is small, and each block adds as much. */
+static void large_plans(void) {
+    uint64_t n[4] = {0};
+    for (uint32_t i = 1; i <= 3; i++) {
+        g_autofree char *network = g_strdup_printf("[network]\nfamily=gpt\nlayers=%u\nwidth=12288\n"
+                                                   "heads=96\nvocab=50000\nseq=2048\n",
+                                                   32 * i);
+        g_autoptr(Plan) plan =
+            test_plan(network, "ranks=512 checkpointing=full param_dtype=bf16 reduce_dtype=fp32");
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            n[i] += plan->roles[0].n_instrs[s];
+        }
+        g_test_message("%u blocks: %" G_GUINT64_FORMAT " instructions, %.1f MiB", 32 * i, n[i],
+                       (double)bytes_of(plan) / (1 << 20));
+        g_assert_cmpuint(bytes_of(plan), <, (uint64_t)64 << 20);
+    }
+    g_assert_cmpuint(n[3] - n[2], ==, n[2] - n[1]);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/schedule/gathers and reduces", gathers_and_reduces);
@@ -359,5 +425,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/limiter, steady state", limiter_steady_state);
     g_test_add_func("/plan/schedule/limiter off", limiter_off);
     g_test_add_func("/plan/schedule/uneven roles", uneven_roles);
+    g_test_add_func("/plan/schedule/roles have one program", roles_have_one_program);
+    g_test_add_func("/plan/schedule/large plans", large_plans);
     return g_test_run();
 }
