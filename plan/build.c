@@ -5,6 +5,7 @@
 #include "plan/check.h"
 #include "plan/eager.h"
 #include "plan/offload.h"
+#include "plan/replay.h"
 #include "plan/units.h"
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
@@ -46,7 +47,6 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
     run->n_flavour_lanes = n_names(run->lanes);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
-    run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
     run->storage_of_value = g_new(uint32_t, n_values);
     run->producer_of_value = g_new(PlanEdge, n_values);
     run->producer_of_parameter = g_new(PlanEdge, n_parameters);
@@ -54,21 +54,11 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->storage_of_value[i] = PLAN_NONE;
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
-    run->nodes = g_array_new(FALSE, FALSE, sizeof(PlanNode));
-    run->edges = g_array_new(FALSE, FALSE, sizeof(PlanEdge));
-    run->slots = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
-    run->saved = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
-    run->hooks = g_array_new(FALSE, FALSE, sizeof(PlanHook));
-    run->checkpoints = g_array_new(FALSE, FALSE, sizeof(PlanCheckpoint));
     run->checkpoint = PLAN_NONE;
-    run->kept = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
     run->node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         run->node_of_op[i] = PLAN_NONE;
     }
-    run->aliases = g_array_new(FALSE, FALSE, sizeof(uint32_t) + sizeof(PlanEdge));
-    run->frame_buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    run->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     run->gradients = g_new(PlanTensor, n_parameters);
     run->incoming = g_new(PlanTensor, n_parameters);
     run->n_contributions = g_new0(uint32_t, n_parameters);
@@ -102,12 +92,17 @@ static void run_clear(PlanRun *run) {
     g_free(run->n_contributions);
     g_free(run->states);
     g_free(run->node_of_op);
-    GArray *arrays[] = {run->storages,      run->nodes,  run->edges,       run->slots,
-                        run->saved,         run->hooks,  run->checkpoints, run->aliases,
-                        run->frame_buffers, run->frames, run->kept};
-    for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
-        g_array_unref(arrays[i]);
-    }
+    plan_vector_clear(&run->storages);
+    plan_vector_clear(&run->nodes);
+    plan_vector_clear(&run->edges);
+    plan_vector_clear(&run->slots);
+    plan_vector_clear(&run->saved);
+    plan_vector_clear(&run->hooks);
+    plan_vector_clear(&run->checkpoints);
+    plan_vector_clear(&run->kept);
+    plan_vector_clear(&run->aliases);
+    plan_vector_clear(&run->frame_buffers);
+    plan_vector_clear(&run->frames);
 }
 
 static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
@@ -166,19 +161,40 @@ static void next_batch(PlanRun *run) {
     plan_builder_launch(&run->builder, 0);
 }
 
-static void train_step(PlanRun *run, bool first) {
+static void begin_pass(PlanRun *run, uint64_t pass) {
     const PlanStrategy *s = run->strategy;
-    for (run->pass = 0; run->pass < s->accumulate; run->pass++) {
-        run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
-        next_batch(run);
-        run->flavour->begin_pass(run);
+    run->pass = pass;
+    run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
+    next_batch(run);
+    run->flavour->begin_pass(run);
+}
+
+static void play_passes(PlanRun *run) {
+    plan_run_forward(run);
+    plan_run_backward(run);
+    for (uint64_t pass = 1; pass < run->strategy->accumulate; pass++) {
+        begin_pass(run, pass);
         plan_run_forward(run);
         plan_run_backward(run);
     }
-    plan_run_optimizer(run, first);
 }
 
-static void build_role(PlanRun *run, PlanRole *role) {
+/* first: the role whose passes may be copied, NULL for that one itself. */
+static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
+    PlanSection section = run->builder.section;
+    begin_pass(run, 0);
+    if (first && run->flavour->replays && run->flavour->replays(run)) {
+        plan_replay(run, first, passes);
+    } else {
+        PlanMark begin = plan_replay_mark(run);
+        play_passes(run);
+        passes->begin[section] = begin;
+        passes->end[section] = plan_replay_mark(run);
+    }
+    plan_run_optimizer(run, section == PLAN_SECTION_FIRST);
+}
+
+static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {
     plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
     make_inputs(run);
     run->flavour->construct(run);
@@ -189,7 +205,7 @@ static void build_role(PlanRun *run, PlanRole *role) {
             break;
         }
         plan_builder_begin_section(&run->builder, s);
-        train_step(run, s == PLAN_SECTION_FIRST);
+        train_step(run, first, passes);
         plan_builder_end_section(&run->builder);
     }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
@@ -240,7 +256,8 @@ static void name_everything(Plan *plan, PlanRun *run) {
 }
 
 static void name_lanes(Plan *plan, const PlanRun *run) {
-    bool offloads = run->strategy->offload != PLAN_OFFLOAD_NONE;
+    bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
+                    run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
     uint32_t own = run->n_flavour_lanes;
     plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
     plan->lanes = g_new(const char *, plan->n_lanes);
@@ -301,12 +318,13 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     find_roles(plan, &run);
     name_everything(plan, &run);
     name_lanes(plan, &run);
+    PlanPasses passes;
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         if (i > 0) {
             run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
         }
         run.parameters = plan->parameters;
-        build_role(&run, &plan->roles[i]);
+        build_role(&run, &plan->roles[i], i > 0 ? &plan->roles[0] : NULL, &passes);
         run_clear(&run);
     }
     return plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;

@@ -448,8 +448,11 @@ bool exec_host_save(const ExecHost *host, ExecWeightsFile *file, GError **error)
     g_autoptr(GArray) places = exec_places_to_save(host->plan, role, host->context.comm->rank);
     for (guint i = 0; i < places->len; i++) {
         const ExecPlace *place = &g_array_index(places, ExecPlace, i);
-        PlanDtype dtype = (PlanDtype)role->buffers[place->buffer].dtype;
-        const char *from = exec_host_pointer(host, place->buffer);
+        bool away = place->slot != PLAN_NONE;
+        PlanDtype dtype = away ? PLAN_FP32 : (PlanDtype)role->buffers[place->buffer].dtype;
+        const char *from = away ? exec_slots_at(host->context.slots, place->slot,
+                                                (place->first + place->count) * sizeof(float))
+                                : exec_host_pointer(host, place->buffer);
         if (!exec_weights_put(file, place->parameter, place->from, place->count,
                               from + place->first * plan_dtype_bytes(dtype), dtype, error)) {
             return false;

@@ -202,6 +202,9 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_HOST_ADAM:
         exec_host_adam(t);
         return true;
+    case PLAN_OP_HOST_SGD:
+        exec_host_sgd(t);
+        return true;
     case PLAN_OP_TO_HOST:
         exec_slots_put(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
                        dim(t, 0) * sizeof(float));
@@ -478,9 +481,11 @@ static bool run(const ExecTask *t, GError **error) {
 
 /* A slot has no buffer that bounds it: nothing larger than the largest buffer goes there. */
 static bool slot_is_bounded(const PlanRole *role, const PlanOp *op) {
-    uint64_t n = (uint64_t)plan_op_dims(role, op)[0];
+    const int64_t *dims = plan_op_dims(role, op);
+    uint64_t n = (uint64_t)dims[0], offset = (uint64_t)dims[2];
     for (uint32_t b = 0; b < role->n_buffers; b++) {
-        if (n <= role->buffers[b].bytes) {
+        uint64_t bytes = role->buffers[b].bytes;
+        if (n <= bytes && offset <= bytes - n) {
             return true;
         }
     }
@@ -488,7 +493,8 @@ static bool slot_is_bounded(const PlanRole *role, const PlanOp *op) {
 }
 
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    if (op->kind == PLAN_OP_HOST_ADAM && !slot_is_bounded(context->role, op)) {
+    bool steps = op->kind == PLAN_OP_HOST_ADAM || op->kind == PLAN_OP_HOST_SGD;
+    if (steps && !slot_is_bounded(context->role, op)) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "an optimizer's step on the host is larger than any tensor of the "
                             "plan; make the plan again");

@@ -34,15 +34,33 @@ static void adam_fused(const ExecTask *t, unsigned i, size_t n) {
     kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i), n, &adam);
 }
 
-/* On the host's side: gradient, parameter and both moments in four slots. */
-void exec_host_adam(const ExecTask *t) {
-    size_t n = dim(t, 0);
-    float *at[4];
-    for (unsigned i = 0; i < G_N_ELEMENTS(at); i++) {
-        at[i] = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1) + i, n * sizeof(float));
+/* On the host's side: gradient, parameter and both moments in four slots, or a part of them. */
+static void find_slots(const ExecTask *t, unsigned n_slots, float **ret_at) {
+    size_t n = dim(t, 0), offset = dim(t, 2);
+    for (unsigned i = 0; i < n_slots; i++) {
+        ret_at[i] = (float *)exec_slots_at(t->context->slots, (uint32_t)dim(t, 1) + i,
+                                           (offset + n) * sizeof(float)) +
+                    offset;
     }
+}
+
+void exec_host_adam(const ExecTask *t) {
+    float *at[4];
+    find_slots(t, G_N_ELEMENTS(at), at);
     KernelAdam adam = adam_of(t, t->step + 1);
-    kernel_adam_f32(at[1], at[2], at[3], at[0], n, &adam);
+    kernel_adam_f32(at[1], at[2], at[3], at[0], dim(t, 0), &adam);
+}
+
+void exec_host_sgd(const ExecTask *t) {
+    KernelSgd sgd = {.lr = attr(t, 0),
+                     .momentum = attr(t, 1),
+                     .weight_decay = attr(t, 2),
+                     .kind = KERNEL_SGD_PLAIN,
+                     .step = t->step + 1};
+    float *at[3];
+    bool momentum = sgd.momentum != 0;
+    find_slots(t, momentum ? 3 : 2, at);
+    kernel_sgd_f32(at[1], momentum ? at[2] : NULL, at[0], dim(t, 0), &sgd);
 }
 
 static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {

@@ -157,6 +157,38 @@ static void offloaded_optimizer(void) {
     g_assert_cmpuint(n_steps, ==, plan->n_parameters);
 }
 
+/* Between steps nothing of the model is on the GPU. A shard comes for each gather, also in
+ * backward; each gradient goes to the host once, and the host waits for it before it steps. */
+static void offloaded_parameters(void) {
+    static const char *const flavours[] = {"fsdp1", "fsdp2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(flavours); i++) {
+        g_autofree char *words = g_strdup_printf("ranks=2 offload=params flavour=%s", flavours[i]);
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+        const PlanRole *role = &plan->roles[0];
+        uint64_t root = plan->units[0].elements, all = 0;
+        for (uint32_t b = 0; b < role->n_buffers; b++) {
+            g_assert_true(!role->buffers[b].carried ||
+                          role->buffers[b].sub == PLAN_ACTIVATIONS_INPUT);
+        }
+        for (uint32_t u = 0; u < plan->n_units; u++) {
+            all += plan->units[u].elements;
+        }
+        Counts counts = count_steady(plan);
+        /* FSDP1 also asks for the root, which is whole. */
+        uint64_t again = i == 0 ? all : all - root;
+        g_assert_cmpuint(counts.bytes[PLAN_OP_FROM_HOST], ==, 4 * (all + again) / 2);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_TO_HOST], ==, 4 * all / 2);
+        bool waited = false, stepped = false;
+        for (uint32_t n = 0; n < role->n_instrs[PLAN_SECTION_STEADY]; n++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][n];
+            waited |= instr->kind == PLAN_HOST_WAIT && instr->phase == PLAN_PHASE_BACKWARD;
+            stepped |= instr->kind == PLAN_HOST_OP;
+            g_assert_true(waited || !stepped);
+        }
+        g_assert_true(stepped);
+    }
+}
+
 static void known_sums(void) {
     const char *one = "[network]\nfamily=mlp\nlayers=10\nwidth=10000\nseq=1\n"; /* 1.0001e9 */
     g_autoptr(Plan) plan = test_plan(one, "ranks=1 sharding=none optimizer_kernel=fused");
@@ -379,6 +411,72 @@ static void uneven_roles(void) {
     g_assert_cmpuint(plan->roles[1].n_parameter_elements, ==, 2 * (1 * 10 + 1));
 }
 
+static const PlanInstr *next_of_passes(const PlanRole *role, PlanSection section, uint32_t *at) {
+    while (*at < role->n_instrs[section]) {
+        const PlanInstr *instr = &role->sections[section][(*at)++];
+        if (instr->phase == PLAN_PHASE_BACKWARD || instr->phase == PLAN_PHASE_RECOMPUTE) {
+            return instr;
+        }
+    }
+    return NULL;
+}
+
+/* Forward and backward are one program, whatever rows a rank has; the buffers are others. */
+static void roles_have_one_program(void) {
+    static const char *const words[] = {"ranks=7 checkpointing=full accumulate=2 param_dtype=bf16",
+                                        "ranks=5 reshard_after_forward=no", "ranks=100"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words[i]);
+        g_assert_cmpuint(plan->n_roles, >, 1);
+        for (uint32_t r = 1; r < plan->n_roles; r++) {
+            for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+                uint32_t m = 0, n = 0;
+                const PlanInstr *a, *b;
+                while ((a = next_of_passes(&plan->roles[0], s, &m))) {
+                    b = next_of_passes(&plan->roles[r], s, &n);
+                    g_assert_true(b && a->kind == b->kind && a->lane == b->lane &&
+                                  a->phase == b->phase && a->unit == b->unit &&
+                                  a->module == b->module);
+                }
+                g_assert_null(next_of_passes(&plan->roles[r], s, &n));
+            }
+        }
+    }
+}
+
+static uint64_t bytes_of(const Plan *plan) {
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < plan->n_roles; r++) {
+        const PlanRole *role = &plan->roles[r];
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            bytes += plan_section_repeats(role, s) ? 0 : role->n_instrs[s] * sizeof(PlanInstr);
+        }
+        bytes += role->n_buffers * sizeof(PlanBuffer) + role->n_ops * sizeof(PlanOp) +
+                 role->n_operands * sizeof(PlanOperand) + role->n_dims * sizeof(int64_t) +
+                 role->n_attrs * sizeof(double);
+    }
+    return bytes;
+}
+
+/* GPT-175B on 512 ranks, each block checkpointed: the plan is small, and each block adds as much. */
+static void large_plans(void) {
+    uint64_t n[4] = {0};
+    for (uint32_t i = 1; i <= 3; i++) {
+        g_autofree char *network = g_strdup_printf("[network]\nfamily=gpt\nlayers=%u\nwidth=12288\n"
+                                                   "heads=96\nvocab=50000\nseq=2048\n",
+                                                   32 * i);
+        g_autoptr(Plan) plan =
+            test_plan(network, "ranks=512 checkpointing=full param_dtype=bf16 reduce_dtype=fp32");
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            n[i] += plan->roles[0].n_instrs[s];
+        }
+        g_test_message("%u blocks: %" G_GUINT64_FORMAT " instructions, %.1f MiB", 32 * i, n[i],
+                       (double)bytes_of(plan) / (1 << 20));
+        g_assert_cmpuint(bytes_of(plan), <, (uint64_t)64 << 20);
+    }
+    g_assert_cmpuint(n[3] - n[2], ==, n[2] - n[1]);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/schedule/gathers and reduces", gathers_and_reduces);
@@ -387,6 +485,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/optimizer only", optimizer_only);
     g_test_add_func("/plan/schedule/offloaded activations", offloaded_activations);
     g_test_add_func("/plan/schedule/offloaded optimizer", offloaded_optimizer);
+    g_test_add_func("/plan/schedule/offloaded parameters", offloaded_parameters);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);
@@ -396,5 +495,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/PyTorch 1.13, gradients", gradients_of_1_13);
     g_test_add_func("/plan/schedule/PyTorch 1.13, limiter", limiter_of_1_13);
     g_test_add_func("/plan/schedule/uneven roles", uneven_roles);
+    g_test_add_func("/plan/schedule/roles have one program", roles_have_one_program);
+    g_test_add_func("/plan/schedule/large plans", large_plans);
     return g_test_run();
 }

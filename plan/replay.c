@@ -1,0 +1,124 @@
+#include "plan/replay.h"
+
+#include <string.h>
+
+PlanMark plan_replay_mark(const PlanRun *run) {
+    const PlanBuilder *b = &run->builder;
+    return (PlanMark){.instrs = b->sections[b->section].len,
+                      .buffers = b->buffers.len,
+                      .ops = b->ops.len,
+                      .operands = b->operands.len,
+                      .dims = b->dims.len,
+                      .attrs = b->attrs.len,
+                      .events = b->n_events};
+}
+
+typedef struct {
+    const PlanRole *first;
+    PlanMark begin, end, here;
+    uint32_t *older;  /* what the first role's buffers are in this one, from before the passes */
+    uint32_t n_older; /* of them those of construction: no others are used */
+} Replay;
+
+static uint32_t buffer_here(const Replay *r, uint32_t buffer) {
+    if (buffer == PLAN_NONE) {
+        return PLAN_NONE;
+    }
+    if (buffer >= r->begin.buffers) {
+        return buffer - r->begin.buffers + r->here.buffers;
+    }
+    g_assert(buffer < r->n_older);
+    return r->older[buffer];
+}
+
+static uint32_t op_here(const Replay *r, uint32_t op) {
+    return op - r->begin.ops + r->here.ops;
+}
+
+static void copy_buffers(const Replay *r, PlanBuilder *builder) {
+    for (uint32_t i = r->begin.buffers; i < r->end.buffers; i++) {
+        PlanBuffer buffer = r->first->buffers[i];
+        buffer.carried = 0;
+        plan_vector_push(&builder->buffers, buffer);
+        plan_vector_push(&builder->live, false);
+    }
+}
+
+static void copy_ops(const Replay *r, PlanBuilder *builder) {
+    for (uint32_t i = r->begin.ops; i < r->end.ops; i++) {
+        PlanOp op = r->first->ops[i];
+        op.operands += r->here.operands - r->begin.operands;
+        op.dims += r->here.dims - r->begin.dims;
+        op.attrs += r->here.attrs - r->begin.attrs;
+        plan_vector_push(&builder->ops, op);
+    }
+    for (uint32_t i = r->begin.operands; i < r->end.operands; i++) {
+        PlanOperand operand = r->first->operands[i];
+        operand.buffer = buffer_here(r, operand.buffer);
+        plan_vector_push(&builder->operands, operand);
+    }
+    for (uint32_t i = r->begin.dims; i < r->end.dims; i++) {
+        plan_vector_push(&builder->dims, r->first->dims[i]);
+    }
+    for (uint32_t i = r->begin.attrs; i < r->end.attrs; i++) {
+        plan_vector_push(&builder->attrs, r->first->attrs[i]);
+    }
+    for (uint32_t i = 0; i < r->first->n_loss_ops; i++) {
+        uint32_t op = r->first->loss_ops[i];
+        if (op >= r->begin.ops && op < r->end.ops) {
+            plan_vector_push(&builder->loss_ops, op_here(r, op));
+        }
+    }
+}
+
+static void copy_instrs(const Replay *r, PlanBuilder *builder) {
+    const PlanInstr *instrs = r->first->sections[builder->section];
+    for (uint32_t i = r->begin.instrs; i < r->end.instrs; i++) {
+        PlanInstr instr = instrs[i];
+        switch ((PlanInstrKind)instr.kind) {
+        case PLAN_ALLOC:
+        case PLAN_FREE:
+            instr.arg = buffer_here(r, instr.arg);
+            builder->live.items[instr.arg] = instr.kind == PLAN_ALLOC;
+            break;
+        case PLAN_MARK:
+            instr.arg = buffer_here(r, instr.arg);
+            break;
+        case PLAN_LAUNCH:
+        case PLAN_HOST_OP:
+            instr.arg = op_here(r, instr.arg);
+            break;
+        case PLAN_RECORD:
+        case PLAN_WAIT:
+        case PLAN_HOST_WAIT:
+        case PLAN_N_INSTRS:
+            break; /* every section numbers its events from the start */
+        }
+        plan_vector_push(&builder->sections[builder->section], instr);
+    }
+    builder->n_events = r->end.events;
+}
+
+void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) {
+    PlanBuilder *builder = &run->builder;
+    PlanSection section = builder->section;
+    Replay r = {.first = first,
+                .begin = passes->begin[section],
+                .end = passes->end[section],
+                .here = plan_replay_mark(run),
+                .n_older = passes->begin[PLAN_SECTION_FIRST].buffers};
+    g_assert(r.here.events == r.begin.events);
+    g_autofree uint32_t *older = r.older = g_new(uint32_t, r.n_older);
+    for (uint32_t i = 0; i < r.n_older; i++) {
+        older[i] = i;
+    }
+    run->flavour->renumber(run, older);
+    copy_buffers(&r, builder);
+    copy_ops(&r, builder);
+    copy_instrs(&r, builder);
+    for (uint32_t i = r.here.buffers; i < builder->buffers.len; i++) {
+        if (builder->live.items[i]) {
+            run->flavour->adopt(run, i);
+        }
+    }
+}
