@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "exec/costs.h"
+#include "exec/device.h"
 #include "exec/error.h"
-#include "exec/host/device.h"
 #include "exec/mpi.h"
 #include "kernels/host/runtime.h"
 #include "plan/text.h"
@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     const Options *options;
     const Plan *plan;
+    const ExecDevice *device;
     const ExecPace *pace; /* NULL: not paced */
     ExecMpi *mpi;
     ExecComm comm;
@@ -58,33 +59,30 @@ static int complain(const Run *run, const GError *error) {
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-static Trace *make_trace(const Run *run, ExecHost *host) {
+static Trace *make_trace(const Run *run, ExecPlay *play) {
     Trace *trace = trace_new();
     trace_describe_plan(trace, run->plan);
     trace_set(trace, "side", "measured");
-    trace_set(trace, "device", "host");
+    trace_set(trace, "device", run->device->name);
     trace_set(trace, "allocator", "caching");
     trace_set(trace, "paced", run->pace ? "yes" : "no");
     if (run->pace) {
         trace_set(trace, "pace", exec_pace_cluster(run->pace));
     }
     trace_set(trace, "comm", run->comm.name);
-    trace_set(trace, "blas", kernel_blas_name());
-    trace_set(trace, "isa", kernel_isa_name());
-    trace_set(trace, "compiler", __VERSION__);
     trace_set_uint(trace, "steps", run->n_losses);
     trace_set_uint(trace, "seed", (uint64_t)run->options->seed);
     if (run->comm.rank == 0) {
         trace_set_uint(trace, "resident_bytes", resident("VmRSS:"));
         trace_set_uint(trace, "resident_peak_bytes", resident("VmHWM:"));
-        trace_set_uint(trace, "mapped_bytes", exec_host_mapped_bytes(host));
     }
-    exec_host_add_rows(host, trace);
+    play->device->describe(play, trace);
+    exec_play_add_rows(play, trace);
     return trace;
 }
 
-static bool write_trace(const Run *run, ExecHost *host, GError **error) {
-    g_autoptr(Trace) trace = make_trace(run, host);
+static bool write_trace(const Run *run, ExecPlay *play, GError **error) {
+    g_autoptr(Trace) trace = make_trace(run, play);
     g_autoptr(GString) text = trace_text(trace, error);
     g_auto(GStrv) texts = NULL;
     if (!text || !exec_mpi_collect(run->mpi, text->str, &texts, error)) {
@@ -123,9 +121,9 @@ static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
     json_builder_add_int_value(json, (gint64)value);
 }
 
-static void print_json(const Run *run, ExecHost *host) {
+static void print_json(const Run *run, ExecPlay *play) {
     g_autoptr(JsonBuilder) json = json_builder_new();
-    const MemoryPeak *peak = memory_ledger_peak_allocated(exec_host_ledger(host));
+    const MemoryPeak *peak = memory_ledger_peak_allocated(play->ledger);
     json_builder_begin_object(json);
     json_builder_set_member_name(json, "plan_digest");
     json_builder_add_string_value(json, plan_digest(run->plan));
@@ -145,7 +143,7 @@ static void print_json(const Run *run, ExecHost *host) {
                (double)run->plan->tokens_per_rank * run->comm.world / median_step_ms(run) * 1e3);
     add_count(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
     add_count(json, "peak_reserved_bytes",
-              memory_ledger_peak_reserved(exec_host_ledger(host))->totals.reserved_bytes);
+              memory_ledger_peak_reserved(play->ledger)->totals.reserved_bytes);
     add_count(json, "resident_peak_bytes", resident("VmHWM:"));
     json_builder_end_object(json);
     g_autoptr(JsonNode) root = json_builder_get_root(json);
@@ -153,8 +151,8 @@ static void print_json(const Run *run, ExecHost *host) {
     printf("%s\n", text);
 }
 
-static void print_summary(const Run *run, ExecHost *host) {
-    MemoryLedger *ledger = exec_host_ledger(host);
+static void print_summary(const Run *run, ExecPlay *play) {
+    MemoryLedger *ledger = play->ledger;
     double ms = median_step_ms(run);
     if (run->pace) {
         printf("paced      collectives last at least as long as on %s\n",
@@ -172,7 +170,7 @@ static void print_summary(const Run *run, ExecHost *host) {
 /* ---- weights -------------------------------------------------------------------------------- */
 
 /* All write into one file, which rank 0 makes, and names when all are done. */
-static bool save_weights(const Run *run, const ExecHost *host, GError **error) {
+static bool save_weights(const Run *run, ExecPlay *play, GError **error) {
     const ExecComm *comm = &run->comm;
     const char *path = run->options->save;
     g_autoptr(ExecWeightsFile) file = NULL;
@@ -183,7 +181,7 @@ static bool save_weights(const Run *run, const ExecHost *host, GError **error) {
         (comm->rank && !(file = exec_weights_join(path, run->plan, error)))) {
         return false;
     }
-    return exec_host_save(host, file, error) && comm->barrier(comm->self, error) &&
+    return exec_play_save(play, file, error) && comm->barrier(comm->self, error) &&
            (comm->rank || exec_weights_name(file, error));
 }
 
@@ -201,8 +199,8 @@ static bool can_write(const char *path, GError **error) {
 /* ---- playing -------------------------------------------------------------------------------- */
 
 /* After each step: its time, and its loss averaged over ranks. */
-static bool report_step(Run *run, ExecHost *host, double ms, GError **error) {
-    double values[2] = {exec_host_losses(host)[run->n_losses], ms};
+static bool report_step(Run *run, ExecPlay *play, double ms, GError **error) {
+    double values[2] = {play->losses[run->n_losses], ms};
     if (!run->comm.mean(run->comm.self, values, 2, error)) {
         return false;
     }
@@ -215,15 +213,15 @@ static bool report_step(Run *run, ExecHost *host, double ms, GError **error) {
     return true;
 }
 
-static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error) {
+static bool report_until(Run *run, ExecPlay *play, int32_t step, GError **error) {
     while ((int32_t)run->n_losses < step) {
-        while (!exec_host_step_has_ended(host, run->n_losses)) {
-            if (!exec_host_healthy(host, error)) {
+        while (!exec_play_step_has_ended(play, run->n_losses)) {
+            if (!play->device->healthy(play, error)) {
                 return false;
             }
             g_usleep(200);
         }
-        if (!report_step(run, host, exec_host_step_ms(host, run->n_losses), error)) {
+        if (!report_step(run, play, exec_play_step_ms(play, run->n_losses), error)) {
             return false;
         }
     }
@@ -233,25 +231,24 @@ static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error)
 /* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the
  * last is long over (a queue is shorter than a step) or, in the smallest networks, is waited
  * for. */
-static bool play(Run *run, ExecHost *host, GError **error) {
+static bool train(Run *run, ExecPlay *play, GError **error) {
     g_autoptr(PlanPlayer) player =
         plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
-                        (uint32_t)run->options->steps, &exec_host_device, host);
+                        (uint32_t)run->options->steps, run->device->instructions, play);
     PlanAnswer answer = PLAN_DONE;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
         answer = plan_player_step(player, error);
         const PlanPosition *at = plan_player_position(player);
         if (answer == PLAN_DONE && at->index == 0 && at->step > 1 &&
-            !report_until(run, host, at->step - 1, error)) {
+            !report_until(run, play, at->step - 1, error)) {
             return false;
         }
     }
     if (answer == PLAN_STOPPED) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "out of memory: %s",
-                    exec_host_out_of_memory(host));
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "out of memory: %s", play->out_of_memory);
     }
-    return answer == PLAN_DONE && exec_host_drain(host, error) &&
-           report_until(run, host, run->options->steps, error);
+    return answer == PLAN_DONE && play->device->drain(play, error) &&
+           report_until(run, play, run->options->steps, error);
 }
 
 static int run_plan(Run *run, const char *path) {
@@ -274,23 +271,23 @@ static int run_plan(Run *run, const char *path) {
         return complain(run, error);
     }
     run->pace = pace;
-    ExecHostOptions host_options = {.seed = (uint64_t)options->seed,
-                                    .memory_limit_bytes = (uint64_t)options->memory_limit,
-                                    .keep_rows = options->trace != NULL,
-                                    .weights = weights,
-                                    .data = data,
-                                    .pace = pace};
-    g_autoptr(ExecHost) host =
-        exec_host_new(plan, &run->comm, (uint32_t)options->steps, &host_options, &error);
-    if (!host || !exec_mpi_join(run->mpi, plan, &error) || !play(run, host, &error) ||
-        (options->trace && !write_trace(run, host, &error)) ||
-        (options->save && !save_weights(run, host, &error))) {
+    ExecOptions play_options = {.seed = (uint64_t)options->seed,
+                                .memory_limit_bytes = (uint64_t)options->memory_limit,
+                                .keep_rows = options->trace != NULL,
+                                .weights = weights,
+                                .data = data,
+                                .pace = pace};
+    g_autoptr(ExecPlay) play =
+        run->device->open(plan, &run->comm, (uint32_t)options->steps, &play_options, &error);
+    if (!play || !exec_mpi_join(run->mpi, plan, &error) || !train(run, play, &error) ||
+        (options->trace && !write_trace(run, play, &error)) ||
+        (options->save && !save_weights(run, play, &error))) {
         return complain(run, error);
     }
     if (run->comm.rank == 0 && options->json) {
-        print_json(run, host);
+        print_json(run, play);
     } else if (run->comm.rank == 0) {
-        print_summary(run, host);
+        print_summary(run, play);
     }
     return 0;
 }
@@ -361,7 +358,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
         return 2;
     }
-    Run run = {.options = &options};
+    Run run = {.options = &options, .device = &exec_host};
     run.mpi = exec_mpi_open(&argc, &argv, &run.comm, &error);
     if (!run.mpi) {
         return complain(&run, error);

@@ -8,15 +8,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/batch.h"
+#include "exec/data.h"
 #include "exec/error.h"
-#include "exec/host/data.h"
 #include "exec/host/fused.h"
 #include "exec/host/half.h"
 #include "exec/host/heads.h"
 #include "exec/host/optimizer.h"
-#include "exec/host/places.h"
 #include "exec/host/shard.h"
-#include "exec/host/task.h"
+#include "exec/places.h"
+#include "exec/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
@@ -36,33 +37,6 @@ static bool bad_index(GError **error, const char *what) {
 }
 
 /* ---- data and construction ------------------------------------------------------------------ */
-
-static bool sample(const ExecTask *t, uint64_t i, uint64_t number, GError **error) {
-    const ExecContext *c = t->context;
-    uint64_t n = dim(t, 1);
-    int64_t vocab = dims(t)[2], *x = (int64_t *)t->pointers[0] + i * n;
-    if (!vocab) {
-        exec_data_vector(f32(t, 0) + i * n, n, c->seed, number);
-        return true;
-    }
-    int64_t *y = (int64_t *)t->pointers[1] + i * n;
-    if (c->data) {
-        return exec_data_file_tokens(c->data, x, y, n, vocab, number, error);
-    }
-    exec_data_tokens(x, y, n, vocab, c->seed, number);
-    return true;
-}
-
-static bool batch(const ExecTask *t, GError **error) {
-    const ExecComm *comm = t->context->comm;
-    uint64_t samples = dim(t, 0), first = (t->turn * comm->world + comm->rank) * samples;
-    for (uint64_t i = 0; i < samples; i++) {
-        if (!sample(t, i, first + i, error)) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static void dropout(const ExecTask *t) {
@@ -188,7 +162,7 @@ static bool collective(const ExecTask *t, GError **error) {
 static bool run(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_BATCH:
-        return batch(t, error);
+        return exec_batch_fill(t, t->pointers[0], t->pointers[1], error);
     case PLAN_OP_ARANGE:
         kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
         return true;
@@ -516,17 +490,4 @@ static bool works_on_storage(PlanOpKind kind) {
 bool exec_host_run(const ExecTask *t, GError **error) {
     return works_on_storage((PlanOpKind)t->op->kind) ? run(t, error)
                                                      : exec_host_run_widened(t, run, error);
-}
-
-double exec_host_first_output(const ExecTask *t) {
-    const PlanOpInfo *info = plan_op_info((PlanOpKind)t->op->kind);
-    for (uint32_t i = 0; i < t->op->n_operands; i++) {
-        unsigned slot = plan_op_slot_of(info, t->op->n_operands, i);
-        if ((info->slots[slot].flags & PLAN_SLOT_WRITE) && t->pointers[i]) {
-            float number;
-            exec_host_convert(&number, PLAN_FP32, t->pointers[i], operand_dtype(t, i), 1);
-            return number;
-        }
-    }
-    return NAN;
 }

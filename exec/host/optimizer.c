@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "exec/host/task.h"
+#include "exec/task.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/optimizer.h"
 #include "kernels/host/reduce.h"

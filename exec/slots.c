@@ -1,4 +1,4 @@
-#include "exec/host/slots.h"
+#include "exec/slots.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* exec/host/slots.h - the host's memory, where offloaded tensors wait: numbered slots.
+/* exec/slots.h - the host's memory, where offloaded tensors wait: numbered slots.
  *
  * On CPU ranks it is a second pool that stands for the host's side; it lies outside the modeled
  * device's memory. A slot grows to what is put there and keeps its memory.
