@@ -56,7 +56,7 @@ bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
     for (uint32_t i = 0; i < steps; i++) {
         play->losses[i] = NAN;
     }
-    return knows_plan(&play->context, knows, error);
+    return knows_plan(&play->context, knows, error) && comm->join(comm->self, plan, error);
 }
 
 bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer self,

@@ -24,6 +24,8 @@ typedef struct {
     uint64_t seed;
     uint64_t memory_limit_bytes; /* the modeled device's memory */
     bool keep_rows;              /* for a trace */
+    bool no_op_times;            /* on a GPU: ops are not timed, steps are */
+    const char *comm;            /* between GPUs: auto (also NULL), nccl or local */
     const ExecWeights *weights;  /* borrowed; NULL: parameters begin at random */
     const ExecData *data;        /* borrowed; NULL: synthetic */
     const ExecPace *pace;        /* borrowed; NULL: collectives take what they take */
@@ -53,7 +55,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPlay, exec_play_free)
 
 typedef bool (*ExecKnows)(const ExecContext *context, const PlanOp *op, GError **error);
 
-/* Of zeros; fails when the plan is for another number of ranks or has an op that is not known. */
+/* Of zeros. Fails when the plan is for another number of ranks or has an op that is not known;
+ * else the ranks have joined. */
 bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
                     const ExecComm *comm, uint32_t steps, const ExecOptions *options,
                     ExecKnows knows, GError **error);

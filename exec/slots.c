@@ -10,23 +10,30 @@ typedef struct {
 struct _ExecSlots {
     GMutex mutex; /* of the table; a slot's memory has one user at a time */
     GHashTable *slots;
+    const ExecSlotMemory *memory;
 };
 
-static void free_slot(gpointer data) {
-    Slot *slot = data;
-    g_free(slot->data);
-    g_free(slot);
+static gpointer get_plain(gsize bytes, GError **error) {
+    return g_malloc(bytes);
 }
 
-ExecSlots *exec_slots_new(void) {
+static const ExecSlotMemory plain = {get_plain, g_free};
+
+ExecSlots *exec_slots_new(const ExecSlotMemory *memory) {
     ExecSlots *slots = g_new0(ExecSlots, 1);
     g_mutex_init(&slots->mutex);
-    slots->slots = g_hash_table_new_full(NULL, NULL, NULL, free_slot);
+    slots->slots = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    slots->memory = memory ? memory : &plain;
     return slots;
+}
+
+static void give_slot(gpointer number, gpointer data, gpointer memory) {
+    ((const ExecSlotMemory *)memory)->give(((Slot *)data)->data);
 }
 
 void exec_slots_free(ExecSlots *slots) {
     if (slots) {
+        g_hash_table_foreach(slots->slots, give_slot, (gpointer)slots->memory);
         g_hash_table_unref(slots->slots);
         g_mutex_clear(&slots->mutex);
         g_free(slots);
@@ -44,29 +51,20 @@ static Slot *slot_at(ExecSlots *slots, uint32_t number) {
     return slot;
 }
 
-gpointer exec_slots_at(ExecSlots *slots, uint32_t number, gsize bytes) {
+gpointer exec_slots_at(ExecSlots *slots, uint32_t number, gsize bytes, GError **error) {
     Slot *slot = slot_at(slots, number);
     if (slot->bytes < bytes) {
-        slot->data = g_realloc(slot->data, bytes);
-        memset((char *)slot->data + slot->bytes, 0, bytes - slot->bytes);
+        char *data = slots->memory->get(bytes, error);
+        if (!data) {
+            return NULL;
+        }
+        if (slot->bytes) {
+            memcpy(data, slot->data, slot->bytes);
+        }
+        memset(data + slot->bytes, 0, bytes - slot->bytes);
+        slots->memory->give(slot->data);
+        slot->data = data;
         slot->bytes = bytes;
     }
     return slot->data;
-}
-
-void exec_slots_put(ExecSlots *slots, uint32_t number, gconstpointer from, gsize bytes) {
-    gpointer to = exec_slots_at(slots, number, bytes);
-    if (bytes) {
-        memcpy(to, from, bytes);
-    }
-}
-
-/* An edited plan may ask for more than was put there: the rest is zero. */
-void exec_slots_get(ExecSlots *slots, uint32_t number, gpointer to, gsize bytes) {
-    const Slot *slot = slot_at(slots, number);
-    gsize there = MIN(bytes, slot->bytes);
-    if (there) {
-        memcpy(to, slot->data, there);
-    }
-    memset((char *)to + there, 0, bytes - there);
 }

@@ -216,7 +216,7 @@ static ExecPlay *open_host(const Plan *plan, const ExecComm *comm, uint32_t step
     if (!exec_play_init(play, &exec_host, plan, comm, steps, options, exec_host_knows, error)) {
         return NULL;
     }
-    play->context.slots = exec_slots_new();
+    play->context.slots = exec_slots_new(NULL);
     host->lanes = exec_lanes_new(plan->n_lanes);
     host->segments = (ExecSegments){host->lanes, options->memory_limit_bytes, 0};
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {

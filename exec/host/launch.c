@@ -11,6 +11,7 @@
 #include "exec/batch.h"
 #include "exec/data.h"
 #include "exec/error.h"
+#include "exec/host-adam.h"
 #include "exec/host/fused.h"
 #include "exec/host/half.h"
 #include "exec/host/heads.h"
@@ -138,6 +139,29 @@ static void concat_columns(const ExecTask *t) {
     }
 }
 
+/* ---- the host's memory ---------------------------------------------------------------------- */
+
+static float *slot_of(const ExecTask *t, GError **error) {
+    return exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), dim(t, 0) * sizeof(float), error);
+}
+
+static bool to_host(const ExecTask *t, GError **error) {
+    float *slot = slot_of(t, error);
+    if (slot) {
+        kernel_copy_f32(slot, f32(t, 0), dim(t, 0));
+    }
+    return slot != NULL;
+}
+
+/* An edited plan may ask for more than was put there: the rest is zero. */
+static bool from_host(const ExecTask *t, GError **error) {
+    const float *slot = slot_of(t, error);
+    if (slot) {
+        kernel_copy_f32(f32(t, 0), slot, dim(t, 0));
+    }
+    return slot != NULL;
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 static bool collective(const ExecTask *t, GError **error) {
@@ -174,16 +198,11 @@ static bool run(const ExecTask *t, GError **error) {
         add(t);
         return true;
     case PLAN_OP_HOST_ADAM:
-        exec_host_adam(t);
-        return true;
+        return exec_host_adam(t, error);
     case PLAN_OP_TO_HOST:
-        exec_slots_put(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
-                       dim(t, 0) * sizeof(float));
-        return true;
+        return to_host(t, error);
     case PLAN_OP_FROM_HOST:
-        exec_slots_get(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
-                       dim(t, 0) * sizeof(float));
-        return true;
+        return from_host(t, error);
     case PLAN_OP_ROPE:
         exec_fused_rope(t);
         return true;
@@ -450,22 +469,8 @@ static bool run(const ExecTask *t, GError **error) {
     g_assert_not_reached();
 }
 
-/* A slot has no buffer that bounds it: nothing larger than the largest buffer goes there. */
-static bool slot_is_bounded(const PlanRole *role, const PlanOp *op) {
-    uint64_t n = (uint64_t)plan_op_dims(role, op)[0];
-    for (uint32_t b = 0; b < role->n_buffers; b++) {
-        if (n <= role->buffers[b].bytes) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    if (op->kind == PLAN_OP_HOST_ADAM && !slot_is_bounded(context->role, op)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "an optimizer's step on the host is larger than any tensor of the "
-                            "plan; make the plan again");
+    if (op->kind == PLAN_OP_HOST_ADAM && !exec_host_adam_is_bounded(context->role, op, error)) {
         return false;
     }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
