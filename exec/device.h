@@ -24,6 +24,8 @@ struct _ExecDevice {
     bool (*fetch)(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error);
     /* Its own facts, into the header of a trace. */
     void (*describe)(const ExecPlay *play, Trace *trace);
+    /* What it is about while the host hangs; only reads. NULL: nothing to add. */
+    void (*explain)(const ExecPlay *play, GString *text);
 };
 
 extern const ExecDevice exec_host; /* CPU cores: exec/host/device.c */

@@ -34,7 +34,8 @@ typedef struct {
     const ExecDevice *device;
     ExecComm comm;
     ExecResults results;
-    const PlanPlayer *player;
+    const PlanPlayer *player; /* while it plays */
+    const ExecPlay *play;
     ExecWatchdog *watchdog;
 } Run;
 
@@ -122,6 +123,7 @@ static bool train(Run *run, ExecPlay *play, GError **error) {
         plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
                         (uint32_t)run->options->steps, run->device->instructions, play);
     PlanAnswer answer = PLAN_DONE;
+    run->play = play;
     run->player = player;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
         exec_watchdog_beat(run->watchdog);
@@ -155,6 +157,9 @@ static void explain(gpointer self, GString *text) {
         is_op ? plan_op_info((PlanOpKind)at->role->ops[instr->arg].kind)->name : "",
         instr->unit == PLAN_NONE ? "" : " of unit ",
         instr->unit == PLAN_NONE ? "" : run->plan->units[instr->unit].name, at->index, at->step);
+    if (run->device->explain) {
+        run->device->explain(run->play, text);
+    }
 }
 
 static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
@@ -200,10 +205,13 @@ static int run_plan(Run *run, const char *path) {
     exec_results_init(&run->results, plan, &run->comm, steps);
     run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->comm.rank, explain, run);
     g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
-    bool ok = play && train(run, play, &error) && leave_results(run, play, &error);
+    if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
+        int status = complain(run, error);
+        run->comm.abort(run->comm.self, status); /* lanes may hang: nothing is waited for */
+    }
     exec_watchdog_free(run->watchdog);
     exec_results_clear(&run->results);
-    return ok ? 0 : complain(run, error);
+    return 0;
 }
 
 /* Without a plan: all ranks are on one axis. */

@@ -42,7 +42,7 @@ bool exec_cuda_comm_open(ExecCudaComm *ret_comm, ExecCudaCommKind kind, const Pl
                          const ExecComm *comm, GError **error);
 void exec_cuda_comm_close(ExecCudaComm *comm); /* of zeros is fine */
 
-/* The two of them. largest: elements' bytes of the plan's largest collective. */
+/* The two of them. */
 bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                           GError **error);
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
