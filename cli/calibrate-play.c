@@ -68,7 +68,7 @@ static Plan *plan_of(unsigned play, GError **error) {
 /* ---- ranks that run beside each other ------------------------------------------------------- */
 
 static GSubprocess *start(const char *plan_path, const char *trace_path, GError **error) {
-    g_autoptr(GPtrArray) argv = cli_ranks_command(1, error);
+    g_autoptr(GPtrArray) argv = cli_ranks_command(1, NULL, error);
     if (!argv) {
         return NULL;
     }
@@ -97,7 +97,7 @@ static bool run_copies(unsigned n, const char *plan_path, char **trace_paths, GE
 }
 
 char *cli_calibrate_costs(unsigned n, GError **error) {
-    g_autoptr(GPtrArray) argv = cli_ranks_command(n, error);
+    g_autoptr(GPtrArray) argv = cli_ranks_command(n, NULL, error);
     if (!argv) {
         return NULL;
     }

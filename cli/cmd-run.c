@@ -20,10 +20,10 @@
 #include "plan/text.h"
 
 typedef struct {
-    gint steps, seed, token_bytes;
+    gint steps, seed, token_bytes, watchdog;
     gint64 memory_limit;
-    char *trace, *device, *load, *save, *data, *pace;
-    gboolean json, verbose;
+    char *trace, *device, *comm, *load, *save, *data, *pace;
+    gboolean json, verbose, no_op_times;
 } Options;
 
 typedef struct {
@@ -101,7 +101,7 @@ static bool is_file(const char *data) {
 
 static GPtrArray *command_line(const Options *options, const Plan *plan, const char *plan_path,
                                const char *pace_path, GError **error) {
-    GPtrArray *argv = cli_ranks_command(plan->world, error);
+    GPtrArray *argv = cli_ranks_command(plan->world, options->device, error);
     if (!argv) {
         return NULL;
     }
@@ -122,6 +122,13 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const c
     if (options->json) {
         cli_ranks_add(argv, "--json");
     }
+    if (options->comm) {
+        cli_ranks_add(argv, "--comm=%s", options->comm);
+    }
+    if (options->no_op_times) {
+        cli_ranks_add(argv, "--no-op-times");
+    }
+    cli_ranks_add(argv, "--watchdog=%d", options->watchdog);
     g_ptr_array_add(argv, NULL);
     return argv;
 }
@@ -167,7 +174,8 @@ static int verdict(const Watch *watch) {
         return 1;
     }
     if (watch->status && !watch->said_why) {
-        fprintf(stderr, "foreshard run: mpirun ended with status %d; --verbose shows its words\n",
+        fprintf(stderr,
+                "foreshard run: the ranks ended with status %d; --verbose shows all words\n",
                 watch->status);
     }
     return watch->status == 2 ? 2 : watch->status != 0;
@@ -225,14 +233,15 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
 }
 
 static bool options_are_sound(const Options *options) {
-    if (options->device && !g_str_equal(options->device, "host")) {
-        fprintf(stderr, "foreshard run: there is no device '%s' here; the one there is, is host\n",
+    if (!cli_ranks_know_device(options->device)) {
+        fprintf(stderr, "foreshard run: there is no device '%s'; devices are host and cuda\n",
                 options->device);
         return false;
     }
-    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0) {
-        fprintf(stderr, "foreshard run: --steps must be positive, --seed and --memory-limit not "
-                        "negative\n");
+    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0 ||
+        options->watchdog < 0) {
+        fprintf(stderr, "foreshard run: --steps must be positive; --seed, --memory-limit and "
+                        "--watchdog not negative\n");
         return false;
     }
     if (options->token_bytes != 1 && options->token_bytes != 2) {
@@ -249,7 +258,7 @@ static ModelCluster *load_pace(const char *name, const Plan *plan, GError **erro
 }
 
 int cmd_run(int argc, char **argv) {
-    Options options = {.steps = 6, .seed = 1, .token_bytes = 1};
+    Options options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
     GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
@@ -266,20 +275,26 @@ int cmd_run(int argc, char **argv) {
          "each collective lasts at least as long as on this cluster (asleep): overlap and prefetch "
          "show as they would there",
          "CLUSTER"},
-        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device, "what plays it: host (default)",
-         "DEVICE"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
+         "what plays it: host (default) or cuda, a GPU a rank where there are as many", "DEVICE"},
+        {"comm", 0, 0, G_OPTION_ARG_STRING, &options.comm,
+         "between GPUs: auto (default), nccl, or local, by way of the host's memory", "KIND"},
+        {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
+         "on a GPU: no events around ops, for the step's time alone", NULL},
+        {"watchdog", 0, 0, G_OPTION_ARG_INT, &options.watchdog,
+         "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
          "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
-         "show the mpirun command and all it says", NULL},
+         "show the command that starts the ranks, and all it says", NULL},
         {0}};
     g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
     g_option_context_set_summary(context,
-                                 "Trains for real on local CPU ranks by playing a plan, and "
-                                 "measures memory and time as it goes.\n"
-                                 "Starts mpirun with --oversubscribe (and, as root, "
+                                 "Trains for real on local ranks, CPU or GPU, by playing a plan, "
+                                 "and measures memory and time as it goes.\n"
+                                 "CPU ranks are started by mpirun --oversubscribe (and, as root, "
                                  "--allow-run-as-root).");
     g_option_context_set_description(
         context, "Examples:\n  foreshard run gpt-toy -n 2\n"
@@ -307,5 +322,6 @@ int cmd_run(int argc, char **argv) {
     g_free(options.data);
     g_free(options.pace);
     g_free(options.device);
+    g_free(options.comm);
     return status;
 }

@@ -62,7 +62,12 @@ void test_run_ok(const char *format, ...) {
 }
 
 void test_run_losses(const char *words, double *losses, unsigned n) {
-    g_autofree char *line = g_strdup_printf("run %s --json --steps %u", words, n);
+    g_autofree char *line = g_strdup_printf("run %s --steps %u", words, n);
+    test_run_losses_of(line, losses, n);
+}
+
+void test_run_losses_of(const char *words, double *losses, unsigned n) {
+    g_autofree char *line = g_strconcat(words, " --json", NULL);
     TestRun run = finish_well(line);
     g_autoptr(JsonParser) parser = json_parser_new();
     g_assert_true(json_parser_load_from_data(parser, run.out, -1, NULL));

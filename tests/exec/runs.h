@@ -19,3 +19,5 @@ void test_run_clear(TestRun *run);
 void test_run_ok(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* The losses of `foreshard run WORDS` of n steps. */
 void test_run_losses(const char *words, double *losses, unsigned n);
+/* The losses that the program's own words leave; n of them. */
+void test_run_losses_of(const char *words, double *losses, unsigned n);
