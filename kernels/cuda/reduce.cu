@@ -1,6 +1,7 @@
 /* kernels/cuda/reduce.cu - see reduce.h. Bound: memory.
  *
- * Stage one has a fixed number of blocks, whatever the device, so a sum is the same bits everywhere.
+ * Stage one has a fixed number of blocks, whatever the device, so a sum is the same bits
+ * everywhere.
  */
 #include "kernels/cuda/reduce.h"
 

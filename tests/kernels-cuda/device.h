@@ -1,5 +1,5 @@
-/* tests/kernels-cuda/device.h - what the tests of the CUDA kernels share: a lane, device arrays, and
- * comparisons with numbers of the host.
+/* tests/kernels-cuda/device.h - what the tests of the CUDA kernels share: a lane, device arrays,
+ * and comparisons with numbers of the host.
  *
  * A device array is filled with NaN, lies between guards, and may begin `shift` elements past a
  * border of 16 bytes. Numbers are handed over as floats, rounded to the array's type on the way
