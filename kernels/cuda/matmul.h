@@ -33,7 +33,7 @@ KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, c
                                                    KernelCudaType type);
 
 /* A matrix for each head of each sequence: element (r, c) of the matrix of (b, h) lies at b
- * batch_stride + h head_stride + r row_stride + c, or of a transposed one with r and c exchanged. */
+ * batch_stride + h head_stride + r row_stride + c, a transposed one with r and c exchanged. */
 typedef struct {
     void *data;
     size_t batch_stride, head_stride, row_stride;

@@ -31,7 +31,7 @@ KernelCudaFault kernel_cuda_negate_half(KernelCuda *lane, void *y, const void *x
 /* y[rows, 2 half] = lower[rows, half], then the first half of x[rows, 2 half]. */
 KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *lower, const void *x,
                                         size_t rows, size_t half, KernelCudaType type);
-/* y[rows, 2 half] = 0, but for half columns from `to` on: those of x[rows, width] from `from` on. */
+/* y[rows, 2 half] = 0, but half columns from `to` on are those of x[rows, width] from `from` on. */
 KernelCudaFault kernel_cuda_put_half(KernelCuda *lane, void *y, const void *x, size_t rows,
                                      size_t half, size_t width, size_t from, size_t to,
                                      KernelCudaType type);
