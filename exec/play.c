@@ -74,7 +74,10 @@ bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer 
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
         return false;
     }
-    play->caching = memory_caching_new(&allocator, source, self, error);
+    play->caching = memory_caching_new(&allocator, source, self, &cause);
+    if (!play->caching) { /* the source cannot do what the plan asks for */
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
+    }
     return play->caching != NULL;
 }
 

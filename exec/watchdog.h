@@ -12,8 +12,8 @@
 
 typedef struct _ExecWatchdog ExecWatchdog;
 
-/* seconds 0: no watch is kept, and NULL is returned, which is fine below. explain adds what is known
- * to the message, from another thread: it only reads. */
+/* seconds 0: no watch is kept, and NULL is returned, which is fine below. explain adds what is
+ * known to the message, from another thread: it only reads. */
 ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned rank,
                                 void (*explain)(gpointer self, GString *text), gpointer self);
 void exec_watchdog_free(ExecWatchdog *watchdog);

@@ -5,9 +5,10 @@
  * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator.
  */
 #include <gio/gio.h>
-#include <glib/gstdio.h>
 #include <math.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/exec/runs.h"
@@ -20,9 +21,19 @@ enum {
     STEPS = 3
 };
 
+/* There is no toy of this family in models/networks. */
+static void write_mpt(void) {
+    g_autofree char *path = g_build_filename(folder, "mpt-toy.ini", NULL);
+    g_assert_true(g_file_set_contents(
+        path, "[network]\nfamily=mpt\nlayers=2\nwidth=32\nheads=2\nvocab=96\nseq=32\n", -1, NULL));
+}
+
 static void plan(const char *words) {
+    g_auto(GStrv) parts = g_strsplit(words, " ", 2);
+    bool is_mpt = g_str_equal(parts[0], "mpt-toy");
     test_run_program = foreshard;
-    test_run_ok("plan %s -o %s/x.plan", words, folder);
+    test_run_ok("plan %s%s%s%s %s -o %s/x.plan", is_mpt ? folder : "", is_mpt ? "/" : "", parts[0],
+                is_mpt ? ".ini" : "", parts[1], folder);
 }
 
 static unsigned ranks_of(const char *words) {
@@ -111,7 +122,8 @@ static void plays_alike(gconstpointer data) {
     const Case *c = data;
     double host[STEPS], emulated[STEPS], worst = 0;
     g_autofree char *seed = g_strdup_printf("%u", (unsigned)(c - cases) % 4);
-    g_setenv("FORESHARD_EMULATOR_SEED", seed, TRUE);
+    test_run_name = "FORESHARD_EMULATOR_SEED";
+    test_run_value = seed;
     g_autofree char *host_line = line_of(c->words, "host", "h.trace");
     g_autofree char *emulated_line = line_of(c->words, "cuda", "e.trace");
     plan(c->words);
@@ -129,6 +141,7 @@ static void plays_alike(gconstpointer data) {
     g_test_message("%s: losses differ by %.2g relative, memory equal at %u instructions", c->words,
                    worst, h->memory->len);
     g_assert_cmpfloat(worst, <=, c->bound);
+    test_run_name = NULL;
 }
 
 /* One file whoever writes it, and either reads the other's. */
@@ -244,17 +257,6 @@ static void a_machine_without_gpus_says_so(void) {
     test_run_clear(&run);
 }
 
-static void remove_folder(void) {
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    for (const char *name; (name = g_dir_read_name(dir));) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-        g_unlink(path);
-    }
-    g_dir_close(dir);
-    g_rmdir(folder);
-    g_free(folder);
-}
-
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 4);
@@ -262,6 +264,7 @@ int main(int argc, char **argv) {
     on_host = argv[2];
     on_emulated = argv[3];
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    write_mpt();
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *name = g_strconcat("/exec/emulated/plays alike: ", cases[i].words, NULL);
         g_test_add_data_func(name, &cases[i], plays_alike);
@@ -272,6 +275,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/emulated/a hung collective ends all", a_hung_collective_ends_all);
     g_test_add_func("/exec/emulated/no GPU is said", a_machine_without_gpus_says_so);
     int status = g_test_run();
-    remove_folder();
+    test_run_remove_folder(folder);
+    g_free(folder);
     return status;
 }

@@ -2,7 +2,6 @@
  * instruction, and a dead rank named within seconds. Takes the path of foreshard as its argument.
  */
 #include <gio/gio.h>
-#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 #include <math.h>
 #include <signal.h>
@@ -175,16 +174,6 @@ static void halves_follow(void) {
     }
 }
 
-static void remove_folder(const char *folder) {
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    for (const char *name; (name = g_dir_read_name(dir));) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-        g_unlink(path);
-    }
-    g_dir_close(dir);
-    g_rmdir(folder);
-}
-
 /* Allocated, active and reserved, predicted and measured, at every instruction of every rank. With
  * marks (FSDP1), when a freed block is free again is a matter of time: there, allocated alone. */
 static void memory_is_as_predicted(void) {
@@ -248,7 +237,7 @@ static void memory_is_as_predicted(void) {
         g_test_message("%s: equal at %u instructions", plans[i], compared);
         g_assert_cmpuint(compared, >, 100);
     }
-    remove_folder(folder);
+    test_run_remove_folder(folder);
 }
 
 /* Floats of a weights file that this program wrote: behind the header, in the same order. */
@@ -306,7 +295,7 @@ static void weights_are_saved(void) {
         g_autofree float *saved = read_floats(folder, "w", &n);
         g_assert_cmpmem(again, n * sizeof(float), saved, n * sizeof(float));
     }
-    remove_folder(folder);
+    test_run_remove_folder(folder);
 }
 
 /* The processes whose command line has both words. */
@@ -358,7 +347,7 @@ static void a_killed_rank_is_named(void) {
     g_assert_true(g_file_get_contents(trace, &content, NULL, NULL));
     g_assert_cmpstr(content, ==, "a good one");
     test_run_clear(&result);
-    remove_folder(folder);
+    test_run_remove_folder(folder);
 }
 
 static void a_machine_is_measured(void) {
@@ -366,7 +355,7 @@ static void a_machine_is_measured(void) {
     test_run_ok("calibrate --device host -n 2 -o %s/c.ini", folder);
     test_run_ok("predict gpt-toy -n 2 --cluster %s/c.ini", folder);
     test_run_ok("predict llama-toy -n 2 --param-dtype bf16 --cluster %s/c.ini", folder);
-    remove_folder(folder);
+    test_run_remove_folder(folder);
 }
 
 static void expect_failure(const char *words, int status, const char *expected) {
@@ -392,7 +381,7 @@ static void other_rank_counts_are_refused(void) {
     test_run_program = exec;
     expect_failure(path, 2, "the plan is for 2 ranks, but 1 is started");
     test_run_program = foreshard;
-    remove_folder(folder);
+    test_run_remove_folder(folder);
 }
 
 static void failures_say_why(void) {
@@ -407,7 +396,7 @@ static void failures_say_why(void) {
     expect_failure("run gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96");
     expect_failure("calibrate -n 2", 2, "give -o FILE");
     expect_failure("calibrate -n 2 -o /no-such-folder/c.ini", 2, "/no-such-folder");
-    expect_failure("run gpt-toy -n 2 --device cuda", 2, "no device 'cuda'");
+    expect_failure("run gpt-toy -n 2 --device tpu", 2, "no device 'tpu'");
 }
 
 int main(int argc, char **argv) {
