@@ -24,6 +24,9 @@ struct _ExecDevice {
     bool (*fetch)(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error);
     /* Its own facts, into the header of a trace. */
     void (*describe)(const ExecPlay *play, Trace *trace);
+    /* Lines of exec/costs.h; the shard axis of comm holds all ranks. between: as in the options.
+     * NULL with error. */
+    GString *(*costs)(const ExecComm *comm, const char *between, GError **error);
     /* What it is about while the host hangs; only reads. NULL: nothing to add. */
     void (*explain)(const ExecPlay *play, GString *text);
 };

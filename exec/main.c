@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/costs.h"
 #include "exec/device.h"
 #include "exec/error.h"
 #include "exec/fork.h"
@@ -217,9 +216,9 @@ static int run_plan(Run *run, const char *path) {
 /* Without a plan: all ranks are on one axis. */
 static int print_costs(Run *run) {
     g_autoptr(GError) error = NULL;
-    Plan line = {.axes = {1, 1, run->comm.world, 1}};
+    Plan line = {.world = run->comm.world, .axes = {1, 1, run->comm.world, 1}};
     g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
-                                   ? exec_costs_measure(&run->comm, &error)
+                                   ? run->device->costs(&run->comm, run->options->comm, &error)
                                    : NULL;
     if (!lines) {
         return complain(run, error);

@@ -37,14 +37,18 @@ typedef enum {
     EXEC_CUDA_COMM_LOCAL,
 } ExecCudaCommKind;
 
-/* All ranks take the same one. comm has joined the plan. */
+/* auto (also NULL), nccl or local. */
+bool exec_cuda_comm_kind(const char *name, ExecCudaCommKind *ret_kind, GError **error);
+/* Bytes of the largest collective that this rank will see. */
+uint64_t exec_cuda_comm_largest(const Plan *plan, uint32_t rank);
+/* All ranks take the same one. comm has joined the plan, of which only the axes are looked at. */
 bool exec_cuda_comm_open(ExecCudaComm *ret_comm, ExecCudaCommKind kind, const Plan *plan,
-                         const ExecComm *comm, GError **error);
+                         const ExecComm *comm, uint64_t largest_bytes, GError **error);
 void exec_cuda_comm_close(ExecCudaComm *comm); /* of zeros is fine */
 
 /* The two of them. */
 bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
-                          GError **error);
+                          uint64_t largest_bytes, GError **error);
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                          GError **error);
 

@@ -9,6 +9,7 @@
 
 #include "exec/convert.h"
 #include "exec/cuda/calls.h"
+#include "exec/cuda/costs.h"
 #include "exec/cuda/facts.h"
 #include "exec/cuda/launch.h"
 #include "exec/cuda/segments.h"
@@ -308,19 +309,6 @@ static const PlanDevice instructions = {
 
 /* ---- the device itself ---------------------------------------------------------------------- */
 
-/* Ranks of one machine are dealt out to its GPUs. */
-static bool take_gpu(ExecCuda *cuda, GError **error) {
-    const ExecComm *comm = cuda->play.context.comm;
-    int n = 0;
-    if (!exec_cuda_ok(cudaGetDeviceCount(&n), "cudaGetDeviceCount", error)) {
-        g_prefix_error(error, "no GPU can be used: ");
-        return false;
-    }
-    cuda->sharers = (comm->local_world + (unsigned)n - 1) / (unsigned)n;
-    return exec_cuda_ok(cudaSetDevice((int)(comm->local_rank % (unsigned)n)), "cudaSetDevice",
-                        error);
-}
-
 /* Communication goes first where both could run, as PyTorch's FSDP asks for. */
 static bool make_lanes(ExecCuda *cuda, GError **error) {
     int least = 0, greatest = 0;
@@ -344,17 +332,11 @@ static bool make_lanes(ExecCuda *cuda, GError **error) {
 }
 
 static bool open_comm(ExecCuda *cuda, GError **error) {
-    const char *name = cuda->play.options.comm;
-    ExecCudaCommKind kind = g_strcmp0(name, "nccl") == 0    ? EXEC_CUDA_COMM_NCCL
-                            : g_strcmp0(name, "local") == 0 ? EXEC_CUDA_COMM_LOCAL
-                                                            : EXEC_CUDA_COMM_AUTO;
-    if (name && kind == EXEC_CUDA_COMM_AUTO && !g_str_equal(name, "auto")) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "there is no communicator '%s'; give auto, nccl or local", name);
-        return false;
-    }
-    return exec_cuda_comm_open(&cuda->comm, kind, cuda->play.context.plan, cuda->play.context.comm,
-                               error);
+    const ExecContext *c = &cuda->play.context;
+    ExecCudaCommKind kind;
+    return exec_cuda_comm_kind(cuda->play.options.comm, &kind, error) &&
+           exec_cuda_comm_open(&cuda->comm, kind, c->plan, c->comm,
+                               exec_cuda_comm_largest(c->plan, c->comm->rank), error);
 }
 
 static bool make_tables(ExecCuda *cuda, GError **error) {
@@ -374,7 +356,7 @@ static bool make_tables(ExecCuda *cuda, GError **error) {
 static bool open_gpu(ExecCuda *cuda, GError **error) {
     ExecPlay *play = &cuda->play;
     int64_t begun_ns;
-    if (!take_gpu(cuda, error)) {
+    if (!exec_cuda_take_gpu(play->context.comm, &cuda->sharers, error)) {
         return false;
     }
     cuda->driver_bytes_before = exec_cuda_facts_used_bytes();
@@ -498,5 +480,6 @@ const ExecDevice exec_cuda = {
     .healthy = healthy,
     .fetch = fetch,
     .describe = describe,
+    .costs = exec_cuda_costs,
     .explain = explain,
 };

@@ -1,9 +1,20 @@
 #include "exec/cuda/facts.h"
 
-#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include "exec/cuda/calls.h"
 #include "kernels/cuda/runtime.h"
+
+bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **error) {
+    int n = 0;
+    if (!exec_cuda_ok(cudaGetDeviceCount(&n), "cudaGetDeviceCount", error)) {
+        g_prefix_error(error, "no GPU can be used: ");
+        return false;
+    }
+    *ret_sharers = (comm->local_world + (unsigned)n - 1) / (unsigned)n;
+    return exec_cuda_ok(cudaSetDevice((int)(comm->local_rank % (unsigned)n)), "cudaSetDevice",
+                        error);
+}
 
 uint64_t exec_cuda_facts_used_bytes(void) {
     size_t free_bytes, total_bytes;

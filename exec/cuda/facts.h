@@ -5,7 +5,12 @@
  */
 #pragma once
 
+#include "exec/comm.h"
 #include "trace/trace.h"
+
+/* Makes a GPU this process's own: ranks of one machine are dealt out to its GPUs. How many ranks
+ * may share this one. Fails where there is none. */
+bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **error);
 
 /* Into the header; a fact that cannot be had is left out. */
 void exec_cuda_facts_add(Trace *trace);

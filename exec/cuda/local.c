@@ -136,24 +136,9 @@ static void close_local(gpointer self) {
     g_free(local);
 }
 
-/* Of every collective that this rank will see. */
-static uint64_t largest(const Plan *plan, uint32_t rank) {
-    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, rank)];
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i];
-        if (plan_op_is_collective((PlanOpKind)op->kind) && plan->axes[op->axis] > 1) {
-            bytes = MAX(bytes, (uint64_t)plan_op_dims(role, op)[0] *
-                                   plan_dtype_bytes((PlanDtype)op->dtype));
-        }
-    }
-    return bytes;
-}
-
 bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
-                          GError **error) {
+                          uint64_t bytes, GError **error) {
     Local *local = g_new0(Local, 1);
-    uint64_t bytes = largest(plan, comm->rank);
     local->plan = plan;
     local->comm = comm;
     g_mutex_init(&local->mutex);

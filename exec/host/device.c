@@ -262,4 +262,5 @@ const ExecDevice exec_host = {
     .healthy = healthy,
     .fetch = fetch,
     .describe = describe,
+    .costs = exec_host_costs,
 };
