@@ -56,9 +56,5 @@ GPtrArray *cli_ranks_command(unsigned n, GError **error) {
 GSubprocessLauncher *cli_ranks_launcher(GSubprocessFlags flags) {
     GSubprocessLauncher *launcher = g_subprocess_launcher_new(flags);
     g_subprocess_launcher_setenv(launcher, "OPENBLAS_NUM_THREADS", "1", FALSE);
-    /* Containers often forbid what the fast path between processes wants; Open MPI then says so on
-     * every start although it works. */
-    g_subprocess_launcher_setenv(launcher, "OMPI_MCA_btl_vader_single_copy_mechanism", "none",
-                                 FALSE);
     return launcher;
 }
