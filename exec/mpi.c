@@ -12,11 +12,11 @@
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
 
-struct _ExecMpi {
+typedef struct {
     int rank, size;
     MPI_Comm axis[PLAN_N_AXES];
     bool joined;
-};
+} ExecMpi;
 
 /* MPI counts in int. */
 enum {
@@ -163,67 +163,11 @@ static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     return true;
 }
 
-/* Open MPI moves large messages between processes by reading the other's memory (CMA), ten times as
- * fast as through shared memory; where a container forbids that, it says so on every start although
- * it works. Whether it is forbidden shows by reading one's own. */
-static void choose_copies(void) {
-    char from = 1, to = 0;
-    struct iovec there = {&from, 1}, here = {&to, 1};
-    bool allowed = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
-    g_setenv("OMPI_MCA_btl_vader_single_copy_mechanism", allowed ? "cma" : "none", FALSE);
-}
-
-ExecMpi *exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **error) {
-    ExecMpi *mpi = g_new0(ExecMpi, 1);
-    int provided = MPI_THREAD_SINGLE;
-    choose_copies();
-    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &mpi->size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (provided < MPI_THREAD_MULTIPLE) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
-                    "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE); "
-                    "use an Open MPI built with thread support, such as Debian's");
-        exec_mpi_close(mpi);
-        return NULL;
-    }
-    *ret_comm = (ExecComm){
-        .name = "MPI",
-        .rank = (uint32_t)mpi->rank,
-        .world = (uint32_t)mpi->size,
-        .self = mpi,
-        .all_gather = all_gather,
-        .reduce_scatter = reduce_scatter,
-        .all_reduce = all_reduce,
-        .broadcast = broadcast,
-        .barrier = barrier,
-        .meet = meet,
-        .mean = mean,
-    };
-    return mpi;
-}
-
-/* Ranks that differ only on this axis share a communicator: their color is where they are on the
- * others. */
-static int color_of(const Plan *plan, PlanAxis axis, uint32_t rank) {
-    switch (axis) {
-    case PLAN_AXIS_REPLICATE:
-        return (int)plan_rank_on_axis(plan, rank, PLAN_AXIS_SHARD);
-    case PLAN_AXIS_SHARD:
-        return (int)plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE);
-    case PLAN_AXIS_PART:
-        return (int)(rank / plan->axes[PLAN_AXIS_PART]);
-    case PLAN_AXIS_NONE:
-    case PLAN_N_AXES:
-        break;
-    }
-    g_assert_not_reached();
-}
-
-bool exec_mpi_join(ExecMpi *mpi, const Plan *plan, GError **error) {
+/* Ranks that differ only on one axis share a communicator. */
+static bool join(gpointer self, const Plan *plan, GError **error) {
+    ExecMpi *mpi = self;
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES; axis++) {
-        int color = color_of(plan, (PlanAxis)axis, (uint32_t)mpi->rank);
+        int color = (int)exec_comm_color(plan, (PlanAxis)axis, (uint32_t)mpi->rank);
         if (!exec_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, color, mpi->rank, &mpi->axis[axis]),
                             "MPI_Comm_split", error)) {
             return false;
@@ -267,7 +211,8 @@ static char *receive_text(const ExecMpi *mpi, int from, GError **error) {
     return g_steal_pointer(&text);
 }
 
-bool exec_mpi_collect(ExecMpi *mpi, const char *text, char ***ret_texts, GError **error) {
+static bool collect(gpointer self, const char *text, char ***ret_texts, GError **error) {
+    const ExecMpi *mpi = self;
     *ret_texts = NULL;
     if (mpi->rank != 0) {
         return send_text(mpi, text, error);
@@ -283,10 +228,14 @@ bool exec_mpi_collect(ExecMpi *mpi, const char *text, char ***ret_texts, GError 
     return true;
 }
 
-void exec_mpi_close(ExecMpi *mpi) {
-    if (!mpi) {
-        return;
-    }
+static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
+    const ExecMpi *mpi = self;
+    return exec_mpi_check(MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast",
+                          error);
+}
+
+static void close_mpi(gpointer self) {
+    ExecMpi *mpi = self;
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES && mpi->joined; axis++) {
         MPI_Comm_free(&mpi->axis[axis]);
     }
@@ -296,10 +245,70 @@ void exec_mpi_close(ExecMpi *mpi) {
 
 /* What is wrong with the input every rank finds at once: rank 0 speaks, for mpirun passes on the
  * first status only when the others have not ended by themselves. */
-void exec_mpi_abort(ExecMpi *mpi, int status) {
+static void abort_mpi(gpointer self, int status) {
+    const ExecMpi *mpi = self;
     if (status == 2 && mpi->rank != 0) {
         g_usleep(2 * G_USEC_PER_SEC);
     }
     MPI_Abort(MPI_COMM_WORLD, status);
     exit(status);
+}
+
+/* Of the ranks that share this machine's memory. */
+static void find_neighbours(ExecComm *comm) {
+    MPI_Comm here;
+    int rank = 0, size = 1;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_rank(here, &rank);
+    MPI_Comm_size(here, &size);
+    MPI_Comm_free(&here);
+    comm->local_rank = (uint32_t)rank;
+    comm->local_world = (uint32_t)size;
+}
+
+/* Open MPI moves large messages between processes by reading the other's memory (CMA), ten times as
+ * fast as through shared memory; where a container forbids that, it says so on every start although
+ * it works. Whether it is forbidden shows by reading one's own. */
+static void choose_copies(void) {
+    char from = 1, to = 0;
+    struct iovec there = {&from, 1}, here = {&to, 1};
+    bool allowed = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
+    g_setenv("OMPI_MCA_btl_vader_single_copy_mechanism", allowed ? "cma" : "none", FALSE);
+}
+
+bool exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **error) {
+    ExecMpi *mpi = g_new0(ExecMpi, 1);
+    int provided = MPI_THREAD_SINGLE;
+    choose_copies();
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mpi->size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (provided < MPI_THREAD_MULTIPLE) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
+                    "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE); "
+                    "use an Open MPI built with thread support, such as Debian's");
+        close_mpi(mpi);
+        return false;
+    }
+    *ret_comm = (ExecComm){
+        .name = "MPI",
+        .rank = (uint32_t)mpi->rank,
+        .world = (uint32_t)mpi->size,
+        .self = mpi,
+        .all_gather = all_gather,
+        .reduce_scatter = reduce_scatter,
+        .all_reduce = all_reduce,
+        .broadcast = broadcast,
+        .barrier = barrier,
+        .meet = meet,
+        .mean = mean,
+        .join = join,
+        .share = share,
+        .collect = collect,
+        .abort = abort_mpi,
+        .close = close_mpi,
+    };
+    find_neighbours(ret_comm);
+    return true;
 }

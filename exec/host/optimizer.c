@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-#include "exec/host/task.h"
+#include "exec/host-adam.h"
+#include "exec/task.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/optimizer.h"
 #include "kernels/host/reduce.h"
@@ -16,33 +17,12 @@ static double bias_correction(const ExecTask *t, double beta) {
     return 1 - pow(beta, t->step + 1);
 }
 
-static KernelAdam adam_of(const ExecTask *t, int64_t step) {
-    return (KernelAdam){.lr = attr(t, 0),
-                        .beta1 = attr(t, 1),
-                        .beta2 = attr(t, 2),
-                        .eps = attr(t, 3),
-                        .weight_decay = attr(t, 4),
-                        .decay = attr(t, 5) != 0 ? KERNEL_ADAM_DECOUPLED : KERNEL_ADAM_COUPLED,
-                        .step = step};
-}
-
 /* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
 static void adam_fused(const ExecTask *t, unsigned i, size_t n) {
     float *steps = listed(t, 4, i);
     *steps += 1;
-    KernelAdam adam = adam_of(t, (int64_t)*steps);
+    KernelAdam adam = exec_adam_of(t, (int64_t)*steps);
     kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i), n, &adam);
-}
-
-/* On the host's side: gradient, parameter and both moments in four slots. */
-void exec_host_adam(const ExecTask *t) {
-    size_t n = dim(t, 0);
-    float *at[4];
-    for (unsigned i = 0; i < G_N_ELEMENTS(at); i++) {
-        at[i] = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1) + i, n * sizeof(float));
-    }
-    KernelAdam adam = adam_of(t, t->step + 1);
-    kernel_adam_f32(at[1], at[2], at[3], at[0], n, &adam);
 }
 
 static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {

@@ -1,4 +1,4 @@
-#include "exec/host/places.h"
+#include "exec/places.h"
 
 static bool is_init(const PlanOp *op) {
     return op->kind == PLAN_OP_INIT_NORMAL || op->kind == PLAN_OP_INIT_FILL;

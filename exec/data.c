@@ -1,4 +1,4 @@
-#include "exec/host/data.h"
+#include "exec/data.h"
 
 #include "exec/error.h"
 #include "kernels/host/random.h"

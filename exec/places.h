@@ -1,4 +1,4 @@
-/* exec/host/places.h - which elements of a parameter lie where on this rank.
+/* exec/places.h - which elements of a parameter lie where on this rank.
  *
  * An init op says so for the buffer it fills first; the buffer holds them as long as it lives.
  */
