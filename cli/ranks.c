@@ -26,13 +26,24 @@ void cli_ranks_add(GPtrArray *argv, const char *format, ...) {
     va_end(args);
 }
 
+char *cli_ranks_program(GError **error) {
+    char *exec = find_exec();
+    if (!exec) {
+        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT,
+                    "foreshard-exec is not here; it is built and installed with foreshard");
+    }
+    return exec;
+}
+
 GPtrArray *cli_ranks_command(unsigned n, GError **error) {
     g_autofree char *mpirun = g_find_program_in_path("mpirun");
-    g_autofree char *exec = find_exec();
-    if (!mpirun || !exec) {
-        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT, "%s",
-                    mpirun ? "foreshard-exec is not here; build with MPI (Debian: libopenmpi-dev)"
-                           : "mpirun is not here; install Open MPI (Debian: openmpi-bin)");
+    if (!mpirun) {
+        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT,
+                    "mpirun is not here; install Open MPI (Debian: openmpi-bin)");
+        return NULL;
+    }
+    g_autofree char *exec = cli_ranks_program(error);
+    if (!exec) {
         return NULL;
     }
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);

@@ -7,6 +7,8 @@
 
 #include <gio/gio.h>
 
+/* The path of foreshard-exec. Transfer full. */
+char *cli_ranks_program(GError **error);
 /* mpirun with its options and foreshard-exec, whose arguments are to follow, then NULL. Fails when
  * one of the two is not here. */
 GPtrArray *cli_ranks_command(unsigned n, GError **error);

@@ -229,7 +229,6 @@ static bool collect(gpointer self, const char *text, char ***ret_texts, GError *
 }
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
-    const ExecMpi *mpi = self;
     return exec_mpi_check(MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast",
                           error);
 }
