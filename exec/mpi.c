@@ -15,6 +15,7 @@
 typedef struct {
     int rank, size;
     MPI_Comm axis[PLAN_N_AXES];
+    char *scratch[PLAN_N_AXES]; /* NULL until needed: fresh pages at each call would cost more */
     bool joined;
 } ExecMpi;
 
@@ -54,13 +55,17 @@ static void add_fp16(gpointer to, gconstpointer from, size_t n) {
 }
 
 /* Numbers of 16 bits are added in fp32 and rounded, two at a time. */
-static ExecRing ring_of(const ExecMpi *mpi, PlanAxis axis, PlanDtype dtype) {
+static ExecRing ring_of(ExecMpi *mpi, PlanAxis axis, PlanDtype dtype) {
+    if (!mpi->scratch[axis]) {
+        mpi->scratch[axis] = g_malloc(EXEC_RING_SCRATCH_BYTES);
+    }
     return (ExecRing){.comm = mpi->axis[axis],
                       .type = type_of(dtype),
                       .element_bytes = plan_dtype_bytes(dtype),
                       .add = dtype == PLAN_FP32   ? add_fp32
                              : dtype == PLAN_BF16 ? add_bf16
-                                                  : add_fp16};
+                                                  : add_fp16,
+                      .scratch = mpi->scratch[axis]};
 }
 
 static void average_over(gpointer x, PlanDtype dtype, uint64_t n, int ranks) {
@@ -95,7 +100,7 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
 
 static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
                            uint64_t elements, PlanDtype dtype, bool average, GError **error) {
-    const ExecMpi *mpi = self;
+    ExecMpi *mpi = self;
     int ranks = axis_size(mpi, axis);
     uint64_t count = elements / (uint64_t)ranks;
     ExecRing ring = ring_of(mpi, axis, dtype);
@@ -111,7 +116,7 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
 
 static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                        PlanDtype dtype, bool average, GError **error) {
-    const ExecMpi *mpi = self;
+    ExecMpi *mpi = self;
     ExecRing ring = ring_of(mpi, axis, dtype);
     if (!fits(elements, dtype, error) || !exec_ring_all_reduce(&ring, buffer, elements, error)) {
         return false;
@@ -239,6 +244,9 @@ static void close_mpi(gpointer self) {
         MPI_Comm_free(&mpi->axis[axis]);
     }
     MPI_Finalize();
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        g_free(mpi->scratch[axis]);
+    }
     g_free(mpi);
 }
 

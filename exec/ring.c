@@ -58,9 +58,7 @@ bool exec_ring_reduce_scatter(const ExecRing *ring, gconstpointer packed, gpoint
                               uint64_t count, GError **error) {
     Walk walk = walk_of(ring);
     uint64_t bytes = ring->element_bytes;
-    uint64_t piece_bytes = MIN(walk.piece, count) * bytes;
-    g_autofree char *scratch = walk.ranks > 2 ? g_malloc(2 * piece_bytes) : NULL;
-    char *halves[2] = {scratch, scratch ? scratch + piece_bytes : NULL};
+    char *halves[2] = {ring->scratch, ring->scratch + EXEC_RING_PIECE_BYTES};
     for (uint64_t at = 0; at < count; at += walk.piece) {
         if (!reduce_piece(&walk, (const char *)packed + at * bytes, (char *)shard + at * bytes,
                           count * bytes, MIN(walk.piece, count - at), halves, error)) {
@@ -113,10 +111,9 @@ bool exec_ring_all_reduce(const ExecRing *ring, gpointer buffer, uint64_t elemen
     Walk walk = walk_of(ring);
     uint64_t ranks = (uint64_t)walk.ranks;
     Whole whole = {buffer, elements, (elements + ranks - 1) / ranks};
-    g_autofree char *scratch = g_malloc(MIN(walk.piece, whole.slice) * ring->element_bytes);
     for (uint64_t at = 0; at < whole.slice; at += walk.piece) {
         for (int step = 0; step < walk.ranks - 1; step++) { /* ends with the own slice whole */
-            if (!step_whole(&walk, &whole, step + 1, at, scratch, error)) {
+            if (!step_whole(&walk, &whole, step + 1, at, ring->scratch, error)) {
                 return false;
             }
         }

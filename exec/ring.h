@@ -3,7 +3,7 @@
  * MPI's own nonblocking reductions keep copies as large as the whole buffer, which would make the
  * process larger than the device that it models, and Open MPI's adds all of a reduce-scatter up on
  * one rank. Here each rank sends its neighbour partial sums of one slice after another and adds its
- * own; scratch is two pieces of EXEC_RING_PIECE_BYTES, whatever the buffer.
+ * own; scratch is EXEC_RING_SCRATCH_BYTES, whatever the buffer.
  *
  * A slice is added up in the order of the ranks behind its owner's, so every run gives the same
  * bits.
@@ -19,7 +19,8 @@
 #include <stdint.h>
 
 enum {
-    EXEC_RING_PIECE_BYTES = 4 << 20
+    EXEC_RING_PIECE_BYTES = 4 << 20,
+    EXEC_RING_SCRATCH_BYTES = 2 * EXEC_RING_PIECE_BYTES
 };
 
 typedef struct {
@@ -27,6 +28,7 @@ typedef struct {
     MPI_Datatype type;
     uint64_t element_bytes;
     void (*add)(gpointer to, gconstpointer from, size_t n); /* to += from */
+    char *scratch;                                          /* the communicator's own */
 } ExecRing;
 
 /* shard = the sum over ranks of slice number rank of packed; a slice has count elements. */
