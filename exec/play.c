@@ -251,7 +251,7 @@ double exec_play_loss_share(const ExecPlay *play, const PlanPosition *at, const 
 bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share, GError **error) {
     double *sum = &play->losses[step];
     *sum = (isnan(*sum) ? 0 : *sum) + loss * share;
-    if (isfinite(loss)) {
+    if (isfinite(loss) || play->context.comm->rehearsed) {
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS,

@@ -285,7 +285,9 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
                          .average = attr(t, 0) != 0,
                          .elements = dim(t, 0),
                          .in = t->pointers[0],
-                         .out = in_place ? t->pointers[0] : t->pointers[1]};
+                         .out = in_place ? t->pointers[0] : t->pointers[1],
+                         .kernels = lane->kernels,
+                         .least_ns = lane->least_ns};
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 
