@@ -16,6 +16,10 @@
  * rank by itself, which the others must follow. */
 static const char *const with_adamw[] = {
     "-n 1 --micro-batch 12 --sharding none",
+    "-n 1 --micro-batch 12 --flavour fsdp2",
+    "-n 1 --micro-batch 12 --flavour fsdp1",
+    "-n 1 --micro-batch 4 --accumulate 3 --sharding optimizer-only",
+    "-n 2 --micro-batch 6 --sharding hybrid --replicate 2",
     "-n 2 --micro-batch 6 --sharding none",
     "-n 2 --micro-batch 6",
     "-n 2 --micro-batch 6 --wrap whole",
@@ -102,6 +106,7 @@ static const char *const with_dropout[] = {
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing full",
     "-n 4 --micro-batch 3 --checkpointing full --checkpoint-early-stop no --forward-prefetch 1 "
     "--reshard-last no",
+    "-n 4 --micro-batch 1 --accumulate 3", /* one sequence: other copies, the same dropouts */
     NULL,
 };
 
@@ -120,7 +125,7 @@ typedef struct {
 
 static void losses_agree(gconstpointer data) {
     enum {
-        STEPS = 8
+        STEPS = 20
     };
     const Family *family = data;
     const char *const *runs = family->runs;
@@ -395,6 +400,11 @@ static void other_rank_counts_are_refused(void) {
     remove_folder(folder);
 }
 
+/* A batch that the loop itself holds stays where it is: this plan could not be built once. */
+static void inputs_are_not_offloaded(void) {
+    test_run_ok("run mlp-toy -n 2 --checkpointing full --offload activations --steps 2");
+}
+
 static void failures_say_why(void) {
     expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "out of memory: step ");
     expect_failure("run gpt-toy -n 2 --memory-limit 3000000", 1, "allocated: parameters/sharded ");
@@ -433,6 +443,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);
     g_test_add_func("/exec/ranks/other rank counts are refused", other_rank_counts_are_refused);
+    g_test_add_func("/exec/ranks/inputs are not offloaded", inputs_are_not_offloaded);
     g_test_add_func("/exec/ranks/failures say why", failures_say_why);
     return g_test_run();
 }
