@@ -1,4 +1,4 @@
-/* sim/replay.h - the memory of a measured play again, with the answers that its allocator was given.
+/* sim/replay.h - the memory of a measured play again, with the answers its allocator was given.
  *
  * Where buffers are marked for other lanes, when a freed block is free again is a matter of time,
  * and no prediction has the machine's times. With the recorded answers there is nothing left to
