@@ -55,6 +55,9 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
     trace_set(trace, "comm", results->comm->name);
     trace_set_uint(trace, "steps", results->n_steps);
     trace_set_uint(trace, "seed", play->options.seed);
+    if (play->options.memory_limit_bytes < G_MAXINT64 / 4) {
+        trace_set_uint(trace, "memory_limit_bytes", play->options.memory_limit_bytes);
+    }
     if (results->comm->rehearsed) {
         trace_set(trace, "rehearsed", "yes");
     }
