@@ -13,17 +13,16 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/data-dir.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
-#include "plan/text.h"
+#include "cli/scratch.h"
 
 typedef struct {
-    gint steps, seed, token_bytes;
+    gint steps, seed, token_bytes, watchdog;
     gint64 memory_limit;
-    char *trace, *device, *load, *save, *data, *pace;
-    gboolean json, verbose;
+    char *trace, *device, *comm, *load, *save, *data, *pace;
+    gboolean json, verbose, no_op_times;
 } Options;
 
 typedef struct {
@@ -99,20 +98,20 @@ static bool is_file(const char *data) {
     return data && !g_str_equal(data, "synthetic");
 }
 
-static GPtrArray *command_line(const Options *options, const Plan *plan, const char *plan_path,
-                               const char *pace_path, GError **error) {
-    GPtrArray *argv = cli_ranks_command(plan->world, error);
+static GPtrArray *command_line(const Options *options, const Plan *plan, const CliScratch *scratch,
+                               GError **error) {
+    GPtrArray *argv = cli_ranks_command(plan->world, options->device, error);
     if (!argv) {
         return NULL;
     }
-    cli_ranks_add(argv, "%s", plan_path);
+    cli_ranks_add(argv, "%s", scratch->plan);
     cli_ranks_add(argv, "--steps=%d", options->steps);
     cli_ranks_add(argv, "--seed=%d", options->seed);
     if (options->memory_limit) {
         cli_ranks_add(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
     }
     add_path(argv, "trace", options->trace);
-    add_path(argv, "pace", options->pace ? pace_path : NULL);
+    add_path(argv, "pace", scratch->pace);
     add_path(argv, "load", options->load);
     add_path(argv, "save", options->save);
     if (is_file(options->data)) {
@@ -122,6 +121,13 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const c
     if (options->json) {
         cli_ranks_add(argv, "--json");
     }
+    if (options->comm) {
+        cli_ranks_add(argv, "--comm=%s", options->comm);
+    }
+    if (options->no_op_times) {
+        cli_ranks_add(argv, "--no-op-times");
+    }
+    cli_ranks_add(argv, "--watchdog=%d", options->watchdog);
     g_ptr_array_add(argv, NULL);
     return argv;
 }
@@ -167,21 +173,16 @@ static int verdict(const Watch *watch) {
         return 1;
     }
     if (watch->status && !watch->said_why) {
-        fprintf(stderr, "foreshard run: mpirun ended with status %d; --verbose shows its words\n",
+        fprintf(stderr,
+                "foreshard run: the ranks ended with status %d; --verbose shows all words\n",
                 watch->status);
     }
     return watch->status == 2 ? 2 : watch->status != 0;
 }
 
-static int run_in(const char *folder, const Options *options, const Plan *plan,
-                  const ModelCluster *pace, GError **error) {
-    g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
-    g_autofree char *pace_path = g_build_filename(folder, "run.pace", NULL);
-    if (!plan_write_file(plan, plan_path, error) ||
-        (pace && !cli_pace_write(plan, pace, pace_path, error))) {
-        return 1;
-    }
-    g_autoptr(GPtrArray) argv = command_line(options, plan, plan_path, pace_path, error);
+static int run_in(const CliScratch *scratch, const Options *options, const Plan *plan,
+                  GError **error) {
+    g_autoptr(GPtrArray) argv = command_line(options, plan, scratch, error);
     if (!argv) {
         return 1;
     }
@@ -201,17 +202,12 @@ static void say_file(const char *what, const char *path) {
 
 static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *folder = g_dir_make_tmp("foreshard-run-XXXXXX", &error);
-    int status = folder ? run_in(folder, options, plan, pace, &error) : 1;
+    g_auto(CliScratch) scratch = {0};
+    int status = cli_scratch_make(&scratch, plan, pace, &error)
+                     ? run_in(&scratch, options, plan, &error)
+                     : 1;
     if (error) {
         fprintf(stderr, "foreshard run: %s\n", error->message);
-    }
-    if (folder) {
-        g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
-        g_autofree char *pace_path = g_build_filename(folder, "run.pace", NULL);
-        g_unlink(plan_path);
-        g_unlink(pace_path);
-        g_rmdir(folder);
     }
     if (status && options->save) { /* of ranks that were ended while they wrote */
         g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
@@ -225,14 +221,15 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
 }
 
 static bool options_are_sound(const Options *options) {
-    if (options->device && !g_str_equal(options->device, "host")) {
-        fprintf(stderr, "foreshard run: there is no device '%s' here; the one there is, is host\n",
+    if (!cli_ranks_know_device(options->device)) {
+        fprintf(stderr, "foreshard run: there is no device '%s'; devices are host and cuda\n",
                 options->device);
         return false;
     }
-    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0) {
-        fprintf(stderr, "foreshard run: --steps must be positive, --seed and --memory-limit not "
-                        "negative\n");
+    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0 ||
+        options->watchdog < 0) {
+        fprintf(stderr, "foreshard run: --steps must be positive; --seed, --memory-limit and "
+                        "--watchdog not negative\n");
         return false;
     }
     if (options->token_bytes != 1 && options->token_bytes != 2) {
@@ -242,14 +239,8 @@ static bool options_are_sound(const Options *options) {
     return true;
 }
 
-static ModelCluster *load_pace(const char *name, const Plan *plan, GError **error) {
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
-    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
-    return cluster && cli_pace_fits(plan, cluster, error) ? g_steal_pointer(&cluster) : NULL;
-}
-
 int cmd_run(int argc, char **argv) {
-    Options options = {.steps = 6, .seed = 1, .token_bytes = 1};
+    Options options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
     GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
@@ -266,20 +257,26 @@ int cmd_run(int argc, char **argv) {
          "each collective lasts at least as long as on this cluster (asleep): overlap and prefetch "
          "show as they would there",
          "CLUSTER"},
-        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device, "what plays it: host (default)",
-         "DEVICE"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
+         "what plays it: host (default) or cuda, a GPU a rank where there are as many", "DEVICE"},
+        {"comm", 0, 0, G_OPTION_ARG_STRING, &options.comm,
+         "between GPUs: auto (default), nccl, or local, by way of the host's memory", "KIND"},
+        {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
+         "on a GPU: no events around ops, for the step's time alone", NULL},
+        {"watchdog", 0, 0, G_OPTION_ARG_INT, &options.watchdog,
+         "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
          "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
-         "show the mpirun command and all it says", NULL},
+         "show the command that starts the ranks, and all it says", NULL},
         {0}};
     g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
     g_option_context_set_summary(context,
-                                 "Trains for real on local CPU ranks by playing a plan, and "
-                                 "measures memory and time as it goes.\n"
-                                 "Starts mpirun with --oversubscribe (and, as root, "
+                                 "Trains for real on local ranks, CPU or GPU, by playing a plan, "
+                                 "and measures memory and time as it goes.\n"
+                                 "CPU ranks are started by mpirun --oversubscribe (and, as root, "
                                  "--allow-run-as-root).");
     g_option_context_set_description(
         context, "Examples:\n  foreshard run gpt-toy -n 2\n"
@@ -295,7 +292,7 @@ int cmd_run(int argc, char **argv) {
     } else if (options_are_sound(&options)) {
         g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
         g_autoptr(ModelCluster) pace = NULL;
-        if (plan && (!options.pace || (pace = load_pace(options.pace, plan, &error)))) {
+        if (plan && (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
             status = run(&options, plan, pace);
         } else {
             fprintf(stderr, "foreshard run: %s\n", error->message);
@@ -307,5 +304,6 @@ int cmd_run(int argc, char **argv) {
     g_free(options.data);
     g_free(options.pace);
     g_free(options.device);
+    g_free(options.comm);
     return status;
 }

@@ -1,15 +1,21 @@
 /* cli/ranks.h - how foreshard-exec is started on local ranks.
  *
  * This program links no MPI: mpirun is told what a laptop needs (more ranks than cores, root in a
- * container, ranks that yield the core while they wait).
+ * container, ranks that yield the core while they wait). Where there is no mpirun, and on GPUs,
+ * foreshard-exec forks its ranks itself.
  */
 #pragma once
 
 #include <gio/gio.h>
+#include <stdbool.h>
 
-/* mpirun with its options and foreshard-exec, whose arguments are to follow, then NULL. Fails when
- * one of the two is not here. */
-GPtrArray *cli_ranks_command(unsigned n, GError **error);
+/* The path of foreshard-exec: what FORESHARD_EXEC names, or this build's. Transfer full. */
+char *cli_ranks_program(GError **error);
+/* What starts n ranks of foreshard-exec on a device (NULL: host); its arguments are to follow, then
+ * NULL. Fails when foreshard-exec is not here. */
+GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error);
+bool cli_ranks_is_cuda(const char *device);
+bool cli_ranks_know_device(const char *device); /* host, cuda or NULL */
 void cli_ranks_add(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* With the environment that the ranks want. Transfer full. */
 GSubprocessLauncher *cli_ranks_launcher(GSubprocessFlags flags);

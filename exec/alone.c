@@ -1,6 +1,7 @@
 #include "exec/comm.h"
 
 /* One rank: every collective finds its result in place or copies it. */
+#include <stdlib.h>
 #include <string.h>
 
 static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
@@ -39,9 +40,32 @@ static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     return true;
 }
 
+static bool join(gpointer self, const Plan *plan, GError **error) {
+    return true;
+}
+
+static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
+    return true;
+}
+
+static bool collect(gpointer self, const char *text, char ***ret_texts, GError **error) {
+    *ret_texts = g_new0(char *, 2);
+    **ret_texts = g_strdup(text);
+    return true;
+}
+
+static void abort_alone(gpointer self, int status) {
+    exit(status);
+}
+
+static void close_alone(gpointer self) {
+}
+
 const ExecComm exec_comm_alone = {
     .name = "alone",
     .world = 1,
+    .local_world = 1,
+    .join = join,
     .all_gather = all_gather,
     .reduce_scatter = reduce_scatter,
     .all_reduce = all_reduce,
@@ -49,4 +73,8 @@ const ExecComm exec_comm_alone = {
     .barrier = barrier,
     .meet = meet,
     .mean = mean,
+    .share = share,
+    .collect = collect,
+    .abort = abort_alone,
+    .close = close_alone,
 };

@@ -1,8 +1,10 @@
-/* exec/comm.h - collectives as a device asks for them, whoever carries them out.
+/* exec/comm.h - what binds ranks together: collectives as a device asks for them, and start-up.
  *
- * One table of functions: exec/mpi.c fills it for ranks under MPI, exec/alone.c for one rank
- * without it. Calls on one axis come one at a time and in the same order on every rank; the caller
- * sees to it.
+ * One table of functions: exec/mpi.c fills it for ranks under MPI, exec/fork.c for ranks that this
+ * program itself has forked, exec/alone.c for one rank, exec/rehearse.c for one of many.
+ * Collectives are in the host's memory; those between GPUs (exec/cuda/comm.h) use this table to
+ * find each other. Calls on one axis come one at a time and in the same order on every rank; the
+ * caller sees to it.
  */
 #pragma once
 
@@ -11,7 +13,12 @@
 typedef struct {
     const char *name;
     uint32_t rank, world;
+    uint32_t local_rank, local_world; /* among the ranks of this machine */
+    bool rehearsed; /* the other ranks are made up (exec/rehearse.h): losses mean nothing */
     gpointer self;
+
+    /* Collectives may be asked for once the ranks have joined a plan of their number. */
+    bool (*join)(gpointer self, const Plan *plan, GError **error);
     /* elements is the whole tensor; buffers hold dtype. Gather: without a shard (NULL), slice
      * number axis rank is in place already. average: divide the sum by the ranks of the axis. All
      * block, without spinning. */
@@ -24,10 +31,21 @@ typedef struct {
     /* From the axis's first rank. */
     bool (*broadcast)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                       PlanDtype dtype, GError **error);
-    bool (*barrier)(gpointer self, GError **error);
     bool (*meet)(gpointer self, PlanAxis axis, GError **error); /* waits for the axis's ranks */
+
+    bool (*barrier)(gpointer self, GError **error); /* of all ranks; so are the rest */
     /* The mean over all ranks of n numbers, in place. */
     bool (*mean)(gpointer self, double *values, unsigned n, GError **error);
+    /* Rank 0's bytes, at most a few KiB, to all. */
+    bool (*share)(gpointer self, gpointer bytes, gsize n, GError **error);
+    /* Rank 0 gets every rank's text, in order of rank; others NULL. Transfer full. */
+    bool (*collect)(gpointer self, const char *text, char ***ret_texts, GError **error);
+    void (*abort)(gpointer self, int status); /* ends all ranks, and does not return */
+    void (*close)(gpointer self);
 } ExecComm;
 
 extern const ExecComm exec_comm_alone; /* rank 0 of 1 */
+
+/* Ranks that differ only on this axis share a color, which is below the number of ranks: where they
+ * are on the other axes. */
+uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank);

@@ -1,11 +1,20 @@
 /* exec/costs.h - what the executor itself costs on this machine: for `foreshard calibrate`.
  *
- * Every rank measures at once, as every rank works at once; numbers are means over ranks.
+ * Every rank measures at once, as every rank works at once; numbers are means over ranks. Lines are
+ * "name us", of the host's calls, lanes and segments, "COLLECTIVE bytes us", and what else a device
+ * has to say (exec/cuda/costs.c).
  */
 #pragma once
 
 #include "exec/comm.h"
+#include "memory/source.h"
 
-/* Lines "name us": of the host's calls, of a lane, of segments; and "COLLECTIVE bytes us". The
- * communicator's shard axis holds all ranks. NULL with error. */
-GString *exec_costs_measure(const ExecComm *comm, GError **error);
+/* What devices measure with. */
+double exec_costs_now_us(void);
+double exec_costs_median(double *x, unsigned n); /* sorts */
+/* Appends "name us", the mean over ranks. */
+bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, double us,
+                       GError **error);
+/* Segments of the source, and blocks of the caching allocator over it. */
+bool exec_costs_of_memory(const ExecComm *comm, GString *lines, const MemorySource *source,
+                          gpointer self, GError **error);

@@ -1,53 +1,50 @@
-/* exec/main.c - `foreshard-exec`: one rank of a play on the host, under mpirun or alone.
+/* exec/main.c - `foreshard-exec`: plays a plan, one process a rank.
  *
- * Rank 0 speaks: one line a step while it goes on, a summary at the end, the trace of all ranks.
- * `foreshard run` starts this program; so may mpirun or srun, on several machines.
+ * Ranks come from mpirun or srun (on several machines, too), or from this program itself
+ * (--local-ranks); alone there is one. Rank 0 speaks: one line a step while it goes on, a summary
+ * at the end, the trace of all ranks. `foreshard run` starts this program.
  */
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <json-glib/json-glib.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/costs.h"
+#include "exec/device.h"
 #include "exec/error.h"
-#include "exec/host/device.h"
+#include "exec/fork.h"
 #include "exec/mpi.h"
+#include "exec/rehearse.h"
+#include "exec/results.h"
+#include "exec/watchdog.h"
 #include "kernels/host/runtime.h"
 #include "plan/text.h"
-#include "trace/from-plan.h"
-#include "trace/text.h"
 
 typedef struct {
-    char *trace, *load, *save, *data, *pace;
-    gint steps, threads, seed, token_bytes;
+    char *trace, *load, *save, *data, *pace, *device, *comm;
+    gint steps, threads, seed, token_bytes, local_ranks, watchdog, rehearse;
     gint64 memory_limit;
-    gboolean json, costs;
+    gboolean json, costs, no_op_times;
 } Options;
 
 typedef struct {
     const Options *options;
     const Plan *plan;
-    const ExecPace *pace; /* NULL: not paced */
-    ExecMpi *mpi;
+    const ExecDevice *device;
     ExecComm comm;
-    double *losses; /* means over ranks */
-    double *step_ms;
-    unsigned n_losses;
+    ExecResults results;
+    const PlanPlayer *player; /* while it plays */
+    const ExecPlay *play;
+    ExecWatchdog *watchdog;
 } Run;
 
-/* A line of /proc/self/status in bytes; 0 where there is none. */
-static uint64_t resident(const char *key) {
-    g_autofree char *status = NULL;
-    if (!g_file_get_contents("/proc/self/status", &status, NULL, NULL)) {
-        return 0;
-    }
-    const char *line = strstr(status, key);
-    return line ? g_ascii_strtoull(line + strlen(key), NULL, 10) * 1024 : 0;
-}
+static const ExecDevice *const devices[] = {
+    &exec_host,
+#ifdef EXEC_CUDA
+    &exec_cuda,
+#endif
+};
 
 static int complain(const Run *run, const GError *error) {
     fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
@@ -56,123 +53,10 @@ static int complain(const Run *run, const GError *error) {
     return input ? 2 : 1;
 }
 
-/* ---- results -------------------------------------------------------------------------------- */
-
-static Trace *make_trace(const Run *run, ExecHost *host) {
-    Trace *trace = trace_new();
-    trace_describe_plan(trace, run->plan);
-    trace_set(trace, "side", "measured");
-    trace_set(trace, "device", "host");
-    trace_set(trace, "allocator", "caching");
-    trace_set(trace, "paced", run->pace ? "yes" : "no");
-    if (run->pace) {
-        trace_set(trace, "pace", exec_pace_cluster(run->pace));
-    }
-    trace_set(trace, "comm", run->comm.name);
-    trace_set(trace, "blas", kernel_blas_name());
-    trace_set(trace, "isa", kernel_isa_name());
-    trace_set(trace, "compiler", __VERSION__);
-    trace_set_uint(trace, "steps", run->n_losses);
-    trace_set_uint(trace, "seed", (uint64_t)run->options->seed);
-    if (run->comm.rank == 0) {
-        trace_set_uint(trace, "resident_bytes", resident("VmRSS:"));
-        trace_set_uint(trace, "resident_peak_bytes", resident("VmHWM:"));
-        trace_set_uint(trace, "mapped_bytes", exec_host_mapped_bytes(host));
-    }
-    exec_host_add_rows(host, trace);
-    return trace;
-}
-
-static bool write_trace(const Run *run, ExecHost *host, GError **error) {
-    g_autoptr(Trace) trace = make_trace(run, host);
-    g_autoptr(GString) text = trace_text(trace, error);
-    g_auto(GStrv) texts = NULL;
-    if (!text || !exec_mpi_collect(run->mpi, text->str, &texts, error)) {
-        return false;
-    }
-    for (unsigned rank = 1; texts && texts[rank]; rank++) {
-        g_autofree char *name = g_strdup_printf("(trace of rank %u)", rank);
-        g_autoptr(Trace) other = trace_read(texts[rank], strlen(texts[rank]), name, error);
-        if (!other || !trace_merge(trace, other, error)) {
-            return false;
-        }
-    }
-    return !texts || trace_write_file(trace, run->options->trace, error);
-}
-
-static double median_step_ms(const Run *run) {
-    unsigned from = run->n_losses > 3 ? 2 : 0, n = run->n_losses - from;
-    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(double));
-    for (unsigned i = 0; i < n; i++) { /* insertion: a run has few steps */
-        unsigned at = sorted->len;
-        while (at && g_array_index(sorted, double, at - 1) > run->step_ms[from + i]) {
-            at--;
-        }
-        g_array_insert_val(sorted, at, run->step_ms[from + i]);
-    }
-    return n ? g_array_index(sorted, double, n / 2) : 0;
-}
-
-static void add_number(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_double_value(json, value);
-}
-
-static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, (gint64)value);
-}
-
-static void print_json(const Run *run, ExecHost *host) {
-    g_autoptr(JsonBuilder) json = json_builder_new();
-    const MemoryPeak *peak = memory_ledger_peak_allocated(exec_host_ledger(host));
-    json_builder_begin_object(json);
-    json_builder_set_member_name(json, "plan_digest");
-    json_builder_add_string_value(json, plan_digest(run->plan));
-    add_count(json, "ranks", run->comm.world);
-    if (run->pace) {
-        json_builder_set_member_name(json, "paced_as");
-        json_builder_add_string_value(json, exec_pace_cluster(run->pace));
-    }
-    json_builder_set_member_name(json, "losses");
-    json_builder_begin_array(json);
-    for (unsigned i = 0; i < run->n_losses; i++) {
-        json_builder_add_double_value(json, run->losses[i]);
-    }
-    json_builder_end_array(json);
-    add_number(json, "step_ms", median_step_ms(run));
-    add_number(json, "tokens_per_s",
-               (double)run->plan->tokens_per_rank * run->comm.world / median_step_ms(run) * 1e3);
-    add_count(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
-    add_count(json, "peak_reserved_bytes",
-              memory_ledger_peak_reserved(exec_host_ledger(host))->totals.reserved_bytes);
-    add_count(json, "resident_peak_bytes", resident("VmHWM:"));
-    json_builder_end_object(json);
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    g_autofree char *text = json_to_string(root, TRUE);
-    printf("%s\n", text);
-}
-
-static void print_summary(const Run *run, ExecHost *host) {
-    MemoryLedger *ledger = exec_host_ledger(host);
-    double ms = median_step_ms(run);
-    if (run->pace) {
-        printf("paced      collectives last at least as long as on %s\n",
-               exec_pace_cluster(run->pace));
-    }
-    printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
-           (double)run->plan->tokens_per_rank * run->comm.world / ms * 1e3);
-    printf("memory     rank 0 at most: allocated %.3f MB, reserved %.3f MB, process %.3f MB "
-           "(1e6 bytes)\n",
-           (double)memory_ledger_peak_allocated(ledger)->totals.allocated_bytes / 1e6,
-           (double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes / 1e6,
-           (double)resident("VmHWM:") / 1e6);
-}
-
 /* ---- weights -------------------------------------------------------------------------------- */
 
 /* All write into one file, which rank 0 makes, and names when all are done. */
-static bool save_weights(const Run *run, const ExecHost *host, GError **error) {
+static bool save_weights(const Run *run, ExecPlay *play, GError **error) {
     const ExecComm *comm = &run->comm;
     const char *path = run->options->save;
     g_autoptr(ExecWeightsFile) file = NULL;
@@ -183,7 +67,7 @@ static bool save_weights(const Run *run, const ExecHost *host, GError **error) {
         (comm->rank && !(file = exec_weights_join(path, run->plan, error)))) {
         return false;
     }
-    return exec_host_save(host, file, error) && comm->barrier(comm->self, error) &&
+    return exec_play_save(play, file, error) && comm->barrier(comm->self, error) &&
            (comm->rank || exec_weights_name(file, error));
 }
 
@@ -200,30 +84,37 @@ static bool can_write(const char *path, GError **error) {
 
 /* ---- playing -------------------------------------------------------------------------------- */
 
+static void say_step(const ExecResults *results, unsigned step) {
+    printf("step %-4u ", step);
+    if (!results->comm->rehearsed) {
+        printf("loss %.9g   ", results->losses[step]);
+    }
+    printf("%.3f ms\n", results->step_ms[step]);
+    fflush(stdout);
+}
+
 /* After each step: its time, and its loss averaged over ranks. */
-static bool report_step(Run *run, ExecHost *host, double ms, GError **error) {
-    double values[2] = {exec_host_losses(host)[run->n_losses], ms};
-    if (!run->comm.mean(run->comm.self, values, 2, error)) {
+static bool report_step(Run *run, const ExecPlay *play, GError **error) {
+    ExecResults *results = &run->results;
+    if (!exec_results_add_step(results, play, error)) {
         return false;
     }
-    run->losses[run->n_losses] = values[0];
-    run->step_ms[run->n_losses++] = values[1];
-    if (run->comm.rank == 0 && !run->options->json) {
-        printf("step %-4u loss %.9g   %.3f ms\n", run->n_losses - 1, values[0], values[1]);
-        fflush(stdout);
+    exec_watchdog_beat(run->watchdog);
+    if (exec_results_speaks(&run->comm) && !run->options->json) {
+        say_step(results, results->n_steps - 1);
     }
     return true;
 }
 
-static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error) {
-    while ((int32_t)run->n_losses < step) {
-        while (!exec_host_step_has_ended(host, run->n_losses)) {
-            if (!exec_host_healthy(host, error)) {
+static bool report_until(Run *run, ExecPlay *play, int32_t step, GError **error) {
+    while ((int32_t)run->results.n_steps < step) {
+        while (!exec_play_step_has_ended(play, run->results.n_steps)) {
+            if (!play->device->healthy(play, error)) {
                 return false;
             }
             g_usleep(200);
         }
-        if (!report_step(run, host, exec_host_step_ms(host, run->n_losses), error)) {
+        if (!report_step(run, play, error)) {
             return false;
         }
     }
@@ -233,25 +124,60 @@ static bool report_until(Run *run, ExecHost *host, int32_t step, GError **error)
 /* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the
  * last is long over (a queue is shorter than a step) or, in the smallest networks, is waited
  * for. */
-static bool play(Run *run, ExecHost *host, GError **error) {
+static bool train(Run *run, ExecPlay *play, GError **error) {
     g_autoptr(PlanPlayer) player =
         plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
-                        (uint32_t)run->options->steps, &exec_host_device, host);
+                        (uint32_t)run->options->steps, run->device->instructions, play);
     PlanAnswer answer = PLAN_DONE;
+    run->play = play;
+    run->player = player;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
+        exec_watchdog_beat(run->watchdog);
         answer = plan_player_step(player, error);
         const PlanPosition *at = plan_player_position(player);
         if (answer == PLAN_DONE && at->index == 0 && at->step > 1 &&
-            !report_until(run, host, at->step - 1, error)) {
+            !report_until(run, play, at->step - 1, error)) {
             return false;
         }
     }
     if (answer == PLAN_STOPPED) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "out of memory: %s",
-                    exec_host_out_of_memory(host));
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "out of memory: %s", play->out_of_memory);
     }
-    return answer == PLAN_DONE && exec_host_drain(host, error) &&
-           report_until(run, host, run->options->steps, error);
+    return answer == PLAN_DONE && play->device->drain(play, error) &&
+           report_until(run, play, run->options->steps, error);
+}
+
+/* Where the host stands; called from the watchdog's thread while this one does not move. */
+static void explain(gpointer self, GString *text) {
+    const Run *run = self;
+    if (!run->player) {
+        g_string_append(text, "the ranks find each other");
+        return;
+    }
+    const PlanPosition *at = plan_player_position(run->player);
+    const PlanInstr *instr = at->instr;
+    bool is_op = instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP;
+    g_string_append_printf(
+        text, "the host is at %s%s%s%s%s, instruction %u of step %d",
+        plan_instr_name((PlanInstrKind)instr->kind), is_op ? " " : "",
+        is_op ? plan_op_info((PlanOpKind)at->role->ops[instr->arg].kind)->name : "",
+        instr->unit == PLAN_NONE ? "" : " of unit ",
+        instr->unit == PLAN_NONE ? "" : run->plan->units[instr->unit].name, at->index, at->step);
+    if (run->device->explain) {
+        run->device->explain(run->play, text);
+    }
+}
+
+static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
+    const Options *options = run->options;
+    if ((options->trace && !exec_results_write_trace(&run->results, play, options->trace, error)) ||
+        (options->save && !save_weights(run, play, error))) {
+        return false;
+    }
+    if (exec_results_speaks(&run->comm)) {
+        (options->json ? exec_results_print_json : exec_results_print_summary)(&run->results, play);
+    }
+    return true;
 }
 
 static int run_plan(Run *run, const char *path) {
@@ -266,41 +192,44 @@ static int run_plan(Run *run, const char *path) {
     g_autoptr(ExecData) data = NULL;
     g_autoptr(ExecPace) pace = NULL;
     unsigned token_bytes = (unsigned)options->token_bytes;
-    if ((options->save && !can_write(options->save, &error)) ||
+    if ((options->rehearse >= 0 &&
+         !exec_rehearse_open(plan, (uint32_t)options->rehearse, (uint64_t)options->seed, &run->comm,
+                             &error)) ||
+        (options->save && !can_write(options->save, &error)) ||
         (options->trace && !can_write(options->trace, &error)) ||
         (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
         (options->data && !(data = exec_data_open(options->data, token_bytes, &error))) ||
         (options->pace && !(pace = exec_pace_read(options->pace, plan, &error)))) {
         return complain(run, error);
     }
-    run->pace = pace;
-    ExecHostOptions host_options = {.seed = (uint64_t)options->seed,
-                                    .memory_limit_bytes = (uint64_t)options->memory_limit,
-                                    .keep_rows = options->trace != NULL,
-                                    .weights = weights,
-                                    .data = data,
-                                    .pace = pace};
-    g_autoptr(ExecHost) host =
-        exec_host_new(plan, &run->comm, (uint32_t)options->steps, &host_options, &error);
-    if (!host || !exec_mpi_join(run->mpi, plan, &error) || !play(run, host, &error) ||
-        (options->trace && !write_trace(run, host, &error)) ||
-        (options->save && !save_weights(run, host, &error))) {
-        return complain(run, error);
+    ExecOptions play_options = {.seed = (uint64_t)options->seed,
+                                .memory_limit_bytes = (uint64_t)options->memory_limit,
+                                .keep_rows = options->trace != NULL,
+                                .no_op_times = options->no_op_times,
+                                .comm = options->comm,
+                                .weights = weights,
+                                .data = data,
+                                .pace = pace};
+    uint32_t steps = (uint32_t)options->steps;
+    exec_results_init(&run->results, plan, &run->comm, steps);
+    run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->comm.rank, explain, run);
+    g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
+    if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
+        int status = complain(run, error);
+        run->comm.abort(run->comm.self, status); /* lanes may hang: nothing is waited for */
     }
-    if (run->comm.rank == 0 && options->json) {
-        print_json(run, host);
-    } else if (run->comm.rank == 0) {
-        print_summary(run, host);
-    }
+    exec_watchdog_free(run->watchdog);
+    exec_results_clear(&run->results);
     return 0;
 }
 
 /* Without a plan: all ranks are on one axis. */
 static int print_costs(Run *run) {
     g_autoptr(GError) error = NULL;
-    Plan line = {.axes = {1, 1, run->comm.world, 1}};
-    g_autoptr(GString) lines =
-        exec_mpi_join(run->mpi, &line, &error) ? exec_costs_measure(&run->comm, &error) : NULL;
+    Plan line = {.world = run->comm.world, .axes = {1, 1, run->comm.world, 1}};
+    g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
+                                   ? run->device->costs(&run->comm, run->options->comm, &error)
+                                   : NULL;
     if (!lines) {
         return complain(run, error);
     }
@@ -332,54 +261,112 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options->memory_limit,
          "bytes of the modeled device (default: no limit)", "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options->seed, "of parameters and data (default 1)", "N"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options->device, "host (default) or cuda", "DEVICE"},
+        {"local-ranks", 0, 0, G_OPTION_ARG_INT, &options->local_ranks,
+         "start so many ranks here, without mpirun", "N"},
+        {"comm", 0, 0, G_OPTION_ARG_STRING, &options->comm,
+         "between GPUs: auto (default), nccl, or local (by way of the host's memory)", "KIND"},
+        {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options->no_op_times,
+         "on a GPU: no events around ops, for the step's time alone", NULL},
+        {"watchdog", 0, 0, G_OPTION_ARG_INT, &options->watchdog,
+         "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
+        {"rehearse", 0, 0, G_OPTION_ARG_INT, &options->rehearse,
+         "play this rank alone, with stand-ins for the others' part of collectives; needs --pace",
+         "R"},
         {"costs", 0, 0, G_OPTION_ARG_NONE, &options->costs,
          "no PLAN: measure what calls, lanes and collectives cost here", NULL},
         {0}};
     g_autoptr(GOptionContext) context = g_option_context_new("PLAN");
-    g_option_context_set_summary(context, "Plays a plan on CPU ranks: one process a rank, under "
-                                          "mpirun or srun; alone for one rank.");
+    g_option_context_set_summary(context, "Plays a plan, one process a rank: under mpirun or "
+                                          "srun, with --local-ranks, or alone.");
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error)) {
         return false;
     }
     if (*argc != (options->costs ? 1 : 2) || options->steps < 1 || options->steps > 1000000 ||
         options->threads < 1 || options->memory_limit < 1 || options->seed < 0 ||
-        options->token_bytes < 1 || options->token_bytes > 2) {
+        options->token_bytes < 1 || options->token_bytes > 2 || options->watchdog < 0 ||
+        options->local_ranks < 0 || options->local_ranks > 1024) {
+        g_set_error(
+            error, EXEC_ERROR, EXEC_ERROR_INPUT,
+            "give one PLAN; steps, threads and memory limit are positive, seed and watchdog "
+            "not negative, a token has 1 or 2 bytes, local ranks are at most 1024");
+        return false;
+    }
+    if (options->rehearse >= 0 &&
+        (!options->pace || options->local_ranks || options->save || options->costs)) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "give one PLAN; steps, threads and memory limit are positive, the seed is not "
-                    "negative, a token has 1 or 2 bytes");
+                    "--rehearse needs --pace, and goes with neither --local-ranks nor --save nor "
+                    "--costs");
         return false;
     }
     return true;
 }
 
+static const ExecDevice *find_device(const char *name, GError **error) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(devices); i++) {
+        if (g_str_equal(name ? name : "host", devices[i]->name)) {
+            return devices[i];
+        }
+    }
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "there is no device '%s' here%s", name,
+                g_str_equal(name, "cuda")
+                    ? "; build with -Dcuda=enabled, which needs the CUDA toolkit"
+                    : "; devices are host and cuda");
+    return NULL;
+}
+
+static bool bind_ranks(const Options *options, int *argc, char ***argv, ExecComm *ret_comm,
+                       GError **error) {
+    if (options->rehearse >= 0) { /* the plan says of how many, once it is read */
+        *ret_comm = exec_comm_alone;
+        return true;
+    }
+    if (options->local_ranks) {
+        return exec_fork((unsigned)options->local_ranks, ret_comm, error);
+    }
+#ifdef EXEC_MPI
+    return exec_mpi_open(argc, argv, ret_comm, error);
+#else
+    *ret_comm = exec_comm_alone;
+    return true;
+#endif
+}
+
+static void free_options(Options *options) {
+    g_free(options->trace);
+    g_free(options->load);
+    g_free(options->save);
+    g_free(options->data);
+    g_free(options->pace);
+    g_free(options->device);
+    g_free(options->comm);
+}
+
 int main(int argc, char **argv) {
-    Options options = {
-        .steps = 6, .threads = 1, .memory_limit = G_MAXINT64 / 4, .seed = 1, .token_bytes = 1};
+    Options options = {.steps = 6,
+                       .threads = 1,
+                       .memory_limit = G_MAXINT64 / 4,
+                       .seed = 1,
+                       .token_bytes = 1,
+                       .watchdog = 300,
+                       .rehearse = -1};
     g_autoptr(GError) error = NULL;
-    if (!read_options(&argc, &argv, &options, &error)) { /* --help needs no MPI */
+    Run run = {.options = &options};
+    if (!read_options(&argc, &argv, &options, &error) || /* --help needs no MPI */
+        !(run.device = find_device(options.device, &error))) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
         return 2;
     }
-    Run run = {.options = &options};
-    run.mpi = exec_mpi_open(&argc, &argv, &run.comm, &error);
-    if (!run.mpi) {
+    if (!bind_ranks(&options, &argc, &argv, &run.comm, &error)) {
         return complain(&run, error);
     }
     kernel_set_threads(options.threads);
-    run.losses = g_new0(double, options.steps);
-    run.step_ms = g_new0(double, options.steps);
     int status = options.costs ? print_costs(&run) : run_plan(&run, argv[1]);
     if (status) {
-        exec_mpi_abort(run.mpi, status);
+        run.comm.abort(run.comm.self, status);
     }
-    exec_mpi_close(run.mpi);
-    g_free(run.losses);
-    g_free(run.step_ms);
-    g_free(options.trace);
-    g_free(options.load);
-    g_free(options.save);
-    g_free(options.data);
-    g_free(options.pace);
+    run.comm.close(run.comm.self);
+    free_options(&options);
     return 0;
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/convert.h"
 #include "exec/error.h"
-#include "exec/host/half.h"
 #include "exec/weights.h"
 
 struct _ExecWeightsFile {
@@ -123,8 +123,8 @@ bool exec_weights_put(ExecWeightsFile *file, uint32_t parameter, uint64_t first,
     uint32_t block[4096];
     for (uint64_t done = 0, part; done < n; done += part) {
         part = MIN(n - done, G_N_ELEMENTS(block));
-        exec_host_convert(block, stored, (const char *)from + done * plan_dtype_bytes(dtype), dtype,
-                          part);
+        exec_convert(block, stored, (const char *)from + done * plan_dtype_bytes(dtype), dtype,
+                     part);
         if (!write_at(file, block, part * size, at + done * size, error)) {
             return false;
         }

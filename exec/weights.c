@@ -3,8 +3,8 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
+#include "exec/convert.h"
 #include "exec/error.h"
-#include "exec/host/half.h"
 
 enum {
     MAX_HEADER = 100000000 /* bytes; the limit that the form itself sets */
@@ -183,6 +183,6 @@ void exec_weights_free(ExecWeights *weights) {
 void exec_weights_get(const ExecWeights *weights, uint32_t parameter, uint64_t first, uint64_t n,
                       float *to) {
     const Tensor *tensor = &weights->tensors[parameter];
-    exec_host_convert(to, PLAN_FP32, tensor->data + first * plan_dtype_bytes(tensor->dtype),
-                      tensor->dtype, n);
+    exec_convert(to, PLAN_FP32, tensor->data + first * plan_dtype_bytes(tensor->dtype),
+                 tensor->dtype, n);
 }

@@ -1,6 +1,6 @@
 #include "exec/host/fused.h"
 
-#include "exec/host/task.h"
+#include "exec/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/loss.h"

@@ -13,7 +13,3 @@ typedef bool (*ExecRun)(const ExecTask *task, GError **error);
 
 /* Runs the op on widened operands, or as it is where none is stored in 16 bits. */
 bool exec_host_run_widened(const ExecTask *task, ExecRun run, GError **error);
-
-/* n elements from one storage to another, widened or rounded where the dtypes differ. */
-void exec_host_convert(gpointer to, PlanDtype to_dtype, gconstpointer from, PlanDtype from_dtype,
-                       size_t n);

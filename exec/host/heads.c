@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "exec/host/task.h"
+#include "exec/task.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/matmul.h"

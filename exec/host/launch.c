@@ -8,15 +8,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/batch.h"
+#include "exec/data.h"
 #include "exec/error.h"
-#include "exec/host/data.h"
+#include "exec/host-step.h"
 #include "exec/host/fused.h"
 #include "exec/host/half.h"
 #include "exec/host/heads.h"
 #include "exec/host/optimizer.h"
-#include "exec/host/places.h"
 #include "exec/host/shard.h"
-#include "exec/host/task.h"
+#include "exec/places.h"
+#include "exec/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
@@ -36,33 +38,6 @@ static bool bad_index(GError **error, const char *what) {
 }
 
 /* ---- data and construction ------------------------------------------------------------------ */
-
-static bool sample(const ExecTask *t, uint64_t i, uint64_t number, GError **error) {
-    const ExecContext *c = t->context;
-    uint64_t n = dim(t, 1);
-    int64_t vocab = dims(t)[2], *x = (int64_t *)t->pointers[0] + i * n;
-    if (!vocab) {
-        exec_data_vector(f32(t, 0) + i * n, n, c->seed, number);
-        return true;
-    }
-    int64_t *y = (int64_t *)t->pointers[1] + i * n;
-    if (c->data) {
-        return exec_data_file_tokens(c->data, x, y, n, vocab, number, error);
-    }
-    exec_data_tokens(x, y, n, vocab, c->seed, number);
-    return true;
-}
-
-static bool batch(const ExecTask *t, GError **error) {
-    const ExecComm *comm = t->context->comm;
-    uint64_t samples = dim(t, 0), first = (t->turn * comm->world + comm->rank) * samples;
-    for (uint64_t i = 0; i < samples; i++) {
-        if (!sample(t, i, first + i, error)) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static void dropout(const ExecTask *t) {
@@ -164,6 +139,29 @@ static void concat_columns(const ExecTask *t) {
     }
 }
 
+/* ---- the host's memory ---------------------------------------------------------------------- */
+
+static float *slot_of(const ExecTask *t, GError **error) {
+    return exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), dim(t, 0) * sizeof(float), error);
+}
+
+static bool to_host(const ExecTask *t, GError **error) {
+    float *slot = slot_of(t, error);
+    if (slot) {
+        kernel_copy_f32(slot, f32(t, 0), dim(t, 0));
+    }
+    return slot != NULL;
+}
+
+/* An edited plan may ask for more than was put there: the rest is zero. */
+static bool from_host(const ExecTask *t, GError **error) {
+    const float *slot = slot_of(t, error);
+    if (slot) {
+        kernel_copy_f32(f32(t, 0), slot, dim(t, 0));
+    }
+    return slot != NULL;
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 static bool collective(const ExecTask *t, GError **error) {
@@ -188,7 +186,7 @@ static bool collective(const ExecTask *t, GError **error) {
 static bool run(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_BATCH:
-        return batch(t, error);
+        return exec_batch_fill(t, t->pointers[0], t->pointers[1], error);
     case PLAN_OP_ARANGE:
         kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
         return true;
@@ -200,19 +198,12 @@ static bool run(const ExecTask *t, GError **error) {
         add(t);
         return true;
     case PLAN_OP_HOST_ADAM:
-        exec_host_adam(t);
-        return true;
     case PLAN_OP_HOST_SGD:
-        exec_host_sgd(t);
-        return true;
+        return exec_host_step(t, error);
     case PLAN_OP_TO_HOST:
-        exec_slots_put(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
-                       dim(t, 0) * sizeof(float));
-        return true;
+        return to_host(t, error);
     case PLAN_OP_FROM_HOST:
-        exec_slots_get(t->context->slots, (uint32_t)dim(t, 1), t->pointers[0],
-                       dim(t, 0) * sizeof(float));
-        return true;
+        return from_host(t, error);
     case PLAN_OP_ROPE:
         exec_fused_rope(t);
         return true;
@@ -479,25 +470,8 @@ static bool run(const ExecTask *t, GError **error) {
     g_assert_not_reached();
 }
 
-/* A slot has no buffer that bounds it: nothing larger than the largest buffer goes there. */
-static bool slot_is_bounded(const PlanRole *role, const PlanOp *op) {
-    const int64_t *dims = plan_op_dims(role, op);
-    uint64_t n = (uint64_t)dims[0], offset = (uint64_t)dims[2];
-    for (uint32_t b = 0; b < role->n_buffers; b++) {
-        uint64_t bytes = role->buffers[b].bytes;
-        if (n <= bytes && offset <= bytes - n) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    bool steps = op->kind == PLAN_OP_HOST_ADAM || op->kind == PLAN_OP_HOST_SGD;
-    if (steps && !slot_is_bounded(context->role, op)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "an optimizer's step on the host is larger than any tensor of the "
-                            "plan; make the plan again");
+    if (!exec_host_step_is_bounded(context->role, op, error)) {
         return false;
     }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
@@ -522,17 +496,4 @@ static bool works_on_storage(PlanOpKind kind) {
 bool exec_host_run(const ExecTask *t, GError **error) {
     return works_on_storage((PlanOpKind)t->op->kind) ? run(t, error)
                                                      : exec_host_run_widened(t, run, error);
-}
-
-double exec_host_first_output(const ExecTask *t) {
-    const PlanOpInfo *info = plan_op_info((PlanOpKind)t->op->kind);
-    for (uint32_t i = 0; i < t->op->n_operands; i++) {
-        unsigned slot = plan_op_slot_of(info, t->op->n_operands, i);
-        if ((info->slots[slot].flags & PLAN_SLOT_WRITE) && t->pointers[i]) {
-            float number;
-            exec_host_convert(&number, PLAN_FP32, t->pointers[i], operand_dtype(t, i), 1);
-            return number;
-        }
-    }
-    return NAN;
 }

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-#include "exec/host/task.h"
+#include "exec/host-step.h"
+#include "exec/task.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/optimizer.h"
 #include "kernels/host/reduce.h"
@@ -16,51 +17,12 @@ static double bias_correction(const ExecTask *t, double beta) {
     return 1 - pow(beta, t->step + 1);
 }
 
-static KernelAdam adam_of(const ExecTask *t, int64_t step) {
-    return (KernelAdam){.lr = attr(t, 0),
-                        .beta1 = attr(t, 1),
-                        .beta2 = attr(t, 2),
-                        .eps = attr(t, 3),
-                        .weight_decay = attr(t, 4),
-                        .decay = attr(t, 5) != 0 ? KERNEL_ADAM_DECOUPLED : KERNEL_ADAM_COUPLED,
-                        .step = step};
-}
-
 /* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
 static void adam_fused(const ExecTask *t, unsigned i, size_t n) {
     float *steps = listed(t, 4, i);
     *steps += 1;
-    KernelAdam adam = adam_of(t, (int64_t)*steps);
+    KernelAdam adam = exec_adam_of(t, (int64_t)*steps);
     kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i), n, &adam);
-}
-
-/* On the host's side: gradient, parameter and both moments in four slots, or a part of them. */
-static void find_slots(const ExecTask *t, unsigned n_slots, float **ret_at) {
-    size_t n = dim(t, 0), offset = dim(t, 2);
-    for (unsigned i = 0; i < n_slots; i++) {
-        ret_at[i] = (float *)exec_slots_at(t->context->slots, (uint32_t)dim(t, 1) + i,
-                                           (offset + n) * sizeof(float)) +
-                    offset;
-    }
-}
-
-void exec_host_adam(const ExecTask *t) {
-    float *at[4];
-    find_slots(t, G_N_ELEMENTS(at), at);
-    KernelAdam adam = adam_of(t, t->step + 1);
-    kernel_adam_f32(at[1], at[2], at[3], at[0], dim(t, 0), &adam);
-}
-
-void exec_host_sgd(const ExecTask *t) {
-    KernelSgd sgd = {.lr = attr(t, 0),
-                     .momentum = attr(t, 1),
-                     .weight_decay = attr(t, 2),
-                     .kind = KERNEL_SGD_PLAIN,
-                     .step = t->step + 1};
-    float *at[3];
-    bool momentum = sgd.momentum != 0;
-    find_slots(t, momentum ? 3 : 2, at);
-    kernel_sgd_f32(at[1], momentum ? at[2] : NULL, at[0], dim(t, 0), &sgd);
 }
 
 static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {

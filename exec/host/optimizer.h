@@ -5,5 +5,3 @@
 
 /* The op's operands are lists; its kind is one of an optimizer or of clipping. */
 void exec_host_optimize(const ExecTask *task);
-void exec_host_adam(const ExecTask *task); /* offloaded: the tensors are in slots */
-void exec_host_sgd(const ExecTask *task);

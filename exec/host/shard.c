@@ -1,7 +1,7 @@
 #include "exec/host/shard.h"
 
-#include "exec/host/half.h"
-#include "exec/host/task.h"
+#include "exec/convert.h"
+#include "exec/task.h"
 #include "kernels/host/copy.h"
 
 /* Element `at` of operand i, as it is stored. */
@@ -11,8 +11,8 @@ static gpointer element(const ExecTask *t, unsigned i, size_t at) {
 
 static void put(const ExecTask *t, unsigned to, size_t to_at, unsigned from, size_t from_at,
                 size_t n) {
-    exec_host_convert(element(t, to, to_at), operand_dtype(t, to), element(t, from, from_at),
-                      operand_dtype(t, from), n);
+    exec_convert(element(t, to, to_at), operand_dtype(t, to), element(t, from, from_at),
+                 operand_dtype(t, from), n);
 }
 
 static void put_zeros(const ExecTask *t, unsigned to, size_t to_at, size_t n) {

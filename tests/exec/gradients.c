@@ -6,30 +6,30 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/host/device.h"
+#include "exec/device.h"
 #include "kernels/host/runtime.h"
 #include "plan/text.h"
 #include "tests/plan/plans.h"
 
 typedef struct {
     Plan *plan;
-    ExecHost *host;
+    ExecPlay *host;
     PlanPlayer *player;
 } Play;
 
 static Play begin(Plan *plan, uint32_t steps) {
     g_autoptr(GError) error = NULL;
-    ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 30};
+    ExecOptions options = {.seed = 1, .memory_limit_bytes = 1 << 30};
     Play play = {.plan = plan};
-    play.host = exec_host_new(plan, &exec_comm_alone, steps, &options, &error);
+    play.host = exec_host.open(plan, &exec_comm_alone, steps, &options, &error);
     g_assert_no_error(error);
-    play.player = plan_player_new(plan, 0, steps, &exec_host_device, play.host);
+    play.player = plan_player_new(plan, 0, steps, exec_host.instructions, play.host);
     return play;
 }
 
 static void end(Play *play) {
     plan_player_free(play->player);
-    exec_host_free(play->host);
+    exec_play_free(play->host);
 }
 
 /* Plays until the instruction at hand is the launch of this op kind, and all lanes are idle. */
@@ -41,7 +41,7 @@ static const PlanOp *play_until(Play *play, PlanSection section, PlanOpKind kind
             const PlanInstr *instr = &at->role->sections[section][at->index];
             const PlanOp *op = &at->role->ops[instr->arg];
             if (instr->kind == PLAN_LAUNCH && op->kind == kind) {
-                g_assert_true(exec_host_drain(play->host, &error));
+                g_assert_true(exec_host.drain(play->host, &error));
                 return op;
             }
         }
@@ -51,7 +51,7 @@ static const PlanOp *play_until(Play *play, PlanSection section, PlanOpKind kind
 }
 
 static float *pointer(const Play *play, const PlanOperand *operand) {
-    return (float *)(gpointer)((char *)exec_host_pointer(play->host, operand->buffer) +
+    return (float *)(gpointer)((char *)exec_play_pointer(play->host, operand->buffer) +
                                operand->offset_bytes);
 }
 
@@ -76,7 +76,7 @@ static double loss_at(Plan *plan, uint32_t p, const float *direction, double by)
         x[i] = (float)((double)x[i] + by * (double)direction[i]);
     }
     play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_FILL); /* the loss's gradient: it is computed */
-    double loss = exec_host_losses(play.host)[0];
+    double loss = play.host->losses[0];
     end(&play);
     return loss;
 }
@@ -248,8 +248,8 @@ static void loss_falls(void) {
             g_autoptr(Plan) plan = test_plan(networks[n], words[w]);
             Play play = begin(plan, STEPS);
             g_assert_cmpint(plan_player_run(play.player, NULL), ==, PLAN_DONE);
-            g_assert_true(exec_host_drain(play.host, NULL));
-            const double *losses = exec_host_losses(play.host);
+            g_assert_true(exec_host.drain(play.host, NULL));
+            const double *losses = play.host->losses;
             g_test_message("loss %g at first, %g after %d steps", losses[0], losses[STEPS - 1],
                            STEPS);
             g_assert_cmpfloat(losses[STEPS - 1], <, losses[0] * 0.8);
@@ -263,12 +263,12 @@ static void loss_falls(void) {
 static void out_of_memory_is_a_result(void) {
     g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=1 sharding=none");
     g_autoptr(GError) error = NULL;
-    ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 20}; /* less than a segment */
-    g_autoptr(ExecHost) host = exec_host_new(plan, &exec_comm_alone, 2, &options, &error);
-    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 2, &exec_host_device, host);
+    ExecOptions options = {.seed = 1, .memory_limit_bytes = 1 << 20}; /* less than a segment */
+    g_autoptr(ExecPlay) host = exec_host.open(plan, &exec_comm_alone, 2, &options, &error);
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 2, exec_host.instructions, host);
     g_assert_cmpint(plan_player_run(player, &error), ==, PLAN_STOPPED);
     g_assert_no_error(error);
-    g_assert_nonnull(strstr(exec_host_out_of_memory(host), "no room for"));
+    g_assert_nonnull(strstr(host->out_of_memory, "no room for"));
 }
 
 /* Whatever somebody edits into a plan: it is refused, or it plays without touching memory it should
@@ -292,15 +292,15 @@ static void edited_plans_are_safe(gconstpointer words) {
         if (!edited) {
             continue;
         }
-        ExecHostOptions options = {.seed = 1, .memory_limit_bytes = 1 << 28};
-        g_autoptr(ExecHost) host = exec_host_new(edited, &exec_comm_alone, 3, &options, &error);
+        ExecOptions options = {.seed = 1, .memory_limit_bytes = 1 << 28};
+        g_autoptr(ExecPlay) host = exec_host.open(edited, &exec_comm_alone, 3, &options, &error);
         if (!host) {
             continue;
         }
-        g_autoptr(PlanPlayer) player = plan_player_new(edited, 0, 3, &exec_host_device, host);
+        g_autoptr(PlanPlayer) player = plan_player_new(edited, 0, 3, exec_host.instructions, host);
         n_played += plan_player_run(player, &error) == PLAN_DONE;
         g_autoptr(GError) later = NULL;
-        exec_host_drain(host, &later);
+        exec_host.drain(host, &later);
     }
     g_test_message("%u of 600 edited plans were sound and played", n_played);
     g_assert_cmpuint(n_played, >, 10);

@@ -3,7 +3,7 @@
  * Inputs are rounded to the storage first, so what remains is the op's own error: that of fp32
  * arithmetic inside, and half a unit in the last place of what is written.
  */
-#include "exec/host/half.h"
+#include "exec/convert.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static unsigned add_operand(Bench *b, PlanDtype dtype, uint64_t elements, double
     b->operands[i] = (PlanOperand){.buffer = i, .elements = elements};
     b->pointers[i] = g_malloc(bytes);
     memset(b->pointers[i], 0xff, bytes); /* NaN */
-    exec_host_convert(b->pointers[i], dtype, numbers, PLAN_FP32, elements);
-    exec_host_convert(numbers, PLAN_FP32, b->pointers[i], dtype, elements);
+    exec_convert(b->pointers[i], dtype, numbers, PLAN_FP32, elements);
+    exec_convert(numbers, PLAN_FP32, b->pointers[i], dtype, elements);
     b->values[i] = g_new(double, elements);
     for (uint64_t e = 0; e < elements; e++) {
         b->values[i][e] = (double)numbers[e];
@@ -102,8 +102,8 @@ static void run(Bench *b) {
 static float stored(const Bench *b, unsigned i, uint64_t element) {
     float number;
     PlanDtype dtype = (PlanDtype)b->buffers[i].dtype;
-    exec_host_convert(&number, PLAN_FP32,
-                      (char *)b->pointers[i] + element * plan_dtype_bytes(dtype), dtype, 1);
+    exec_convert(&number, PLAN_FP32, (char *)b->pointers[i] + element * plan_dtype_bytes(dtype),
+                 dtype, 1);
     return number;
 }
 

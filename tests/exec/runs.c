@@ -1,8 +1,10 @@
 #include "tests/exec/runs.h"
 
+#include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 
 const char *test_run_program;
+const char *test_run_name, *test_run_value;
 
 static GPtrArray *split(const char *words) {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
@@ -20,9 +22,13 @@ static GPtrArray *split(const char *words) {
 GSubprocess *test_run_start(const char *words) {
     g_autoptr(GPtrArray) argv = split(words);
     g_autoptr(GError) error = NULL;
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    if (test_run_name) {
+        g_subprocess_launcher_setenv(launcher, test_run_name, test_run_value, TRUE);
+    }
     GSubprocess *process =
-        g_subprocess_newv((const char *const *)argv->pdata,
-                          G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &error);
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, &error);
     g_assert_no_error(error);
     return process;
 }
@@ -62,7 +68,12 @@ void test_run_ok(const char *format, ...) {
 }
 
 void test_run_losses(const char *words, double *losses, unsigned n) {
-    g_autofree char *line = g_strdup_printf("run %s --json --steps %u", words, n);
+    g_autofree char *line = g_strdup_printf("run %s --steps %u", words, n);
+    test_run_losses_of(line, losses, n);
+}
+
+void test_run_losses_of(const char *words, double *losses, unsigned n) {
+    g_autofree char *line = g_strconcat(words, " --json", NULL);
     TestRun run = finish_well(line);
     g_autoptr(JsonParser) parser = json_parser_new();
     g_assert_true(json_parser_load_from_data(parser, run.out, -1, NULL));
@@ -73,4 +84,14 @@ void test_run_losses(const char *words, double *losses, unsigned n) {
         losses[i] = json_array_get_double_element(array, i);
     }
     test_run_clear(&run);
+}
+
+void test_run_remove_folder(const char *folder) {
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_unlink(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(folder);
 }

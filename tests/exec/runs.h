@@ -4,6 +4,8 @@
 #include <gio/gio.h>
 
 extern const char *test_run_program; /* the path of foreshard; set it first */
+/* A variable of its environment; no name: none. */
+extern const char *test_run_name, *test_run_value;
 
 typedef struct {
     int status;
@@ -19,3 +21,8 @@ void test_run_clear(TestRun *run);
 void test_run_ok(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* The losses of `foreshard run WORDS` of n steps. */
 void test_run_losses(const char *words, double *losses, unsigned n);
+/* The losses that the program's own words leave; n of them. */
+void test_run_losses_of(const char *words, double *losses, unsigned n);
+
+/* With the files in it. */
+void test_run_remove_folder(const char *folder);

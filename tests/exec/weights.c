@@ -5,8 +5,8 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "exec/data.h"
 #include "exec/error.h"
-#include "exec/host/data.h"
 #include "tests/plan/plans.h"
 
 #define NETWORK "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=5\nseq=4\n"

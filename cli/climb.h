@@ -1,0 +1,18 @@
+/* cli/climb.h - hill climbing over a few numbers, from a fixed seed: it fits a cluster's numbers to
+ * times, here and in bench/. */
+#pragma once
+
+#include <glib.h>
+
+typedef struct {
+    const char *key;
+    double *value;
+    double start, step, least, most;
+} ClimbKnob;
+
+/* Sets the values to their starts and then moves them all at once, by up to twice their steps,
+ * wherever that lowers the misfit. Returns the least. */
+double climb(ClimbKnob *knobs, unsigned n, unsigned tries, double (*misfit)(gpointer data),
+             gpointer data);
+void climb_print(const ClimbKnob *knobs, unsigned n, const char *prefix); /* "key = value" lines */
+void climb_sort(double *values, unsigned n);

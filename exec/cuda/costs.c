@@ -1,0 +1,452 @@
+#include "exec/cuda/costs.h"
+
+#include "exec/costs.h"
+#include "exec/cuda/calls.h"
+#include "exec/cuda/comm.h"
+#include "exec/cuda/facts.h"
+#include "exec/cuda/segments.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/random.h"
+
+typedef struct {
+    const ExecComm *comm;
+    GString *lines;
+    cudaStream_t stream;
+    KernelCuda *kernels;
+    cudaEvent_t start, end;
+    uint64_t room_bytes; /* that one case may take */
+    char *memory;        /* so many, of small random numbers */
+} Bench;
+
+enum {
+    ROUNDS = 7,         /* the median of which counts */
+    ROUND_US = 3000,    /* a round lasts about so long */
+    MOST_TIMES = 200,   /* and has at most so many calls */
+    CALLS = 100,        /* of a cost of the host */
+    MAPPED = 256 << 20, /* bytes of the copies between GPU and host */
+};
+
+/* ---- timing --------------------------------------------------------------------------------- */
+
+typedef KernelCudaFault (*Work)(const Bench *bench, gconstpointer what);
+
+static bool round_us(const Bench *bench, Work work, gconstpointer what, unsigned times,
+                     double *ret_us, GError **error) {
+    float ms;
+    bool ok = exec_cuda_ok(cudaEventRecord(bench->start, bench->stream), "cudaEventRecord", error);
+    for (unsigned i = 0; ok && i < times; i++) {
+        ok = exec_cuda_kernel_ok(work(bench, what), error);
+    }
+    ok = ok && exec_cuda_ok(cudaEventRecord(bench->end, bench->stream), "cudaEventRecord", error) &&
+         exec_cuda_ok(cudaEventSynchronize(bench->end), "cudaEventSynchronize", error) &&
+         exec_cuda_ok(cudaEventElapsedTime(&ms, bench->start, bench->end), "cudaEventElapsedTime",
+                      error);
+    if (ok) {
+        *ret_us = (double)ms * 1e3 / times;
+    }
+    return ok;
+}
+
+/* One call of it, the stream kept busy; the first two are not counted. */
+static bool time_us(const Bench *bench, Work work, gconstpointer what, double *ret_us,
+                    GError **error) {
+    double us[ROUNDS], first = 0;
+    if (!round_us(bench, work, what, 1, &first, error) ||
+        !round_us(bench, work, what, 1, &first, error)) {
+        return false;
+    }
+    unsigned times = (unsigned)CLAMP(ROUND_US / MAX(first, 1), 1, MOST_TIMES);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (!round_us(bench, work, what, times, &us[i], error)) {
+            return false;
+        }
+    }
+    *ret_us = exec_costs_median(us, ROUNDS);
+    return true;
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t m, n, k;
+    KernelCudaType type;
+} Product;
+
+/* Squares, and the shapes of transformers: tokens by what a layer is wide. */
+static const Product products[] = {
+    {256, 256, 256, KERNEL_CUDA_BF16},      {512, 512, 512, KERNEL_CUDA_BF16},
+    {1024, 1024, 1024, KERNEL_CUDA_BF16},   {2048, 2048, 2048, KERNEL_CUDA_BF16},
+    {4096, 4096, 4096, KERNEL_CUDA_BF16},   {8192, 8192, 8192, KERNEL_CUDA_BF16},
+    {1024, 2304, 768, KERNEL_CUDA_BF16},    {4096, 3072, 768, KERNEL_CUDA_BF16},
+    {4096, 768, 3072, KERNEL_CUDA_BF16},    {8192, 4800, 1600, KERNEL_CUDA_BF16},
+    {8192, 1600, 6400, KERNEL_CUDA_BF16},   {8192, 6400, 1600, KERNEL_CUDA_BF16},
+    {2048, 6144, 4096, KERNEL_CUDA_BF16},   {8192, 4096, 4096, KERNEL_CUDA_BF16},
+    {8192, 14336, 4096, KERNEL_CUDA_BF16},  {8192, 4096, 14336, KERNEL_CUDA_BF16},
+    {16384, 1024, 4096, KERNEL_CUDA_BF16},  {4096, 12288, 12288, KERNEL_CUDA_BF16},
+    {2048, 49152, 12288, KERNEL_CUDA_BF16}, {2048, 12288, 49152, KERNEL_CUDA_BF16},
+    {8192, 50304, 1600, KERNEL_CUDA_BF16},  {128, 4096, 4096, KERNEL_CUDA_BF16},
+    {256, 256, 256, KERNEL_CUDA_F16},       {2048, 2048, 2048, KERNEL_CUDA_F16},
+    {4096, 4096, 4096, KERNEL_CUDA_F16},    {8192, 8192, 8192, KERNEL_CUDA_F16},
+    {256, 256, 256, KERNEL_CUDA_F32},       {2048, 2048, 2048, KERNEL_CUDA_F32},
+    {4096, 4096, 4096, KERNEL_CUDA_F32},    {8192, 4096, 1024, KERNEL_CUDA_F32},
+};
+
+static const char *const type_names[] = {"fp32", "bf16", "fp16"};
+
+static size_t product_bytes(const Product *p) {
+    return (p->m * p->k + p->n * p->k + p->m * p->n) * kernel_cuda_type_bytes(p->type);
+}
+
+static KernelCudaFault multiply(const Bench *bench, gconstpointer what) {
+    const Product *p = what;
+    size_t size = kernel_cuda_type_bytes(p->type);
+    const char *x = bench->memory, *w = x + p->m * p->k * size;
+    return kernel_cuda_linear_forward(bench->kernels, (gpointer)(w + p->n * p->k * size), x, w,
+                                      NULL, p->m, p->n, p->k, p->type);
+}
+
+static bool product_costs(const Bench *bench, GError **error) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(products); i++) {
+        const Product *p = &products[i];
+        double us;
+        if (product_bytes(p) > bench->room_bytes) {
+            continue;
+        }
+        if (!exec_cuda_kernel_ok(
+                kernel_cuda_philox_normal(bench->kernels, bench->memory, p->m * p->k + p->n * p->k,
+                                          (KernelCudaRandom){1, 0, 0}, 0, 0.02f, p->type),
+                error) ||
+            !time_us(bench, multiply, p, &us, error)) {
+            return false;
+        }
+        g_autofree char *name =
+            g_strdup_printf("product %s %zu %zu %zu", type_names[p->type], p->m, p->n, p->k);
+        if (!exec_costs_report(bench->comm, bench->lines, name, us, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+typedef struct {
+    KernelCudaAttention shape;
+    bool backward;
+} Attention;
+
+/* batch, heads, kv_heads, seq, head_dim, causal */
+static const size_t attentions[][6] = {
+    {1, 2, 2, 64, 32, 1},     {16, 12, 12, 1024, 64, 1}, {8, 25, 25, 1024, 64, 1},
+    {4, 16, 16, 2048, 64, 1}, {4, 32, 8, 2048, 128, 1},  {2, 32, 8, 4096, 128, 1},
+    {1, 32, 8, 8192, 128, 1}, {1, 96, 96, 2048, 128, 1}, {4, 32, 32, 2048, 128, 0},
+};
+
+static KernelCudaAttention shape_of(const size_t *a) {
+    return (KernelCudaAttention){.batch = a[0],
+                                 .heads = a[1],
+                                 .kv_heads = a[2],
+                                 .seq = a[3],
+                                 .head_dim = a[4],
+                                 .q_stride = a[1] * a[4],
+                                 .kv_stride = a[2] * a[4],
+                                 .lse_stride = a[3],
+                                 .scale = 0.1f,
+                                 .causal = a[5] != 0,
+                                 .type = KERNEL_CUDA_BF16};
+}
+
+/* q, o, d_o, dq are of the one size; k, v, dk, dv of the other; then the logsumexp. */
+static size_t q_bytes(const KernelCudaAttention *s) {
+    return s->batch * s->seq * s->heads * s->head_dim * 2;
+}
+
+static size_t kv_bytes(const KernelCudaAttention *s) {
+    return s->batch * s->seq * s->kv_heads * s->head_dim * 2;
+}
+
+static KernelCudaFault attend(const Bench *bench, gconstpointer what) {
+    const Attention *a = what;
+    const KernelCudaAttention *s = &a->shape;
+    size_t q = q_bytes(s), kv = kv_bytes(s);
+    char *at = bench->memory, *k = at + 4 * q;
+    float *lse = (float *)(gpointer)(k + 4 * kv);
+    return a->backward
+               ? kernel_cuda_attention_backward(bench->kernels, at + 3 * q, k + 2 * kv, k + 3 * kv,
+                                                at + 2 * q, at, k, k + kv, at + q, lse, s)
+               : kernel_cuda_attention_forward(bench->kernels, at + q, lse, at, k, k + kv, s);
+}
+
+static bool attention_cost(const Bench *bench, const KernelCudaAttention *s, bool backward,
+                           GError **error) {
+    Attention attention = {*s, backward};
+    double us;
+    g_autofree char *name =
+        g_strdup_printf("attention bf16 %zu %zu %zu %zu %zu %d %d", s->batch, s->heads, s->kv_heads,
+                        s->seq, s->head_dim, s->causal, backward);
+    return time_us(bench, attend, &attention, &us, error) &&
+           exec_costs_report(bench->comm, bench->lines, name, us, error);
+}
+
+static bool attention_costs(const Bench *bench, GError **error) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(attentions); i++) {
+        KernelCudaAttention s = shape_of(attentions[i]);
+        size_t bytes = 4 * (q_bytes(&s) + kv_bytes(&s));
+        KernelCudaRandom random = {1, 0, 0};
+        if (bytes + s.batch * s.heads * s.seq * sizeof(float) > bench->room_bytes) {
+            continue;
+        }
+        if (!exec_cuda_kernel_ok(kernel_cuda_philox_normal(bench->kernels, bench->memory, bytes / 2,
+                                                           random, 0, 1, KERNEL_CUDA_BF16),
+                                 error) ||
+            !attention_cost(bench, &s, false, error) || !attention_cost(bench, &s, true, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the host's calls ----------------------------------------------------------------------- */
+
+static KernelCudaFault nothing_much(const Bench *bench, gconstpointer what) {
+    return kernel_cuda_fill(bench->kernels, bench->memory, 32, 0, KERNEL_CUDA_F32);
+}
+
+static bool launches(const Bench *bench, double *ret_us, GError **error) {
+    double start = exec_costs_now_us();
+    for (unsigned i = 0; i < CALLS; i++) {
+        if (!exec_cuda_kernel_ok(nothing_much(bench, NULL), error)) {
+            return false;
+        }
+    }
+    *ret_us = (exec_costs_now_us() - start) / CALLS;
+    return true;
+}
+
+static bool event_calls(const Bench *bench, double *ret_record_us, double *ret_wait_us,
+                        double *ret_host_us, GError **error) {
+    double start = exec_costs_now_us();
+    bool ok = true;
+    for (unsigned i = 0; ok && i < CALLS; i++) {
+        ok = exec_cuda_ok(cudaEventRecord(bench->start, bench->stream), "cudaEventRecord", error);
+    }
+    double recorded = exec_costs_now_us();
+    for (unsigned i = 0; ok && i < CALLS; i++) {
+        ok = exec_cuda_ok(cudaStreamWaitEvent(bench->stream, bench->start, 0),
+                          "cudaStreamWaitEvent", error);
+    }
+    double waited = exec_costs_now_us();
+    ok = ok && exec_cuda_ok(cudaStreamSynchronize(bench->stream), "cudaStreamSynchronize", error);
+    double idle = exec_costs_now_us();
+    for (unsigned i = 0; ok && i < CALLS; i++) {
+        ok = exec_cuda_ok(cudaEventSynchronize(bench->start), "cudaEventSynchronize", error);
+    }
+    *ret_record_us = (recorded - start) / CALLS;
+    *ret_wait_us = (waited - recorded) / CALLS;
+    *ret_host_us = (exec_costs_now_us() - idle) / CALLS;
+    return ok;
+}
+
+/* Kernels that do next to nothing, one behind the other: what lies between two. */
+static bool host_costs(const Bench *bench, GError **error) {
+    double launch[ROUNDS], record[ROUNDS], wait[ROUNDS], host[ROUNDS], through;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (!launches(bench, &launch[i], error) ||
+            !exec_cuda_ok(cudaStreamSynchronize(bench->stream), "cudaStreamSynchronize", error) ||
+            !event_calls(bench, &record[i], &wait[i], &host[i], error)) {
+            return false;
+        }
+    }
+    const struct {
+        const char *name;
+        double us;
+    } costs[] = {{"launch_us", exec_costs_median(launch, ROUNDS)},
+                 {"record_us", exec_costs_median(record, ROUNDS)},
+                 {"wait_us", exec_costs_median(wait, ROUNDS)},
+                 {"host_wait_us", exec_costs_median(host, ROUNDS)}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
+        if (!exec_costs_report(bench->comm, bench->lines, costs[i].name, costs[i].us, error)) {
+            return false;
+        }
+    }
+    return time_us(bench, nothing_much, NULL, &through, error) &&
+           exec_costs_report(bench->comm, bench->lines, "lane_us", through, error);
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+typedef struct {
+    gpointer to, from;
+    gsize bytes;
+    enum cudaMemcpyKind kind;
+} Copy;
+
+static KernelCudaFault copy(const Bench *bench, gconstpointer what) {
+    const Copy *c = what;
+    cudaError_t status = cudaMemcpyAsync(c->to, c->from, c->bytes, c->kind, bench->stream);
+    return status == cudaSuccess ? NULL : cudaGetErrorString(status);
+}
+
+static bool copy_cost(const Bench *bench, const char *name, const Copy *c, double arrays,
+                      GError **error) {
+    double us;
+    if (!time_us(bench, copy, c, &us, error)) {
+        return false;
+    }
+    g_autofree char *line = g_strdup_printf("fact %s", name);
+    return exec_costs_report(bench->comm, bench->lines, line, (double)c->bytes * arrays / us / 1e3,
+                             error);
+}
+
+static bool copy_costs(const Bench *bench, GError **error) {
+    gsize bytes = MIN(bench->room_bytes / 2, MAPPED);
+    gpointer pinned = NULL;
+    char *memory = bench->memory;
+    Copy within = {memory + bytes, memory, bytes, cudaMemcpyDeviceToDevice};
+    if (!exec_cuda_ok(cudaMallocHost(&pinned, bytes), "cudaMallocHost", error)) {
+        return false;
+    }
+    Copy in = {memory, pinned, bytes, cudaMemcpyHostToDevice};
+    Copy out = {pinned, memory, bytes, cudaMemcpyDeviceToHost};
+    bool ok = copy_cost(bench, "copy_gb_per_s", &within, 2, error) && /* read and written */
+              copy_cost(bench, "to_gpu_gb_per_s", &in, 1, error) &&
+              copy_cost(bench, "to_host_gb_per_s", &out, 1, error);
+    cudaFreeHost(pinned);
+    return ok;
+}
+
+/* ---- collectives ---------------------------------------------------------------------------- */
+
+enum {
+    MOST_COLLECTIVE = 256 << 20 /* bytes */
+};
+
+static bool collective_cost(const Bench *bench, const ExecCudaComm *between, PlanOpKind kind,
+                            uint64_t bytes, GError **error) {
+    double us[ROUNDS];
+    uint64_t n = bytes / 2 / bench->comm->world * bench->comm->world;
+    ExecCudaCall call = {kind,
+                         PLAN_AXIS_SHARD,
+                         PLAN_BF16,
+                         true,
+                         n,
+                         bench->memory,
+                         bench->memory + bench->room_bytes / 2};
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        float ms;
+        if (!bench->comm->barrier(bench->comm->self, error) ||
+            !exec_cuda_ok(cudaEventRecord(bench->start, bench->stream), "cudaEventRecord", error) ||
+            !between->run(between->self, &call, bench->stream, error) ||
+            !exec_cuda_ok(cudaEventRecord(bench->end, bench->stream), "cudaEventRecord", error) ||
+            !exec_cuda_ok(cudaEventSynchronize(bench->end), "cudaEventSynchronize", error) ||
+            !between->healthy(between->self, error) ||
+            !exec_cuda_ok(cudaEventElapsedTime(&ms, bench->start, bench->end),
+                          "cudaEventElapsedTime", error)) {
+            return false;
+        }
+        us[i] = (double)ms * 1e3;
+    }
+    g_autofree char *name =
+        g_strdup_printf("%s %" G_GUINT64_FORMAT, plan_op_info(kind)->name, n * 2);
+    return exec_costs_report(bench->comm, bench->lines, name, exec_costs_median(us, ROUNDS), error);
+}
+
+static bool collective_costs(const Bench *bench, const char *name, GError **error) {
+    static const PlanOpKind kinds[] = {PLAN_OP_ALL_GATHER, PLAN_OP_REDUCE_SCATTER,
+                                       PLAN_OP_ALL_REDUCE};
+    Plan line = {.world = bench->comm->world, .axes = {1, 1, bench->comm->world, 1}};
+    uint64_t most = MIN(MOST_COLLECTIVE, bench->room_bytes / 2);
+    ExecCudaCommKind kind;
+    ExecCudaComm between = {0};
+    bool ok = exec_cuda_comm_kind(name, &kind, error) &&
+              exec_cuda_comm_open(&between, kind, &line, bench->comm, most, error);
+    for (unsigned i = 0; ok && i < G_N_ELEMENTS(kinds); i++) {
+        for (uint64_t bytes = 8 << 10; ok && bytes <= most; bytes *= 8) {
+            ok = collective_cost(bench, &between, kinds[i], bytes, error);
+        }
+    }
+    if (ok) {
+        g_string_append_printf(bench->lines, "comm %s\n", between.name);
+    }
+    exec_cuda_comm_close(&between);
+    return ok;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static bool facts(const Bench *bench, uint64_t outside_bytes, GError **error) {
+    int device;
+    struct cudaDeviceProp properties;
+    if (!exec_cuda_ok(cudaGetDevice(&device), "cudaGetDevice", error) ||
+        !exec_cuda_ok(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
+                      error)) {
+        return false;
+    }
+    g_string_append_printf(bench->lines,
+                           "gpu %s\nfact sms %d\nfact compute_capability %d\n"
+                           "fact memory_bytes %zu\nfact outside_bytes %" G_GUINT64_FORMAT "\n",
+                           properties.name, properties.multiProcessorCount, properties.major * 10,
+                           properties.totalGlobalMem, outside_bytes);
+    return true;
+}
+
+static bool open_bench(Bench *bench, GError **error) {
+    unsigned sharers;
+    size_t free_bytes, total_bytes;
+    if (!exec_cuda_take_gpu(bench->comm, &sharers, error) ||
+        !exec_cuda_ok(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", error) ||
+        !exec_cuda_ok(cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking),
+                      "cudaStreamCreateWithFlags", error) ||
+        !exec_cuda_kernel_ok(kernel_cuda_new(&bench->kernels, bench->stream, KERNEL_CUDA_EXACT),
+                             error) ||
+        !exec_cuda_ok(cudaEventCreate(&bench->start), "cudaEventCreate", error) ||
+        !exec_cuda_ok(cudaEventCreate(&bench->end), "cudaEventCreate", error)) {
+        return false;
+    }
+    bench->room_bytes = total_bytes / 8 / sharers / 1024 * 1024;
+    return exec_cuda_ok(cudaMalloc((void **)&bench->memory, bench->room_bytes), "cudaMalloc",
+                        error) &&
+           exec_cuda_ok(cudaMemsetAsync(bench->memory, 0, bench->room_bytes, bench->stream),
+                        "cudaMemsetAsync", error);
+}
+
+static void close_bench(Bench *bench) {
+    kernel_cuda_free(bench->kernels);
+    cudaFree(bench->memory);
+    if (bench->start) {
+        cudaEventDestroy(bench->start);
+    }
+    if (bench->end) {
+        cudaEventDestroy(bench->end);
+    }
+    if (bench->stream) {
+        cudaStreamDestroy(bench->stream);
+    }
+}
+
+static bool memory_costs(const Bench *bench, GError **error) {
+    ExecCudaSegments segments = {0};
+    bool ok = exec_cuda_segments_init(&segments, &bench->stream, UINT64_MAX, error) &&
+              exec_costs_of_memory(bench->comm, bench->lines, exec_cuda_segments_source(),
+                                   &segments, error);
+    exec_cuda_segments_clear(&segments);
+    return ok;
+}
+
+GString *exec_cuda_costs(const ExecComm *comm, const char *between, GError **error) {
+    Bench bench = {.comm = comm, .lines = g_string_new(NULL)};
+    bool ok = open_bench(&bench, error);
+    uint64_t used = ok ? exec_cuda_facts_used_bytes() - bench.room_bytes : 0;
+    ok = ok && facts(&bench, used, error) && comm->barrier(comm->self, error) &&
+         host_costs(&bench, error) && memory_costs(&bench, error) && copy_costs(&bench, error) &&
+         product_costs(&bench, error) && attention_costs(&bench, error) &&
+         (comm->world == 1 || collective_costs(&bench, between, error));
+    close_bench(&bench);
+    if (!ok) {
+        g_string_free(bench.lines, TRUE);
+        return NULL;
+    }
+    return bench.lines;
+}

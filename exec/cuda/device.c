@@ -1,0 +1,490 @@
+/* exec/cuda/device.c - a GPU as a device: lanes are streams, events are CUDA's, memory is
+ * cudaMalloc's.
+ *
+ * The host runs ahead of the GPU as far as CUDA lets it. Losses come back by a copy behind the op
+ * that makes one, and are read when their step is over; so are the tables' bad indices. A host's
+ * wait asks the event again and again, and between times whether the communicators still work.
+ */
+#include <sched.h>
+
+#include "exec/convert.h"
+#include "exec/cuda/calls.h"
+#include "exec/cuda/costs.h"
+#include "exec/cuda/facts.h"
+#include "exec/cuda/launch.h"
+#include "exec/cuda/segments.h"
+#include "exec/cuda/times.h"
+#include "exec/device.h"
+
+/* A loss on its way to the host. */
+typedef struct {
+    int32_t step;
+    double share;
+    const PlanOp *op;
+    uint32_t unit;
+    PlanDtype dtype;
+    const void *pinned; /* where it arrives */
+} Loss;
+
+/* A collective that was given to a stream, for whoever asks what hangs. */
+typedef struct {
+    int32_t step;
+    const PlanOp *op;
+    uint32_t unit;
+    cudaEvent_t end;
+} Flight;
+
+typedef struct {
+    ExecPlay play; /* first */
+    cudaStream_t streams[PLAN_MAX_LANES];
+    KernelCuda *kernels[PLAN_MAX_LANES];
+    ExecCudaSegments segments;
+    ExecCudaStage *stage;
+    ExecCudaTimes *times;
+    ExecCudaComm comm;
+    cudaEvent_t *events[PLAN_MAX_BEFORE + 1]; /* of this step and those before */
+    char *pinned_losses;
+    unsigned n_pinned, next_pinned;
+    GQueue losses;  /* Loss */
+    GQueue flights; /* Flight */
+    GPtrArray *idle_events;
+    unsigned sharers;                                /* ranks on this GPU, at most */
+    uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
+} ExecCuda;
+
+enum {
+    LOSS_BYTES = 8,    /* room for one */
+    LOOK_EVERY = 1024, /* questions to an event between two to the communicators */
+};
+
+/* ---- collectives under way ------------------------------------------------------------------ */
+
+static bool add_flight(ExecCuda *cuda, const PlanPosition *at, const PlanOp *op,
+                       cudaStream_t stream, GError **error) {
+    Flight *flight = g_new0(Flight, 1);
+    guint n = cuda->idle_events->len;
+    *flight = (Flight){at->step, op, at->instr->unit, NULL};
+    flight->end = n ? g_ptr_array_steal_index(cuda->idle_events, n - 1) : NULL;
+    g_queue_push_tail(&cuda->flights, flight);
+    return (flight->end ||
+            exec_cuda_ok(cudaEventCreateWithFlags(&flight->end, cudaEventDisableTiming),
+                         "cudaEventCreateWithFlags", error)) &&
+           exec_cuda_ok(cudaEventRecord(flight->end, stream), "cudaEventRecord", error);
+}
+
+/* Those that have ended, from the oldest on. */
+static void forget_flights(ExecCuda *cuda) {
+    for (Flight *flight; (flight = g_queue_peek_head(&cuda->flights));) {
+        if (flight->end && cudaEventQuery(flight->end) == cudaErrorNotReady) {
+            return;
+        }
+        if (flight->end) {
+            g_ptr_array_add(cuda->idle_events, flight->end);
+        }
+        g_free(g_queue_pop_head(&cuda->flights));
+    }
+}
+
+static bool comm_is_healthy(ExecCuda *cuda, GError **error) {
+    forget_flights(cuda);
+    if (cuda->comm.healthy(cuda->comm.self, error)) {
+        return true;
+    }
+    const Flight *oldest = g_queue_peek_head(&cuda->flights);
+    if (oldest) {
+        exec_play_say_where(&cuda->play, oldest->step, oldest->op, oldest->unit, error);
+    }
+    return false;
+}
+
+/* ---- launching ------------------------------------------------------------------------------ */
+
+/* Its copy to the host, behind it. */
+static bool send_loss(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, double share,
+                      cudaStream_t stream, GError **error) {
+    Loss *loss = g_new(Loss, 1);
+    unsigned i = first_output(task);
+    PlanDtype dtype = operand_dtype(task, i);
+    char *to = cuda->pinned_losses + (gsize)(cuda->next_pinned++ % cuda->n_pinned) * LOSS_BYTES;
+    *loss = (Loss){at->step, share, task->op, at->instr->unit, dtype, to};
+    g_queue_push_tail(&cuda->losses, loss);
+    return exec_cuda_ok(cudaMemcpyAsync(to, task->pointers[i], plan_dtype_bytes(dtype),
+                                        cudaMemcpyDeviceToHost, stream),
+                        "cudaMemcpyAsync", error);
+}
+
+static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, uint32_t lane,
+                  GError **error) {
+    ExecPlay *play = &cuda->play;
+    cudaStream_t stream = cuda->streams[lane];
+    ExecCudaLane at_lane = {cuda->kernels[lane], stream, cuda->stage, &cuda->comm, 0};
+    TraceOpRow *row = exec_play_op_row(play, at, lane);
+    double share = exec_play_loss_share(play, at, task->op);
+    uint32_t op = (uint32_t)(task->op - play->context.role->ops);
+    if (play->options.pace && plan_op_is_collective((PlanOpKind)task->op->kind)) {
+        at_lane.least_ns = exec_pace_ns(play->options.pace, play->role_id, op);
+    }
+    kernel_cuda_tag(cuda->kernels[lane], op);
+    if (row && play->options.no_op_times) { /* when it was issued is all that is known */
+        row->start_ns = row->end_ns = row->host_issue_ns;
+    }
+    return exec_cuda_times_op_begins(cuda->times, row, stream, error) &&
+           exec_cuda_launch(task, &at_lane, error) &&
+           exec_cuda_times_op_ends(cuda->times, row, stream, error) &&
+           (share == 0 || send_loss(cuda, at, task, share, stream, error)) &&
+           (!plan_op_is_collective((PlanOpKind)task->op->kind) ||
+            add_flight(cuda, at, task->op, stream, error));
+}
+
+static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op, uint32_t lane,
+                         GError **error) {
+    ExecCuda *cuda = self;
+    g_autofree gpointer *pointers = g_new(gpointer, op->n_operands + 1);
+    ExecTask task = exec_play_task(&cuda->play, at, op, pointers);
+    if (!issue(cuda, at, &task, lane, error)) {
+        exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
+        return PLAN_FAILED;
+    }
+    return PLAN_DONE;
+}
+
+/* The host's own work: an offloaded optimizer's step. The plan has waited for its data. */
+static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
+    ExecCuda *cuda = self;
+    g_autofree gpointer *pointers = g_new(gpointer, op->n_operands + 1);
+    ExecTask task = exec_play_task(&cuda->play, at, op, pointers);
+    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm, 0};
+    if (!exec_cuda_launch(&task, &lane, error)) {
+        exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
+        return PLAN_FAILED;
+    }
+    return PLAN_DONE;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
+                         GError **error) {
+    ExecCuda *cuda = self;
+    cudaEvent_t *slot = &cuda->events[0][event];
+    return (*slot || exec_cuda_ok(cudaEventCreateWithFlags(slot, cudaEventDisableTiming),
+                                  "cudaEventCreateWithFlags", error)) &&
+                   exec_cuda_ok(cudaEventRecord(*slot, cuda->streams[lane]), "cudaEventRecord",
+                                error)
+               ? PLAN_DONE
+               : PLAN_FAILED;
+}
+
+static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t event,
+                            uint32_t steps_before, uint32_t lane, GError **error) {
+    ExecCuda *cuda = self;
+    return exec_cuda_ok(
+               cudaStreamWaitEvent(cuda->streams[lane], cuda->events[steps_before][event], 0),
+               "cudaStreamWaitEvent", error)
+               ? PLAN_DONE
+               : PLAN_FAILED;
+}
+
+/* Asks again and again, and gives the core away in between. */
+static bool wait_until(ExecCuda *cuda, cudaError_t (*ask)(gpointer what), gpointer what,
+                       const char *call, GError **error) {
+    cudaError_t status;
+    for (unsigned asked = 1; (status = ask(what)) == cudaErrorNotReady; asked++) {
+        cudaGetLastError();
+        if (asked % LOOK_EVERY == 0 && !comm_is_healthy(cuda, error)) {
+            return false;
+        }
+        sched_yield();
+    }
+    return exec_cuda_ok(status, call, error) && comm_is_healthy(cuda, error);
+}
+
+static cudaError_t ask_event(gpointer event) {
+    return cudaEventQuery(event);
+}
+
+static cudaError_t ask_stream(gpointer stream) {
+    return cudaStreamQuery(stream);
+}
+
+static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t event,
+                            uint32_t steps_before, GError **error) {
+    ExecCuda *cuda = self;
+    return wait_until(cuda, ask_event, cuda->events[steps_before][event], "cudaEventQuery", error)
+               ? PLAN_DONE
+               : PLAN_FAILED;
+}
+
+/* ---- what comes back ------------------------------------------------------------------------ */
+
+/* The first bad index that any lane has met. */
+static bool indices_are_good(const ExecCuda *cuda, GError **error) {
+    const PlanRole *role = cuda->play.context.role;
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
+        uint32_t op;
+        if (kernel_cuda_bad_index(cuda->kernels[lane], &op)) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED,
+                        "op %s: an index lies outside its table",
+                        plan_op_info((PlanOpKind)role->ops[op].kind)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_losses(ExecCuda *cuda, GError **error) {
+    for (const Loss *head; (head = g_queue_peek_head(&cuda->losses));) {
+        if (!exec_play_step_has_ended(&cuda->play, (uint32_t)head->step)) {
+            return true;
+        }
+        g_autofree Loss *loss = g_queue_pop_head(&cuda->losses);
+        float number;
+        exec_convert(&number, PLAN_FP32, loss->pinned, loss->dtype, 1);
+        if (!exec_play_note_loss(&cuda->play, loss->step, (double)number, loss->share, error)) {
+            exec_play_say_where(&cuda->play, loss->step, loss->op, loss->unit, error);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Looks what has ended; what belongs to steps up to `wait_for` is waited for. */
+static bool settle(ExecCuda *cuda, int32_t wait_for, GError **error) {
+    if (cuda->segments.error) {
+        g_propagate_error(error, g_error_copy(cuda->segments.error));
+        return false;
+    }
+    return exec_cuda_times_settle(cuda->times, &cuda->play, wait_for, error) &&
+           indices_are_good(cuda, error) && read_losses(cuda, error);
+}
+
+static bool healthy(ExecPlay *play, GError **error) {
+    ExecCuda *cuda = (ExecCuda *)play;
+    return settle(cuda, -1, error) && comm_is_healthy(cuda, error);
+}
+
+static bool drain(ExecPlay *play, GError **error) {
+    ExecCuda *cuda = (ExecCuda *)play;
+    for (uint32_t lane = 0; lane < play->context.plan->n_lanes; lane++) {
+        if (!wait_until(cuda, ask_stream, cuda->streams[lane], "cudaStreamQuery", error)) {
+            return false;
+        }
+    }
+    return settle(cuda, INT32_MAX, error);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
+    ExecCuda *cuda = self;
+    const ExecComm *comm = cuda->play.context.comm;
+    cudaEvent_t *oldest = cuda->events[PLAN_MAX_BEFORE];
+    for (unsigned before = PLAN_MAX_BEFORE; before > 0; before--) {
+        cuda->events[before] = cuda->events[before - 1];
+    }
+    cuda->events[0] = oldest;
+    bool ok = at->step != 0 ? settle(cuda, at->step - 2, error)
+                            : drain(&cuda->play, error) && comm->barrier(comm->self, error) &&
+                                  exec_cuda_times_start(cuda->times, cuda->streams[0],
+                                                        &cuda->play.start_ns, error);
+    return ok ? PLAN_DONE : PLAN_FAILED;
+}
+
+static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
+    ExecCuda *cuda = self;
+    return at->step < 0 || exec_cuda_times_step_ends(cuda->times, at->step, cuda->streams[0], error)
+               ? PLAN_DONE
+               : PLAN_FAILED;
+}
+
+static const PlanDevice instructions = {
+    .name = "cuda",
+    .section_begins = section_begins,
+    .section_ends = section_ends,
+    .alloc = exec_play_alloc,
+    .free = exec_play_release,
+    .mark = exec_play_mark,
+    .launch = launch,
+    .record = record,
+    .wait = wait_lane,
+    .host_wait = host_wait,
+    .host_op = host_op,
+};
+
+/* ---- the device itself ---------------------------------------------------------------------- */
+
+/* Communication goes first where both could run, as PyTorch's FSDP asks for. */
+static bool make_lanes(ExecCuda *cuda, GError **error) {
+    int least = 0, greatest = 0;
+    uint32_t n = cuda->play.context.plan->n_lanes;
+    g_assert(n <= PLAN_MAX_LANES);
+    if (!exec_cuda_ok(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                      "cudaDeviceGetStreamPriorityRange", error)) {
+        return false;
+    }
+    for (uint32_t lane = 0; lane < n; lane++) {
+        if (!exec_cuda_ok(cudaStreamCreateWithPriority(&cuda->streams[lane], cudaStreamNonBlocking,
+                                                       lane ? greatest : least),
+                          "cudaStreamCreateWithPriority", error) ||
+            !exec_cuda_kernel_ok(
+                kernel_cuda_new(&cuda->kernels[lane], cuda->streams[lane], KERNEL_CUDA_EXACT),
+                error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool open_comm(ExecCuda *cuda, GError **error) {
+    const ExecContext *c = &cuda->play.context;
+    ExecCudaCommKind kind;
+    return exec_cuda_comm_kind(cuda->play.options.comm, &kind, error) &&
+           exec_cuda_comm_open(&cuda->comm, kind, c->plan, c->comm,
+                               exec_cuda_comm_largest(c->plan, c->comm->rank), error);
+}
+
+static bool make_tables(ExecCuda *cuda, GError **error) {
+    const PlanRole *role = cuda->play.context.role;
+    cuda->play.context.slots = exec_slots_new(&exec_cuda_slot_memory);
+    cuda->stage = exec_cuda_stage_new();
+    cuda->times = exec_cuda_times_new(!cuda->play.options.no_op_times);
+    cuda->n_pinned = (role->n_loss_ops + 1) * (PLAN_MAX_BEFORE + 2); /* steps under way */
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
+        cuda->events[before] = g_new0(cudaEvent_t, role->n_events);
+    }
+    return exec_cuda_ok(
+        cudaMallocHost((void **)&cuda->pinned_losses, (gsize)cuda->n_pinned * LOSS_BYTES),
+        "cudaMallocHost", error);
+}
+
+static bool open_gpu(ExecCuda *cuda, GError **error) {
+    ExecPlay *play = &cuda->play;
+    int64_t begun_ns;
+    if (!exec_cuda_take_gpu(play->context.comm, &cuda->sharers, error)) {
+        return false;
+    }
+    cuda->driver_bytes_before = exec_cuda_facts_used_bytes();
+    bool ok = make_lanes(cuda, error) && make_tables(cuda, error) && open_comm(cuda, error) &&
+              exec_cuda_segments_init(&cuda->segments, cuda->streams,
+                                      play->options.memory_limit_bytes, error) &&
+              exec_play_take_memory(play, exec_cuda_segments_source(), &cuda->segments, error) &&
+              exec_cuda_times_start(cuda->times, cuda->streams[0], &begun_ns, error);
+    cuda->driver_bytes_open = exec_cuda_facts_used_bytes();
+    play->options.memory_limit_bytes = cuda->segments.limit_bytes; /* the GPU's, if that is less */
+    return ok;
+}
+
+static ExecPlay *open_cuda(const Plan *plan, const ExecComm *comm, uint32_t steps,
+                           const ExecOptions *options, GError **error) {
+    ExecCuda *cuda = g_new0(ExecCuda, 1);
+    g_autoptr(ExecPlay) play = &cuda->play;
+    play->device = &exec_cuda;
+    cuda->idle_events = g_ptr_array_new();
+    if (options->pace && !comm->rehearsed) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "between GPUs collectives take what they take; leave --pace away, or "
+                            "rehearse");
+        return NULL;
+    }
+    return exec_play_init(play, &exec_cuda, plan, comm, steps, options, exec_cuda_knows, error) &&
+                   open_gpu(cuda, error)
+               ? g_steal_pointer(&play)
+               : NULL;
+}
+
+static void close_events(ExecCuda *cuda) {
+    const PlanRole *role = cuda->play.context.role;
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE && cuda->events[before]; before++) {
+        for (uint32_t i = 0; i < role->n_events; i++) {
+            if (cuda->events[before][i]) {
+                cudaEventDestroy(cuda->events[before][i]);
+            }
+        }
+        g_free(cuda->events[before]);
+    }
+    for (Flight *flight; (flight = g_queue_pop_head(&cuda->flights)); g_free(flight)) {
+        g_ptr_array_add(cuda->idle_events, flight->end);
+    }
+    for (guint i = 0; i < cuda->idle_events->len; i++) {
+        if (cuda->idle_events->pdata[i]) {
+            cudaEventDestroy(cuda->idle_events->pdata[i]);
+        }
+    }
+    g_ptr_array_unref(cuda->idle_events);
+}
+
+static void close_cuda(ExecPlay *play) {
+    ExecCuda *cuda = (ExecCuda *)play;
+    for (uint32_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
+        kernel_cuda_free(cuda->kernels[lane]); /* waits for its stream */
+    }
+    exec_cuda_comm_close(&cuda->comm);
+    exec_cuda_times_free(cuda->times);
+    exec_cuda_stage_free(cuda->stage);
+    exec_slots_free(play->context.slots);
+    close_events(cuda);
+    g_queue_clear_full(&cuda->losses, g_free);
+    cudaFreeHost(cuda->pinned_losses);
+    exec_play_clear(play);
+    exec_cuda_segments_clear(&cuda->segments);
+    for (uint32_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
+        if (cuda->streams[lane]) {
+            cudaStreamDestroy(cuda->streams[lane]);
+        }
+    }
+    g_free(cuda);
+}
+
+static bool fetch(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error) {
+    return exec_cuda_ok(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy", error);
+}
+
+static uint64_t scratch_bytes(const ExecCuda *cuda) {
+    uint64_t bytes = 0;
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
+        bytes += kernel_cuda_scratch_bytes(cuda->kernels[lane]);
+    }
+    return bytes;
+}
+
+/* Rank 0 speaks for all. Used bytes are those of all ranks and programs on its GPU. */
+static void describe(const ExecPlay *play, Trace *trace) {
+    const ExecCuda *cuda = (const ExecCuda *)play;
+    if (play->context.comm->rank != 0) {
+        return;
+    }
+    exec_cuda_facts_add(trace);
+    trace_set(trace, "gpu_comm", cuda->comm.name);
+    trace_set_uint(trace, "gpu_ranks_sharing", cuda->sharers);
+    trace_set(trace, "op_times", play->options.no_op_times ? "no" : "cuda events");
+    trace_set_uint(trace, "gpu_used_bytes_before", cuda->driver_bytes_before);
+    trace_set_uint(trace, "gpu_used_bytes_open", cuda->driver_bytes_open);
+    trace_set_uint(trace, "gpu_used_bytes_end", exec_cuda_facts_used_bytes());
+    trace_set_uint(trace, "reserved_bytes_end", memory_caching_reserved(play->caching));
+    trace_set_uint(trace, "kernel_scratch_bytes", scratch_bytes(cuda));
+}
+
+static void explain(const ExecPlay *play, GString *text) {
+    const ExecCuda *cuda = (const ExecCuda *)play;
+    const Flight *oldest = g_queue_peek_head((GQueue *)&cuda->flights);
+    if (oldest) {
+        uint32_t unit = oldest->unit;
+        g_string_append_printf(
+            text, "; the oldest collective not seen to end is %s%s%s of step %d",
+            plan_op_info((PlanOpKind)oldest->op->kind)->name, unit == PLAN_NONE ? "" : " of unit ",
+            unit == PLAN_NONE ? "" : play->context.plan->units[unit].name, oldest->step);
+    }
+}
+
+const ExecDevice exec_cuda = {
+    .name = "cuda",
+    .instructions = &instructions,
+    .open = open_cuda,
+    .close = close_cuda,
+    .drain = drain,
+    .healthy = healthy,
+    .fetch = fetch,
+    .describe = describe,
+    .costs = exec_cuda_costs,
+    .explain = explain,
+};

@@ -1,0 +1,18 @@
+/* exec/cuda/facts.h - what a reader of a trace must know of the GPU and its software.
+ *
+ * Names, versions, and, where the management library (NVML) can be loaded, clocks, power and the
+ * GPU's own count of its memory. Of the current device. Threads: the host's.
+ */
+#pragma once
+
+#include "exec/comm.h"
+#include "trace/trace.h"
+
+/* Makes a GPU this process's own: ranks of one machine are dealt out to its GPUs. How many ranks
+ * may share this one. Fails where there is none. */
+bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **error);
+
+/* Into the header; a fact that cannot be had is left out. */
+void exec_cuda_facts_add(Trace *trace);
+/* Memory of the GPU in use, whoever uses it; 0: it cannot be had. */
+uint64_t exec_cuda_facts_used_bytes(void);

@@ -1,0 +1,119 @@
+/* exec/cuda/knows.c - which ops the device can do, and why not the others.
+ *
+ * A kernel takes its numbers in one type, statistics and angles in fp32; where a plan mixes them,
+ * it is refused before it begins.
+ */
+#include "exec/cuda/launch.h"
+#include "exec/error.h"
+#include "exec/host-step.h"
+
+static bool refuse(const PlanOp *op, const char *why, GError **error) {
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "the cuda device cannot do %s: %s",
+                plan_op_info((PlanOpKind)op->kind)->name, why);
+    return false;
+}
+
+/* Ops whose kernels convert between their operands, or never look at what they move. */
+static bool mixes_types(PlanOpKind kind) {
+    PlanOpClass op_class = plan_op_info(kind)->op_class;
+    switch (kind) {
+    case PLAN_OP_CAST:
+    case PLAN_OP_COPY:
+    case PLAN_OP_PART:
+    case PLAN_OP_FLATTEN:
+    case PLAN_OP_GATHER_COPY_IN:
+    case PLAN_OP_GATHER_COPY_OUT:
+    case PLAN_OP_REDUCE_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_OUT:
+    case PLAN_OP_CONCAT_COLUMNS:
+    case PLAN_OP_ACCUMULATE:
+        return true;
+    default: /* over lists, each tensor has its own */
+        return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
+               plan_op_info(kind)->n_lists > 0;
+    }
+}
+
+/* Always fp32, whatever the others are. */
+static bool is_statistic(const char *slot) {
+    return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") || g_str_equal(slot, "lse");
+}
+
+/* The angles of a rotation may be stored otherwise than what they turn. */
+static bool is_table(PlanOpKind kind, const char *slot) {
+    return kind != PLAN_OP_ROPE_TABLES &&
+           (g_str_equal(slot, "cos") || g_str_equal(slot, "sin") || g_str_equal(slot, "table"));
+}
+
+static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    const PlanOperand *operands = plan_op_operands(role, op);
+    int type = -1;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
+        if (operands[i].buffer == PLAN_NONE || slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_MASK)) {
+            continue;
+        }
+        int mine = role->buffers[operands[i].buffer].dtype;
+        if (is_statistic(slot->name) && mine != PLAN_FP32) {
+            return refuse(op, "its statistics are not stored in fp32; use a plan of this version",
+                          error);
+        }
+        if (is_statistic(slot->name) || is_table((PlanOpKind)op->kind, slot->name) ||
+            mine == PLAN_INT64) {
+            continue;
+        }
+        if (type >= 0 && mine != type) {
+            return refuse(op,
+                          "its operands are stored in different types, which no kernel here "
+                          "takes; set param_dtype and model_dtype alike",
+                          error);
+        }
+        type = mine;
+    }
+    return true;
+}
+
+/* The host's step reads what was sent there as fp32. */
+static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
+    int64_t first = plan_op_dims(role, step)[1];
+    int64_t behind = first + exec_host_step_slots(role, step);
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (op->kind != PLAN_OP_TO_HOST && op->kind != PLAN_OP_FROM_HOST) {
+            continue;
+        }
+        int64_t slot = plan_op_dims(role, op)[1];
+        const PlanOperand *operand = plan_op_operands(role, op);
+        if (slot >= first && slot < behind && role->buffers[operand->buffer].dtype != PLAN_FP32) {
+            return refuse(step, "an optimizer on the host works in fp32; set model_dtype = fp32",
+                          error);
+        }
+    }
+    return true;
+}
+
+bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    const int64_t *d = plan_op_dims(context->role, op);
+    bool attention = op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_ATTENTION_BACKWARD;
+    if (attention && plan_op_attrs(context->role, op)[1] > 0) {
+        return refuse(op,
+                      "its kernel drops nothing; set attention = math (or dropout = 0) in the "
+                      "network",
+                      error);
+    }
+    if (attention && d[4] > 256) {
+        return refuse(op, "heads are at most 256 wide; set attention = math in the network", error);
+    }
+    if (exec_host_step_slots(context->role, op) &&
+        (!exec_host_step_is_bounded(context->role, op, error) ||
+         !host_step_fits(context->role, op, error))) {
+        return false;
+    }
+    if (op->kind == PLAN_OP_BATCH && context->data &&
+        !exec_data_fits(context->data, (uint64_t)d[1], d[2], error)) {
+        return false;
+    }
+    return mixes_types((PlanOpKind)op->kind) || types_fit(context->role, op, error);
+}

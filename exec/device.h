@@ -1,0 +1,35 @@
+/* exec/device.h - what plays a plan for real, as main.c sees it: exec/host and exec/cuda fill the
+ * table.
+ *
+ * open() gives the play of one rank (exec/play.h), which is also the self of the instructions'
+ * table. Threads: the host's.
+ */
+#pragma once
+
+#include "exec/play.h"
+#include "plan/player.h"
+
+struct _ExecDevice {
+    const char *name;
+    const PlanDevice *instructions; /* self: the ExecPlay */
+    /* Fails when the plan asks for what the device cannot do. comm says which rank this is. */
+    ExecPlay *(*open)(const Plan *plan, const ExecComm *comm, uint32_t steps,
+                      const ExecOptions *options, GError **error);
+    void (*close)(ExecPlay *play);
+    /* Waits until all lanes are idle; fails with the first error of a lane. */
+    bool (*drain)(ExecPlay *play, GError **error);
+    /* Looks what has ended meanwhile; false with the first error of a lane. */
+    bool (*healthy)(ExecPlay *play, GError **error);
+    /* From the device's memory. Drain before. */
+    bool (*fetch)(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error);
+    /* Its own facts, into the header of a trace. */
+    void (*describe)(const ExecPlay *play, Trace *trace);
+    /* Lines of exec/costs.h; the shard axis of comm holds all ranks. between: as in the options.
+     * NULL with error. */
+    GString *(*costs)(const ExecComm *comm, const char *between, GError **error);
+    /* What it is about while the host hangs; only reads. NULL: nothing to add. */
+    void (*explain)(const ExecPlay *play, GString *text);
+};
+
+extern const ExecDevice exec_host; /* CPU cores: exec/host/device.c */
+extern const ExecDevice exec_cuda; /* a GPU: exec/cuda/device.c */

@@ -1,0 +1,417 @@
+#include "exec/fork.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec/convert.h"
+#include "exec/error.h"
+#include "kernels/host/elementwise.h"
+
+enum {
+    BLOCK = 1 << 20,              /* bytes through which a rank hands on its part, an axis */
+    ELEMENTS = BLOCK / 2,         /* most that fit, in 16 bits */
+    GRACE_US = 2 * G_USEC_PER_SEC /* until ranks that were asked to end are killed */
+};
+
+/* Where the ranks of a group wait for one another. */
+typedef struct {
+    atomic_uint arrived, generation;
+} Gate;
+
+typedef struct {
+    atomic_int gone; /* a rank that has ended badly; -1: none */
+} Shared;
+
+/* What a rank needs for one axis. */
+typedef struct {
+    Gate *gate;
+    uint32_t *members; /* its ranks, in order; by their numbers of all */
+    uint32_t n_members, mine;
+    float *sum, *wide; /* a block, widened */
+} Group;
+
+typedef struct {
+    uint32_t rank, world;
+    Shared *shared;
+    Gate *gates;  /* of each axis, of each color */
+    char *blocks; /* of each axis, of each rank */
+    Group groups[PLAN_N_AXES];
+} Fork;
+
+static char *block_of(const Fork *fork, PlanAxis axis, uint32_t rank) {
+    return fork->blocks + ((gsize)axis * fork->world + rank) * BLOCK;
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **error) {
+    long sleep_ns = 5000;
+    for (unsigned tries = 0; atomic_load(&gate->generation) == generation; tries++) {
+        int gone = atomic_load(&fork->shared->gone);
+        if (gone >= 0) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
+                        "rank %u waits for rank %d, which has ended", fork->rank, gone);
+            return false;
+        }
+        if (tries < 300) {
+            sched_yield();
+        } else {
+            nanosleep(&(struct timespec){0, sleep_ns}, NULL);
+            sleep_ns = MIN(sleep_ns * 2, 100000);
+        }
+    }
+    return true;
+}
+
+/* All ranks of the group have come, and what they wrote before is seen by all. */
+static bool meet(gpointer self, PlanAxis axis, GError **error) {
+    const Fork *fork = self;
+    const Group *group = &fork->groups[axis];
+    Gate *gate = group->gate;
+    unsigned generation = atomic_load(&gate->generation);
+    if (atomic_fetch_add(&gate->arrived, 1) + 1 == group->n_members) {
+        atomic_store(&gate->arrived, 0);
+        atomic_fetch_add(&gate->generation, 1);
+        return true;
+    }
+    return wait_at(fork, gate, generation, error);
+}
+
+static bool barrier(gpointer self, GError **error) {
+    return meet(self, PLAN_AXIS_NONE, error);
+}
+
+/* ---- collectives ---------------------------------------------------------------------------- */
+
+/* Blocks of n numbers in dtype, each member's at so many bytes of its own, summed up. */
+static void sum_blocks(const Fork *fork, PlanAxis axis, gsize at_bytes, gsize n, PlanDtype dtype,
+                       bool average, gpointer to) {
+    const Group *group = &fork->groups[axis];
+    for (uint32_t m = 0; m < group->n_members; m++) {
+        const char *from = block_of(fork, axis, group->members[m]) + at_bytes;
+        exec_convert(m ? group->wide : group->sum, PLAN_FP32, from, dtype, n);
+        if (m) {
+            kernel_add_inplace_f32(group->sum, group->wide, n);
+        }
+    }
+    if (average) {
+        kernel_scale_f32(group->sum, group->sum, 1.0f / (float)group->n_members, n);
+    }
+    exec_convert(to, dtype, group->sum, PLAN_FP32, n);
+}
+
+static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
+                       uint64_t elements, PlanDtype dtype, GError **error) {
+    const Fork *fork = self;
+    const Group *group = &fork->groups[axis];
+    gsize slice = elements / group->n_members * plan_dtype_bytes(dtype);
+    const char *mine = shard ? shard : (char *)gathered + group->mine * slice;
+    for (gsize at = 0, n; at < slice; at += n) {
+        n = MIN(slice - at, BLOCK);
+        memcpy(block_of(fork, axis, fork->rank), mine + at, n);
+        if (!meet(self, axis, error)) {
+            return false;
+        }
+        for (uint32_t m = 0; m < group->n_members; m++) {
+            memcpy((char *)gathered + m * slice + at, block_of(fork, axis, group->members[m]), n);
+        }
+        if (!meet(self, axis, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
+                           uint64_t elements, PlanDtype dtype, bool average, GError **error) {
+    const Fork *fork = self;
+    const Group *group = &fork->groups[axis];
+    gsize size = plan_dtype_bytes(dtype), slice = elements / group->n_members;
+    gsize most = BLOCK / group->n_members / size; /* elements for each member */
+    for (gsize at = 0, n; at < slice; at += n) {
+        n = MIN(slice - at, most);
+        for (uint32_t m = 0; m < group->n_members; m++) {
+            memcpy(block_of(fork, axis, fork->rank) + m * n * size,
+                   (const char *)packed + (m * slice + at) * size, n * size);
+        }
+        if (!meet(self, axis, error)) {
+            return false;
+        }
+        sum_blocks(fork, axis, group->mine * n * size, n, dtype, average,
+                   (char *)shard + at * size);
+        if (!meet(self, axis, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                       PlanDtype dtype, bool average, GError **error) {
+    const Fork *fork = self;
+    gsize size = plan_dtype_bytes(dtype);
+    for (gsize at = 0, n; at < elements; at += n) {
+        char *part = (char *)buffer + at * size;
+        n = MIN(elements - at, BLOCK / size);
+        memcpy(block_of(fork, axis, fork->rank), part, n * size);
+        if (!meet(self, axis, error)) {
+            return false;
+        }
+        sum_blocks(fork, axis, 0, n, dtype, average, part);
+        if (!meet(self, axis, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* From one member of the group to the others. */
+static bool spread(Fork *fork, PlanAxis axis, uint32_t from, gpointer bytes, gsize n_bytes,
+                   GError **error) {
+    const Group *group = &fork->groups[axis];
+    char *block = block_of(fork, axis, group->members[from]);
+    for (gsize at = 0, n; at < n_bytes; at += n) {
+        n = MIN(n_bytes - at, BLOCK);
+        if (group->mine == from) {
+            memcpy(block, (char *)bytes + at, n);
+        }
+        if (!meet(fork, axis, error)) {
+            return false;
+        }
+        if (group->mine != from) {
+            memcpy((char *)bytes + at, block, n);
+        }
+        if (!meet(fork, axis, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
+                      PlanDtype dtype, GError **error) {
+    return spread(self, axis, 0, buffer, elements * plan_dtype_bytes(dtype), error);
+}
+
+static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
+    return spread(self, PLAN_AXIS_NONE, 0, bytes, n, error);
+}
+
+static bool mean(gpointer self, double *values, unsigned n, GError **error) {
+    const Fork *fork = self;
+    g_assert(n * sizeof *values <= BLOCK);
+    memcpy(block_of(fork, PLAN_AXIS_NONE, fork->rank), values, n * sizeof *values);
+    if (!barrier(self, error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        values[i] = 0;
+        for (uint32_t rank = 0; rank < fork->world; rank++) {
+            values[i] += ((double *)(gpointer)block_of(fork, PLAN_AXIS_NONE, rank))[i];
+        }
+        values[i] /= fork->world;
+    }
+    return barrier(self, error);
+}
+
+/* Each rank in turn hands on its text; rank 0 keeps it. */
+static bool collect(gpointer self, const char *text, char ***ret_texts, GError **error) {
+    Fork *fork = self;
+    g_auto(GStrv) texts = g_new0(char *, fork->world + 1);
+    for (uint32_t from = 0; from < fork->world; from++) {
+        uint64_t length = strlen(text);
+        if (!spread(fork, PLAN_AXIS_NONE, from, &length, sizeof length, error)) {
+            return false;
+        }
+        texts[from] = g_malloc0(length + 1);
+        if (from == fork->rank) {
+            memcpy(texts[from], text, length);
+        }
+        if (!spread(fork, PLAN_AXIS_NONE, from, texts[from], length, error)) {
+            return false;
+        }
+        if (fork->rank) {
+            g_clear_pointer(&texts[from], g_free);
+            texts[from] = g_strdup("");
+        }
+    }
+    *ret_texts = fork->rank ? NULL : g_steal_pointer(&texts);
+    return true;
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+static void group_clear(Group *group) {
+    g_clear_pointer(&group->members, g_free);
+    g_clear_pointer(&group->sum, g_free);
+    g_clear_pointer(&group->wide, g_free);
+}
+
+static void group_init(Fork *fork, PlanAxis axis, const Plan *plan) {
+    Group *group = &fork->groups[axis];
+    uint32_t color = plan ? exec_comm_color(plan, axis, fork->rank) : 0;
+    group_clear(group);
+    *group = (Group){.gate = &fork->gates[axis * fork->world + color],
+                     .members = g_new(uint32_t, fork->world),
+                     .sum = g_new(float, ELEMENTS),
+                     .wide = g_new(float, ELEMENTS)};
+    for (uint32_t rank = 0; rank < fork->world; rank++) {
+        if (!plan || exec_comm_color(plan, axis, rank) == color) {
+            group->mine = rank == fork->rank ? group->n_members : group->mine;
+            group->members[group->n_members++] = rank;
+        }
+    }
+}
+
+static bool join(gpointer self, const Plan *plan, GError **error) {
+    for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES; axis++) {
+        group_init(self, (PlanAxis)axis, plan);
+    }
+    return barrier(self, error);
+}
+
+static void close_fork(gpointer self) {
+    Fork *fork = self;
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        group_clear(&fork->groups[axis]);
+    }
+    g_free(fork);
+}
+
+/* What is wrong with the input every rank finds at once: rank 0 speaks for all. */
+static void abort_fork(gpointer self, int status) {
+    const Fork *fork = self;
+    if (status == 2 && fork->rank != 0) {
+        g_usleep(GRACE_US);
+    }
+    fflush(NULL);
+    _exit(status);
+}
+
+/* ---- the process that watches --------------------------------------------------------------- */
+
+static void end_others(const pid_t *pids, unsigned n, int signal) {
+    for (unsigned i = 0; i < n; i++) {
+        if (pids[i]) {
+            kill(pids[i], signal);
+        }
+    }
+}
+
+/* Says what became of a rank; the status that this program shall end with. */
+static int judge(unsigned rank, int status) {
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr,
+                "foreshard-exec: rank %u was killed by signal %d (%s); the others have been "
+                "ended\n",
+                rank, WTERMSIG(status), g_strsignal(WTERMSIG(status)));
+        return 1;
+    }
+    return WEXITSTATUS(status);
+}
+
+static void watch(Shared *shared, pid_t *pids, unsigned n) G_GNUC_NORETURN;
+static void watch(Shared *shared, pid_t *pids, unsigned n) {
+    int verdict = 0;
+    gint64 asked_at = 0;
+    for (unsigned left = n; left;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, verdict ? WNOHANG : 0);
+        if (pid == 0) { /* only once one has failed */
+            g_usleep(10000);
+            if (g_get_monotonic_time() - asked_at > GRACE_US) {
+                end_others(pids, n, SIGKILL);
+            }
+            continue;
+        }
+        for (unsigned rank = 0; rank < n; rank++) {
+            if (pids[rank] != pid) {
+                continue;
+            }
+            pids[rank] = 0;
+            left--;
+            if (!verdict && (verdict = judge(rank, status))) {
+                atomic_store(&shared->gone, (int)rank);
+                asked_at = g_get_monotonic_time();
+                end_others(pids, n, SIGTERM);
+            }
+        }
+    }
+    exit(verdict);
+}
+
+/* ---- the start ------------------------------------------------------------------------------ */
+
+static Fork *fork_new(unsigned n, GError **error) {
+    gsize gates = sizeof(Gate) * PLAN_N_AXES * n, head = sizeof(Shared) + gates;
+    gsize begin = (head + BLOCK - 1) / BLOCK * BLOCK;
+    char *memory = mmap(NULL, begin + (gsize)PLAN_N_AXES * n * BLOCK, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "no shared memory for %u ranks: %s", n,
+                    g_strerror(errno));
+        return NULL;
+    }
+    Fork *made = g_new0(Fork, 1);
+    made->world = n;
+    made->shared = (Shared *)(gpointer)memory;
+    made->gates = (Gate *)(gpointer)(memory + sizeof(Shared));
+    made->blocks = memory + begin;
+    atomic_store(&made->shared->gone, -1);
+    return made;
+}
+
+bool exec_fork(unsigned n, ExecComm *ret_comm, GError **error) {
+    Fork *mine = fork_new(n, error);
+    if (!mine) {
+        return false;
+    }
+    g_autofree pid_t *pids = g_new0(pid_t, n);
+    pid_t watcher = getpid();
+    for (unsigned rank = 0; rank < n; rank++) {
+        pids[rank] = fork();
+        if (pids[rank] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != watcher) { /* it died before it could be watched */
+                _exit(1);
+            }
+            mine->rank = rank;
+            group_init(mine, PLAN_AXIS_NONE, NULL);
+            *ret_comm = (ExecComm){.name = "shared memory",
+                                   .rank = rank,
+                                   .world = n,
+                                   .local_rank = rank,
+                                   .local_world = n,
+                                   .self = mine,
+                                   .join = join,
+                                   .all_gather = all_gather,
+                                   .reduce_scatter = reduce_scatter,
+                                   .all_reduce = all_reduce,
+                                   .broadcast = broadcast,
+                                   .meet = meet,
+                                   .barrier = barrier,
+                                   .mean = mean,
+                                   .share = share,
+                                   .collect = collect,
+                                   .abort = abort_fork,
+                                   .close = close_fork};
+            return true;
+        }
+        if (pids[rank] < 0) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "fork failed: %s", g_strerror(errno));
+            end_others(pids, rank, SIGKILL);
+            return false;
+        }
+    }
+    watch(mine->shared, pids, n);
+}

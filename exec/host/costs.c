@@ -1,0 +1,118 @@
+#include "exec/costs.h"
+#include "exec/host/lanes.h"
+#include "exec/host/launch.h"
+#include "exec/host/segments.h"
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
+enum {
+    ROUNDS = 400,
+    TURN = EXEC_LANE_DEPTH - 1 /* that the host can give without being held */
+};
+
+static bool nothing(gpointer work, GError **error) {
+    return true;
+}
+
+static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
+    g_autoptr(ExecLanes) lanes = exec_lanes_new(2);
+    double launch[ROUNDS], wait[ROUNDS], host_wait[ROUNDS], through[ROUNDS];
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        double start = exec_costs_now_us();
+        for (unsigned i = 0; i < TURN; i++) {
+            exec_lanes_give(lanes, 0, nothing, NULL, NULL);
+        }
+        double given = exec_costs_now_us();
+        for (unsigned i = 0; i < TURN; i++) {
+            exec_lanes_wait(lanes, 1, exec_lanes_moment(lanes, 0));
+        }
+        double waited = exec_costs_now_us();
+        exec_lanes_drain(lanes);
+        launch[round] = (given - start) / TURN;
+        wait[round] = (waited - given) / TURN;
+        host_wait[round] = exec_costs_now_us() - waited;
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        double start = exec_costs_now_us();
+        for (unsigned i = 0; i < 4 * TURN; i++) {
+            exec_lanes_give(lanes, 0, nothing, NULL, NULL);
+        }
+        exec_lanes_drain(lanes);
+        through[round] = (exec_costs_now_us() - start) / (4 * TURN);
+    }
+    return exec_costs_report(comm, lines, "launch_us", exec_costs_median(launch, ROUNDS), error) &&
+           exec_costs_report(comm, lines, "wait_us", exec_costs_median(wait, ROUNDS), error) &&
+           exec_costs_report(comm, lines, "host_wait_us", exec_costs_median(host_wait, ROUNDS),
+                             error) &&
+           exec_costs_report(comm, lines, "lane_us", exec_costs_median(through, ROUNDS), error);
+}
+
+/* ---- collectives ---------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    PlanOpKind kind;
+} collectives[] = {{"all_gather", PLAN_OP_ALL_GATHER},
+                   {"reduce_scatter", PLAN_OP_REDUCE_SCATTER},
+                   {"all_reduce", PLAN_OP_ALL_REDUCE}};
+
+static bool call(const ExecComm *comm, PlanOpKind kind, float *whole, float *part, uint64_t n,
+                 GError **error) {
+    if (kind == PLAN_OP_ALL_GATHER) {
+        return comm->all_gather(comm->self, PLAN_AXIS_SHARD, part, whole, n, PLAN_FP32, error);
+    }
+    if (kind == PLAN_OP_REDUCE_SCATTER) {
+        return comm->reduce_scatter(comm->self, PLAN_AXIS_SHARD, whole, part, n, PLAN_FP32, true,
+                                    error);
+    }
+    return comm->all_reduce(comm->self, PLAN_AXIS_SHARD, whole, n, PLAN_FP32, true, error);
+}
+
+/* Each starts when all ranks are there; a rank counts from its own leave of the barrier. */
+static bool collective_cost(const ExecComm *comm, GString *lines, unsigned which, uint64_t bytes,
+                            GError **error) {
+    enum {
+        TIMES = 15
+    };
+    uint64_t n = bytes / sizeof(float) / comm->world * comm->world;
+    g_autofree float *whole = g_new0(float, n), *part = g_new0(float, n);
+    double us[TIMES];
+    for (unsigned i = 0; i < TIMES; i++) {
+        if (!comm->barrier(comm->self, error)) {
+            return false;
+        }
+        double start = exec_costs_now_us();
+        if (!call(comm, collectives[which].kind, whole, part, n, error)) {
+            return false;
+        }
+        us[i] = exec_costs_now_us() - start;
+    }
+    g_autofree char *name =
+        g_strdup_printf("%s %" G_GUINT64_FORMAT, collectives[which].name, n * sizeof(float));
+    return exec_costs_report(comm, lines, name, exec_costs_median(us, TIMES), error);
+}
+
+static bool collective_costs(const ExecComm *comm, GString *lines, GError **error) {
+    for (unsigned which = 0; which < G_N_ELEMENTS(collectives); which++) {
+        for (uint64_t bytes = 8 << 10; bytes <= 32 << 20; bytes *= 8) {
+            if (!collective_cost(comm, lines, which, bytes, error)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+GString *exec_host_costs(const ExecComm *comm, const char *between, GError **error) {
+    ExecSegments segments = {.limit_bytes = UINT64_C(1) << 40};
+    GString *lines = g_string_new(NULL);
+    bool ok = comm->barrier(comm->self, error) && lane_costs(comm, lines, error) &&
+              comm->barrier(comm->self, error) &&
+              exec_costs_of_memory(comm, lines, &exec_segments_source, &segments, error) &&
+              (comm->world == 1 || collective_costs(comm, lines, error));
+    if (!ok) {
+        g_string_free(lines, TRUE);
+        return NULL;
+    }
+    return lines;
+}

@@ -1,0 +1,70 @@
+#include "exec/places.h"
+
+static bool is_init(const PlanOp *op) {
+    return op->kind == PLAN_OP_INIT_NORMAL || op->kind == PLAN_OP_INIT_FILL;
+}
+
+ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
+    const int64_t *dims = plan_op_dims(role, init);
+    uint32_t parameter = (uint32_t)dims[0];
+    uint64_t n = (uint64_t)dims[1], offset = (uint64_t)dims[3];
+    uint64_t total = plan->parameters[parameter].elements;
+    uint64_t start = plan_rank_on_axis(plan, rank, (PlanAxis)init->axis) * (uint64_t)dims[2];
+    uint64_t first = offset > start ? MIN(n, offset - start) : 0;
+    uint64_t from = start > offset ? start - offset : 0;
+    return (ExecPlace){.parameter = parameter,
+                       .buffer = plan_op_operands(role, init)[0].buffer,
+                       .slot = PLAN_NONE,
+                       .first = first,
+                       .from = from,
+                       .count = from < total ? MIN(n - first, total - from) : 0};
+}
+
+/* Ranks that differ in the replica alone hold the same; without a stride all ranks do. */
+static bool saves(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
+    bool all_hold_it = plan_op_dims(role, init)[2] == 0;
+    return all_hold_it ? rank == 0 : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0;
+}
+
+/* FSDP2 moves shards that do not divide evenly into padded ones, in the first step. */
+static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOperand *operands = plan_op_operands(role, &role->ops[i]);
+        if (role->ops[i].kind == PLAN_OP_COPY && operands[0].buffer == buffer) {
+            const PlanBuffer *to = &role->buffers[operands[1].buffer];
+            if (to->sub == PLAN_PARAMETERS_SHARDED && to->carried >> PLAN_SECTION_FIRST & 1) {
+                return operands[1].buffer;
+            }
+        }
+    }
+    return buffer;
+}
+
+static uint32_t sent_to(const PlanRole *role, uint32_t buffer) {
+    for (uint32_t i = 0; i < role->n_ops && !role->buffers[buffer].carried; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (op->kind == PLAN_OP_TO_HOST && plan_op_operands(role, op)[0].buffer == buffer) {
+            return (uint32_t)plan_op_dims(role, op)[1];
+        }
+    }
+    return PLAN_NONE;
+}
+
+GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t rank) {
+    g_autofree const PlanOp **last = g_new0(const PlanOp *, plan->n_parameters);
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(ExecPlace));
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        if (is_init(&role->ops[i])) {
+            last[plan_op_dims(role, &role->ops[i])[0]] = &role->ops[i];
+        }
+    }
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        if (last[p] && saves(plan, role, last[p], rank)) {
+            ExecPlace place = exec_place_of(plan, role, last[p], rank);
+            place.buffer = moved_to(role, place.buffer);
+            place.slot = sent_to(role, place.buffer);
+            g_array_append_val(places, place);
+        }
+    }
+    return places;
+}

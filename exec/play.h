@@ -1,0 +1,101 @@
+/* exec/play.h - what every real device keeps of the play of one rank.
+ *
+ * Memory: the caching allocator over the device's segments, the ledger of who holds what, a row of
+ * each change. Time: a row of each op, which the device fills in, and the end of each step. Losses.
+ *
+ * A device has an ExecPlay as its first member, so that exec_play_alloc(), _free() and _mark()
+ * stand in its table of instructions as they are.
+ *
+ * Owns: allocator, ledger, rows. Borrows: plan, comm and what the options name. Threads: the
+ * host's; a lane may fill in the times of its op's row, a loss and the end of a step.
+ */
+#pragma once
+
+#include "exec/pace.h"
+#include "exec/task.h"
+#include "memory/caching.h"
+#include "memory/ledger.h"
+#include "plan/player.h"
+#include "trace/trace.h"
+
+typedef struct _ExecDevice ExecDevice;
+
+typedef struct {
+    uint64_t seed;
+    uint64_t memory_limit_bytes; /* the modeled device's memory */
+    bool keep_rows;              /* for a trace */
+    bool no_op_times;            /* on a GPU: ops are not timed, steps are */
+    const char *comm;            /* between GPUs: auto (also NULL), nccl or local */
+    const ExecWeights *weights;  /* borrowed; NULL: parameters begin at random */
+    const ExecData *data;        /* borrowed; NULL: synthetic */
+    const ExecPace *pace;        /* borrowed; NULL: collectives take what they take */
+} ExecOptions;
+
+typedef struct {
+    const ExecDevice *device;
+    ExecContext context;
+    ExecOptions options;
+    uint32_t role_id, steps;
+    uint64_t turn; /* passes begun since training began, less one */
+    MemoryCaching *caching;
+    MemoryAnswers *answers; /* that the allocator was given; NULL where no rows are kept */
+    MemoryLedger *ledger;
+    MemoryBlock **blocks; /* of each buffer */
+    double *losses;       /* of each step, this rank's; NaN where the plan names none */
+    int64_t *step_end_ns; /* of lane 0; 0 until then */
+    GPtrArray *op_rows;   /* TraceOpRow, as issued */
+    GArray *memory_rows;  /* TraceMemoryRow */
+    int64_t start_ns;     /* the barrier before the first step */
+    char *out_of_memory;  /* why the play stopped; NULL unless it ran out of memory */
+} ExecPlay;
+
+void exec_play_free(ExecPlay *play); /* closes the device; NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPlay, exec_play_free)
+
+/* ---- for devices ---------------------------------------------------------------------------- */
+
+typedef bool (*ExecKnows)(const ExecContext *context, const PlanOp *op, GError **error);
+
+/* Of zeros. Fails when the plan is for another number of ranks or has an op that is not known;
+ * else the ranks have joined. */
+bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
+                    const ExecComm *comm, uint32_t steps, const ExecOptions *options,
+                    ExecKnows knows, GError **error);
+/* The plan's allocator over the device's segments. */
+bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer self,
+                           GError **error);
+void exec_play_clear(ExecPlay *play); /* half-made is fine */
+
+int64_t exec_play_now_ns(void);
+PlanAnswer exec_play_alloc(gpointer play, const PlanPosition *at, uint32_t buffer, GError **error);
+PlanAnswer exec_play_release(gpointer play, const PlanPosition *at, uint32_t buffer,
+                             GError **error);
+PlanAnswer exec_play_mark(gpointer play, const PlanPosition *at, uint32_t buffer, uint32_t lane,
+                          GError **error);
+
+/* The op as it is issued now: operands resolved into pointers, which has room for them all. */
+ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op,
+                        gpointer *pointers);
+/* NULL where no rows are kept. */
+TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t lane);
+/* What the op's loss counts for in its step's; 0: it makes none. */
+double exec_play_loss_share(const ExecPlay *play, const PlanPosition *at, const PlanOp *op);
+/* False with error when it is no number. */
+bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share, GError **error);
+void exec_play_note_step_end(ExecPlay *play, int32_t step, int64_t now_ns);
+/* Puts step, op and unit before what is wrong. */
+void exec_play_say_where(const ExecPlay *play, int32_t step, const PlanOp *op, uint32_t unit,
+                         GError **error);
+
+/* ---- for whoever plays ---------------------------------------------------------------------- */
+
+/* Where a live buffer lies, in the device's memory. */
+gpointer exec_play_pointer(const ExecPlay *play, uint32_t buffer);
+bool exec_play_step_has_ended(const ExecPlay *play, uint32_t step);
+/* From the end of the step before (the start barrier for the first) to its own last op on lane
+ * 0. */
+double exec_play_step_ms(const ExecPlay *play, uint32_t step);
+/* This rank's part of the weights as they are now. Drain before. */
+bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, GError **error);
+/* This rank's rows, into a trace that trace_describe_plan() has filled. After the last drain. */
+void exec_play_add_rows(const ExecPlay *play, Trace *trace);

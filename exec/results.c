@@ -1,0 +1,178 @@
+#include "exec/results.h"
+
+#include <json-glib/json-glib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trace/from-plan.h"
+#include "trace/text.h"
+
+void exec_results_init(ExecResults *results, const Plan *plan, const ExecComm *comm,
+                       uint32_t steps) {
+    *results = (ExecResults){.plan = plan,
+                             .comm = comm,
+                             .losses = g_new0(double, steps),
+                             .step_ms = g_new0(double, steps)};
+}
+
+void exec_results_clear(ExecResults *results) {
+    g_clear_pointer(&results->losses, g_free);
+    g_clear_pointer(&results->step_ms, g_free);
+}
+
+bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **error) {
+    unsigned step = results->n_steps;
+    double values[2] = {play->losses[step], exec_play_step_ms(play, step)};
+    if (!results->comm->mean(results->comm->self, values, 2, error)) {
+        return false;
+    }
+    results->losses[step] = values[0];
+    results->step_ms[step] = values[1];
+    results->n_steps++;
+    return true;
+}
+
+/* A line of /proc/self/status in bytes; 0 where there is none. */
+static uint64_t resident(const char *key) {
+    g_autofree char *status = NULL;
+    if (!g_file_get_contents("/proc/self/status", &status, NULL, NULL)) {
+        return 0;
+    }
+    const char *line = strstr(status, key);
+    return line ? g_ascii_strtoull(line + strlen(key), NULL, 10) * 1024 : 0;
+}
+
+static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
+    Trace *trace = trace_new();
+    trace_describe_plan(trace, results->plan);
+    trace_set(trace, "side", "measured");
+    trace_set(trace, "device", play->device->name);
+    trace_set(trace, "allocator", "caching");
+    trace_set(trace, "paced", play->options.pace ? "yes" : "no");
+    if (play->options.pace) {
+        trace_set(trace, "pace", exec_pace_cluster(play->options.pace));
+    }
+    trace_set(trace, "comm", results->comm->name);
+    trace_set_uint(trace, "steps", results->n_steps);
+    trace_set_uint(trace, "seed", play->options.seed);
+    if (play->options.memory_limit_bytes < G_MAXINT64 / 4) {
+        trace_set_uint(trace, "memory_limit_bytes", play->options.memory_limit_bytes);
+    }
+    if (results->comm->rehearsed) {
+        trace_set(trace, "rehearsed", "yes");
+    }
+    if (exec_results_speaks(results->comm)) {
+        trace_set_uint(trace, "resident_bytes", resident("VmRSS:"));
+        trace_set_uint(trace, "resident_peak_bytes", resident("VmHWM:"));
+    }
+    play->device->describe(play, trace);
+    exec_play_add_rows(play, trace);
+    return trace;
+}
+
+bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, const char *path,
+                              GError **error) {
+    g_autoptr(Trace) trace = make_trace(results, play);
+    g_autoptr(GString) text = trace_text(trace, error);
+    g_auto(GStrv) texts = NULL;
+    if (!text || !results->comm->collect(results->comm->self, text->str, &texts, error)) {
+        return false;
+    }
+    for (unsigned rank = 1; texts && texts[rank]; rank++) {
+        g_autofree char *name = g_strdup_printf("(trace of rank %u)", rank);
+        g_autoptr(Trace) other = trace_read(texts[rank], strlen(texts[rank]), name, error);
+        if (!other || !trace_merge(trace, other, error)) {
+            return false;
+        }
+    }
+    return !texts || trace_write_file(trace, path, error);
+}
+
+static double median_step_ms(const ExecResults *results) {
+    unsigned from = results->n_steps > 3 ? 2 : 0, n = results->n_steps - from;
+    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(double));
+    for (unsigned i = 0; i < n; i++) { /* insertion: a run has few steps */
+        unsigned at = sorted->len;
+        while (at && g_array_index(sorted, double, at - 1) > results->step_ms[from + i]) {
+            at--;
+        }
+        g_array_insert_val(sorted, at, results->step_ms[from + i]);
+    }
+    return n ? g_array_index(sorted, double, n / 2) : 0;
+}
+
+bool exec_results_speaks(const ExecComm *comm) {
+    return comm->rank == 0 || comm->rehearsed;
+}
+
+static void add_number(JsonBuilder *json, const char *key, double value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_double_value(json, value);
+}
+
+static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
+    json_builder_set_member_name(json, key);
+    json_builder_add_int_value(json, (gint64)value);
+}
+
+static void add_losses(JsonBuilder *json, const ExecResults *results) {
+    json_builder_set_member_name(json, "losses");
+    json_builder_begin_array(json);
+    for (unsigned i = 0; i < results->n_steps; i++) {
+        json_builder_add_double_value(json, results->losses[i]);
+    }
+    json_builder_end_array(json);
+}
+
+void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    const MemoryPeak *peak = memory_ledger_peak_allocated(play->ledger);
+    json_builder_begin_object(json);
+    json_builder_set_member_name(json, "plan_digest");
+    json_builder_add_string_value(json, plan_digest(results->plan));
+    add_count(json, "ranks", results->comm->world);
+    if (results->comm->rehearsed) {
+        add_count(json, "rehearsed_rank", results->comm->rank);
+    }
+    if (play->options.pace) {
+        json_builder_set_member_name(json, results->comm->rehearsed ? "rehearsed_as" : "paced_as");
+        json_builder_add_string_value(json, exec_pace_cluster(play->options.pace));
+    }
+    if (!results->comm->rehearsed) {
+        add_losses(json, results);
+    }
+    add_number(json, "step_ms", median_step_ms(results));
+    add_number(json, "tokens_per_s",
+               (double)results->plan->tokens_per_rank * results->comm->world /
+                   median_step_ms(results) * 1e3);
+    add_count(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
+    add_count(json, "peak_reserved_bytes",
+              memory_ledger_peak_reserved(play->ledger)->totals.reserved_bytes);
+    add_count(json, "resident_peak_bytes", resident("VmHWM:"));
+    json_builder_end_object(json);
+    g_autoptr(JsonNode) root = json_builder_get_root(json);
+    g_autofree char *text = json_to_string(root, TRUE);
+    printf("%s\n", text);
+}
+
+void exec_results_print_summary(const ExecResults *results, const ExecPlay *play) {
+    MemoryLedger *ledger = play->ledger;
+    double ms = median_step_ms(results);
+    if (results->comm->rehearsed) {
+        printf(
+            "rehearsed  rank %u of %u by itself; collectives are stand-ins that last at least as "
+            "long as on %s\n",
+            results->comm->rank, results->comm->world, exec_pace_cluster(play->options.pace));
+    } else if (play->options.pace) {
+        printf("paced      collectives last at least as long as on %s\n",
+               exec_pace_cluster(play->options.pace));
+    }
+    printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
+           (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);
+    printf("memory     rank %u at most: allocated %.3f MB, reserved %.3f MB, process %.3f MB "
+           "(1e6 bytes)\n",
+           results->comm->rank,
+           (double)memory_ledger_peak_allocated(ledger)->totals.allocated_bytes / 1e6,
+           (double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes / 1e6,
+           (double)resident("VmHWM:") / 1e6);
+}

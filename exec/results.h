@@ -1,0 +1,29 @@
+/* exec/results.h - what a run leaves: losses and times of its steps, a summary or JSON, a trace.
+ *
+ * Threads: the host's.
+ */
+#pragma once
+
+#include "exec/device.h"
+
+typedef struct {
+    const Plan *plan;
+    const ExecComm *comm;
+    double *losses;  /* means over ranks */
+    double *step_ms; /* likewise */
+    unsigned n_steps;
+} ExecResults;
+
+void exec_results_init(ExecResults *results, const Plan *plan, const ExecComm *comm,
+                       uint32_t steps);
+void exec_results_clear(ExecResults *results); /* of zeros is fine */
+
+bool exec_results_speaks(const ExecComm *comm); /* one rank of a play does */
+
+/* The next step, which has ended on this rank: its loss and time become means over ranks. */
+bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **error);
+void exec_results_print_json(const ExecResults *results, const ExecPlay *play);
+void exec_results_print_summary(const ExecResults *results, const ExecPlay *play);
+/* Of all ranks, by rank 0. */
+bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, const char *path,
+                              GError **error);

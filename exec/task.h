@@ -1,0 +1,82 @@
+/* exec/task.h - one op of a plan on its way to a device's kernels, and what it says in their words.
+ *
+ * By the time an op runs, the host may have freed and given away the buffers it names; so pointers
+ * are resolved when it is issued and travel with it.
+ */
+#pragma once
+
+#include "exec/comm.h"
+#include "exec/data.h"
+#include "exec/slots.h"
+#include "exec/weights.h"
+#include "plan/plan.h"
+
+typedef struct {
+    const Plan *plan;
+    const PlanRole *role;
+    const ExecComm *comm;
+    uint64_t seed;
+    const ExecWeights *weights; /* that parameters begin with; NULL: random ones */
+    const ExecData *data;       /* NULL: synthetic */
+    ExecSlots *slots;           /* the host's memory */
+} ExecContext;
+
+typedef struct {
+    const ExecContext *context;
+    const PlanOp *op;
+    int32_t step;       /* -1 in construction */
+    uint64_t turn;      /* of all passes since training began */
+    gpointer *pointers; /* one per operand; NULL where it is missing */
+} ExecTask;
+
+static inline const int64_t *dims(const ExecTask *t) {
+    return plan_op_dims(t->context->role, t->op);
+}
+
+static inline size_t dim(const ExecTask *t, unsigned i) {
+    return (size_t)dims(t)[i];
+}
+
+static inline double attr(const ExecTask *t, unsigned i) {
+    return plan_op_attrs(t->context->role, t->op)[i];
+}
+
+static inline float *f32(const ExecTask *t, unsigned i) {
+    return t->pointers[i];
+}
+
+static inline uint8_t *bytes(const ExecTask *t, unsigned i) {
+    return t->pointers[i];
+}
+
+static inline const int64_t *i64(const ExecTask *t, unsigned i) {
+    return t->pointers[i];
+}
+
+static inline const PlanOperand *operand(const ExecTask *t, unsigned i) {
+    return plan_op_operands(t->context->role, t->op) + i;
+}
+
+static inline PlanDtype operand_dtype(const ExecTask *t, unsigned i) {
+    return (PlanDtype)t->context->role->buffers[operand(t, i)->buffer].dtype;
+}
+
+static inline uint32_t axis_rank(const ExecTask *t) {
+    return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
+}
+
+static inline unsigned list_length(const ExecTask *t) {
+    return plan_op_list_length(plan_op_info((PlanOpKind)t->op->kind), t->op->n_operands);
+}
+
+/* The operand that holds the op's result (a loss): the first that it writes. */
+static inline unsigned first_output(const ExecTask *t) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)t->op->kind);
+    for (uint32_t i = 0; i < t->op->n_operands; i++) {
+        unsigned slot = plan_op_slot_of(info, t->op->n_operands, i);
+        if ((info->slots[slot].flags & PLAN_SLOT_WRITE) && t->pointers[i]) {
+            return i;
+        }
+    }
+    g_assert_not_reached();
+}

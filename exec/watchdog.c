@@ -1,0 +1,86 @@
+#include "exec/watchdog.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct _ExecWatchdog {
+    unsigned seconds, rank;
+    void (*explain)(gpointer self, GString *text);
+    gpointer self;
+    GThread *thread;
+    GMutex mutex;
+    GCond ends;
+    gboolean ended;
+    gint beats; /* wraps; only that it changes counts */
+};
+
+static void bark(const ExecWatchdog *watchdog) G_GNUC_NORETURN;
+static void bark(const ExecWatchdog *watchdog) {
+    g_autoptr(GString) text = g_string_new(NULL);
+    watchdog->explain(watchdog->self, text);
+    fprintf(
+        stderr,
+        "foreshard-exec: rank %u: nothing has got on for %u s: %s; a rank may have died or taken "
+        "another way (--watchdog sets the time, 0 turns it off)\n",
+        watchdog->rank, watchdog->seconds, text->str);
+    fflush(NULL);
+    _exit(1);
+}
+
+static gpointer look_on(gpointer data) {
+    ExecWatchdog *watchdog = data;
+    gint seen = g_atomic_int_get(&watchdog->beats);
+    gint64 limit_us = (gint64)watchdog->seconds * G_USEC_PER_SEC;
+    gint64 since = g_get_monotonic_time();
+    g_mutex_lock(&watchdog->mutex);
+    while (!watchdog->ended) {
+        g_cond_wait_until(&watchdog->ends, &watchdog->mutex,
+                          g_get_monotonic_time() + MIN(limit_us / 4, G_USEC_PER_SEC));
+        gint64 now = g_get_monotonic_time();
+        gint beats = g_atomic_int_get(&watchdog->beats);
+        if (beats != seen) {
+            seen = beats;
+            since = now;
+        } else if (!watchdog->ended && now - since > limit_us) {
+            bark(watchdog);
+        }
+    }
+    g_mutex_unlock(&watchdog->mutex);
+    return NULL;
+}
+
+ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned rank,
+                                void (*explain)(gpointer self, GString *text), gpointer self) {
+    if (!seconds) {
+        return NULL;
+    }
+    ExecWatchdog *watchdog = g_new0(ExecWatchdog, 1);
+    watchdog->seconds = seconds;
+    watchdog->rank = rank;
+    watchdog->explain = explain;
+    watchdog->self = self;
+    g_mutex_init(&watchdog->mutex);
+    g_cond_init(&watchdog->ends);
+    watchdog->thread = g_thread_new("watchdog", look_on, watchdog);
+    return watchdog;
+}
+
+void exec_watchdog_free(ExecWatchdog *watchdog) {
+    if (!watchdog) {
+        return;
+    }
+    g_mutex_lock(&watchdog->mutex);
+    watchdog->ended = TRUE;
+    g_cond_signal(&watchdog->ends);
+    g_mutex_unlock(&watchdog->mutex);
+    g_thread_join(watchdog->thread);
+    g_mutex_clear(&watchdog->mutex);
+    g_cond_clear(&watchdog->ends);
+    g_free(watchdog);
+}
+
+void exec_watchdog_beat(ExecWatchdog *watchdog) {
+    if (watchdog) {
+        g_atomic_int_inc(&watchdog->beats);
+    }
+}

@@ -1,0 +1,20 @@
+/* exec/watchdog.h - ends a process that does not get on.
+ *
+ * Whoever drives a play beats; a thread looks on. When no beat has come for so many seconds, the
+ * process says what it was doing and ends with status 1, and whoever started the ranks (mpirun, or
+ * exec/fork.h) ends the others. So a collective that one rank never enters ends all of them.
+ *
+ * Threads: one beats.
+ */
+#pragma once
+
+#include <glib.h>
+
+typedef struct _ExecWatchdog ExecWatchdog;
+
+/* seconds 0: no watch is kept, and NULL is returned, which is fine below. explain adds what is
+ * known to the message, from another thread: it only reads. */
+ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned rank,
+                                void (*explain)(gpointer self, GString *text), gpointer self);
+void exec_watchdog_free(ExecWatchdog *watchdog);
+void exec_watchdog_beat(ExecWatchdog *watchdog);

@@ -1,0 +1,372 @@
+/* kernels/cuda/attention-own.cu - this room's own attention in blocks. Bound: arithmetic in fp32,
+ * without tensor cores: it serves where cuDNN is missing, for all types, and as its comparison.
+ *
+ * A block works on ROWS rows (queries; for dk and dv keys), each held by PARTS neighbouring threads
+ * that share out its elements, four and four in turn. What the rows meet passes by in tiles in
+ * shared memory, as floats. Forward folds keys into a running maximum, sum and output. Backward
+ * remakes p = exp(s - lse) and uses ds = p (dp - D), D the row sums of d_o o: one kernel for dq,
+ * one for dk and dv, each adding in order into registers, so that nothing is added by two blocks
+ * and results repeat. That costs 7 products of s x s x head_dim where 5 would do.
+ */
+#include <float.h>
+
+#include "kernels/cuda/attention-private.h"
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+constexpr unsigned BLOCK = 128; /* threads */
+constexpr int AT_ONCE = 8;      /* keys folded in together */
+
+template <int DIM> struct Layout {
+    static constexpr int PARTS = DIM > 128 ? 8 : 4;
+    static constexpr int ROWS = (int)BLOCK / PARTS;
+    static constexpr int TILE = DIM > 128 ? 16 : 32; /* rows of a tile */
+    static constexpr int MINE = DIM / PARTS;         /* elements of a row that a thread holds */
+    static constexpr size_t SHARED = (2 * TILE * DIM + 2 * TILE) * sizeof(float);
+};
+
+/* One head of q, k, v, o, d_o, dq, dk or dv: rows `stride` elements apart. */
+struct Rows {
+    const void *data;
+    size_t first, stride; /* elements */
+};
+
+struct Shape {
+    KernelCudaAttention a;
+    bool by_four; /* all rows begin where four elements may be loaded at once */
+};
+
+__device__ Rows rows_of(const void *data, size_t heads_stride, size_t batch, size_t head,
+                        const Shape &s) {
+    return Rows{data, batch * s.a.seq * heads_stride + head * s.a.head_dim, heads_stride};
+}
+
+/* Elements d .. d + 3 of a row; 0 beyond the head, or if the row is not there. */
+__device__ void get_four(float (&x)[4], const Rows &r, size_t row, int d, bool is_there,
+                         const Shape &s) {
+    size_t at = r.first + row * r.stride + (size_t)d;
+#pragma unroll
+    for (int v = 0; v < 4; v++) {
+        x[v] = 0;
+    }
+    if (!is_there || (size_t)d >= s.a.head_dim) {
+        return;
+    }
+    if (s.by_four) {
+        widen4(x, load_raw(r.data, s.a.type, at), s.a.type);
+        return;
+    }
+    for (int v = 0; v < 4 && (size_t)(d + v) < s.a.head_dim; v++) {
+        x[v] = load1(r.data, s.a.type, at + v);
+    }
+}
+
+template <int DIM> __device__ int element_of(int c) {
+    constexpr int PARTS = Layout<DIM>::PARTS;
+    return (c * PARTS + (int)threadIdx.x % PARTS) * 4;
+}
+
+/* This thread's elements of a row. */
+template <int DIM>
+__device__ void get_mine(float (&x)[Layout<DIM>::MINE], const Rows &r, size_t row, bool is_there,
+                         const Shape &s) {
+#pragma unroll
+    for (int c = 0; c < Layout<DIM>::MINE / 4; c++) {
+        float four[4];
+        get_four(four, r, row, element_of<DIM>(c), is_there, s);
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+            x[4 * c + v] = four[v];
+        }
+    }
+}
+
+template <int DIM>
+__device__ void put_mine(void *out, size_t first, const float (&x)[Layout<DIM>::MINE], float factor,
+                         const Shape &s) {
+#pragma unroll
+    for (int c = 0; c < Layout<DIM>::MINE / 4; c++) {
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+            size_t d = (size_t)element_of<DIM>(c) + v;
+            if (d < s.a.head_dim) {
+                store1(out, s.a.type, first + d, x[4 * c + v] * factor);
+            }
+        }
+    }
+}
+
+/* A tile of rows first .. first + TILE - 1, all threads together. */
+template <int DIM>
+__device__ void get_tile(float *tile, const Rows &r, size_t first, const Shape &s) {
+    for (int i = (int)threadIdx.x * 4; i < Layout<DIM>::TILE * DIM; i += (int)BLOCK * 4) {
+        size_t row = first + (size_t)(i / DIM);
+        float four[4];
+        get_four(four, r, row, i % DIM, row < s.a.seq, s);
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+            tile[i + v] = four[v];
+        }
+    }
+}
+
+/* Over the threads of a row; the same for all of them. */
+template <int DIM> __device__ float add_parts(float x) {
+#pragma unroll
+    for (int bits = Layout<DIM>::PARTS / 2; bits > 0; bits /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, bits);
+    }
+    return x;
+}
+
+template <int DIM>
+__device__ float dot(const float (&x)[Layout<DIM>::MINE], const float *tile_row) {
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < Layout<DIM>::MINE / 4; c++) {
+        float4 y = *(const float4 *)(tile_row + element_of<DIM>(c));
+        sum += x[4 * c] * y.x + x[4 * c + 1] * y.y + x[4 * c + 2] * y.z + x[4 * c + 3] * y.w;
+    }
+    return add_parts<DIM>(sum);
+}
+
+template <int DIM>
+__device__ void add_scaled(float (&x)[Layout<DIM>::MINE], float factor, const float *tile_row) {
+#pragma unroll
+    for (int c = 0; c < Layout<DIM>::MINE / 4; c++) {
+        float4 y = *(const float4 *)(tile_row + element_of<DIM>(c));
+        x[4 * c] += factor * y.x;
+        x[4 * c + 1] += factor * y.y;
+        x[4 * c + 2] += factor * y.z;
+        x[4 * c + 3] += factor * y.w;
+    }
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+template <int DIM>
+__global__ void __launch_bounds__(BLOCK)
+    forward_kernel(void *o, float *lse, const void *q, const void *k, const void *v, Shape s) {
+    using L = Layout<DIM>;
+    float *keys = shared_memory<float>(), *values = keys + L::TILE * DIM;
+    size_t head = blockIdx.y, batch = blockIdx.z, kv_head = head / (s.a.heads / s.a.kv_heads);
+    size_t query = (size_t)blockIdx.x * L::ROWS + threadIdx.x / L::PARTS;
+    size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
+    size_t end = s.a.causal ? block_end : s.a.seq;
+    Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
+    Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
+    float mine[L::MINE], out[L::MINE] = {}, most = -FLT_MAX, sum = 0;
+    get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, query < s.a.seq, s);
+    for (size_t first = 0; first < end; first += L::TILE) {
+        __syncthreads();
+        get_tile<DIM>(keys, k_rows, first, s);
+        get_tile<DIM>(values, v_rows, first, s);
+        __syncthreads();
+        for (int j = 0; j < L::TILE; j += AT_ONCE) {
+            float p[AT_ONCE], high = most;
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) {
+                size_t key = first + (size_t)(j + u);
+                bool seen = key < s.a.seq && (!s.a.causal || key <= query);
+                float score = dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale;
+                p[u] = seen ? score : -INFINITY;
+                high = fmaxf(high, p[u]);
+            }
+            float shrink = expf(most - high);
+            most = high;
+            sum *= shrink;
+#pragma unroll
+            for (int c = 0; c < L::MINE; c++) {
+                out[c] *= shrink;
+            }
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) {
+                p[u] = expf(p[u] - most);
+                sum += p[u];
+                add_scaled<DIM>(out, p[u], values + (j + u) * DIM);
+            }
+        }
+    }
+    if (query < s.a.seq) {
+        size_t row = (batch * s.a.seq + query) * s.a.heads + head;
+        put_mine<DIM>(o, row * s.a.head_dim, out, 1.0f / sum, s);
+        if (threadIdx.x % L::PARTS == 0) {
+            lse[(batch * s.a.heads + head) * s.a.lse_stride + query] = most + logf(sum);
+        }
+    }
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+/* D[batch, head, query] = sum of d_o o; a warp a row. */
+__global__ void __launch_bounds__(THREADS)
+    row_dots_kernel(float *dots, const void *d_o, const void *o, Shape s) {
+    size_t row = (size_t)blockIdx.x * (THREADS / LANES) + threadIdx.y;
+    size_t rows = s.a.batch * s.a.seq * s.a.heads;
+    float sum = 0;
+    if (row < rows) {
+        for (size_t d = threadIdx.x; d < s.a.head_dim; d += LANES) {
+            size_t at = row * s.a.head_dim + d;
+            sum += load1(d_o, s.a.type, at) * load1(o, s.a.type, at);
+        }
+    }
+    sum = warp_sum(sum);
+    if (row < rows && threadIdx.x == 0) {
+        size_t head = row % s.a.heads, token = row / s.a.heads;
+        dots[(token / s.a.seq * s.a.heads + head) * s.a.seq + token % s.a.seq] = sum;
+    }
+}
+
+template <int DIM>
+__global__ void __launch_bounds__(BLOCK)
+    dq_kernel(void *dq, const void *d_o, const void *q, const void *k, const void *v,
+              const float *lse, const float *dots, Shape s) {
+    using L = Layout<DIM>;
+    float *keys = shared_memory<float>(), *values = keys + L::TILE * DIM;
+    size_t head = blockIdx.y, batch = blockIdx.z, kv_head = head / (s.a.heads / s.a.kv_heads);
+    size_t query = (size_t)blockIdx.x * L::ROWS + threadIdx.x / L::PARTS;
+    size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
+    size_t end = s.a.causal ? block_end : s.a.seq, number = batch * s.a.heads + head;
+    bool is_there = query < s.a.seq;
+    Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
+    Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
+    float mine[L::MINE], d_mine[L::MINE], sum[L::MINE] = {};
+    get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, is_there, s);
+    get_mine<DIM>(d_mine, rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s), query, is_there,
+                  s);
+    float my_lse = is_there ? lse[number * s.a.lse_stride + query] : INFINITY;
+    float my_dot = is_there ? dots[number * s.a.seq + query] : 0.0f;
+    for (size_t first = 0; first < end; first += L::TILE) {
+        __syncthreads();
+        get_tile<DIM>(keys, k_rows, first, s);
+        get_tile<DIM>(values, v_rows, first, s);
+        __syncthreads();
+        for (int j = 0; j < L::TILE; j++) {
+            size_t key = first + (size_t)j;
+            bool seen = key < s.a.seq && (!s.a.causal || key <= query);
+            float score = dot<DIM>(mine, keys + j * DIM) * s.a.scale;
+            float dp = dot<DIM>(d_mine, values + j * DIM);
+            float ds = seen ? expf(score - my_lse) * (dp - my_dot) : 0.0f;
+            add_scaled<DIM>(sum, ds, keys + j * DIM);
+        }
+    }
+    if (is_there) {
+        size_t row = (batch * s.a.seq + query) * s.a.heads + head;
+        put_mine<DIM>(dq, row * s.a.head_dim, sum, s.a.scale, s);
+    }
+}
+
+template <int DIM>
+__global__ void __launch_bounds__(BLOCK)
+    dkv_kernel(void *dk, void *dv, const void *d_o, const void *q, const void *k, const void *v,
+               const float *lse, const float *dots, Shape s) {
+    using L = Layout<DIM>;
+    float *queries = shared_memory<float>(), *d_outs = queries + L::TILE * DIM;
+    float *tile_lse = d_outs + L::TILE * DIM, *tile_dots = tile_lse + L::TILE;
+    size_t kv_head = blockIdx.y, batch = blockIdx.z, group = s.a.heads / s.a.kv_heads;
+    size_t first_key = (size_t)blockIdx.x * L::ROWS, key = first_key + threadIdx.x / L::PARTS;
+    size_t begin = s.a.causal ? first_key / L::TILE * L::TILE : 0;
+    bool is_there = key < s.a.seq;
+    float my_k[L::MINE], my_v[L::MINE], sum_k[L::MINE] = {}, sum_v[L::MINE] = {};
+    get_mine<DIM>(my_k, rows_of(k, s.a.kv_stride, batch, kv_head, s), key, is_there, s);
+    get_mine<DIM>(my_v, rows_of(v, s.a.kv_stride, batch, kv_head, s), key, is_there, s);
+    for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+        Rows q_rows = rows_of(q, s.a.q_stride, batch, head, s);
+        Rows d_rows = rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s);
+        size_t number = batch * s.a.heads + head;
+        for (size_t first = begin; first < s.a.seq; first += L::TILE) {
+            __syncthreads();
+            get_tile<DIM>(queries, q_rows, first, s);
+            get_tile<DIM>(d_outs, d_rows, first, s);
+            if (threadIdx.x < L::TILE) {
+                size_t query = first + threadIdx.x;
+                bool in = query < s.a.seq;
+                tile_lse[threadIdx.x] = in ? lse[number * s.a.lse_stride + query] : INFINITY;
+                tile_dots[threadIdx.x] = in ? dots[number * s.a.seq + query] : 0.0f;
+            }
+            __syncthreads();
+            for (int j = 0; j < L::TILE; j++) {
+                size_t query = first + (size_t)j;
+                bool seen = query < s.a.seq && (!s.a.causal || key <= query);
+                float score = dot<DIM>(my_k, queries + j * DIM) * s.a.scale;
+                float dp = dot<DIM>(my_v, d_outs + j * DIM);
+                float p = seen ? expf(score - tile_lse[j]) : 0.0f;
+                add_scaled<DIM>(sum_v, p, d_outs + j * DIM);
+                add_scaled<DIM>(sum_k, p * (dp - tile_dots[j]), queries + j * DIM);
+            }
+        }
+    }
+    if (is_there) {
+        size_t row = (batch * s.a.seq + key) * s.a.kv_heads + kv_head;
+        put_mine<DIM>(dk, row * s.a.head_dim, sum_k, s.a.scale, s);
+        put_mine<DIM>(dv, row * s.a.head_dim, sum_v, 1.0f, s);
+    }
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+template <int N> struct Dim { static constexpr int value = N; };
+
+template <typename F> KernelCudaFault with_dim(size_t head_dim, F f) {
+    return head_dim <= 32    ? f(Dim<32>())
+           : head_dim <= 64  ? f(Dim<64>())
+           : head_dim <= 128 ? f(Dim<128>())
+           : head_dim <= 256
+               ? f(Dim<256>())
+               : kernel_cuda_fault("attention: a head_dim of %zu is more than 256", head_dim);
+}
+
+bool by_four(const void *data, size_t stride, const KernelCudaAttention *a) {
+    return (uintptr_t)data % (4 * kernel_cuda_type_bytes(a->type)) == 0 && stride % 4 == 0 &&
+           a->head_dim % 4 == 0;
+}
+
+Shape shape_of(const KernelCudaAttention *a, const void *q, const void *k, const void *v) {
+    return Shape{*a, by_four(q, a->q_stride, a) && by_four(k, a->kv_stride, a) &&
+                         by_four(v, a->kv_stride, a)};
+}
+
+template <typename L> dim3 grid_of(const KernelCudaAttention *a, size_t heads) {
+    return dim3((unsigned)divide_up(a->seq, L::ROWS), (unsigned)heads, (unsigned)a->batch);
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, float *lse,
+                                                  const void *q, const void *k, const void *v,
+                                                  const KernelCudaAttention *shape) {
+    return with_dim(shape->head_dim, [&](auto dim) {
+        constexpr int DIM = decltype(dim)::value;
+        using L = Layout<DIM>;
+        return launch(lane, "attention", forward_kernel<DIM>, grid_of<L>(shape, shape->heads),
+                      dim3(BLOCK), L::SHARED, o, lse, q, k, v, shape_of(shape, q, k, v));
+    });
+}
+
+KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
+                                                   const void *d_o, const void *q, const void *k,
+                                                   const void *v, const void *o, const float *lse,
+                                                   const KernelCudaAttention *shape) {
+    size_t rows = shape->batch * shape->heads * shape->seq, rows_a_block = THREADS / LANES;
+    Shape s = shape_of(shape, q, k, v);
+    void *scratch;
+    s.by_four = s.by_four && by_four(d_o, shape->heads * shape->head_dim, shape);
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, rows * sizeof(float), &scratch));
+    const float *dots = (const float *)scratch;
+    KERNEL_CUDA_TRY(launch(lane, "attention_backward (dots)", row_dots_kernel,
+                           dim3((unsigned)divide_up(rows, rows_a_block)),
+                           dim3(LANES, (unsigned)rows_a_block), 0, (float *)scratch, d_o, o, s));
+    return with_dim(shape->head_dim, [&](auto dim) -> KernelCudaFault {
+        constexpr int DIM = decltype(dim)::value;
+        using L = Layout<DIM>;
+        KERNEL_CUDA_TRY(launch(lane, "attention_backward (dq)", dq_kernel<DIM>,
+                               grid_of<L>(shape, shape->heads), dim3(BLOCK), L::SHARED, dq, d_o, q,
+                               k, v, lse, dots, s));
+        return launch(lane, "attention_backward (dk, dv)", dkv_kernel<DIM>,
+                      grid_of<L>(shape, shape->kv_heads), dim3(BLOCK), L::SHARED, dk, dv, d_o, q, k,
+                      v, lse, dots, s);
+    });
+}

@@ -1,0 +1,26 @@
+/* kernels/cuda/attention-private.h - the two ways to compute attention; for .cu files of this
+ * folder only. Arguments as in attention.h.
+ */
+#pragma once
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/lane.h"
+
+KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, float *lse,
+                                                  const void *q, const void *k, const void *v,
+                                                  const KernelCudaAttention *shape);
+KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
+                                                   const void *d_o, const void *q, const void *k,
+                                                   const void *v, const void *o, const float *lse,
+                                                   const KernelCudaAttention *shape);
+
+#ifdef KERNEL_CUDA_CUDNN
+/* Whether cuDNN is there and has a kernel for the shape; asked once a shape, then known. */
+bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape);
+KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse, const void *q,
+                                          const void *k, const void *v,
+                                          const KernelCudaAttention *shape);
+KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
+                                           const void *d_o, const void *q, const void *k,
+                                           const void *v, const void *o, const float *lse,
+                                           const KernelCudaAttention *shape);
+#endif

@@ -1,0 +1,50 @@
+/* kernels/cuda/attention.cu - see attention.h: which way a shape takes. */
+#include "kernels/cuda/attention.h"
+
+#include "kernels/cuda/attention-private.h"
+
+#ifndef KERNEL_CUDA_CUDNN
+const char *kernel_cuda_cudnn_version(void) {
+    return "no cuDNN";
+}
+
+void kernel_cuda_cudnn_free(KernelCuda *) {
+}
+#endif
+
+KernelCudaAttentionWay kernel_cuda_attention_way(KernelCuda *lane,
+                                                 const KernelCudaAttention *shape) {
+#ifdef KERNEL_CUDA_CUDNN
+    if (!lane->own_attention && kernel_cuda_cudnn_takes(lane, shape)) {
+        return KERNEL_CUDA_ATTENTION_CUDNN;
+    }
+#endif
+    return KERNEL_CUDA_ATTENTION_OWN;
+}
+
+void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only) {
+    lane->own_attention = own_only;
+}
+
+KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *lse, const void *q,
+                                              const void *k, const void *v,
+                                              const KernelCudaAttention *shape) {
+#ifdef KERNEL_CUDA_CUDNN
+    if (kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN) {
+        return kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
+    }
+#endif
+    return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, shape);
+}
+
+KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
+                                               const void *d_o, const void *q, const void *k,
+                                               const void *v, const void *o, const float *lse,
+                                               const KernelCudaAttention *shape) {
+#ifdef KERNEL_CUDA_CUDNN
+    if (kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN) {
+        return kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
+    }
+#endif
+    return kernel_cuda_attention_own_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
+}

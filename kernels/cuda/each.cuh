@@ -1,0 +1,98 @@
+/* kernels/cuda/each.cuh - kernels that make each output element from the input elements beside it;
+ * for .cu files of this folder only.
+ *
+ * each() launches a function object F over n elements of some input and output arrays: F's
+ * operator()(const float *in, float *out) works on one element, in[0] of the first input and so on.
+ * Bound: memory, each array once.
+ */
+#pragma once
+#include "kernels/cuda/device.cuh"
+
+namespace cu {
+
+template <typename T, int N> struct Arrays { T *at[N]; };
+
+/* Elements at once: 16 bytes of the smaller type. */
+template <int V, typename X, typename Y, int IN, int OUT, typename F>
+static inline __device__ void each_vector(const Arrays<const X, IN> &in, const Arrays<Y, OUT> &out,
+                                          size_t i, const F &f) {
+    float x[IN][V], y[OUT][V];
+#pragma unroll
+    for (int a = 0; a < IN; a++) {
+        load<V>(x[a], in.at[a] + i);
+    }
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        float one_in[IN], one_out[OUT];
+#pragma unroll
+        for (int a = 0; a < IN; a++) {
+            one_in[a] = x[a][v];
+        }
+        f(one_in, one_out);
+#pragma unroll
+        for (int a = 0; a < OUT; a++) {
+            y[a][v] = one_out[a];
+        }
+    }
+#pragma unroll
+    for (int a = 0; a < OUT; a++) {
+        store<V>(out.at[a] + i, y[a]);
+    }
+}
+
+template <typename X, typename Y, int IN, int OUT, typename F>
+static inline __device__ void each_one(const Arrays<const X, IN> &in, const Arrays<Y, OUT> &out,
+                                       size_t i, const F &f) {
+    float x[IN], y[OUT];
+#pragma unroll
+    for (int a = 0; a < IN; a++) {
+        x[a] = widen(in.at[a][i]);
+    }
+    f(x, y);
+#pragma unroll
+    for (int a = 0; a < OUT; a++) {
+        narrow(&out.at[a][i], y[a]);
+    }
+}
+
+/* Whether all arrays meet a 16-byte border at the same element. */
+template <int V, typename X, typename Y, int IN, int OUT>
+static inline __device__ Span each_span(const Arrays<const X, IN> &in, const Arrays<Y, OUT> &out,
+                                        size_t n) {
+    Span span = sizeof(X) <= sizeof(Y) ? span_of<V>(n, in.at[0]) : span_of<V>(n, out.at[0]);
+    bool fits = true;
+#pragma unroll
+    for (int a = 0; a < IN; a++) {
+        fits = fits && is_aligned(in.at[a] + span.head);
+    }
+#pragma unroll
+    for (int a = 0; a < OUT; a++) {
+        fits = fits && is_aligned(out.at[a] + span.head);
+    }
+    return fits ? span : Span{n, n};
+}
+
+template <typename X, typename Y, int IN, int OUT, typename F>
+static __global__ void __launch_bounds__(THREADS)
+    each_kernel(Arrays<const X, IN> in, Arrays<Y, OUT> out, size_t n, F f) {
+    constexpr int V = VECTOR<X, Y>;
+    size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    for_span<V>(
+        each_span<V>(in, out, n), n, at, (size_t)gridDim.x * blockDim.x,
+        [&](size_t i) { each_one(in, out, i, f); },
+        [&](size_t i) { each_vector<V>(in, out, i, f); });
+}
+
+template <typename X, typename Y, int IN, int OUT, typename F>
+static inline KernelCudaFault each(KernelCuda *lane, const char *name,
+                                   const Arrays<const X, IN> &in, const Arrays<Y, OUT> &out,
+                                   size_t n, F f) {
+    if (!n) {
+        return NULL;
+    }
+    return launch(lane, name, each_kernel<X, Y, IN, OUT, F>,
+                  dim3(grid_for(lane, divide_up(n, VECTOR<X, Y>))), dim3(THREADS), 0, in, out, n,
+                  f);
+}
+
+} // namespace cu

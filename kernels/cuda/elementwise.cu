@@ -1,0 +1,246 @@
+/* kernels/cuda/elementwise.cu - see elementwise.h. Bound: memory. */
+#include "kernels/cuda/elementwise.h"
+
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+/* ---- no input ------------------------------------------------------------------------------- */
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS) fill_kernel(T *out, size_t n, float value) {
+    constexpr int V = VECTOR<T>;
+    float many[V];
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        many[v] = value;
+    }
+    for_span<V>(
+        span_of<V>(n, out), n, (size_t)blockIdx.x * blockDim.x + threadIdx.x,
+        (size_t)gridDim.x * blockDim.x, [&](size_t i) { narrow(&out[i], value); },
+        [&](size_t i) { store<V>(out + i, many); });
+}
+
+__global__ void __launch_bounds__(THREADS)
+    arange_kernel(int64_t *out, size_t n, int64_t first, int64_t step) {
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += (size_t)gridDim.x * blockDim.x) {
+        out[i] = first + (int64_t)i * step;
+    }
+}
+
+/* ---- element by element --------------------------------------------------------------------- */
+
+struct Add {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] + in[1];
+    }
+};
+
+struct Mul {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] * in[1];
+    }
+};
+
+struct Scale {
+    float factor;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] * factor;
+    }
+};
+
+struct Cast {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0];
+    }
+};
+
+struct Plus {
+    float number;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] + number;
+    }
+};
+
+/* Of a few numbers: norms and what clips by them. */
+struct Power {
+    double exponent;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = (float)pow((double)in[0], exponent);
+    }
+};
+
+struct AtMost {
+    float limit;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] > limit ? limit : in[0]; /* NaN stays NaN */
+    }
+};
+
+/* b is one row, which all rows of a share: its index is found for each piece of 16 bytes. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    add_rows_kernel(T *out, const T *a, const T *b, size_t n, size_t nb) {
+    constexpr int V = VECTOR<T>;
+    bool whole = nb % V == 0 && is_aligned(b);
+    Span span = whole ? span_of<V>(n, a, out) : Span{n, n};
+    if (span.head) { /* a piece of a would lie across two of b */
+        span = Span{n, n};
+    }
+    for_span<V>(
+        span, n, (size_t)blockIdx.x * blockDim.x + threadIdx.x, (size_t)gridDim.x * blockDim.x,
+        [&](size_t i) { narrow(&out[i], widen(a[i]) + widen(b[i % nb])); },
+        [&](size_t i) {
+            float x[V], y[V];
+            load<V>(x, a + i);
+            load<V>(y, b + i % nb);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                x[v] += y[v];
+            }
+            store<V>(out + i, x);
+        });
+}
+
+template <typename F>
+KernelCudaFault from_one(KernelCuda *lane, const char *name, void *out, const void *x, size_t n,
+                         KernelCudaType type, F f) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return each(lane, name, Arrays<const T, 1>{{(const T *)x}}, Arrays<T, 1>{{(T *)out}}, n, f);
+    });
+}
+
+template <typename F>
+KernelCudaFault from_two(KernelCuda *lane, const char *name, void *out, const void *a,
+                         const void *b, size_t n, KernelCudaType type, F f) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return each(lane, name, Arrays<const T, 2>{{(const T *)a, (const T *)b}},
+                    Arrays<T, 1>{{(T *)out}}, n, f);
+    });
+}
+
+/* From one storage to another. */
+template <typename F>
+KernelCudaFault between(KernelCuda *lane, const char *name, void *out, KernelCudaType out_type,
+                        const void *x, KernelCudaType x_type, size_t n, F f) {
+    return with_type(out_type, [&](auto to) {
+        return with_type(x_type, [&](auto from) {
+            using Y = decltype(to);
+            using X = decltype(from);
+            return each(lane, name, Arrays<const X, 1>{{(const X *)x}}, Arrays<Y, 1>{{(Y *)out}}, n,
+                        f);
+        });
+    });
+}
+
+template <typename X, typename Y>
+__global__ void __launch_bounds__(THREADS) accumulate_kernel(Y *sum, const X *x, size_t n) {
+    constexpr int V = VECTOR<X, Y>;
+    Span span = sizeof(X) <= sizeof(Y) ? span_of<V>(n, x) : span_of<V>(n, sum);
+    if (!is_aligned(x + span.head) || !is_aligned(sum + span.head)) {
+        span = Span{n, n};
+    }
+    for_span<V>(
+        span, n, (size_t)blockIdx.x * blockDim.x + threadIdx.x, (size_t)gridDim.x * blockDim.x,
+        [&](size_t i) { narrow(&sum[i], widen(sum[i]) + widen(x[i])); },
+        [&](size_t i) {
+            float a[V], b[V];
+            load<V>(a, sum + i);
+            load<V>(b, x + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                a[v] += b[v];
+            }
+            store<V>(sum + i, a);
+        });
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_fill(KernelCuda *lane, void *out, size_t n, double value,
+                                 KernelCudaType type) {
+    if (!n) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "fill", fill_kernel<T>, dim3(grid_for(lane, divide_up(n, VECTOR<T>))),
+                      dim3(THREADS), 0, (T *)out, n, (float)value);
+    });
+}
+
+KernelCudaFault kernel_cuda_arange_i64(KernelCuda *lane, int64_t *out, size_t n, int64_t first,
+                                       int64_t step) {
+    if (!n) {
+        return NULL;
+    }
+    return launch(lane, "arange", arange_kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, out, n,
+                  first, step);
+}
+
+KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
+                                size_t nb, KernelCudaType type) {
+    if (!n) {
+        return NULL;
+    }
+    if (nb == n) {
+        return from_two(lane, "add", out, a, b, n, type, Add{});
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "add (rows)", add_rows_kernel<T>,
+                      dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)out,
+                      (const T *)a, (const T *)b, n, nb);
+    });
+}
+
+KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
+                                KernelCudaType type) {
+    return from_two(lane, "mul", out, a, b, n, type, Mul{});
+}
+
+KernelCudaFault kernel_cuda_scale(KernelCuda *lane, void *out, KernelCudaType out_type,
+                                  const void *x, KernelCudaType x_type, size_t n, double factor) {
+    return between(lane, "scale", out, out_type, x, x_type, n, Scale{(float)factor});
+}
+
+KernelCudaFault kernel_cuda_cast(KernelCuda *lane, void *out, KernelCudaType out_type,
+                                 const void *x, KernelCudaType x_type, size_t n) {
+    return between(lane, "cast", out, out_type, x, x_type, n, Cast{});
+}
+
+KernelCudaFault kernel_cuda_accumulate(KernelCuda *lane, void *sum, KernelCudaType sum_type,
+                                       const void *x, KernelCudaType x_type, size_t n) {
+    if (!n) {
+        return NULL;
+    }
+    return with_type(sum_type, [&](auto to) {
+        return with_type(x_type, [&](auto from) {
+            using Y = decltype(to);
+            using X = decltype(from);
+            return launch(lane, "accumulate", accumulate_kernel<X, Y>,
+                          dim3(grid_for(lane, divide_up(n, VECTOR<X, Y>))), dim3(THREADS), 0,
+                          (Y *)sum, (const X *)x, n);
+        });
+    });
+}
+
+KernelCudaFault kernel_cuda_number(KernelCuda *lane, void *out, const void *x, size_t n,
+                                   KernelCudaNumber op, double by, KernelCudaType type) {
+    switch (op) {
+    case KERNEL_CUDA_POWER:
+        return from_one(lane, "power", out, x, n, type, Power{by});
+    case KERNEL_CUDA_ADD_NUMBER:
+        return from_one(lane, "add_number", out, x, n, type, Plus{(float)by});
+    case KERNEL_CUDA_TIMES_NUMBER:
+        return from_one(lane, "times_number", out, x, n, type, Scale{(float)by});
+    case KERNEL_CUDA_AT_MOST:
+        return from_one(lane, "at_most", out, x, n, type, AtMost{(float)by});
+    }
+    return kernel_cuda_fault("a number's op that is none");
+}

@@ -1,0 +1,49 @@
+/* kernels/cuda/elementwise.h - one output element from the input elements beside it.
+ *
+ * All of them: n elements; out may alias any input of its own type. Bound: memory, the bytes of
+ * each array once.
+ */
+#pragma once
+#include "kernels/cuda/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+KernelCudaFault kernel_cuda_fill(KernelCuda *lane, void *out, size_t n, double value,
+                                 KernelCudaType type);
+/* first + i step */
+KernelCudaFault kernel_cuda_arange_i64(KernelCuda *lane, int64_t *out, size_t n, int64_t first,
+                                       int64_t step);
+
+/* out[i] = a[i] + b[i mod nb]: b repeats over leading dimensions; nb divides n. */
+KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
+                                size_t nb, KernelCudaType type);
+KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
+                                KernelCudaType type);
+
+/* out = factor x, from one storage to another; out may alias x if their types are one. */
+KernelCudaFault kernel_cuda_scale(KernelCuda *lane, void *out, KernelCudaType out_type,
+                                  const void *x, KernelCudaType x_type, size_t n, double factor);
+/* out = x, from one storage to another. */
+KernelCudaFault kernel_cuda_cast(KernelCuda *lane, void *out, KernelCudaType out_type,
+                                 const void *x, KernelCudaType x_type, size_t n);
+/* sum += x, accumulated in place. */
+KernelCudaFault kernel_cuda_accumulate(KernelCuda *lane, void *sum, KernelCudaType sum_type,
+                                       const void *x, KernelCudaType x_type, size_t n);
+
+typedef enum {
+    KERNEL_CUDA_POWER,        /* x to the power of `by` */
+    KERNEL_CUDA_ADD_NUMBER,   /* x + by */
+    KERNEL_CUDA_TIMES_NUMBER, /* x by */
+    KERNEL_CUDA_AT_MOST,      /* min(x, by) */
+} KernelCudaNumber;
+
+/* out[i] from x[i] and a number: in double, as the host does it; TIMES_NUMBER and ADD_NUMBER of
+ * whole activations are common, so they run at memory speed in fp32. */
+KernelCudaFault kernel_cuda_number(KernelCuda *lane, void *out, const void *x, size_t n,
+                                   KernelCudaNumber op, double by, KernelCudaType type);
+
+#ifdef __cplusplus
+}
+#endif

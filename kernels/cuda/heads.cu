@@ -1,0 +1,228 @@
+/* kernels/cuda/heads.cu - see heads.h. Bound: memory; a thread an element, neighbours side by side.
+ */
+#include "kernels/cuda/heads.h"
+
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+#define FOR_WORK(i, n)                                                                             \
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                        \
+         i += (size_t)gridDim.x * blockDim.x)
+
+struct Shape {
+    size_t batch, seq, heads, dim;
+};
+
+/* Where the row of a head of a token begins, of `heads` heads. */
+__device__ size_t head_row(const Shape &s, size_t token, size_t head, size_t heads, bool apart) {
+    size_t b = token / s.seq,
+           row = apart ? (b * heads + head) * s.seq + token % s.seq : token * heads + head;
+    return row * s.dim;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    repeat_kernel(T *y, const T *x, Shape s, size_t repeats, bool apart) {
+    size_t heads = s.heads * repeats;
+    FOR_WORK(i, s.batch * s.seq * heads * s.dim) { /* in y's order */
+        size_t j = i % s.dim, row = i / s.dim;
+        size_t head = apart ? row / s.seq % heads : row % heads;
+        size_t token = apart ? row / s.seq / heads * s.seq + row % s.seq : row / heads;
+        y[i] = x[head_row(s, token, head / repeats, s.heads, false) + j];
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    sum_kernel(T *y, const T *x, Shape s, size_t repeats, bool apart) {
+    FOR_WORK(i, s.batch * s.seq * s.heads * s.dim) {
+        size_t j = i % s.dim, row = i / s.dim;
+        size_t head = apart ? row / s.seq % s.heads : row % s.heads;
+        size_t token = apart ? row / s.seq / s.heads * s.seq + row % s.seq : row / s.heads;
+        float sum = 0;
+        for (size_t r = 0; r < repeats; r++) {
+            sum += widen(x[head_row(s, token, head * repeats + r, s.heads * repeats, apart) + j]);
+        }
+        narrow(&y[i], sum);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    heads_copy_kernel(T *y, const T *x, Shape s, size_t row_stride, bool back) {
+    FOR_WORK(i, s.batch * s.seq * s.heads * s.dim) {
+        size_t j = i % s.dim, row = i / s.dim;
+        if (back) {
+            y[i] = x[head_row(s, row / s.heads, row % s.heads, s.heads, true) + j];
+        } else {
+            size_t token = row / s.seq / s.heads * s.seq + row % s.seq;
+            y[i] = x[token * row_stride + row / s.seq % s.heads * s.dim + j];
+        }
+    }
+}
+
+/* ---- masks ---------------------------------------------------------------------------------- */
+
+__global__ void __launch_bounds__(THREADS)
+    upper_mask_kernel(uint8_t *mask, const uint8_t *all, size_t rows, size_t cols) {
+    FOR_WORK(i, rows * cols) {
+        mask[i] = i % cols > i / cols ? all[i] : (uint8_t)0;
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    masked_fill_kernel(T *y, const T *x, const uint8_t *mask, size_t all, size_t n, size_t inner,
+                       float value) {
+    FOR_WORK(i, all) {
+        narrow(&y[i], mask[i / inner % n] ? value : widen(x[i]));
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    positive_kernel(uint8_t *mask, const int64_t *x, size_t n) {
+    FOR_WORK(i, n) {
+        mask[i] = x[i] > 0;
+    }
+}
+
+/* ---- relative bias -------------------------------------------------------------------------- */
+
+__global__ void __launch_bounds__(THREADS)
+    distances_kernel(int64_t *distance, const int64_t *position, size_t n) {
+    FOR_WORK(i, n * n) {
+        distance[i] = position[i % n] - position[i / n];
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    absolute_kernel(int64_t *out, const int64_t *x, size_t n) {
+    FOR_WORK(i, n) {
+        out[i] = x[i] < 0 ? -x[i] : x[i];
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    at_most_kernel(int64_t *out, const int64_t *x, size_t n, int64_t limit) {
+    FOR_WORK(i, n) {
+        out[i] = x[i] < limit ? x[i] : limit;
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    bias_add_kernel(T *y, const T *x, const T *bias, size_t batch, size_t heads, size_t n) {
+    FOR_WORK(i, batch * heads * n) {
+        narrow(&y[i], widen(x[i]) + widen(bias[i % n * heads + i / n % heads]));
+    }
+}
+
+/* A thread an element. */
+template <typename... P, typename... A>
+KernelCudaFault launch_for(KernelCuda *lane, const char *name, size_t n, void (*kernel)(P...),
+                           A... arguments) {
+    return n ? launch(lane, name, kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, arguments...)
+             : NULL;
+}
+
+/* What only moves goes 16 bytes at a time where rows are made of those: f is called with a number
+ * of the type that is moved, and how many elements it stands for. */
+template <typename F>
+KernelCudaFault with_unit(const KernelCudaHeads *h, size_t row_stride, const void *y, const void *x,
+                          F f) {
+    size_t bytes = kernel_cuda_type_bytes(h->type), per = 16 / bytes;
+    bool whole = h->dim % per == 0 && row_stride % per == 0 && (uintptr_t)y % 16 == 0 &&
+                 (uintptr_t)x % 16 == 0;
+    return whole ? f(uint4(), per) : bytes == 2 ? f(uint16_t(), 1) : f(uint32_t(), 1);
+}
+
+Shape shape_of(const KernelCudaHeads *h, size_t per = 1) {
+    return Shape{h->batch, h->seq, h->heads, h->dim / per};
+}
+
+size_t elements_of(const KernelCudaHeads *h) {
+    return h->batch * h->seq * h->heads * h->dim;
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *x,
+                                         const KernelCudaHeads *heads, size_t repeats, bool apart) {
+    return with_unit(heads, 0, y, x, [&](auto t, size_t per) {
+        using T = decltype(t);
+        return launch_for(lane, "repeat_heads", elements_of(heads) / per * repeats,
+                          repeat_kernel<T>, (T *)y, (const T *)x, shape_of(heads, per), repeats,
+                          apart);
+    });
+}
+
+KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
+                                      const KernelCudaHeads *heads, size_t repeats, bool apart) {
+    return with_type(heads->type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "sum_heads", elements_of(heads), sum_kernel<T>, (T *)y,
+                          (const T *)x, shape_of(heads), repeats, apart);
+    });
+}
+
+KernelCudaFault kernel_cuda_heads_copy(KernelCuda *lane, void *y, const void *x,
+                                       const KernelCudaHeads *heads, size_t row_stride, bool back) {
+    return with_unit(heads, row_stride, y, x, [&](auto t, size_t per) {
+        using T = decltype(t);
+        return launch_for(lane, "heads_copy", elements_of(heads) / per, heads_copy_kernel<T>,
+                          (T *)y, (const T *)x, shape_of(heads, per), row_stride / per, back);
+    });
+}
+
+KernelCudaFault kernel_cuda_ones_mask(KernelCuda *lane, uint8_t *mask, size_t n) {
+    return kernel_cuda_check("cudaMemsetAsync (ones_mask)",
+                             cudaMemsetAsync(mask, 1, n, lane->stream));
+}
+
+KernelCudaFault kernel_cuda_upper_mask(KernelCuda *lane, uint8_t *mask, const uint8_t *all,
+                                       size_t rows, size_t cols) {
+    return launch_for(lane, "upper_mask", rows * cols, upper_mask_kernel, mask, all, rows, cols);
+}
+
+KernelCudaFault kernel_cuda_masked_fill(KernelCuda *lane, void *y, const void *x,
+                                        const uint8_t *mask, size_t outer, size_t n, size_t inner,
+                                        double value, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        size_t all = outer * n * inner;
+        return launch_for(lane, "masked_fill", all, masked_fill_kernel<T>, (T *)y, (const T *)x,
+                          mask, all, n, inner, (float)value);
+    });
+}
+
+KernelCudaFault kernel_cuda_distances(KernelCuda *lane, int64_t *distance, const int64_t *position,
+                                      size_t n) {
+    return launch_for(lane, "distances", n * n, distances_kernel, distance, position, n);
+}
+
+KernelCudaFault kernel_cuda_absolute_i64(KernelCuda *lane, int64_t *out, const int64_t *x,
+                                         size_t n) {
+    return launch_for(lane, "absolute", n, absolute_kernel, out, x, n);
+}
+
+KernelCudaFault kernel_cuda_at_most_i64(KernelCuda *lane, int64_t *out, const int64_t *x, size_t n,
+                                        int64_t limit) {
+    return launch_for(lane, "clamp", n, at_most_kernel, out, x, n, limit);
+}
+
+KernelCudaFault kernel_cuda_positive_mask(KernelCuda *lane, uint8_t *mask, const int64_t *x,
+                                          size_t n) {
+    return launch_for(lane, "positive_mask", n, positive_kernel, mask, x, n);
+}
+
+KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x, const void *bias,
+                                     size_t batch, size_t heads, size_t n, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "bias_add", batch * heads * n, bias_add_kernel<T>, (T *)y,
+                          (const T *)x, (const T *)bias, batch, heads, n);
+    });
+}

@@ -1,0 +1,54 @@
+/* kernels/cuda/lane.h - what a lane is made of; for .cu files of this folder only. */
+#pragma once
+#include <cublasLt.h>
+
+#include <map>
+#include <vector>
+
+#include "kernels/cuda/runtime.h"
+
+struct KernelCudaCudnn;   /* attention-cudnn.cu */
+struct KernelCudaProduct; /* matmul.cu: a shape, and how it is computed */
+
+struct _KernelCuda {
+    cudaStream_t stream;
+    KernelCudaMath math;
+    int processors; /* multiprocessors of the device */
+    char *scratch;  /* device memory */
+    size_t scratch_bytes;
+    void *blas_workspace; /* device memory */
+    unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
+    unsigned tag;
+    cublasLtHandle_t blas;
+    std::vector<KernelCudaProduct *> products;
+    KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
+    bool own_attention;
+};
+
+/* What cuBLASLt may use for itself; what NVIDIA advises for Hopper (cuBLAS 13 documentation). */
+static const size_t KERNEL_CUDA_BLAS_WORKSPACE = (size_t)32 << 20; /* bytes */
+
+/* At least that many bytes of device memory, until the lane's next call of this. */
+KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch);
+
+/* A fault's text, formatted; in the thread's buffer. */
+KernelCudaFault kernel_cuda_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+KernelCudaFault kernel_cuda_check(const char *call, cudaError_t error);
+KernelCudaFault kernel_cuda_check_blas(const char *call, cublasStatus_t status);
+
+/* out[col] = sum over p of parts[p, col], in order (reduce.cu). */
+KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *parts,
+                                      size_t n_parts, size_t cols, KernelCudaType type);
+
+void kernel_cuda_products_free(KernelCuda *lane); /* matmul.cu */
+void kernel_cuda_cudnn_free(KernelCuda *lane);    /* attention-cudnn.cu, or attention.cu without */
+const char *kernel_cuda_cudnn_version(void);
+
+/* Returns the fault from the calling function, if there is one. */
+#define KERNEL_CUDA_TRY(...)                                                                       \
+    do {                                                                                           \
+        KernelCudaFault fault_ = (__VA_ARGS__);                                                    \
+        if (fault_) {                                                                              \
+            return fault_;                                                                         \
+        }                                                                                          \
+    } while (0)

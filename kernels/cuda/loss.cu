@@ -1,0 +1,351 @@
+/* kernels/cuda/loss.cu - see loss.h. Bound: memory.
+ *
+ * A block takes a row; each thread folds its numbers into a running maximum and the sum of
+ * exponentials below it, so that a row is read once for its logsumexp. A loss of rows is written
+ * down a row at a time and added by one block, in a fixed order.
+ */
+#include "kernels/cuda/loss.h"
+
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+enum {
+    ROW_THREADS = 512,
+    NO_TARGET = -100, /* PyTorch's ignore_index */
+};
+
+/* ---- a row's maximum and sum ---------------------------------------------------------------- */
+
+struct Fold {
+    float max, sum; /* sum of exp(x - max); an empty one: -inf and 0 */
+};
+
+__device__ void fold(Fold *into, float x) {
+    if (x > into->max) {
+        into->sum = into->sum * expf(into->max - x) + 1.0f;
+        into->max = x;
+    } else if (x > -INFINITY || !(x == x)) {
+        into->sum += expf(x - into->max); /* NaN goes on as NaN */
+    }
+}
+
+/* For all threads. A row that is all -inf has sum 0 and max -inf. */
+__device__ Fold row_fold(Fold mine) {
+    float max = row_max(mine.max);
+    float part = mine.sum == 0.0f ? 0.0f : mine.sum * expf(mine.max - max);
+    return Fold{max, row_sum(part)};
+}
+
+template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
+    constexpr int V = VECTOR<T>;
+    Fold mine = {-INFINITY, 0.0f};
+    for_span<V>(
+        span_of<V>(cols, x), cols, threadIdx.x, blockDim.x,
+        [&](size_t i) { fold(&mine, widen(x[i])); },
+        [&](size_t i) {
+            float many[V];
+            load<V>(many, x + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                fold(&mine, many[v]);
+            }
+        });
+    return row_fold(mine);
+}
+
+/* Calls f(i, x) for this thread's elements of a row and writes what it returns. */
+template <typename T, typename F> __device__ void map_row(T *y, const T *x, size_t cols, F f) {
+    constexpr int V = VECTOR<T>;
+    for_span<V>(
+        span_of<V>(cols, x, y), cols, threadIdx.x, blockDim.x,
+        [&](size_t i) { narrow(&y[i], f(i, widen(x[i]))); },
+        [&](size_t i) {
+            float many[V];
+            load<V>(many, x + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                many[v] = f(i + v, many[v]);
+            }
+            store<V>(y + i, many);
+        });
+}
+
+/* Likewise from two arrays. */
+template <typename T, typename F>
+__device__ void map_row(T *z, const T *x, const T *y, size_t cols, F f) {
+    constexpr int V = VECTOR<T>;
+    for_span<V>(
+        span_of<V>(cols, x, y, z), cols, threadIdx.x, blockDim.x,
+        [&](size_t i) { narrow(&z[i], f(widen(x[i]), widen(y[i]))); },
+        [&](size_t i) {
+            float a[V], b[V];
+            load<V>(a, x + i);
+            load<V>(b, y + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                a[v] = f(a[v], b[v]);
+            }
+            store<V>(z + i, a);
+        });
+}
+
+/* The sum over a row of f(x, y). */
+template <typename T, typename F>
+__device__ float sum_row(const T *x, const T *y, size_t cols, F f) {
+    constexpr int V = VECTOR<T>;
+    float sum = 0;
+    for_span<V>(
+        span_of<V>(cols, x, y), cols, threadIdx.x, blockDim.x,
+        [&](size_t i) { sum += f(widen(x[i]), widen(y[i])); },
+        [&](size_t i) {
+            float a[V], b[V];
+            load<V>(a, x + i);
+            load<V>(b, y + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                sum += f(a[v], b[v]);
+            }
+        });
+    return row_sum(sum);
+}
+
+/* ---- softmax -------------------------------------------------------------------------------- */
+
+template <typename T, bool LOG>
+__global__ void __launch_bounds__(ROW_THREADS) softmax_kernel(T *y, const T *x, size_t cols) {
+    size_t start = blockIdx.x * cols;
+    Fold all = fold_row(x + start, cols);
+    float log_sum = logf(all.sum), inverse = 1.0f / all.sum;
+    map_row(y + start, x + start, cols, [&](size_t, float number) {
+        return LOG ? number - all.max - log_sum : expf(number - all.max) * inverse;
+    });
+}
+
+template <typename T, bool LOG>
+__global__ void __launch_bounds__(ROW_THREADS)
+    softmax_backward_kernel(T *dx, const T *dy, const T *y, size_t cols) {
+    size_t start = blockIdx.x * cols;
+    float sum =
+        sum_row(dy + start, y + start, cols, [](float a, float b) { return LOG ? a : a * b; });
+    map_row(dx + start, dy + start, y + start, cols,
+            [&](float a, float b) { return LOG ? a - expf(b) * sum : b * (a - sum); });
+}
+
+/* ---- the loss ------------------------------------------------------------------------------- */
+
+/* One block. loss = sum of row_loss / how many rows count, which goes to total. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    mean_loss_kernel(T *loss, T *total, const float *row_loss, const int64_t *target, size_t rows) {
+    float sum = 0, count = 0;
+    for (size_t r = threadIdx.x; r < rows; r += blockDim.x) {
+        sum += row_loss[r];
+        count += target[r] != NO_TARGET ? 1.0f : 0.0f;
+    }
+    sum = row_sum(sum);
+    count = row_sum(count);
+    if (threadIdx.x == 0) {
+        narrow(loss, sum / count);
+        narrow(total, count);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    pick_kernel(float *row_loss, const T *logp, const int64_t *target, size_t rows, size_t classes,
+                unsigned *flag, unsigned tag) {
+    size_t r = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) {
+        return;
+    }
+    bool good = is_inside(target[r], classes);
+    row_loss[r] = good ? -widen(logp[r * classes + (size_t)target[r]]) : 0.0f;
+    if (!good && target[r] != NO_TARGET) {
+        tell_bad_index(flag, tag);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    nll_backward_kernel(T *dlogp, const T *dloss, const int64_t *target, const T *total,
+                        size_t classes, unsigned *flag, unsigned tag) {
+    size_t row = blockIdx.x;
+    int64_t class_of_row = target[row];
+    float value = -widen(dloss[0]) / widen(total[0]);
+    T *at = dlogp + row * classes;
+    constexpr int V = VECTOR<T>;
+    auto number = [&](size_t i) { return (int64_t)i == class_of_row ? value : 0.0f; };
+    for_span<V>(
+        span_of<V>(classes, at), classes, threadIdx.x, blockDim.x,
+        [&](size_t i) { narrow(&at[i], number(i)); },
+        [&](size_t i) {
+            float many[V];
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                many[v] = number(i + v);
+            }
+            store<V>(at + i, many);
+        });
+    if (threadIdx.x == 0 && !is_inside(class_of_row, classes) && class_of_row != NO_TARGET) {
+        tell_bad_index(flag, tag);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    cross_entropy_kernel(float *lse, float *row_loss, const T *logits, const int64_t *target,
+                         size_t classes, unsigned *flag, unsigned tag) {
+    size_t row = blockIdx.x;
+    const T *at = logits + row * classes;
+    Fold all = fold_row(at, classes);
+    if (threadIdx.x == 0) {
+        float sum = all.max + logf(all.sum);
+        bool good = is_inside(target[row], classes);
+        lse[row] = sum;
+        row_loss[row] = good ? sum - widen(at[target[row]]) : 0.0f;
+        if (!good) {
+            tell_bad_index(flag, tag);
+        }
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    cross_entropy_backward_kernel(T *logits, const T *dloss, const int64_t *target, const T *total,
+                                  const float *lse, size_t classes, unsigned *flag, unsigned tag) {
+    size_t row = blockIdx.x;
+    T *at = logits + row * classes;
+    int64_t class_of_row = target[row];
+    float factor = widen(dloss[0]) / widen(total[0]), sum = lse[row];
+    map_row(at, at, classes, [&](size_t i, float x) {
+        return (expf(x - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * factor;
+    });
+    if (threadIdx.x == 0 && !is_inside(class_of_row, classes)) {
+        tell_bad_index(flag, tag);
+    }
+}
+
+unsigned threads_for(size_t cols) {
+    size_t threads = divide_up(divide_up(cols, 8), LANES) * LANES;
+    return (unsigned)(threads < ROW_THREADS ? threads : ROW_THREADS);
+}
+
+template <bool LOG>
+KernelCudaFault softmax(KernelCuda *lane, const char *name, void *y, const void *x, size_t rows,
+                        size_t cols, KernelCudaType type) {
+    if (!rows || !cols) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, name, softmax_kernel<T, LOG>, dim3((unsigned)rows),
+                      dim3(threads_for(cols)), 0, (T *)y, (const T *)x, cols);
+    });
+}
+
+template <bool LOG>
+KernelCudaFault softmax_backward(KernelCuda *lane, const char *name, void *dx, const void *dy,
+                                 const void *y, size_t rows, size_t cols, KernelCudaType type) {
+    if (!rows || !cols) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, name, softmax_backward_kernel<T, LOG>, dim3((unsigned)rows),
+                      dim3(threads_for(cols)), 0, (T *)dx, (const T *)dy, (const T *)y, cols);
+    });
+}
+
+template <typename T>
+KernelCudaFault mean_loss(KernelCuda *lane, void *loss, void *total, const float *row_loss,
+                          const int64_t *target, size_t rows, T) {
+    return launch(lane, "mean of the loss", mean_loss_kernel<T>, dim3(1), dim3(ROW_THREADS), 0,
+                  (T *)loss, (T *)total, row_loss, target, rows);
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_softmax_forward(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                            size_t cols, KernelCudaType type) {
+    return softmax<false>(lane, "softmax", y, x, rows, cols, type);
+}
+
+KernelCudaFault kernel_cuda_log_softmax_forward(KernelCuda *lane, void *y, const void *x,
+                                                size_t rows, size_t cols, KernelCudaType type) {
+    return softmax<true>(lane, "log_softmax", y, x, rows, cols, type);
+}
+
+KernelCudaFault kernel_cuda_softmax_backward(KernelCuda *lane, void *dx, const void *dy,
+                                             const void *y, size_t rows, size_t cols,
+                                             KernelCudaType type) {
+    return softmax_backward<false>(lane, "softmax_backward", dx, dy, y, rows, cols, type);
+}
+
+KernelCudaFault kernel_cuda_log_softmax_backward(KernelCuda *lane, void *dx, const void *dy,
+                                                 const void *y, size_t rows, size_t cols,
+                                                 KernelCudaType type) {
+    return softmax_backward<true>(lane, "log_softmax_backward", dx, dy, y, rows, cols, type);
+}
+
+KernelCudaFault kernel_cuda_nll_loss_forward(KernelCuda *lane, void *loss, void *total,
+                                             const void *logp, const int64_t *target, size_t rows,
+                                             size_t classes, KernelCudaType type) {
+    void *row_loss;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
+    return with_type(type, [&](auto t) -> KernelCudaFault {
+        using T = decltype(t);
+        KERNEL_CUDA_TRY(launch(lane, "nll_loss", pick_kernel<T>,
+                               dim3((unsigned)divide_up(rows, THREADS)), dim3(THREADS), 0,
+                               (float *)row_loss, (const T *)logp, target, rows, classes,
+                               lane->flag, lane->tag));
+        return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
+    });
+}
+
+KernelCudaFault kernel_cuda_nll_loss_backward(KernelCuda *lane, void *dlogp, const void *dloss,
+                                              const int64_t *target, const void *total, size_t rows,
+                                              size_t classes, KernelCudaType type) {
+    if (!rows || !classes) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "nll_loss_backward", nll_backward_kernel<T>, dim3((unsigned)rows),
+                      dim3(threads_for(classes)), 0, (T *)dlogp, (const T *)dloss, target,
+                      (const T *)total, classes, lane->flag, lane->tag);
+    });
+}
+
+KernelCudaFault kernel_cuda_cross_entropy_forward(KernelCuda *lane, void *loss, void *total,
+                                                  float *lse, const void *logits,
+                                                  const int64_t *target, size_t rows,
+                                                  size_t classes, KernelCudaType type) {
+    void *row_loss;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
+    return with_type(type, [&](auto t) -> KernelCudaFault {
+        using T = decltype(t);
+        KERNEL_CUDA_TRY(launch(lane, "cross_entropy", cross_entropy_kernel<T>, dim3((unsigned)rows),
+                               dim3(threads_for(classes)), 0, lse, (float *)row_loss,
+                               (const T *)logits, target, classes, lane->flag, lane->tag));
+        return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
+    });
+}
+
+KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *logits,
+                                                   const void *dloss, const int64_t *target,
+                                                   const void *total, const float *lse, size_t rows,
+                                                   size_t classes, KernelCudaType type) {
+    if (!rows || !classes) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "cross_entropy_backward", cross_entropy_backward_kernel<T>,
+                      dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)logits,
+                      (const T *)dloss, target, (const T *)total, lse, classes, lane->flag,
+                      lane->tag);
+    });
+}

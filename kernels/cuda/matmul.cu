@@ -1,0 +1,316 @@
+/* kernels/cuda/matmul.cu - see matmul.h. Bound: arithmetic.
+ *
+ * cuBLASLt thinks in columns. A row-major matrix [r, c] is its column-major [c, r], so each product
+ * is asked for transposed: y^T = op(b)^T op(a)^T, where what we call b comes first. A bias runs
+ * along the rows of that transpose, which is what cuBLASLt adds.
+ *
+ * What was decided for a shape (a Product) is kept for the lane's life. The heuristics are told how
+ * the pointers are aligned, so that is part of the shape.
+ */
+#include "kernels/cuda/matmul.h"
+
+#include <string.h>
+
+#include "kernels/cuda/lane.h"
+
+/* All that a decision rests on; compared byte by byte, so it is zeroed first. */
+struct KernelCudaProductShape {
+    uint64_t m, n, k, batch;
+    uint64_t a_stride, b_stride, y_stride, a_batch, b_batch, y_batch;
+    uint32_t a_align, b_align, y_align;
+    uint8_t a_transposed, b_transposed, type, ending;
+};
+
+struct KernelCudaProduct {
+    KernelCudaProductShape shape;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, y;
+    cublasLtMatmulAlgo_t algo;
+    bool is_possible; /* cuBLASLt has something for it */
+};
+
+namespace {
+
+typedef KernelCudaProductShape Shape;
+
+/* A row-major operand: rows `stride` elements apart, matrices of a batch `batch_stride`. */
+struct Matrix {
+    const void *data;
+    size_t stride, batch_stride;
+    bool transposed;
+};
+
+enum Ending {
+    PLAIN,
+    BIAS,
+    GELU,
+    BIAS_GELU
+};
+
+cudaDataType_t data_type(KernelCudaType type) {
+    return type == KERNEL_CUDA_F32    ? CUDA_R_32F
+           : type == KERNEL_CUDA_BF16 ? CUDA_R_16BF
+                                      : CUDA_R_16F;
+}
+
+cublasLtEpilogue_t epilogue_of(uint8_t ending) {
+    switch (ending) {
+    case BIAS:
+        return CUBLASLT_EPILOGUE_BIAS;
+    case GELU:
+        return CUBLASLT_EPILOGUE_GELU_AUX;
+    case BIAS_GELU:
+        return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    default:
+        return CUBLASLT_EPILOGUE_DEFAULT;
+    }
+}
+
+/* The largest power of two up to 16 that divides the address and the steps between rows. */
+uint32_t alignment(const void *data, size_t stride, size_t batch_stride, size_t bytes) {
+    uintptr_t all = (uintptr_t)data | stride * bytes | batch_stride * bytes | 16;
+    return (uint32_t)(all & -all);
+}
+
+#define TRY_BLAS(call, ...) KERNEL_CUDA_TRY(kernel_cuda_check_blas(#call, call(__VA_ARGS__)))
+
+template <typename T>
+KernelCudaFault set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, T value) {
+    TRY_BLAS(cublasLtMatmulDescSetAttribute, desc, attribute, &value, sizeof value);
+    return NULL;
+}
+
+/* A row-major [rows, cols] as its transpose. */
+KernelCudaFault new_layout(cublasLtMatrixLayout_t *ret_layout, cudaDataType_t type, uint64_t rows,
+                           uint64_t cols, uint64_t stride, uint64_t batch, uint64_t batch_stride) {
+    TRY_BLAS(cublasLtMatrixLayoutCreate, ret_layout, type, cols, rows, (int64_t)stride);
+    int32_t count = (int32_t)batch;
+    int64_t offset = (int64_t)batch_stride;
+    TRY_BLAS(cublasLtMatrixLayoutSetAttribute, *ret_layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+             &count, sizeof count);
+    TRY_BLAS(cublasLtMatrixLayoutSetAttribute, *ret_layout,
+             CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &offset, sizeof offset);
+    return NULL;
+}
+
+KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
+    const Shape &s = p->shape;
+    cudaDataType_t type = data_type((KernelCudaType)s.type);
+    bool tf32 = type == CUDA_R_32F && lane->math == KERNEL_CUDA_TF32;
+    TRY_BLAS(cublasLtMatmulDescCreate, &p->desc,
+             tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    /* Ours and theirs transpose alike: op(b)^T of a matrix seen transposed. */
+    KERNEL_CUDA_TRY(
+        set(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, s.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    KERNEL_CUDA_TRY(
+        set(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, s.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(s.ending)));
+    if (s.ending == BIAS || s.ending == BIAS_GELU) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type));
+    }
+    if (s.ending == GELU || s.ending == BIAS_GELU) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, (int64_t)s.y_stride));
+    }
+    KERNEL_CUDA_TRY(new_layout(&p->a, type, s.a_transposed ? s.k : s.m, s.a_transposed ? s.m : s.k,
+                               s.a_stride, s.batch, s.a_batch));
+    KERNEL_CUDA_TRY(new_layout(&p->b, type, s.b_transposed ? s.n : s.k, s.b_transposed ? s.k : s.n,
+                               s.b_stride, s.batch, s.b_batch));
+    return new_layout(&p->y, type, s.m, s.n, s.y_stride, s.batch, s.y_batch);
+}
+
+KernelCudaFault prefer(cublasLtMatmulPreference_t preference, const Shape &s) {
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t bytes;
+    } alignments[] = {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_align},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s.a_align},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s.y_align},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.y_align}};
+    TRY_BLAS(cublasLtMatmulPreferenceSetAttribute, preference,
+             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &KERNEL_CUDA_BLAS_WORKSPACE,
+             sizeof KERNEL_CUDA_BLAS_WORKSPACE);
+    for (const auto &a : alignments) {
+        TRY_BLAS(cublasLtMatmulPreferenceSetAttribute, preference, a.attribute, &a.bytes,
+                 sizeof a.bytes);
+    }
+    return NULL;
+}
+
+KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
+                       cublasLtMatmulPreference_t preference) {
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    KERNEL_CUDA_TRY(prefer(preference, p->shape));
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(lane->blas, p->desc, p->b, p->a, p->y,
+                                                           p->y, preference, 1, &result, &found);
+    p->is_possible = status == CUBLAS_STATUS_SUCCESS && found;
+    p->algo = result.algo;
+    return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED
+               ? NULL
+               : kernel_cuda_check_blas("cublasLtMatmulAlgoGetHeuristic", status);
+}
+
+void product_free(KernelCudaProduct *p) {
+    if (p->desc) {
+        cublasLtMatmulDescDestroy(p->desc);
+    }
+    for (cublasLtMatrixLayout_t layout : {p->a, p->b, p->y}) {
+        if (layout) {
+            cublasLtMatrixLayoutDestroy(layout);
+        }
+    }
+    delete p;
+}
+
+KernelCudaFault decide(const KernelCuda *lane, KernelCudaProduct *p) {
+    cublasLtMatmulPreference_t preference;
+    KERNEL_CUDA_TRY(describe(lane, p));
+    TRY_BLAS(cublasLtMatmulPreferenceCreate, &preference);
+    KernelCudaFault fault = choose(lane, p, preference);
+    cublasLtMatmulPreferenceDestroy(preference);
+    return fault;
+}
+
+KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, KernelCudaProduct **ret_product) {
+    for (KernelCudaProduct *known : lane->products) {
+        if (!memcmp(&known->shape, &shape, sizeof shape)) {
+            *ret_product = known;
+            return NULL;
+        }
+    }
+    KernelCudaProduct *p = new KernelCudaProduct();
+    p->shape = shape;
+    KernelCudaFault fault = decide(lane, p);
+    if (fault) {
+        product_free(p);
+        return fault;
+    }
+    lane->products.push_back(p);
+    *ret_product = p;
+    return NULL;
+}
+
+struct Sizes {
+    size_t m, n, k, batch;
+    KernelCudaType type;
+};
+
+/* y = op(a) op(b), ended by bias and gelu where those are given; *ret_possible says whether
+ * cuBLASLt could, and NULL that it must. */
+KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_batch,
+                         const Matrix &a, const Matrix &b, const Sizes &z, const void *bias,
+                         void *before, bool *ret_possible) {
+    size_t bytes = kernel_cuda_type_bytes(z.type);
+    Shape s;
+    memset(&s, 0, sizeof s);
+    s.m = z.m, s.n = z.n, s.k = z.k, s.batch = z.batch;
+    s.a_stride = a.stride, s.b_stride = b.stride, s.y_stride = y_stride;
+    s.a_batch = a.batch_stride, s.b_batch = b.batch_stride, s.y_batch = y_batch;
+    s.a_align = alignment(a.data, a.stride, a.batch_stride, bytes);
+    s.b_align = alignment(b.data, b.stride, b.batch_stride, bytes);
+    s.y_align = alignment(y, y_stride, y_batch, bytes);
+    s.a_transposed = a.transposed, s.b_transposed = b.transposed;
+    s.type = (uint8_t)z.type;
+    s.ending = (uint8_t)(before ? (bias ? BIAS_GELU : GELU) : bias ? BIAS : PLAIN);
+    KernelCudaProduct *p;
+    KERNEL_CUDA_TRY(product_for(lane, s, &p));
+    if (ret_possible) {
+        *ret_possible = p->is_possible;
+    }
+    if (!p->is_possible) {
+        return ret_possible ? NULL
+                            : kernel_cuda_fault("cublasLtMatmulAlgoGetHeuristic: nothing for a "
+                                                "product of %zu x %zu x %zu",
+                                                z.m, z.n, z.k);
+    }
+    if (bias) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    }
+    if (before) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before));
+    }
+    const float one = 1, zero = 0;
+    TRY_BLAS(cublasLtMatmul, lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &zero, y, p->y,
+             y, p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+    return NULL;
+}
+
+KernelCudaFault multiply_one(KernelCuda *lane, void *y, const Matrix &a, const Matrix &b,
+                             const Sizes &z) {
+    return z.m && z.n ? multiply(lane, y, z.n, 0, a, b, z, NULL, NULL, NULL) : NULL;
+}
+
+} // namespace
+
+void kernel_cuda_products_free(KernelCuda *lane) {
+    for (KernelCudaProduct *p : lane->products) {
+        product_free(p);
+    }
+    lane->products.clear();
+}
+
+KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void *x, const void *w,
+                                           const void *bias, size_t m, size_t n, size_t k,
+                                           KernelCudaType type) {
+    return m && n ? multiply(lane, y, n, 0, {x, k, 0, false}, {w, k, 0, true}, {m, n, k, 1, type},
+                             bias, NULL, NULL)
+                  : NULL;
+}
+
+KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void *before,
+                                                const void *x, const void *w, const void *bias,
+                                                size_t m, size_t n, size_t k,
+                                                KernelCudaActivation gelu, KernelCudaType type) {
+    bool is_done = false;
+    if (gelu == KERNEL_CUDA_GELU_TANH && type != KERNEL_CUDA_F32 && m && n) {
+        KERNEL_CUDA_TRY(multiply(lane, y, n, 0, {x, k, 0, false}, {w, k, 0, true},
+                                 {m, n, k, 1, type}, bias, before, &is_done));
+    }
+    if (is_done) {
+        return NULL;
+    }
+    KERNEL_CUDA_TRY(kernel_cuda_linear_forward(lane, before, x, w, bias, m, n, k, type));
+    return kernel_cuda_activation_forward(lane, y, before, m * n, gelu, type);
+}
+
+KernelCudaFault kernel_cuda_linear_backward_input(KernelCuda *lane, void *dx, const void *dy,
+                                                  const void *w, size_t m, size_t n, size_t k,
+                                                  KernelCudaType type) {
+    return multiply_one(lane, dx, {dy, n, 0, false}, {w, k, 0, false}, {m, k, n, 1, type});
+}
+
+KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, const void *dy,
+                                                   const void *x, size_t m, size_t n, size_t k,
+                                                   KernelCudaType type) {
+    return multiply_one(lane, dw, {dy, n, 0, true}, {x, k, 0, false}, {n, k, m, 1, type});
+}
+
+/* Batch and heads are one batch where the next sequence begins as the next head would. */
+KernelCudaFault kernel_cuda_heads_matmul(KernelCuda *lane, KernelCudaMatrices y,
+                                         KernelCudaMatrices a, KernelCudaMatrices b, size_t batch,
+                                         size_t heads, size_t m, size_t n, size_t k,
+                                         KernelCudaType type) {
+    const KernelCudaMatrices *all[] = {&y, &a, &b};
+    bool is_one = true;
+    if (y.transposed) {
+        return kernel_cuda_fault("heads_matmul: the output is transposed");
+    }
+    if (!m || !n || !heads) {
+        return NULL;
+    }
+    for (const KernelCudaMatrices *matrices : all) {
+        is_one = is_one && matrices->batch_stride == heads * matrices->head_stride;
+    }
+    size_t calls = is_one ? 1 : batch, each = is_one ? batch * heads : heads;
+    size_t bytes = kernel_cuda_type_bytes(type);
+    for (size_t i = 0; i < calls; i++) {
+        Matrix left = {(const char *)a.data + i * a.batch_stride * bytes, a.row_stride,
+                       a.head_stride, a.transposed};
+        Matrix right = {(const char *)b.data + i * b.batch_stride * bytes, b.row_stride,
+                        b.head_stride, b.transposed};
+        KERNEL_CUDA_TRY(multiply(lane, (char *)y.data + i * y.batch_stride * bytes, y.row_stride,
+                                 y.head_stride, left, right, {m, n, k, each, type}, NULL, NULL,
+                                 NULL));
+    }
+    return NULL;
+}

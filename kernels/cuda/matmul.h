@@ -1,0 +1,53 @@
+/* kernels/cuda/matmul.h - matrix products, over cuBLASLt.
+ *
+ * Products of bf16 and fp16 are summed in fp32 (tensor cores); of fp32 as the lane's math says.
+ * Weights lie as torch.nn.Linear's: w[n, k] for x[m, k] -> y[m, n]. What cuBLASLt's heuristics
+ * choose for a shape is asked once a lane and kept. Bound: arithmetic, 2 m n k operations, unless
+ * one of m, n, k is small.
+ */
+#pragma once
+#include "kernels/cuda/activation.h"
+#include "kernels/cuda/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* y[m, n] = x[m, k] w[n, k]^T + bias[n]; bias may be NULL. */
+KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void *x, const void *w,
+                                           const void *bias, size_t m, size_t n, size_t k,
+                                           KernelCudaType type);
+/* before = x w^T + bias, y = gelu(before). With tanh in the product's own epilogue where cuBLASLt
+ * has that for the shape and type; else by a second kernel, which erf always takes. */
+KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void *before,
+                                                const void *x, const void *w, const void *bias,
+                                                size_t m, size_t n, size_t k,
+                                                KernelCudaActivation gelu, KernelCudaType type);
+/* dx[m, k] = dy[m, n] w[n, k]. */
+KernelCudaFault kernel_cuda_linear_backward_input(KernelCuda *lane, void *dx, const void *dy,
+                                                  const void *w, size_t m, size_t n, size_t k,
+                                                  KernelCudaType type);
+/* dw[n, k] = dy[m, n]^T x[m, k]. */
+KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, const void *dy,
+                                                   const void *x, size_t m, size_t n, size_t k,
+                                                   KernelCudaType type);
+
+/* A matrix for each head of each sequence: element (r, c) of the matrix of (b, h) lies at b
+ * batch_stride + h head_stride + r row_stride + c, a transposed one with r and c exchanged. */
+typedef struct {
+    void *data;
+    size_t batch_stride, head_stride, row_stride;
+    bool transposed;
+} KernelCudaMatrices;
+
+/* y[m, n] = a[m, k] b[k, n] for each (b, h). The output is not transposed: whoever wants that
+ * exchanges a and b and transposes them. One strided batch where the strides allow it, else one for
+ * each sequence. */
+KernelCudaFault kernel_cuda_heads_matmul(KernelCuda *lane, KernelCudaMatrices y,
+                                         KernelCudaMatrices a, KernelCudaMatrices b, size_t batch,
+                                         size_t heads, size_t m, size_t n, size_t k,
+                                         KernelCudaType type);
+
+#ifdef __cplusplus
+}
+#endif

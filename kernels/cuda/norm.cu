@@ -1,0 +1,437 @@
+/* kernels/cuda/norm.cu - see norm.h. Bound: memory.
+ *
+ * A row is taken by the threads of a block, or, if it is short, by a warp of one. Rows of whole 16
+ * bytes and up to ITEMS of them a thread are held in registers (Held); others are read again from
+ * cache for each pass (Streamed). Variance is that of the numbers less their mean.
+ *
+ * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
+ *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy
+ *     RMS norm:   dx = rstd (g - h <g h>), mean 0      dweight likewise
+ * Backward runs a fixed number of blocks; each strides over rows and keeps the sums of its columns,
+ * which are added in order afterwards.
+ */
+#include "kernels/cuda/norm.h"
+
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+enum {
+    ITEMS = 4,             /* of 16 bytes a thread holds */
+    ROW_THREADS = 512,     /* most threads to a row */
+    BACKWARD_BLOCKS = 264, /* two for each multiprocessor of an H100; the same on every device */
+};
+
+/* What forward reads and writes. */
+template <typename T> struct Forward {
+    T *sum, *y;
+    float *mean, *rstd;
+    const T *a, *r, *weight, *bias;
+    size_t rows, width;
+    float eps;
+};
+
+/* What backward does. */
+template <typename T> struct Backward {
+    T *dx;
+    float *dweight, *dbias; /* parts: [blocks, width]; may be NULL */
+    const T *dsum, *dy, *x, *weight;
+    const float *mean, *rstd;
+    size_t rows, width;
+};
+
+/* This thread's part of a row, in registers: `each` calls f(i, x[V]) for each of its pieces. */
+template <typename T> struct Held {
+    static constexpr int V = VECTOR<T>;
+    static __device__ bool has(int item, size_t width) {
+        return column(item) < width;
+    }
+    static __device__ size_t column(int item) {
+        return ((size_t)item * blockDim.x + threadIdx.x) * V;
+    }
+    static __device__ void get(float (&x)[V], const T *at) {
+        load<V>(x, at);
+    }
+    static __device__ void put(T *at, const float (&x)[V]) {
+        store<V>(at, x);
+    }
+};
+
+__device__ size_t first_row() {
+    return (size_t)blockIdx.x * blockDim.y + threadIdx.y;
+}
+
+/* ---- forward, held -------------------------------------------------------------------------- */
+
+template <typename T, bool CENTERED>
+__global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f) {
+    using H = Held<T>;
+    constexpr int V = H::V;
+    size_t row = first_row();
+    bool inside = row < f.rows; /* all lanes take part in sums */
+    size_t start = inside ? row * f.width : 0;
+    float x[ITEMS][V], total = 0, squares = 0, mean = 0;
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (inside && H::has(k, f.width)) {
+            size_t at = start + H::column(k);
+            H::get(x[k], f.a + at);
+            if (f.r) {
+                float other[V];
+                H::get(other, f.r + at);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    x[k][v] = rounded<T>(x[k][v] + other[v]);
+                }
+                H::put(f.sum + at, x[k]);
+            }
+        } else {
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                x[k][v] = 0;
+            }
+        }
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            total += x[k][v];
+        }
+    }
+    if (CENTERED) {
+        mean = row_sum(total) / (float)f.width;
+    }
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (H::has(k, f.width)) {
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                squares += (x[k][v] - mean) * (x[k][v] - mean);
+            }
+        }
+    }
+    float rstd = 1.0f / sqrtf(row_sum(squares) / (float)f.width + f.eps);
+    if (!inside) {
+        return;
+    }
+    if (threadIdx.x == 0) {
+        f.rstd[row] = rstd;
+        if (CENTERED) {
+            f.mean[row] = mean;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++) {
+        if (H::has(k, f.width)) {
+            size_t column = H::column(k);
+            float w[V], b[V];
+            if (f.weight) {
+                H::get(w, f.weight + column);
+            }
+            if (CENTERED && f.bias) {
+                H::get(b, f.bias + column);
+            }
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                x[k][v] = (x[k][v] - mean) * rstd * (f.weight ? w[v] : 1.0f) +
+                          (CENTERED && f.bias ? b[v] : 0.0f);
+            }
+            H::put(f.y + start + column, x[k]);
+        }
+    }
+}
+
+/* ---- forward, streamed ---------------------------------------------------------------------- */
+
+template <typename T, bool CENTERED>
+__global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T> f) {
+    size_t row = blockIdx.x, start = row * f.width;
+    const T *x = f.r ? f.sum + start : f.a + start;
+    float total = 0, squares = 0, mean = 0;
+    for (size_t i = threadIdx.x; i < f.width; i += blockDim.x) {
+        if (f.r) { /* each thread reads back what it wrote itself */
+            narrow(&f.sum[start + i], widen(f.a[start + i]) + widen(f.r[start + i]));
+        }
+        total += widen(x[i]);
+    }
+    if (CENTERED) {
+        mean = row_sum(total) / (float)f.width;
+    }
+    for (size_t i = threadIdx.x; i < f.width; i += blockDim.x) {
+        float off = widen(x[i]) - mean;
+        squares += off * off;
+    }
+    float rstd = 1.0f / sqrtf(row_sum(squares) / (float)f.width + f.eps);
+    if (threadIdx.x == 0) {
+        f.rstd[row] = rstd;
+        if (CENTERED) {
+            f.mean[row] = mean;
+        }
+    }
+    for (size_t i = threadIdx.x; i < f.width; i += blockDim.x) {
+        float w = f.weight ? widen(f.weight[i]) : 1.0f;
+        float b = CENTERED && f.bias ? widen(f.bias[i]) : 0.0f;
+        narrow(&f.y[start + i], (widen(x[i]) - mean) * rstd * w + b);
+    }
+}
+
+/* ---- backward, held ------------------------------------------------------------------------- */
+
+template <typename T, bool CENTERED, int N>
+__global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> b) {
+    using H = Held<T>;
+    constexpr int V = H::V;
+    float dweight[N][V] = {}, dbias[N][V] = {}, inverse = 1.0f / (float)b.width;
+    for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x) {
+        size_t start = row * b.width;
+        float mean = CENTERED ? b.mean[row] : 0.0f, rstd = b.rstd[row];
+        float g[N][V], h[N][V], sum_g = 0, sum_gh = 0;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, b.width)) {
+                H::get(g[k], b.dy + start + H::column(k));
+                H::get(h[k], b.x + start + H::column(k));
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, b.width)) {
+                float w[V];
+                if (b.weight) {
+                    H::get(w, b.weight + H::column(k));
+                }
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    h[k][v] = (h[k][v] - mean) * rstd;
+                    dweight[k][v] += g[k][v] * h[k][v];
+                    dbias[k][v] += g[k][v];
+                    g[k][v] *= b.weight ? w[v] : 1.0f;
+                    sum_g += g[k][v];
+                    sum_gh += g[k][v] * h[k][v];
+                }
+            }
+        }
+        sum_g = CENTERED ? row_sum(sum_g) * inverse : 0.0f;
+        sum_gh = row_sum(sum_gh) * inverse;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (b.dx && H::has(k, b.width)) {
+                size_t at = start + H::column(k);
+                float more[V];
+                if (b.dsum) {
+                    H::get(more, b.dsum + at);
+                }
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    g[k][v] =
+                        rstd * (g[k][v] - sum_g - h[k][v] * sum_gh) + (b.dsum ? more[v] : 0.0f);
+                }
+                H::put(b.dx + at, g[k]);
+            }
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        if (H::has(k, b.width)) {
+            size_t at = blockIdx.x * b.width + H::column(k);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                if (b.dweight) {
+                    b.dweight[at + v] = dweight[k][v];
+                }
+                if (CENTERED && b.dbias) {
+                    b.dbias[at + v] = dbias[k][v];
+                }
+            }
+        }
+    }
+}
+
+/* ---- backward, streamed --------------------------------------------------------------------- */
+
+template <typename T, bool CENTERED>
+__global__ void __launch_bounds__(ROW_THREADS) backward_streamed_kernel(Backward<T> b) {
+    size_t row = blockIdx.x, start = row * b.width;
+    float mean = CENTERED ? b.mean[row] : 0.0f, rstd = b.rstd[row], sum_g = 0, sum_gh = 0;
+    for (size_t i = threadIdx.x; i < b.width; i += blockDim.x) {
+        float g = widen(b.dy[start + i]) * (b.weight ? widen(b.weight[i]) : 1.0f);
+        sum_g += g;
+        sum_gh += g * (widen(b.x[start + i]) - mean) * rstd;
+    }
+    sum_g = CENTERED ? row_sum(sum_g) / (float)b.width : 0.0f;
+    sum_gh = row_sum(sum_gh) / (float)b.width;
+    for (size_t i = threadIdx.x; i < b.width; i += blockDim.x) {
+        float g = widen(b.dy[start + i]) * (b.weight ? widen(b.weight[i]) : 1.0f);
+        float h = (widen(b.x[start + i]) - mean) * rstd;
+        float more = b.dsum ? widen(b.dsum[start + i]) : 0.0f;
+        narrow(&b.dx[start + i], rstd * (g - sum_g - h * sum_gh) + more);
+    }
+}
+
+/* The sums of columns alone: block (c, p) takes every gridDim.y-th row, a column a thread. Before
+ * the kernel above, which may write dx over dy. */
+template <typename T, bool CENTERED>
+__global__ void __launch_bounds__(THREADS) columns_streamed_kernel(Backward<T> b) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    float dweight = 0, dbias = 0;
+    if (i >= b.width) {
+        return;
+    }
+    for (size_t row = blockIdx.y; row < b.rows; row += gridDim.y) {
+        float dy = widen(b.dy[row * b.width + i]), x = widen(b.x[row * b.width + i]);
+        dweight += dy * (x - (CENTERED ? b.mean[row] : 0.0f)) * b.rstd[row];
+        dbias += dy;
+    }
+    if (b.dweight) {
+        b.dweight[blockIdx.y * b.width + i] = dweight;
+    }
+    if (CENTERED && b.dbias) {
+        b.dbias[blockIdx.y * b.width + i] = dbias;
+    }
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+bool aligned(const void *at) {
+    return (uintptr_t)at % 16 == 0;
+}
+
+/* Threads to a row that hold it in so many items. */
+unsigned row_threads(size_t pieces, unsigned items) {
+    size_t threads = divide_up(divide_up(pieces, items), LANES) * LANES;
+    return (unsigned)(threads < ROW_THREADS ? threads : ROW_THREADS);
+}
+
+unsigned streamed_threads(size_t width) {
+    return row_threads(width, 4);
+}
+
+template <typename T, bool CENTERED>
+KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T> &f) {
+    size_t pieces = f.width / VECTOR<T>;
+    bool held = f.width % VECTOR<T> == 0 && pieces <= ROW_THREADS * ITEMS && aligned(f.a) &&
+                aligned(f.r) && aligned(f.sum) && aligned(f.y) && aligned(f.weight) &&
+                aligned(f.bias);
+    if (!held) {
+        return launch(lane, name, forward_streamed_kernel<T, CENTERED>, dim3((unsigned)f.rows),
+                      dim3(streamed_threads(f.width)), 0, f);
+    }
+    bool is_short = pieces <= LANES * ITEMS;
+    unsigned rows = is_short ? 4 : 1, threads = is_short ? LANES : row_threads(pieces, 2);
+    return launch(lane, name, forward_held_kernel<T, CENTERED>,
+                  dim3((unsigned)divide_up(f.rows, rows)), dim3(threads, rows), 0, f);
+}
+
+template <typename T, bool CENTERED>
+KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward<T> &b,
+                              unsigned blocks) {
+    size_t pieces = b.width / VECTOR<T>;
+    if (pieces <= ROW_THREADS / 2) {
+        return launch(lane, name, backward_held_kernel<T, CENTERED, 1>, dim3(blocks),
+                      dim3(row_threads(pieces, 1)), 0, b);
+    }
+    if (pieces <= ROW_THREADS * 2) {
+        return launch(lane, name, backward_held_kernel<T, CENTERED, 2>, dim3(blocks),
+                      dim3(row_threads(pieces, 2)), 0, b);
+    }
+    return launch(lane, name, backward_held_kernel<T, CENTERED, ITEMS>, dim3(blocks),
+                  dim3(row_threads(pieces, ITEMS)), 0, b);
+}
+
+template <typename T, bool CENTERED>
+KernelCudaFault backward_streamed(KernelCuda *lane, const char *name, const Backward<T> &b,
+                                  unsigned blocks) {
+    if (b.dweight || b.dbias) {
+        KERNEL_CUDA_TRY(launch(lane, name, columns_streamed_kernel<T, CENTERED>,
+                               dim3((unsigned)divide_up(b.width, THREADS), blocks), dim3(THREADS),
+                               0, b));
+    }
+    return b.dx ? launch(lane, name, backward_streamed_kernel<T, CENTERED>, dim3((unsigned)b.rows),
+                         dim3(streamed_threads(b.width)), 0, b)
+                : NULL;
+}
+
+template <typename T, bool CENTERED>
+KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void *dbias,
+                         Backward<T> b, KernelCudaType type) {
+    unsigned blocks = (unsigned)(b.rows < BACKWARD_BLOCKS ? b.rows : BACKWARD_BLOCKS);
+    bool held = b.width % VECTOR<T> == 0 && b.width / VECTOR<T> <= ROW_THREADS * ITEMS &&
+                aligned(b.dx) && aligned(b.dsum) && aligned(b.dy) && aligned(b.x) &&
+                aligned(b.weight);
+    void *scratch;
+    size_t part = (size_t)blocks * b.width;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, 2 * part * sizeof(float), &scratch));
+    b.dweight = dweight ? (float *)scratch : NULL;
+    b.dbias = dbias ? (float *)scratch + part : NULL;
+    KERNEL_CUDA_TRY(held ? backward_held<T, CENTERED>(lane, name, b, blocks)
+                         : backward_streamed<T, CENTERED>(lane, name, b, blocks));
+    if (dweight) {
+        KERNEL_CUDA_TRY(kernel_cuda_add_parts(lane, dweight, b.dweight, blocks, b.width, type));
+    }
+    return dbias ? kernel_cuda_add_parts(lane, dbias, b.dbias, blocks, b.width, type) : NULL;
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_layernorm_forward(KernelCuda *lane, void *sum, void *y, float *mean,
+                                              float *rstd, const void *a, const void *r,
+                                              const void *weight, const void *bias,
+                                              const KernelCudaNorm *norm) {
+    if (!norm->rows || !norm->width) {
+        return NULL;
+    }
+    return with_type(norm->type, [&](auto t) {
+        using T = decltype(t);
+        return forward<T, true>(lane, "layernorm",
+                                {(T *)sum, (T *)y, mean, rstd, (const T *)a, (const T *)r,
+                                 (const T *)weight, (const T *)bias, norm->rows, norm->width,
+                                 norm->eps});
+    });
+}
+
+KernelCudaFault kernel_cuda_rmsnorm_forward(KernelCuda *lane, void *sum, void *y, float *rstd,
+                                            const void *a, const void *r, const void *weight,
+                                            const KernelCudaNorm *norm) {
+    if (!norm->rows || !norm->width) {
+        return NULL;
+    }
+    return with_type(norm->type, [&](auto t) {
+        using T = decltype(t);
+        return forward<T, false>(lane, "rmsnorm",
+                                 {(T *)sum, (T *)y, NULL, rstd, (const T *)a, (const T *)r,
+                                  (const T *)weight, NULL, norm->rows, norm->width, norm->eps});
+    });
+}
+
+KernelCudaFault kernel_cuda_layernorm_backward(KernelCuda *lane, void *dx, void *dweight,
+                                               void *dbias, const void *dsum, const void *dy,
+                                               const void *x, const float *mean, const float *rstd,
+                                               const void *weight, const KernelCudaNorm *norm) {
+    if (!norm->rows || !norm->width) {
+        return NULL;
+    }
+    return with_type(norm->type, [&](auto t) {
+        using T = decltype(t);
+        return backward<T, true>(lane, "layernorm_backward", dweight, dbias,
+                                 {(T *)dx, NULL, NULL, (const T *)dsum, (const T *)dy, (const T *)x,
+                                  (const T *)weight, mean, rstd, norm->rows, norm->width},
+                                 norm->type);
+    });
+}
+
+KernelCudaFault kernel_cuda_rmsnorm_backward(KernelCuda *lane, void *dx, void *dweight,
+                                             const void *dsum, const void *dy, const void *x,
+                                             const float *rstd, const void *weight,
+                                             const KernelCudaNorm *norm) {
+    if (!norm->rows || !norm->width) {
+        return NULL;
+    }
+    return with_type(norm->type, [&](auto t) {
+        using T = decltype(t);
+        return backward<T, false>(lane, "rmsnorm_backward", dweight, NULL,
+                                  {(T *)dx, NULL, NULL, (const T *)dsum, (const T *)dy,
+                                   (const T *)x, (const T *)weight, NULL, rstd, norm->rows,
+                                   norm->width},
+                                  norm->type);
+    });
+}

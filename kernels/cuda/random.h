@@ -1,0 +1,44 @@
+/* kernels/cuda/random.h - the host's random numbers (kernels/host/random.h), on the device.
+ *
+ * Philox 4x32-10: a number is a function of (seed, stream_id, index), and the same bits as the
+ * host's, normals included (polynomials without fused multiply-adds). Bound: arithmetic.
+ */
+#pragma once
+#include "kernels/cuda/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    uint64_t seed, stream_id, first_index;
+} KernelCudaRandom;
+
+/* Elements first_index .. of the stream, normal; rounded to the type. */
+KernelCudaFault kernel_cuda_philox_normal(KernelCuda *lane, void *out, size_t n,
+                                          KernelCudaRandom random, float mean, float std,
+                                          KernelCudaType type);
+/* Uniform in [low, high). */
+KernelCudaFault kernel_cuda_philox_uniform(KernelCuda *lane, void *out, size_t n,
+                                           KernelCudaRandom random, float low, float high,
+                                           KernelCudaType type);
+
+/* mask[i] says whether element i is kept (its uniform number is p or more); y = x / (1 - p) there,
+ * else 0. y may alias x. 0 <= p < 1. Bound: memory, 2 arrays and a byte an element. */
+KernelCudaFault kernel_cuda_dropout_forward(KernelCuda *lane, void *y, uint8_t *mask, const void *x,
+                                            size_t n, float p, KernelCudaRandom random,
+                                            KernelCudaType type);
+/* dx = mask ? dy / (1 - p) : 0; dx may alias dy. */
+KernelCudaFault kernel_cuda_dropout_backward(KernelCuda *lane, void *dx, const void *dy,
+                                             const uint8_t *mask, size_t n, float p,
+                                             KernelCudaType type);
+
+/* One synthetic sample of n tokens below vocab, and in y each one's successor: token 0 and every
+ * eighth token or so (those whose number of the noise stream, below 8, is 0) is that of the token
+ * stream, each other is (5 t + 7) mod vocab after a token t. first_index is ignored. */
+KernelCudaFault kernel_cuda_tokens(KernelCuda *lane, int64_t *x, int64_t *y, size_t n,
+                                   int64_t vocab, KernelCudaRandom token, KernelCudaRandom noise);
+
+#ifdef __cplusplus
+}
+#endif

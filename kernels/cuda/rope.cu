@@ -1,0 +1,196 @@
+/* kernels/cuda/rope.cu - see rope.h. Bound: memory; tables come from cache. */
+#include "kernels/cuda/rope.h"
+
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+/* Threads stride over n pieces of work. */
+#define FOR_WORK(i, n)                                                                             \
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                        \
+         i += (size_t)gridDim.x * blockDim.x)
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    tables_kernel(T *cosines, T *sines, size_t seq, size_t dim, double base) {
+    size_t half = dim / 2;
+    FOR_WORK(i, seq * half) {
+        size_t s = i / half, j = i % half;
+        double angle = (double)s * pow(base, -2.0 * (double)j / (double)dim);
+        float c = (float)cos(angle), d = (float)sin(angle);
+        narrow(&cosines[s * dim + j], c);
+        narrow(&cosines[s * dim + j + half], c);
+        narrow(&sines[s * dim + j], d);
+        narrow(&sines[s * dim + j + half], d);
+    }
+}
+
+/* Both elements of V pairs are read before either is written, so y may be x.
+ *     y[j]     = x[j]     cos[j]     - x[j + h] sin[j]
+ *     y[j + h] = x[j + h] cos[j + h] + x[j]     sin[j + h]
+ * back: sin changes places and sign. */
+template <typename T, typename C, int V>
+__global__ void __launch_bounds__(THREADS)
+    rotate_kernel(T *y, const T *x, const C *cosines, const C *sines, size_t rows, size_t heads,
+                  size_t seq, size_t half, bool back) {
+    size_t pieces = half / V;
+    FOR_WORK(i, rows * pieces) {
+        size_t row = i / pieces, j = i % pieces * V, at = row * 2 * half + j;
+        size_t table = row / heads % seq * 2 * half + j;
+        float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
+        if (V > 1) {
+            load<V>(low, x + at);
+            load<V>(high, x + at + half);
+            load<V>(c0, cosines + table);
+            load<V>(c1, cosines + table + half);
+            load<V>(s0, sines + table);
+            load<V>(s1, sines + table + half);
+        } else {
+            low[0] = widen(x[at]);
+            high[0] = widen(x[at + half]);
+            c0[0] = widen(cosines[table]);
+            c1[0] = widen(cosines[table + half]);
+            s0[0] = widen(sines[table]);
+            s1[0] = widen(sines[table + half]);
+        }
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            float a = low[v], b = high[v];
+            low[v] = back ? a * c0[v] + b * s1[v] : a * c0[v] - b * s0[v];
+            high[v] = back ? b * c1[v] - a * s0[v] : b * c1[v] + a * s1[v];
+        }
+        if (V > 1) {
+            store<V>(y + at, low);
+            store<V>(y + at + half, high);
+        } else {
+            narrow(&y[at], low[0]);
+            narrow(&y[at + half], high[0]);
+        }
+    }
+}
+
+/* ---- its pieces ----------------------------------------------------------------------------- */
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    negate_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t from) {
+    FOR_WORK(i, rows * half) {
+        narrow(&y[i], -widen(x[i / half * 2 * half + from + i % half]));
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    join_halves_kernel(T *y, const T *lower, const T *x, size_t rows, size_t half) {
+    FOR_WORK(i, rows * 2 * half) {
+        size_t row = i / (2 * half), j = i % (2 * half);
+        y[i] = j < half ? lower[row * half + j] : x[row * 2 * half + j - half];
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    put_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t width, size_t from,
+                    size_t to) {
+    FOR_WORK(i, rows * 2 * half) {
+        size_t row = i / (2 * half), j = i % (2 * half);
+        bool inside = j >= to && j < to + half;
+        narrow(&y[i], inside ? widen(x[row * width + from + j - to]) : 0.0f);
+    }
+}
+
+/* Rows that share a position: `heads` neighbours, or if they lie apart one after each seq rows. */
+template <typename T, typename C>
+__global__ void __launch_bounds__(THREADS)
+    table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t dim,
+                     size_t seq) {
+    FOR_WORK(i, rows * dim) {
+        size_t position = i / dim / heads % seq;
+        narrow(&y[i], widen(x[i]) * widen(table[position * dim + i % dim]));
+    }
+}
+
+bool aligned(const void *at) {
+    return (uintptr_t)at % 16 == 0;
+}
+
+template <typename T, typename C, int V>
+KernelCudaFault rotate(KernelCuda *lane, void *y, const void *x, const void *cosines,
+                       const void *sines, const KernelCudaRope *r, bool back) {
+    size_t rows = r->tokens * r->heads, half = r->dim / 2;
+    return launch(lane, "rope", rotate_kernel<T, C, V>, dim3(grid_for(lane, rows * half / V)),
+                  dim3(THREADS), 0, (T *)y, (const T *)x, (const C *)cosines, (const C *)sines,
+                  rows, r->heads, r->seq, half, back);
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_rope_tables(KernelCuda *lane, void *cos_table, void *sin_table,
+                                        size_t seq, size_t dim, double base, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "rope_tables", tables_kernel<T>, dim3(grid_for(lane, seq * dim / 2)),
+                      dim3(THREADS), 0, (T *)cos_table, (T *)sin_table, seq, dim, base);
+    });
+}
+
+KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const void *cos_table,
+                                 const void *sin_table, const KernelCudaRope *rope, bool back) {
+    return with_type(rope->type, [&](auto t) {
+        return with_type(rope->table_type, [&](auto c) {
+            using T = decltype(t);
+            using C = decltype(c);
+            constexpr int V = VECTOR<T, C>;
+            bool whole = rope->dim / 2 % V == 0 && aligned(y) && aligned(x) && aligned(cos_table) &&
+                         aligned(sin_table);
+            return whole ? rotate<T, C, V>(lane, y, x, cos_table, sin_table, rope, back)
+                         : rotate<T, C, 1>(lane, y, x, cos_table, sin_table, rope, back);
+        });
+    });
+}
+
+KernelCudaFault kernel_cuda_negate_half(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                        size_t half, size_t from, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "negate_half", negate_half_kernel<T>, dim3(grid_for(lane, rows * half)),
+                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, half, from);
+    });
+}
+
+KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *lower, const void *x,
+                                        size_t rows, size_t half, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "join_halves", join_halves_kernel<T>,
+                      dim3(grid_for(lane, rows * 2 * half)), dim3(THREADS), 0, (T *)y,
+                      (const T *)lower, (const T *)x, rows, half);
+    });
+}
+
+KernelCudaFault kernel_cuda_put_half(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                     size_t half, size_t width, size_t from, size_t to,
+                                     KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "put_half", put_half_kernel<T>, dim3(grid_for(lane, rows * 2 * half)),
+                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, half, width, from, to);
+    });
+}
+
+KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, const void *table,
+                                      const KernelCudaRope *rope, bool apart) {
+    size_t rows = rope->tokens * rope->heads;
+    return with_type(rope->type, [&](auto t) {
+        return with_type(rope->table_type, [&](auto c) {
+            using T = decltype(t);
+            using C = decltype(c);
+            return launch(lane, "table_mul", table_mul_kernel<T, C>,
+                          dim3(grid_for(lane, rows * rope->dim)), dim3(THREADS), 0, (T *)y,
+                          (const T *)x, (const C *)table, rows, apart ? 1 : rope->heads, rope->dim,
+                          rope->seq);
+        });
+    });
+}

@@ -1,0 +1,125 @@
+/* kernels/cuda/runtime.cu - see runtime.h. */
+#include "kernels/cuda/runtime.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <mutex>
+#include <string>
+
+#include "kernels/cuda/lane.h"
+
+static thread_local char fault_text[256];
+
+KernelCudaFault kernel_cuda_fault(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fault_text, sizeof fault_text, format, arguments);
+    va_end(arguments);
+    return fault_text;
+}
+
+KernelCudaFault kernel_cuda_check(const char *call, cudaError_t error) {
+    return error == cudaSuccess ? NULL
+                                : kernel_cuda_fault("%s: %s (%s)", call, cudaGetErrorString(error),
+                                                    cudaGetErrorName(error));
+}
+
+KernelCudaFault kernel_cuda_check_blas(const char *call, cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS
+               ? NULL
+               : kernel_cuda_fault("%s: %s", call, cublasLtGetStatusName(status));
+}
+
+static KernelCudaFault set_up(KernelCuda *lane) {
+    int device;
+    KERNEL_CUDA_TRY(kernel_cuda_check("cudaGetDevice", cudaGetDevice(&device)));
+    KERNEL_CUDA_TRY(kernel_cuda_check(
+        "cudaDeviceGetAttribute",
+        cudaDeviceGetAttribute(&lane->processors, cudaDevAttrMultiProcessorCount, device)));
+    KERNEL_CUDA_TRY(kernel_cuda_check("cudaHostAlloc",
+                                      cudaHostAlloc((void **)&lane->flag, sizeof *lane->flag,
+                                                    cudaHostAllocPortable | cudaHostAllocMapped)));
+    *lane->flag = 0;
+    KERNEL_CUDA_TRY(kernel_cuda_check_blas("cublasLtCreate", cublasLtCreate(&lane->blas)));
+    return kernel_cuda_check("cudaMalloc (for cuBLAS)",
+                             cudaMalloc(&lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE));
+}
+
+KernelCudaFault kernel_cuda_new(KernelCuda **ret_lane, cudaStream_t stream, KernelCudaMath math) {
+    KernelCuda *lane = new KernelCuda();
+    lane->stream = stream;
+    lane->math = math;
+    KernelCudaFault fault = set_up(lane);
+    if (fault) {
+        kernel_cuda_free(lane);
+        return fault;
+    }
+    *ret_lane = lane;
+    return NULL;
+}
+
+void kernel_cuda_free(KernelCuda *lane) {
+    if (!lane) {
+        return;
+    }
+    cudaStreamSynchronize(lane->stream);
+    kernel_cuda_products_free(lane);
+    kernel_cuda_cudnn_free(lane);
+    if (lane->blas) {
+        cublasLtDestroy(lane->blas);
+    }
+    cudaFree(lane->blas_workspace);
+    cudaFree(lane->scratch);
+    cudaFreeHost(lane->flag);
+    delete lane;
+}
+
+cudaStream_t kernel_cuda_stream(const KernelCuda *lane) {
+    return lane->stream;
+}
+
+size_t kernel_cuda_scratch_bytes(const KernelCuda *lane) {
+    return lane->scratch_bytes + (lane->blas_workspace ? KERNEL_CUDA_BLAS_WORKSPACE : 0);
+}
+
+KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
+    if (bytes > lane->scratch_bytes) {
+        KERNEL_CUDA_TRY(
+            kernel_cuda_check("cudaStreamSynchronize", cudaStreamSynchronize(lane->stream)));
+        cudaFree(lane->scratch);
+        lane->scratch = NULL;
+        lane->scratch_bytes = 0;
+        KERNEL_CUDA_TRY(kernel_cuda_check("cudaMalloc (scratch of a lane)",
+                                          cudaMalloc((void **)&lane->scratch, bytes)));
+        lane->scratch_bytes = bytes;
+    }
+    *ret_scratch = lane->scratch;
+    return NULL;
+}
+
+void kernel_cuda_tag(KernelCuda *lane, uint32_t op) {
+    lane->tag = op;
+}
+
+bool kernel_cuda_bad_index(KernelCuda *lane, uint32_t *ret_op) {
+    unsigned found = *(volatile unsigned *)lane->flag;
+    if (!found) {
+        return false;
+    }
+    *ret_op = found - 1;
+    *(volatile unsigned *)lane->flag = 0;
+    return true;
+}
+
+const char *kernel_cuda_libraries(void) {
+    static std::once_flag once;
+    static std::string text;
+    std::call_once(once, [] {
+        size_t version = cublasLtGetVersion();
+        text = "cuBLASLt " + std::to_string(version / 10000) + "." +
+               std::to_string(version / 100 % 100) + "." + std::to_string(version % 100) + ", " +
+               kernel_cuda_cudnn_version();
+    });
+    return text.c_str();
+}

@@ -1,0 +1,265 @@
+/* tests/emulator/blas.cc - cuBLASLt's products over CBLAS.
+ *
+ * Matrices are column-major, as cuBLASLt's. Halves are widened, multiplied in fp32, and rounded
+ * once, after the epilogue. A tf32 product is computed in fp32.
+ */
+#include <cblas.h>
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <math.h>
+
+#include <vector>
+
+#include "tests/emulator/emulator-private.h"
+
+struct EmulatorBlas {
+    int unused;
+};
+
+struct EmulatorProduct {
+    cublasOperation_t a, b;
+    cublasLtEpilogue_t epilogue;
+    const void *bias;
+    void *aux;
+    int64_t aux_ld;
+};
+
+struct EmulatorLayout {
+    cudaDataType type;
+    uint64_t rows, cols;
+    int64_t ld;
+    int32_t batch;
+    int64_t stride;
+};
+
+struct EmulatorPreference {
+    int unused;
+};
+
+namespace {
+
+float get(const void *array, cudaDataType type, size_t i) {
+    switch (type) {
+    case CUDA_R_32F:
+        return ((const float *)array)[i];
+    case CUDA_R_16F:
+        return __half2float(((const __half *)array)[i]);
+    case CUDA_R_16BF:
+        return __bfloat162float(((const __nv_bfloat16 *)array)[i]);
+    }
+    return NAN;
+}
+
+void put(void *array, cudaDataType type, size_t i, float x) {
+    switch (type) {
+    case CUDA_R_32F:
+        ((float *)array)[i] = x;
+        break;
+    case CUDA_R_16F:
+        ((__half *)array)[i] = __float2half_rn(x);
+        break;
+    case CUDA_R_16BF:
+        ((__nv_bfloat16 *)array)[i] = __float2bfloat16_rn(x);
+        break;
+    }
+}
+
+/* Dense. */
+std::vector<float> widened(const void *array, const EmulatorLayout &l, size_t batch) {
+    std::vector<float> x(l.rows * l.cols);
+    for (size_t c = 0; c < l.cols; c++) {
+        for (size_t r = 0; r < l.rows; r++) {
+            x[c * l.rows + r] = get(array, l.type, batch * (size_t)l.stride + c * (size_t)l.ld + r);
+        }
+    }
+    return x;
+}
+
+float gelu(float x) {
+    return 0.5f * x * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
+}
+
+struct Call {
+    EmulatorProduct product;
+    EmulatorLayout a_layout, b_layout, d_layout;
+    const void *a, *b;
+    void *d;
+    float alpha;
+};
+
+void finish(const Call &call, std::vector<float> *y, size_t batch) {
+    const EmulatorProduct &p = call.product;
+    const EmulatorLayout &l = call.d_layout;
+    bool has_bias =
+        p.epilogue == CUBLASLT_EPILOGUE_BIAS || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    bool has_gelu =
+        p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    for (size_t c = 0; c < l.cols; c++) {
+        for (size_t r = 0; r < l.rows; r++) {
+            float x = (*y)[c * l.rows + r];
+            x += has_bias ? get(p.bias, l.type, r) : 0;
+            if (has_gelu) {
+                put(p.aux, l.type, c * (size_t)p.aux_ld + r, x);
+                x = gelu(x);
+            }
+            put(call.d, l.type, batch * (size_t)l.stride + c * (size_t)l.ld + r, x);
+        }
+    }
+}
+
+void multiply(const Call &call) {
+    const EmulatorLayout &l = call.d_layout;
+    bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
+    size_t k = ta ? call.a_layout.rows : call.a_layout.cols;
+    for (size_t i = 0; i < (size_t)l.batch; i++) {
+        std::vector<float> a = widened(call.a, call.a_layout, i);
+        std::vector<float> b = widened(call.b, call.b_layout, i), y(l.rows * l.cols);
+        cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+                    (int)l.rows, (int)l.cols, (int)k, call.alpha, a.data(), (int)call.a_layout.rows,
+                    b.data(), (int)call.b_layout.rows, 0, y.data(), (int)l.rows);
+        finish(call, &y, i);
+    }
+}
+
+} // namespace
+
+size_t cublasLtGetVersion(void) {
+    return 130000;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS         ? "CUBLAS_STATUS_SUCCESS"
+           : status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                                   : "CUBLAS_STATUS_INVALID_VALUE";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+    *handle = new EmulatorBlas();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product, cublasComputeType_t,
+                                        cudaDataType_t) {
+    *product = new EmulatorProduct();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes) {
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        memcpy(&product->a, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        memcpy(&product->b, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        memcpy(&product->epilogue, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        memcpy(&product->bias, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        memcpy(&product->aux, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        memcpy(&product->aux_ld, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: /* always the output's */
+        break;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
+    delete product;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
+                                          uint64_t rows, uint64_t cols, int64_t ld) {
+    if (ld < (int64_t)rows) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    *layout = new EmulatorLayout{type, rows, cols, ld, 1, 0};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t bytes) {
+    switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+        memcpy(&layout->batch, value, bytes);
+        break;
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+        memcpy(&layout->stride, value, bytes);
+        break;
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+    delete layout;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
+    *preference = new EmulatorPreference();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                    cublasLtMatmulPreferenceAttributes_t,
+                                                    const void *, size_t) {
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+    delete preference;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* As on a GPU, the epilogue that keeps what went into GELU wants rows of whole 16 bytes. */
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatmulHeuristicResult_t *results,
+                                              int *found) {
+    bool keeps = product->epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+                 product->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    *found = 0;
+    if (wanted < 1 || (keeps && product->aux_ld % 8)) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *,
+                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream) {
+    EmulatorEntry entry;
+    uint64_t m = product->a == CUBLAS_OP_T ? a_layout->cols : a_layout->rows;
+    uint64_t k = product->a == CUBLAS_OP_T ? a_layout->rows : a_layout->cols;
+    uint64_t kb = product->b == CUBLAS_OP_T ? b_layout->cols : b_layout->rows;
+    uint64_t n = product->b == CUBLAS_OP_T ? b_layout->rows : b_layout->cols;
+    if (*(const float *)beta != 0 || k != kb || m != d_layout->rows || n != d_layout->cols ||
+        a_layout->batch != d_layout->batch || b_layout->batch != d_layout->batch) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha};
+    emulator_push(stream, [=] { multiply(call); });
+    return CUBLAS_STATUS_SUCCESS;
+}

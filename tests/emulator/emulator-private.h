@@ -1,0 +1,45 @@
+/* tests/emulator/emulator-private.h - what the parts of the emulator share. */
+#pragma once
+#include <cuda_runtime.h>
+#include <stdarg.h>
+
+#include <functional>
+
+#include "tests/emulator/emulator.h"
+
+/* Prints and aborts. */
+[[noreturn]] void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Runs all blocks of a kernel, here and now. */
+void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                       const std::function<void()> &thread_body, uint64_t seed);
+
+/* The interface is entered: one thread at a time. */
+void emulator_lock();
+void emulator_unlock();
+struct EmulatorEntry {
+    EmulatorEntry() {
+        emulator_lock();
+    }
+    ~EmulatorEntry() {
+        emulator_unlock();
+    }
+};
+
+/* ---- queues; the caller has entered --------------------------------------------------------- */
+uint64_t emulator_seed();
+void emulator_push(cudaStream_t stream, std::function<void()> work);
+void emulator_finish(cudaStream_t stream); /* and what it needs of other streams */
+void emulator_finish_all();
+
+/* ---- memory; the caller has entered --------------------------------------------------------- */
+enum EmulatorPlace {
+    EMULATOR_PAGEABLE,
+    EMULATOR_PINNED,
+    EMULATOR_DEVICE
+};
+/* Where [at, at + bytes) lies. A fault if it begins inside an allocation and ends outside. */
+EmulatorPlace emulator_place_of(const void *at, size_t bytes);
+
+/* Keeps the error for cudaGetLastError() and returns it. */
+cudaError_t emulator_error(cudaError_t error);

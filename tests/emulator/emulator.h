@@ -1,0 +1,39 @@
+/* tests/emulator/emulator.h - what a test may set and ask of the emulated GPU.
+ *
+ * One device, one process. Work on streams is not done when it is given but as late as the program
+ * allows: when something waits for it, and then only that which it needs, in the order of its
+ * streams and events. So an event wait that is missing shows as a wrong number, not as luck. With
+ * a seed other than 0 other streams also run ahead, at random places; two directions of running a
+ * block's threads are taken in turn. Work that nobody waits for by a CUDA call is done after a
+ * pause (host functions may be what the host waits for).
+ *
+ * Every allocation starts as NaN (all bits one) between guard zones, which are looked at when it is
+ * freed and by emulator_check(). A fault (guard overwritten, threads that part at a barrier, memory
+ * freed twice) prints what it is and aborts.
+ *
+ * Environment, read at the first call: FORESHARD_EMULATOR_SEED, FORESHARD_EMULATOR_MIB (memory of
+ * the device; 1024).
+ *
+ * Threads: any; one works at a time.
+ */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void emulator_set_seed(uint64_t seed);
+void emulator_set_memory(size_t bytes);
+
+/* Looks at the guards of all that is allocated. */
+void emulator_check(void);
+
+/* Kernels, copies and the like done so far, and allocations of the device's memory that live. */
+size_t emulator_tasks_done(void);
+size_t emulator_allocations(void);
+
+#ifdef __cplusplus
+}
+#endif

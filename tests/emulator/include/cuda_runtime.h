@@ -1,0 +1,166 @@
+/* tests/emulator/include/cuda_runtime.h - the CUDA language, as far as kernels/cuda speaks it, for
+ * a C++ compiler.
+ *
+ * A kernel is an ordinary function. Each thread of a block is a fiber of the calling thread; a
+ * block runs at a time, so shared memory is static memory (in a section of its own, which is filled
+ * with NaN before each block). A launch through <<<>>> cannot be
+ * written in C++: kernels/cuda/device.cuh has a function for it, which calls emulator_launch().
+ */
+#pragma once
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <string.h>
+
+#include <algorithm>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __shared__   static __attribute__((section("emulator_shared"), used))
+#define __align__(n) alignas(n)
+#define __grid_constant__
+#define __restrict__ __restrict
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {
+    }
+};
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+
+static inline float4 make_float4(float x, float y, float z, float w) {
+    return float4{x, y, z, w};
+}
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+    return uint4{x, y, z, w};
+}
+
+/* What the running fiber is; set by the emulator whenever it goes from one to another. */
+extern dim3 emulator_thread, emulator_block, emulator_block_size, emulator_grid_size;
+#define threadIdx emulator_thread
+#define blockIdx  emulator_block
+#define blockDim  emulator_block_size
+#define gridDim   emulator_grid_size
+
+/* The block's dynamic shared memory; filled with NaN before each block. */
+void *emulator_shared_memory();
+
+/* All threads of the block, or the lanes of mask, wait for each other. Each leaves 32 bits, and
+ * reads those that lane `from` of its warp left. */
+void __syncthreads();
+void __syncwarp(unsigned mask = 0xffffffffu);
+uint32_t emulator_exchange(unsigned mask, uint32_t bits, unsigned from);
+unsigned __ballot_sync(unsigned mask, int predicate);
+unsigned emulator_lane();
+
+template <typename T> static inline T emulator_shuffle(unsigned mask, T value, unsigned from) {
+    static_assert(sizeof(T) == 4, "32 bits a lane");
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = emulator_exchange(mask, bits, from & 31);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int from) {
+    return emulator_shuffle(mask, value, (unsigned)from);
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int bits) {
+    return emulator_shuffle(mask, value, emulator_lane() ^ (unsigned)bits);
+}
+template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, unsigned by) {
+    unsigned lane = emulator_lane();
+    return emulator_shuffle(mask, value, lane < by ? lane : lane - by);
+}
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by) {
+    unsigned lane = emulator_lane();
+    return emulator_shuffle(mask, value, lane + by > 31 ? lane : lane + by);
+}
+
+/* One fiber runs at a time, so these need no lock. */
+template <typename T> static inline T atomicAdd(T *at, T value) {
+    T old = *at;
+    *at = old + value;
+    return old;
+}
+static inline unsigned atomicCAS(unsigned *at, unsigned compare, unsigned value) {
+    unsigned old = *at;
+    *at = old == compare ? value : old;
+    return old;
+}
+static inline unsigned atomicCAS_system(unsigned *at, unsigned compare, unsigned value) {
+    return atomicCAS(at, compare, value);
+}
+static inline void __threadfence() {
+}
+static inline void __threadfence_system() {
+}
+long long clock64();
+
+template <typename T> static inline T __ldg(const T *at) {
+    return *at;
+}
+static inline float __fmul_rn(float a, float b) {
+    return a * b;
+}
+static inline float __fadd_rn(float a, float b) {
+    return a + b;
+}
+static inline float __fsub_rn(float a, float b) {
+    return a - b;
+}
+static inline float __fsqrt_rn(float a) {
+    return sqrtf(a);
+}
+static inline float __int_as_float(int bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static inline int __float_as_int(float value) {
+    int bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+static inline unsigned __float_as_uint(float value) {
+    return (unsigned)__float_as_int(value);
+}
+static inline float __uint_as_float(unsigned bits) {
+    return __int_as_float((int)bits);
+}
+static inline float rsqrtf(float a) {
+    return 1 / sqrtf(a);
+}
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+static inline int __popc(unsigned bits) {
+    return __builtin_popcount(bits);
+}
+static inline int __ffs(int bits) {
+    return __builtin_ffs(bits);
+}
+using std::max;
+using std::min;
+
+/* Puts a kernel on a stream: body is what each thread of each block runs. */
+void emulator_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                     cudaStream_t stream, std::function<void()> body);
+template <typename F>
+static inline cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int value) {
+    return value <= 227 * 1024 ? cudaSuccess : cudaErrorInvalidValue;
+}

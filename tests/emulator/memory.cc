@@ -1,0 +1,297 @@
+/* tests/emulator/memory.cc - the device's memory, pinned memory, and copies between them.
+ *
+ * An allocation is a mapping of its own: a page nobody may touch, a guard, the bytes, a guard, a
+ * page nobody may touch. What runs far past its end dies at once, what runs past it a little is
+ * found when the guards are looked at. All bytes begin as ones, which is NaN in every type.
+ */
+#include <cuda_runtime.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <map>
+#include <vector>
+
+#include "tests/emulator/emulator-private.h"
+
+namespace {
+
+constexpr size_t PAGE = 4096, GUARD = 512, ALIGNMENT = 512;
+constexpr unsigned char GUARD_BYTE = 0xa5, POISON = 0xff;
+
+struct Allocation {
+    size_t bytes;
+    EmulatorPlace place;
+    char *mapping; /* NULL: registered, not allocated here */
+    size_t mapped;
+};
+
+std::map<uintptr_t, Allocation> allocations; /* by first byte */
+size_t device_bytes, used_bytes, n_device;
+
+size_t round_up(size_t bytes, size_t to) {
+    return (bytes + to - 1) / to * to;
+}
+
+size_t total_bytes() {
+    if (!device_bytes) {
+        const char *text = getenv("FORESHARD_EMULATOR_MIB");
+        device_bytes = (text ? strtoull(text, nullptr, 10) : 1024) << 20;
+    }
+    return device_bytes;
+}
+
+void check_guard(const unsigned char *at, size_t bytes, uintptr_t of, const Allocation &a,
+                 const char *side) {
+    for (size_t i = 0; i < bytes; i++) {
+        if (at[i] != GUARD_BYTE) {
+            emulator_fault("byte %zu %s an allocation of %zu bytes at %#zx was written", i, side,
+                           a.bytes, (size_t)of);
+        }
+    }
+}
+
+void check(uintptr_t at, const Allocation &a) {
+    if (a.mapping) {
+        const unsigned char *end = (const unsigned char *)at + a.bytes;
+        const unsigned char *last = (const unsigned char *)a.mapping + a.mapped - PAGE;
+        check_guard((const unsigned char *)at - GUARD, GUARD, at, a, "of the guard before");
+        check_guard(end, (size_t)(last - end), at, a, "after");
+    }
+}
+
+cudaError_t allocate(void **pointer, size_t bytes, EmulatorPlace place) {
+    *pointer = nullptr;
+    if (!bytes) {
+        return cudaSuccess;
+    }
+    size_t body = GUARD + round_up(bytes, ALIGNMENT) + GUARD, mapped = round_up(body, PAGE);
+    char *mapping = (char *)mmap(nullptr, mapped + 2 * PAGE, PROT_NONE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED || mprotect(mapping + PAGE, mapped, PROT_READ | PROT_WRITE)) {
+        return emulator_error(cudaErrorMemoryAllocation);
+    }
+    memset(mapping + PAGE, GUARD_BYTE, mapped);
+    char *at = mapping + PAGE + mapped - GUARD - round_up(bytes, ALIGNMENT);
+    memset(at, POISON, bytes);
+    allocations[(uintptr_t)at] = Allocation{bytes, place, mapping, mapped + 2 * PAGE};
+    *pointer = at;
+    return cudaSuccess;
+}
+
+cudaError_t release(void *pointer, EmulatorPlace place) {
+    if (!pointer) {
+        return cudaSuccess;
+    }
+    auto found = allocations.find((uintptr_t)pointer);
+    if (found == allocations.end() || found->second.place != place || !found->second.mapping) {
+        emulator_fault("%p is freed, which was not allocated (or not here)", pointer);
+    }
+    emulator_finish_all();
+    check(found->first, found->second);
+    munmap(found->second.mapping, found->second.mapped);
+    if (place == EMULATOR_DEVICE) {
+        used_bytes -= round_up(found->second.bytes, ALIGNMENT);
+        n_device--;
+    }
+    allocations.erase(found);
+    return cudaSuccess;
+}
+
+/* The direction a copy claims must be the one its pointers have. */
+bool places_fit(EmulatorPlace to, EmulatorPlace from, cudaMemcpyKind kind) {
+    switch (kind) {
+    case cudaMemcpyHostToHost:
+        return to != EMULATOR_DEVICE && from != EMULATOR_DEVICE;
+    case cudaMemcpyHostToDevice:
+        return to == EMULATOR_DEVICE && from != EMULATOR_DEVICE;
+    case cudaMemcpyDeviceToHost:
+        return to != EMULATOR_DEVICE && from == EMULATOR_DEVICE;
+    case cudaMemcpyDeviceToDevice:
+        return to == EMULATOR_DEVICE && from == EMULATOR_DEVICE;
+    case cudaMemcpyDefault:
+        return true;
+    }
+    return false;
+}
+
+struct Rows {
+    char *to;
+    const char *from;
+    size_t to_pitch, from_pitch, width, height;
+};
+
+void copy_rows(const Rows &r) {
+    for (size_t i = 0; i < r.height; i++) {
+        memmove(r.to + i * r.to_pitch, r.from + i * r.from_pitch, r.width);
+    }
+}
+
+/* What lies in pageable memory is read before the call returns, and written before it returns. */
+cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
+    if (!r.width || !r.height) {
+        return cudaSuccess;
+    }
+    EmulatorPlace to = emulator_place_of(r.to, (r.height - 1) * r.to_pitch + r.width);
+    EmulatorPlace from = emulator_place_of(r.from, (r.height - 1) * r.from_pitch + r.width);
+    if (!places_fit(to, from, kind)) {
+        return emulator_error(cudaErrorInvalidValue);
+    }
+    if (from == EMULATOR_PAGEABLE && to == EMULATOR_DEVICE) {
+        auto *staged = new std::vector<char>(r.width * r.height);
+        copy_rows({staged->data(), r.from, r.width, r.from_pitch, r.width, r.height});
+        emulator_push(stream, [=] {
+            copy_rows({r.to, staged->data(), r.to_pitch, r.width, r.width, r.height});
+            delete staged;
+        });
+        return cudaSuccess;
+    }
+    emulator_push(stream, [=] { copy_rows(r); });
+    if (to == EMULATOR_PAGEABLE || from == EMULATOR_PAGEABLE) {
+        emulator_finish(stream);
+    }
+    return cudaSuccess;
+}
+
+} // namespace
+
+EmulatorPlace emulator_place_of(const void *at, size_t bytes) {
+    auto next = allocations.upper_bound((uintptr_t)at);
+    if (next == allocations.begin()) {
+        return EMULATOR_PAGEABLE;
+    }
+    auto found = std::prev(next);
+    size_t inside = (uintptr_t)at - found->first;
+    if (inside >= found->second.bytes) {
+        return EMULATOR_PAGEABLE;
+    }
+    if (bytes > found->second.bytes - inside) {
+        emulator_fault("%zu bytes are wanted at %zu of an allocation of %zu", bytes, inside,
+                       found->second.bytes);
+    }
+    return found->second.place;
+}
+
+void emulator_set_memory(size_t bytes) {
+    EmulatorEntry entry;
+    device_bytes = bytes;
+}
+
+size_t emulator_allocations(void) {
+    EmulatorEntry entry;
+    return n_device;
+}
+
+void emulator_check(void) {
+    EmulatorEntry entry;
+    emulator_finish_all();
+    for (const auto &a : allocations) {
+        check(a.first, a.second);
+    }
+}
+
+/* ---- CUDA's own names ----------------------------------------------------------------------- */
+
+cudaError_t cudaMalloc(void **pointer, size_t bytes) {
+    EmulatorEntry entry;
+    if (round_up(bytes, ALIGNMENT) > total_bytes() - used_bytes) {
+        *pointer = nullptr;
+        return emulator_error(cudaErrorMemoryAllocation);
+    }
+    cudaError_t error = allocate(pointer, bytes, EMULATOR_DEVICE);
+    if (*pointer) {
+        used_bytes += round_up(bytes, ALIGNMENT);
+        n_device++;
+    }
+    return error;
+}
+
+cudaError_t cudaFree(void *pointer) {
+    EmulatorEntry entry;
+    return release(pointer, EMULATOR_DEVICE);
+}
+
+cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) {
+    EmulatorEntry entry;
+    return allocate(pointer, bytes, EMULATOR_PINNED);
+}
+
+cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
+    return cudaHostAlloc(pointer, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaFreeHost(void *pointer) {
+    EmulatorEntry entry;
+    return release(pointer, EMULATOR_PINNED);
+}
+
+cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned) {
+    EmulatorEntry entry;
+    allocations[(uintptr_t)pointer] = Allocation{bytes, EMULATOR_PINNED, nullptr, 0};
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *pointer) {
+    EmulatorEntry entry;
+    auto found = allocations.find((uintptr_t)pointer);
+    if (found == allocations.end() || found->second.mapping) {
+        return emulator_error(cudaErrorInvalidValue);
+    }
+    emulator_finish_all();
+    allocations.erase(found);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned) {
+    EmulatorEntry entry;
+    *device = host;
+    return emulator_place_of(host, 1) == EMULATOR_PINNED ? cudaSuccess
+                                                         : emulator_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+    EmulatorEntry entry;
+    *total = total_bytes();
+    *free_bytes = total_bytes() - used_bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    EmulatorEntry entry;
+    return copy({(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+    EmulatorEntry entry;
+    if (width > to_pitch || width > from_pitch) {
+        return emulator_error(cudaErrorInvalidValue);
+    }
+    return copy({(char *)to, (const char *)from, to_pitch, from_pitch, width, height}, kind,
+                stream);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+    EmulatorEntry entry;
+    cudaError_t error =
+        copy({(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, nullptr);
+    emulator_finish(nullptr);
+    return error;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {
+    EmulatorEntry entry;
+    if (!bytes) {
+        return cudaSuccess;
+    }
+    if (emulator_place_of(to, bytes) == EMULATOR_PAGEABLE) {
+        return emulator_error(cudaErrorInvalidValue);
+    }
+    emulator_push(stream, [=] { memset(to, byte, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *to, int byte, size_t bytes) {
+    return cudaMemsetAsync(to, byte, bytes, nullptr);
+}

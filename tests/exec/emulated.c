@@ -1,0 +1,371 @@
+/* The identical plan on CPU ranks and on an emulated GPU (tests/emulator): losses agree within what
+ * the dtype allows, memory is equal at every instruction, with streams played as late as they may
+ * be and out of step with one another. Failures name rank, step and op.
+ *
+ * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator.
+ */
+#include <gio/gio.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/exec/runs.h"
+#include "trace/text.h"
+
+static const char *foreshard, *on_host, *on_emulated;
+static char *folder;
+
+enum {
+    STEPS = 3
+};
+
+/* There is no toy of this family in models/networks. */
+static void write_mpt(void) {
+    g_autofree char *path = g_build_filename(folder, "mpt-toy.ini", NULL);
+    g_assert_true(g_file_set_contents(
+        path, "[network]\nfamily=mpt\nlayers=2\nwidth=32\nheads=2\nvocab=96\nseq=32\n", -1, NULL));
+}
+
+static void plan(const char *words) {
+    g_auto(GStrv) parts = g_strsplit(words, " ", 2);
+    bool is_mpt = g_str_equal(parts[0], "mpt-toy");
+    test_run_program = foreshard;
+    test_run_ok("plan %s%s%s%s %s -o %s/x.plan", is_mpt ? folder : "", is_mpt ? "/" : "", parts[0],
+                is_mpt ? ".ini" : "", parts[1], folder);
+}
+
+static unsigned ranks_of(const char *words) {
+    return (unsigned)g_ascii_strtoull(strstr(words, "-n ") + 3, NULL, 10);
+}
+
+static char *line_of(const char *words, const char *device, const char *trace) {
+    return g_strdup_printf("%s/x.plan --local-ranks %u --device %s --steps %d --watchdog 120 "
+                           "--trace %s/%s",
+                           folder, ranks_of(words), device, STEPS, folder, trace);
+}
+
+static Trace *read_trace(const char *name) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_autoptr(GError) error = NULL;
+    Trace *trace = trace_read_file(path, &error);
+    g_assert_no_error(error);
+    return trace;
+}
+
+/* Rank 0's rows of memory; all ranks' are in rank order. With marks, when a freed block is free
+ * again is a matter of time. */
+static void memory_is_equal(const Trace *a, const Trace *b, bool has_marks) {
+    g_assert_cmpuint(a->memory->len, ==, b->memory->len);
+    for (guint i = 0; i < a->memory->len; i++) {
+        const TraceMemoryRow *x = trace_memory(a, i), *y = trace_memory(b, i);
+        g_assert_cmpuint(x->rank, ==, y->rank);
+        g_assert_cmpint(x->step, ==, y->step);
+        g_assert_cmpuint(x->instruction, ==, y->instruction);
+        g_assert_cmpuint(x->allocated, ==, y->allocated);
+        if (!has_marks) {
+            g_assert_cmpuint(x->active, ==, y->active);
+            g_assert_cmpuint(x->reserved, ==, y->reserved);
+        }
+    }
+}
+
+/* Each op once, and not before it was issued (to the host's clock within a millisecond). */
+static void ops_are_timed(const Trace *a, const Trace *b) {
+    g_assert_cmpuint(a->ops->len, ==, b->ops->len);
+    for (guint i = 0; i < a->ops->len; i++) {
+        const TraceOpRow *x = trace_op(a, i), *y = trace_op(b, i);
+        g_assert_cmpuint(x->instruction, ==, y->instruction);
+        g_assert_cmpuint(x->lane, ==, y->lane);
+        g_assert_cmpint(y->end_ns, >=, y->start_ns);
+        g_assert_cmpint(y->start_ns, >=, y->host_issue_ns - 1000000);
+    }
+}
+
+typedef struct {
+    const char *words;
+    double bound; /* of the losses, relative */
+} Case;
+
+#define FP32 2e-6
+/* The loss is rounded to the model's dtype, and what leads to it may fall on either side. */
+#define BF16 0x1p-6
+#define FP16 0x1p-9
+
+static const Case cases[] = {
+    {"gpt-toy -n 1 --sharding none", FP32},
+    {"gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2", FP32},
+    {"gpt-toy -n 2", FP32},
+    {"gpt-toy -n 3 --micro-batch 2 --clip 0.3 --optimizer momentum --lr 0.05", FP32},
+    {"gpt-toy -n 2 --sharding grad-op --kernels fused --optimizer-kernel fused", FP32},
+    {"gpt-toy -n 4 --sharding hybrid --replicate 2 --accumulate 2 --micro-batch 1", FP32},
+    {"gpt-toy -n 2 --sharding optimizer-only --optimizer sgd --optimizer-kernel fused", FP32},
+    {"gpt-toy -n 2 --flavour fsdp1 --checkpointing full --offload activations", FP32},
+    {"gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 --micro-batch 1", FP32},
+    {"gpt-toy -n 2 --flavour fsdp1 --use-orig-params yes --optimizer-kernel loop --clip 1", FP32},
+    {"gpt-toy -n 2 --offload optimizer --optimizer adam --weight-decay 0.1", FP32},
+    {"gpt-toy -n 2 --offload params", FP32},
+    {"gpt-toy -n 2 --flavour fsdp1 --offload params --optimizer momentum --lr 0.05", FP32},
+    {"gpt-toy -n 2 --reshard-after-forward no --zero-grad keep --accumulate 2", FP32},
+    {"gpt-toy-dropout -n 2 --checkpointing full", FP32},
+    {"llama-toy -n 2 --checkpointing selective-op", FP32},
+    {"llama-toy -n 2 --kernels fused --flavour fsdp1", FP32},
+    {"t5-toy -n 2", FP32},
+    {"mlp-toy -n 3 --clip 1", FP32},
+    {"mpt-toy -n 1 --sharding none", FP32},
+    {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
+    {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
+    {"llama-toy -n 2 --param-dtype bf16 --flavour fsdp1 --kernels fused", BF16},
+    {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
+};
+
+static void plays_alike(gconstpointer data) {
+    const Case *c = data;
+    double host[STEPS], emulated[STEPS], worst = 0;
+    g_autofree char *seed = g_strdup_printf("%u", (unsigned)(c - cases) % 4);
+    test_run_name = "FORESHARD_EMULATOR_SEED";
+    test_run_value = seed;
+    g_autofree char *host_line = line_of(c->words, "host", "h.trace");
+    g_autofree char *emulated_line = line_of(c->words, "cuda", "e.trace");
+    plan(c->words);
+    test_run_program = on_host;
+    test_run_losses_of(host_line, host, STEPS);
+    test_run_program = on_emulated;
+    test_run_losses_of(emulated_line, emulated, STEPS);
+    for (unsigned i = 0; i < STEPS; i++) {
+        worst = MAX(worst, fabs(emulated[i] / host[i] - 1));
+    }
+    g_autoptr(Trace) h = read_trace("h.trace");
+    g_autoptr(Trace) e = read_trace("e.trace");
+    memory_is_equal(h, e, strstr(c->words, "fsdp1") != NULL);
+    ops_are_timed(h, e);
+    g_test_message("%s: losses differ by %.2g relative, memory equal at %u instructions", c->words,
+                   worst, h->memory->len);
+    g_assert_cmpfloat(worst, <=, c->bound);
+    test_run_name = NULL;
+}
+
+/* One file whoever writes it, and either reads the other's. */
+static void weights_are_saved_and_loaded(void) {
+    plan("gpt-toy -n 2");
+    static const char *const ways[][2] = {{"host", "cuda"}, {"cuda", "host"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        const char *writer = ways[i][0], *reader = ways[i][1];
+        test_run_program = on_emulated; /* it knows both */
+        test_run_ok("%s/x.plan --local-ranks 2 --device %s --steps 2 --save %s/%s.w", folder,
+                    writer, folder, writer);
+        double own[1], other[1];
+        g_autofree char *from_own =
+            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --steps 1 --load %s/%s.w",
+                            folder, writer, folder, writer);
+        g_autofree char *from_other =
+            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --steps 1 --load %s/%s.w",
+                            folder, reader, folder, writer);
+        test_run_losses_of(from_own, own, 1);
+        test_run_losses_of(from_other, other, 1);
+        g_assert_cmpfloat(fabs(own[0] / other[0] - 1), <=, FP32);
+    }
+}
+
+static void header_says_what_ran(void) {
+    plan("gpt-toy -n 2");
+    test_run_program = on_emulated;
+    test_run_ok(
+        "%s/x.plan --local-ranks 2 --device cuda --steps 2 --no-op-times --trace %s/t.trace",
+        folder, folder);
+    g_autoptr(Trace) trace = read_trace("t.trace");
+    g_assert_cmpstr(trace_get(trace, "device"), ==, "cuda");
+    g_assert_cmpstr(trace_get(trace, "gpu"), ==, "emulated GPU");
+    g_assert_cmpstr(trace_get(trace, "op_times"), ==, "no");
+    g_assert_cmpstr(trace_get(trace, "gpu_ranks_sharing"), ==, "2");
+    g_assert_nonnull(strstr(trace_get(trace, "gpu_comm"), "local"));
+    g_assert_nonnull(trace_get(trace, "gpu_used_bytes_end"));
+}
+
+/* What a small GPU has room for, on two ranks. */
+static void a_gpu_is_measured(void) {
+    static const char *const lines[] = {"gpu emulated GPU\n",
+                                        "fact sms ",
+                                        "\nlaunch_us ",
+                                        "\nsegment_new_us ",
+                                        "\nalloc_us ",
+                                        "\nfact copy_gb_per_s ",
+                                        "\nproduct bf16 256 256 256 ",
+                                        "\nproduct fp32 256 256 256 ",
+                                        "\nattention bf16 1 2 2 64 32 1 1 ",
+                                        "\nall_gather 8192 ",
+                                        "\nreduce_scatter 524288 ",
+                                        "\nall_reduce 65536 ",
+                                        "\ncomm local"};
+    test_run_program = on_emulated;
+    test_run_name = "FORESHARD_EMULATOR_MIB";
+    test_run_value = "80"; /* of which a lane's library handles take 32 */
+    TestRun run = test_run_finish(test_run_start("--costs --device cuda --local-ranks 2"));
+    test_run_name = NULL;
+    g_assert_cmpint(run.status, ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lines); i++) {
+        if (!strstr(run.out, lines[i])) {
+            g_test_message("no '%s' in: %s", lines[i], run.out);
+            g_test_fail();
+        }
+    }
+    test_run_clear(&run);
+}
+
+/* One GPU plays rank 3 of 8: the memory that is predicted, and collectives no shorter. */
+static void one_rank_of_many_is_rehearsed(void) {
+    static const char *const plans[] = {
+        "gpt-toy -n 8", "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
+        "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
+        test_run_program = foreshard;
+        test_run_ok("predict %s --cluster a100-node --steps %d --trace %s/p.trace", plans[i], STEPS,
+                    folder);
+        test_run_name = "FORESHARD_EXEC";
+        test_run_value = on_emulated;
+        test_run_ok("rehearse %s --rank 3 --cluster a100-node --device cuda --steps %d --trace "
+                    "%s/r.trace",
+                    plans[i], STEPS, folder);
+        test_run_name = NULL;
+        g_autoptr(Trace) p = read_trace("p.trace");
+        g_autoptr(Trace) r = read_trace("r.trace");
+        g_assert_cmpuint(p->memory->len, ==, r->memory->len);
+        for (guint row = 0; row < p->memory->len; row++) {
+            const TraceMemoryRow *x = trace_memory(p, row), *y = trace_memory(r, row);
+            g_assert_cmpuint(x->instruction, ==, y->instruction);
+            g_assert_cmpuint(x->allocated, ==, y->allocated);
+            g_assert_cmpuint(x->active, ==, y->active);
+            g_assert_cmpuint(x->reserved, ==, y->reserved);
+        }
+        g_assert_cmpuint(trace_op(r, 0)->rank, ==, 3);
+        unsigned collectives = 0;
+        for (guint row = 0; row < r->ops->len; row++) {
+            const TraceOpRow *op = trace_op(r, row);
+            uint32_t kind = trace_instruction(r, 0, op->instruction)->kind;
+            if (trace_kind(r, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
+                g_assert_cmpint(op->end_ns - op->start_ns, >, 5000); /* NVLink's latency alone */
+                collectives++;
+            }
+        }
+        g_test_message("%s: memory equal at %u instructions, %u collectives stood in for", plans[i],
+                       p->memory->len, collectives);
+        g_assert_cmpuint(collectives, >, 10);
+    }
+}
+
+/* The same by the command that users give. */
+static void foreshard_run_plays_it(void) {
+    double losses[STEPS], expected[STEPS];
+    test_run_program = foreshard;
+    test_run_losses("gpt-toy -n 2", expected, STEPS);
+    test_run_name = "FORESHARD_EXEC";
+    test_run_value = on_emulated;
+    test_run_losses("gpt-toy -n 2 --device cuda --comm local", losses, STEPS);
+    test_run_name = NULL;
+    for (unsigned i = 0; i < STEPS; i++) {
+        g_assert_cmpfloat(fabs(losses[i] / expected[i] - 1), <=, FP32);
+    }
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+static void fails(const char *words, int status, const char *expected) {
+    TestRun run = test_run_finish(test_run_start(words));
+    if (run.status != status || !strstr(run.err, expected)) {
+        g_test_message("%s: status %d, '%s'; expected status %d, '%s'", words, run.status, run.err,
+                       status, expected);
+        g_test_fail();
+    }
+    test_run_clear(&run);
+}
+
+static void fails_on_emulated(const char *words, int status, const char *expected) {
+    g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda %s", folder, words);
+    test_run_program = on_emulated;
+    fails(line, status, expected);
+}
+
+static void failures_say_why(void) {
+    plan("gpt-toy -n 2 --lr 1000 --weight-decay 10");
+    fails_on_emulated("--local-ranks 2 --steps 200", 1, "op nll_loss of unit root: the loss is ");
+    fails_on_emulated("--local-ranks 2 --memory-limit 3000000", 1, "out of memory: step ");
+    fails_on_emulated("--local-ranks 2 --memory-limit 3000000", 1,
+                      "allocated: parameters/sharded ");
+    fails_on_emulated("--local-ranks 3", 2, "the plan is for 2 ranks, but 3 are started");
+    fails_on_emulated("--local-ranks 2 --comm nccl", 2, "built without NCCL");
+    fails_on_emulated("--local-ranks 2 --comm quick", 2, "there is no communicator 'quick'");
+    plan("gpt-toy -n 1 --allocator expandable");
+    fails_on_emulated("", 2, "expandable");
+}
+
+/* A rank that stops in the middle of training: the others say what they wait for, and all end. */
+static void a_hung_collective_ends_all(void) {
+    plan("gpt-toy -n 2");
+    g_autofree char *line = g_strdup_printf(
+        "%s/x.plan --device cuda --local-ranks 2 --steps 100000 --watchdog 2", folder);
+    test_run_program = on_emulated;
+    GSubprocess *process = test_run_start(line);
+    g_autofree char *children_path =
+        g_strdup_printf("/proc/%s/task/%s/children", g_subprocess_get_identifier(process),
+                        g_subprocess_get_identifier(process));
+    int first = 0, second = 0;
+    for (unsigned tries = 0; tries < 300 && !second; tries++) {
+        g_autofree char *text = NULL;
+        g_usleep(50000);
+        if (g_file_get_contents(children_path, &text, NULL, NULL)) {
+            sscanf(text, "%d %d", &first, &second);
+        }
+    }
+    g_assert_cmpint(second, >, 0);
+    g_usleep(1500000);
+    g_assert_cmpint(kill(second, SIGSTOP), ==, 0);
+    gint64 stopped_at = g_get_monotonic_time();
+    TestRun run = test_run_finish(process);
+    double seconds = (double)(g_get_monotonic_time() - stopped_at) / 1e6;
+    g_test_message("ended after %.1f s: %s", seconds, run.err);
+    g_assert_cmpint(run.status, ==, 1);
+    g_assert_cmpfloat(seconds, <, 20);
+    g_assert_nonnull(strstr(run.err, "rank 0: nothing has got on for 2 s"));
+    test_run_clear(&run);
+}
+
+static void a_machine_without_gpus_says_so(void) {
+    plan("gpt-toy -n 1 --sharding none");
+    test_run_program = on_host;
+    g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda", folder);
+    TestRun run = test_run_finish(test_run_start(line));
+    if (run.status == 0) {
+        g_test_skip("there is a GPU here");
+    } else {
+        g_assert_true(strstr(run.err, "no GPU can be used") ||
+                      strstr(run.err, "there is no device 'cuda' here"));
+    }
+    test_run_clear(&run);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_assert(argc == 4);
+    foreshard = argv[1];
+    on_host = argv[2];
+    on_emulated = argv[3];
+    folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    write_mpt();
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *name = g_strconcat("/exec/emulated/plays alike: ", cases[i].words, NULL);
+        g_test_add_data_func(name, &cases[i], plays_alike);
+    }
+    g_test_add_func("/exec/emulated/weights are saved and loaded", weights_are_saved_and_loaded);
+    g_test_add_func("/exec/emulated/header says what ran", header_says_what_ran);
+    g_test_add_func("/exec/emulated/a GPU is measured", a_gpu_is_measured);
+    g_test_add_func("/exec/emulated/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
+    g_test_add_func("/exec/emulated/foreshard run plays it", foreshard_run_plays_it);
+    g_test_add_func("/exec/emulated/failures say why", failures_say_why);
+    g_test_add_func("/exec/emulated/a hung collective ends all", a_hung_collective_ends_all);
+    g_test_add_func("/exec/emulated/no GPU is said", a_machine_without_gpus_says_so);
+    int status = g_test_run();
+    test_run_remove_folder(folder);
+    g_free(folder);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* foreshard-exec's own ranks, without MPI: one answer on any number of them, a dead one named, a
+ * hung one ended. Arguments: foreshard, foreshard-exec.
+ */
+#include <gio/gio.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/exec/runs.h"
+
+enum {
+    STEPS = 6
+};
+
+static const char *foreshard, *exec;
+static char *folder, *plan_path;
+
+static void plan(const char *words) {
+    test_run_program = foreshard;
+    test_run_ok("plan gpt-toy %s -o %s", words, plan_path);
+    test_run_program = exec;
+}
+
+/* A global batch of 12. The sums of shared memory are formed in one order, MPI's in another. */
+static void losses_agree(void) {
+    static const struct {
+        const char *words;
+        unsigned ranks;
+        double bound;
+    } runs[] = {
+        {"-n 1 --micro-batch 12 --sharding none", 1, 0},
+        {"-n 2 --micro-batch 6 --sharding none", 2, 1e-6},
+        {"-n 3 --micro-batch 4", 3, 1e-6},
+        {"-n 4 --micro-batch 3 --sharding hybrid --replicate 2", 4, 1e-6},
+        {"-n 4 --micro-batch 3 --reshard-after-forward 2", 4, 1e-6},
+        {"-n 3 --micro-batch 4 --flavour fsdp1 --wrap whole", 3, 1e-6},
+        {"-n 3 --micro-batch 4 --sharding optimizer-only", 3, 1e-6},
+        {"-n 3 --micro-batch 4 --param-dtype bf16", 3, 0x1p-7},
+        {"-n 2 --micro-batch 6 --param-dtype fp16", 2, 0x1p-10},
+    };
+    double expected[STEPS], losses[STEPS];
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_autofree char *line =
+            g_strdup_printf("%s --local-ranks %u --steps %d", plan_path, runs[i].ranks, STEPS);
+        double worst = 0;
+        plan(runs[i].words);
+        test_run_losses_of(line, i ? losses : expected, STEPS);
+        for (unsigned step = 0; i && step < STEPS; step++) {
+            worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
+        }
+        g_test_message("%s: losses differ by at most %.2g relative", runs[i].words, worst);
+        g_assert_cmpfloat(worst, <=, runs[i].bound);
+    }
+}
+
+/* The trace has every rank, and its memory is what was predicted. */
+static void traces_are_whole(void) {
+    plan("-n 3");
+    test_run_ok("%s --local-ranks 3 --steps 3 --trace %s/m.trace", plan_path, folder);
+    test_run_program = foreshard;
+    test_run_ok("predict %s --cluster this-machine --steps 3 --trace %s/p.trace", plan_path,
+                folder);
+    test_run_ok("compare %s/p.trace %s/m.trace", folder, folder);
+}
+
+/* The ranks of a running foreshard-exec. */
+static void children_of(GSubprocess *process, int *ret_first, int *ret_second) {
+    const char *id = g_subprocess_get_identifier(process);
+    g_autofree char *path = g_strdup_printf("/proc/%s/task/%s/children", id, id);
+    *ret_first = *ret_second = 0;
+    for (unsigned tries = 0; tries < 300 && !*ret_second; tries++) {
+        g_autofree char *text = NULL;
+        g_usleep(20000);
+        if (g_file_get_contents(path, &text, NULL, NULL)) {
+            sscanf(text, "%d %d", ret_first, ret_second);
+        }
+    }
+    g_assert_cmpint(*ret_second, >, 0);
+    g_usleep(500000); /* well into training */
+}
+
+/* What becomes of two ranks when the second gets a signal: its words, within so many seconds. */
+static void signalled(int sent, const char *expected) {
+    plan("-n 2");
+    g_autofree char *line =
+        g_strdup_printf("%s --local-ranks 2 --steps 1000000 --watchdog 2", plan_path);
+    GSubprocess *process = test_run_start(line);
+    int first, second;
+    children_of(process, &first, &second);
+    gint64 sent_at = g_get_monotonic_time();
+    g_assert_cmpint(kill(second, sent), ==, 0);
+    TestRun run = test_run_finish(process);
+    double seconds = (double)(g_get_monotonic_time() - sent_at) / 1e6;
+    g_test_message("ended after %.1f s: %s", seconds, run.err);
+    g_assert_cmpint(run.status, ==, 1);
+    g_assert_cmpfloat(seconds, <, 15);
+    g_assert_nonnull(strstr(run.err, expected));
+    g_assert_cmpint(kill(first, 0), !=, 0); /* gone, both */
+    g_assert_cmpint(kill(second, 0), !=, 0);
+    test_run_clear(&run);
+}
+
+static void a_killed_rank_is_named(void) {
+    signalled(SIGKILL, "rank 1 was killed by signal 9");
+}
+
+static void a_hung_rank_ends_all(void) {
+    signalled(SIGSTOP, "rank 0: nothing has got on for 2 s: the host is at ");
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_assert(argc == 3);
+    foreshard = argv[1];
+    exec = argv[2];
+    folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    plan_path = g_build_filename(folder, "x.plan", NULL);
+    g_test_add_func("/exec/local/losses agree on 1 to 4 ranks", losses_agree);
+    g_test_add_func("/exec/local/traces are whole", traces_are_whole);
+    g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
+    g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
+    int status = g_test_run();
+    test_run_remove_folder(folder);
+    g_free(folder);
+    g_free(plan_path);
+    return status;
+}

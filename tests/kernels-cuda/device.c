@@ -1,0 +1,260 @@
+/* tests/kernels-cuda/device.c - see device.h. */
+#include "tests/kernels-cuda/device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/host/half.h"
+#include "kernels/host/random.h"
+
+#ifdef KERNEL_EMULATED
+#include "tests/emulator/emulator.h"
+#endif
+
+enum {
+    GUARD = 256, /* bytes before and after an array */
+    GUARD_BYTE = 0x5a,
+    NO_DEVICE = 77, /* the exit status that is a skip */
+};
+
+typedef struct {
+    char *base;
+    size_t bytes; /* between the guards */
+} Array;
+
+KernelCuda *device_lane;
+static GArray *arrays; /* Array */
+static cudaStream_t stream;
+
+static void cuda_ok(const char *call, cudaError_t error) {
+    if (error != cudaSuccess) {
+        g_error("%s: %s", call, cudaGetErrorString(error));
+    }
+}
+#define CUDA_OK(call) cuda_ok(#call, call)
+
+void device_ok(const char *call, KernelCudaFault fault) {
+    if (fault) {
+        g_error("%s: %s", call, fault);
+    }
+}
+
+/* ---- storage -------------------------------------------------------------------------------- */
+
+static const DeviceCase bytes_case = {KERNEL_CUDA_F32, 0, 0};
+
+static void narrow(void *to, KernelCudaType type, const float *x, size_t n) {
+    switch (type) {
+    case KERNEL_CUDA_F32:
+        memcpy(to, x, n * sizeof *x);
+        break;
+    case KERNEL_CUDA_BF16:
+        kernel_narrow_bf16(to, x, n);
+        break;
+    case KERNEL_CUDA_F16:
+        kernel_narrow_f16(to, x, n);
+        break;
+    }
+}
+
+static void widen(float *to, KernelCudaType type, const void *x, size_t n) {
+    switch (type) {
+    case KERNEL_CUDA_F32:
+        memcpy(to, x, n * sizeof *to);
+        break;
+    case KERNEL_CUDA_BF16:
+        kernel_widen_bf16(to, x, n);
+        break;
+    case KERNEL_CUDA_F16:
+        kernel_widen_f16(to, x, n);
+        break;
+    }
+}
+
+static void *new_bytes(size_t bytes, size_t lead) {
+    Array array = {.bytes = lead + bytes};
+    CUDA_OK(cudaMalloc((void **)&array.base, array.bytes + 2 * GUARD));
+    CUDA_OK(cudaMemset(array.base, GUARD_BYTE, GUARD));
+    CUDA_OK(cudaMemset(array.base + GUARD, 0xff, array.bytes));
+    CUDA_OK(cudaMemset(array.base + GUARD + array.bytes, GUARD_BYTE, GUARD));
+    CUDA_OK(cudaDeviceSynchronize());
+    g_array_append_val(arrays, array);
+    return array.base + GUARD + lead;
+}
+
+static void check_guards(const Array *array) {
+    char guards[2 * GUARD];
+    CUDA_OK(cudaMemcpy(guards, array->base, GUARD, cudaMemcpyDeviceToHost));
+    CUDA_OK(cudaMemcpy(guards + GUARD, array->base + GUARD + array->bytes, GUARD,
+                       cudaMemcpyDeviceToHost));
+    for (unsigned i = 0; i < 2 * GUARD; i++) {
+        if (guards[i] != GUARD_BYTE) {
+            g_error("byte %u of the guards of an array of %zu bytes was written", i, array->bytes);
+        }
+    }
+}
+
+static void end_case(void) {
+    CUDA_OK(cudaDeviceSynchronize());
+    for (guint i = 0; i < arrays->len; i++) {
+        check_guards(&g_array_index(arrays, Array, i));
+        CUDA_OK(cudaFree(g_array_index(arrays, Array, i).base));
+    }
+    g_array_set_size(arrays, 0);
+}
+
+void *device_new(const DeviceCase *c, size_t n) {
+    size_t bytes = kernel_cuda_type_bytes(c->type);
+    return new_bytes(n * bytes, c->shift * bytes);
+}
+
+void *device_new_bytes(size_t bytes) {
+    return new_bytes(bytes, 0);
+}
+
+void *device_put_bytes(const void *x, size_t bytes) {
+    void *array = new_bytes(bytes, 0);
+    CUDA_OK(cudaMemcpy(array, x, bytes, cudaMemcpyHostToDevice));
+    return array;
+}
+
+void *device_put(const DeviceCase *c, const float *x, size_t n) {
+    size_t bytes = n * kernel_cuda_type_bytes(c->type);
+    g_autofree char *stored = g_malloc(bytes + 1);
+    void *array = device_new(c, n);
+    narrow(stored, c->type, x, n);
+    CUDA_OK(cudaMemcpy(array, stored, bytes, cudaMemcpyHostToDevice));
+    return array;
+}
+
+gpointer device_get_bytes(const void *array, size_t bytes) {
+    gpointer copy = g_malloc(bytes + 1);
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaMemcpy(copy, array, bytes, cudaMemcpyDeviceToHost));
+    return copy;
+}
+
+float *device_get(const DeviceCase *c, const void *array, size_t n) {
+    g_autofree char *stored = device_get_bytes(array, n * kernel_cuda_type_bytes(c->type));
+    float *x = g_new(float, n + 1);
+    widen(x, c->type, stored, n);
+    return x;
+}
+
+static void round_to(KernelCudaType type, float *x, size_t n) {
+    g_autofree char *stored = g_malloc(n * kernel_cuda_type_bytes(type) + 1);
+    narrow(stored, type, x, n);
+    widen(x, type, stored, n);
+}
+
+float *device_random(const DeviceCase *c, size_t n, double low, double high, guint32 seed) {
+    float *x = g_new(float, n + 1);
+    kernel_philox_uniform_f32(x, n, seed, 7, 0, (float)low, (float)high);
+    round_to(c->type, x, n);
+    return x;
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+static bool is_close(float got, float want, double relative, double absolute) {
+    if (isnan(want) || isinf(want)) {
+        return isnan(want) ? isnan(got) : got == want;
+    }
+    return fabs((double)got - (double)want) <= relative * fabs((double)want) + absolute;
+}
+
+void device_close(const char *what, const DeviceCase *c, const void *got, const float *want,
+                  size_t n, double relative, double absolute) {
+    g_autofree float *x = device_get(c, got, n);
+    absolute += c->type == KERNEL_CUDA_F16 ? 0x1p-25 : 0; /* below its normal numbers */
+    for (size_t i = 0; i < n; i++) {
+        if (!is_close(x[i], want[i], relative + c->rounding, absolute)) {
+            g_error("%s (type %d, shift %u): element %zu of %zu is %.9g, not %.9g", what, c->type,
+                    c->shift, i, n, (double)x[i], (double)want[i]);
+        }
+    }
+}
+
+void device_close_floats(const char *what, const void *got, const float *want, size_t n,
+                         double relative, double absolute) {
+    device_close(what, &bytes_case, got, want, n, relative, absolute);
+}
+
+void device_equal(const char *what, const DeviceCase *c, const void *got, const float *want,
+                  size_t n) {
+    g_autofree float *rounded = g_memdup2(want, (n + 1) * sizeof *want);
+    DeviceCase exact = {c->type, c->shift, 0};
+    round_to(c->type, rounded, n);
+    device_close(what, &exact, got, rounded, n, 0, 0);
+}
+
+void device_equal_bytes(const char *what, const void *got, const void *want, size_t bytes) {
+    g_autofree char *x = device_get_bytes(got, bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        if (x[i] != ((const char *)want)[i]) {
+            g_error("%s: byte %zu of %zu is %#x, not %#x", what, i, bytes, x[i] & 0xff,
+                    ((const char *)want)[i] & 0xff);
+        }
+    }
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+static void new_lane(void) {
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    DEVICE_OK(kernel_cuda_new(&device_lane, stream, KERNEL_CUDA_EXACT));
+}
+
+static void free_lane(void) {
+    kernel_cuda_free(device_lane);
+    CUDA_OK(cudaStreamDestroy(stream));
+}
+
+/* A bad index that no test meant fails it. */
+static void end_lane(void) {
+    uint32_t op;
+    end_case();
+    g_assert_false(kernel_cuda_bad_index(device_lane, &op));
+    free_lane();
+}
+
+void device_run(gconstpointer data) {
+    new_lane();
+    ((void (*)(void))data)();
+    end_lane();
+}
+
+void device_for_cases(void (*test)(const DeviceCase *c)) {
+    static const double roundings[] = {0, 1.0 / 256, 1.0 / 2048};
+    for (int type = KERNEL_CUDA_F32; type <= KERNEL_CUDA_F16; type++) {
+        for (unsigned shift = 0; shift < 4; shift += shift ? 2 : 1) { /* 0, 1, 3 */
+            DeviceCase c = {(KernelCudaType)type, shift, roundings[type]};
+#ifdef KERNEL_EMULATED
+            emulator_set_seed(shift);
+#endif
+            test(&c);
+            end_case();
+        }
+    }
+}
+
+void device_run_cases(gconstpointer data) {
+    new_lane();
+    device_for_cases((void (*)(const DeviceCase *))data);
+    end_lane();
+}
+
+int device_main(int argc, char **argv, void (*add_tests)(void)) {
+    int count = 0;
+    g_test_init(&argc, &argv, NULL);
+    if (cudaGetDeviceCount(&count) != cudaSuccess || !count) {
+        printf("1..0 # SKIP no GPU: these kernels were compiled, not run\n");
+        return NO_DEVICE;
+    }
+    arrays = g_array_new(FALSE, FALSE, sizeof(Array));
+    add_tests();
+    int status = g_test_run();
+    g_array_unref(arrays);
+    return status;
+}

@@ -1,0 +1,394 @@
+/* tests/kernels-cuda/places.c - kernels that look up, move and mask: embedding, rotary embedding,
+ * heads, pieces; against the host's, or loops written here. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/embedding.h"
+#include "kernels/cuda/heads.h"
+#include "kernels/cuda/rope.h"
+#include "kernels/host/embedding.h"
+#include "kernels/host/rope.h"
+#include "tests/kernels-cuda/device.h"
+
+/* ---- embedding ------------------------------------------------------------------------------ */
+
+static gint64 *new_indices(size_t n, size_t vocab, size_t step) {
+    gint64 *index = g_new(gint64, n);
+    for (size_t i = 0; i < n; i++) {
+        index[i] = (gint64)(i % 3 ? i * step % vocab : 1 % vocab); /* one of them often */
+    }
+    return index;
+}
+
+static void test_embedding(const DeviceCase *c) {
+    static const size_t shapes[][3] = {{1, 1, 1}, {40, 7, 24}, {700, 600, 13}, {30, 5, 520}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t count = shapes[s][0], vocab = shapes[s][1], width = shapes[s][2];
+        g_autofree gint64 *index = new_indices(count, vocab, 17);
+        g_autofree float *w = device_random(c, vocab * width, -1, 1, 1);
+        g_autofree float *dy = device_random(c, count * width, -1, 1, 2);
+        g_autofree float *want = g_new(float, MAX(count, vocab) * width);
+        gint64 *at = device_put_i64(index, count);
+        void *y = device_new(c, count * width), *dw = device_new(c, vocab * width);
+        g_assert_true(kernel_embedding_forward_f32(want, w, index, count, vocab, width));
+        DEVICE_OK(kernel_cuda_embedding_forward(device_lane, y, device_put(c, w, vocab * width), at,
+                                                count, vocab, width, c->type));
+        device_equal("embedding", c, y, want, count * width);
+        g_assert_true(kernel_embedding_backward_f32(want, dy, index, count, vocab, width));
+        DEVICE_OK(kernel_cuda_embedding_backward(device_lane, dw, device_put(c, dy, count * width),
+                                                 at, count, vocab, width, c->type));
+        device_close("dweight", c, dw, want, vocab * width, 1e-6, 1e-5);
+    }
+}
+
+/* More than one digit of the sort, and twice the same bits. */
+static void test_embedding_repeats(void) {
+    enum {
+        COUNT = 1500,
+        VOCAB = 2000,
+        WIDTH = 4
+    };
+    g_autofree gint64 *index = new_indices(COUNT, VOCAB, 1237);
+    DeviceCase c = {KERNEL_CUDA_F32, 0, 0};
+    g_autofree float *dy = device_random(&c, COUNT * WIDTH, -1, 1, 2);
+    g_autofree float *want = g_new(float, VOCAB *WIDTH);
+    float *d = device_put_floats(dy, COUNT * WIDTH), *dw = device_new_floats(VOCAB * WIDTH);
+    float *again = device_new_floats(VOCAB * WIDTH);
+    gint64 *at = device_put_i64(index, COUNT);
+    g_assert_true(kernel_embedding_backward_f32(want, dy, index, COUNT, VOCAB, WIDTH));
+    DEVICE_OK(kernel_cuda_embedding_backward(device_lane, dw, d, at, COUNT, VOCAB, WIDTH,
+                                             KERNEL_CUDA_F32));
+    DEVICE_OK(kernel_cuda_embedding_backward(device_lane, again, d, at, COUNT, VOCAB, WIDTH,
+                                             KERNEL_CUDA_F32));
+    device_close_floats("dweight", dw, want, VOCAB * WIDTH, 1e-6, 2e-5);
+    g_autofree float *first = device_get_bytes(dw, VOCAB * WIDTH * sizeof(float));
+    device_equal_bytes("again", again, first, VOCAB * WIDTH * sizeof(float));
+}
+
+static void test_bad_index(void) {
+    gint64 index[] = {0, 3, 9, -1};
+    float w[4 * 2] = {1, 2, 3, 4, 5, 6, 7, 8}, want[] = {1, 2, 7, 8, 0, 0, 0, 0};
+    float want_dw[] = {1, 2, 0, 0, 0, 0, 3, 4};
+    uint32_t op;
+    gint64 *at = device_put_i64(index, 4);
+    float *weight = device_put_floats(w, 8), *y = device_new_floats(8), *dw = device_new_floats(8);
+    kernel_cuda_tag(device_lane, 5);
+    DEVICE_OK(kernel_cuda_embedding_forward(device_lane, y, weight, at, 4, 4, 2, KERNEL_CUDA_F32));
+    device_close_floats("rows", y, want, 8, 0, 0);
+    g_assert_true(kernel_cuda_bad_index(device_lane, &op));
+    g_assert_cmpuint(op, ==, 5);
+    kernel_cuda_tag(device_lane, 6);
+    DEVICE_OK(
+        kernel_cuda_embedding_backward(device_lane, dw, weight, at, 4, 4, 2, KERNEL_CUDA_F32));
+    device_close_floats("gradient", dw, want_dw, 8, 0, 0);
+    g_assert_true(kernel_cuda_bad_index(device_lane, &op));
+    g_assert_cmpuint(op, ==, 6);
+    DEVICE_OK(kernel_cuda_bias_backward(device_lane, dw, weight, at, 4, 4, 2, KERNEL_CUDA_F32));
+    g_free(device_get_bytes(dw, 1));
+    g_assert_true(kernel_cuda_bad_index(device_lane, &op));
+}
+
+static void test_bias_backward(const DeviceCase *c) {
+    static const size_t shapes[][3] = {{10, 3, 2}, {900, 5, 20}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t n = shapes[s][0], limit = shapes[s][1], heads = shapes[s][2];
+        g_autofree gint64 *index = new_indices(n, limit, 7);
+        g_autofree float *dy = device_random(c, n * heads, -1, 1, 1);
+        g_autofree float *want = g_new0(float, limit *heads);
+        void *dw = device_new(c, limit * heads);
+        for (size_t i = 0; i < n * heads; i++) {
+            want[(size_t)index[i % n] * heads + i / n] += dy[i];
+        }
+        DEVICE_OK(kernel_cuda_bias_backward(device_lane, dw, device_put(c, dy, n * heads),
+                                            device_put_i64(index, n), n, limit, heads, c->type));
+        device_close("bias gradient", c, dw, want, limit * heads, 1e-6, 1e-4);
+    }
+}
+
+/* ---- rotary embedding ----------------------------------------------------------------------- */
+
+static void test_rope(const DeviceCase *c) {
+    static const size_t shapes[][4] = {{6, 3, 16, 3}, {4, 2, 6, 4}, {8, 2, 64, 8}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t tokens = shapes[s][0], heads = shapes[s][1], dim = shapes[s][2], seq = shapes[s][3];
+        size_t n = tokens * heads * dim;
+        g_autofree float *cosines = g_new(float, seq *dim), *sines = g_new(float, seq *dim);
+        g_autofree float *x = device_random(c, n, -2, 2, 1), *want = g_new(float, n);
+        DeviceCase tables = {KERNEL_CUDA_F32, c->shift, 0};
+        KernelCudaRope rope = {tokens, heads, dim, seq, c->type, KERNEL_CUDA_F32};
+        void *dc = device_new(&tables, seq * dim), *ds = device_new(&tables, seq * dim);
+        void *y = device_put(c, x, n);
+        kernel_rope_tables_f32(cosines, sines, seq, dim, 10000, 0);
+        DEVICE_OK(kernel_cuda_rope_tables(device_lane, dc, ds, seq, dim, 10000, KERNEL_CUDA_F32));
+        device_close("cosines", &tables, dc, cosines, seq * dim, 1e-7, 1e-7);
+        device_close("sines", &tables, ds, sines, seq * dim, 1e-7, 1e-7);
+        KernelConstView in = kernel_const_view_bshd(x, seq, heads, dim);
+        KernelView out = kernel_view_bshd(want, seq, heads, dim);
+        kernel_rope_forward_f32(out, in, cosines, sines, tokens / seq, heads, seq, dim);
+        DEVICE_OK(kernel_cuda_rope(device_lane, y, y, dc, ds, &rope, false));
+        device_close("rope", c, y, want, n, 1e-6, 1e-6);
+        kernel_rope_backward_f32(out, in, cosines, sines, tokens / seq, heads, seq, dim);
+        y = device_new(c, n);
+        DEVICE_OK(kernel_cuda_rope(device_lane, y, device_put(c, x, n), dc, ds, &rope, true));
+        device_close("rope backward", c, y, want, n, 1e-6, 1e-6);
+    }
+}
+
+/* The pieces put together are the rotation. */
+static void test_rope_pieces(const DeviceCase *c) {
+    enum {
+        ROWS = 6,
+        HALF = 5,
+        N = ROWS * 2 * HALF
+    };
+    g_autofree float *x = device_random(c, N, -2, 2, 1), *table = device_random(c, N, -1, 1, 2);
+    float lower[ROWS * HALF], joined[N], put[N];
+    KernelCudaRope rope = {ROWS, 1, 2 * HALF, ROWS, c->type, c->type};
+    void *in = device_put(c, x, N), *negative = device_new(c, ROWS * HALF);
+    void *both = device_new(c, N), *some = device_new(c, N);
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t j = 0; j < HALF; j++) {
+            lower[r * HALF + j] = -x[r * 2 * HALF + HALF + j];
+            joined[r * 2 * HALF + j] = lower[r * HALF + j];
+            joined[r * 2 * HALF + HALF + j] = x[r * 2 * HALF + j];
+            put[r * 2 * HALF + j] = 0;
+            put[r * 2 * HALF + HALF + j] = x[r * 2 * HALF + 1 + j];
+        }
+    }
+    DEVICE_OK(kernel_cuda_negate_half(device_lane, negative, in, ROWS, HALF, HALF, c->type));
+    device_equal("negate half", c, negative, lower, ROWS * HALF);
+    DEVICE_OK(kernel_cuda_join_halves(device_lane, both, negative, in, ROWS, HALF, c->type));
+    device_equal("join halves", c, both, joined, N);
+    DEVICE_OK(kernel_cuda_put_half(device_lane, some, in, ROWS, HALF, 2 * HALF, 1, HALF, c->type));
+    device_equal("put half", c, some, put, N);
+    for (size_t i = 0; i < N; i++) {
+        put[i] = x[i] * table[i];
+    }
+    DEVICE_OK(kernel_cuda_table_mul(device_lane, some, in, device_put(c, table, N), &rope, false));
+    device_equal("table mul", c, some, put, N);
+}
+
+/* [batch, heads, seq, dim] when apart, else [batch, seq, heads, dim]. */
+static void test_table_mul(const DeviceCase *c) {
+    enum {
+        BATCH = 2,
+        SEQ = 3,
+        HEADS = 2,
+        DIM = 4,
+        N = BATCH * SEQ * HEADS * DIM
+    };
+    g_autofree float *x = device_random(c, N, -2, 2, 1), *t = device_random(c, SEQ * DIM, -1, 1, 2);
+    KernelCudaRope rope = {BATCH * SEQ, HEADS, DIM, SEQ, c->type, c->type};
+    void *in = device_put(c, x, N), *table = device_put(c, t, SEQ * DIM);
+    for (int apart = 0; apart < 2; apart++) {
+        float want[N];
+        for (size_t i = 0; i < N; i++) {
+            size_t position = apart ? i / DIM % SEQ : i / DIM / HEADS % SEQ;
+            want[i] = x[i] * t[position * DIM + i % DIM];
+        }
+        void *y = device_new(c, N);
+        DEVICE_OK(kernel_cuda_table_mul(device_lane, y, in, table, &rope, apart));
+        device_equal("table mul", c, y, want, N);
+    }
+}
+
+/* ---- heads ---------------------------------------------------------------------------------- */
+
+static size_t place(const KernelCudaHeads *h, size_t heads, bool apart, size_t b, size_t t,
+                    size_t head, size_t j) {
+    return (apart ? ((b * heads + head) * h->seq + t) : ((b * h->seq + t) * heads + head)) *
+               h->dim +
+           j;
+}
+
+static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool apart) {
+    KernelCudaHeads h = {2, 3, 2, dim, c->type};
+    size_t n = h.batch * h.seq * h.heads * dim, many = n * repeats, row = h.heads * dim + 8;
+    g_autofree float *x = device_random(c, n, -1, 1, 1), *dy = device_random(c, many, -1, 1, 2);
+    g_autofree float *strided = device_random(c, h.batch * h.seq * row, -1, 1, 3);
+    g_autofree float *lent = g_new(float, many), *sums = g_new0(float, n);
+    g_autofree float *taken = g_new(float, n), *back = g_new(float, n);
+    void *dlent = device_new(c, many), *dsums = device_new(c, n), *dtaken = device_new(c, n);
+    for (size_t i = 0; i < h.batch * h.seq * h.heads * repeats * dim; i++) {
+        size_t j = i % dim, head = i / dim % (h.heads * repeats);
+        size_t token = i / dim / (h.heads * repeats), b = token / h.seq, t = token % h.seq;
+        size_t from = place(&h, h.heads * repeats, apart, b, t, head, j);
+        lent[from] = x[place(&h, h.heads, false, b, t, head / repeats, j)];
+        sums[place(&h, h.heads, apart, b, t, head / repeats, j)] += dy[from];
+        if (head % repeats == 0) {
+            size_t own = head / repeats;
+            taken[place(&h, h.heads, true, b, t, own, j)] = strided[token * row + own * dim + j];
+            back[place(&h, h.heads, false, b, t, own, j)] =
+                x[place(&h, h.heads, true, b, t, own, j)];
+        }
+    }
+    void *in = device_put(c, x, n);
+    DEVICE_OK(kernel_cuda_repeat_heads(device_lane, dlent, in, &h, repeats, apart));
+    device_equal("repeat heads", c, dlent, lent, many);
+    DEVICE_OK(
+        kernel_cuda_sum_heads(device_lane, dsums, device_put(c, dy, many), &h, repeats, apart));
+    device_close("sum heads", c, dsums, sums, n, 1e-6, 1e-6);
+    DEVICE_OK(kernel_cuda_heads_copy(
+        device_lane, dtaken, device_put(c, strided, h.batch * h.seq * row), &h, row, false));
+    device_equal("heads copy", c, dtaken, taken, n);
+    DEVICE_OK(kernel_cuda_heads_copy(device_lane, dtaken, in, &h, 0, true));
+    device_equal("heads copy back", c, dtaken, back, n);
+}
+
+static void test_heads(const DeviceCase *c) {
+    check_heads(c, 8, 1, true);
+    check_heads(c, 8, 3, false);
+    check_heads(c, 5, 2, true);
+    check_heads(c, 16, 2, false);
+}
+
+static void test_masks(const DeviceCase *c) {
+    enum {
+        OUTER = 2,
+        ROWS = 5,
+        COLS = 7,
+        N = ROWS * COLS
+    };
+    guint8 all[N], want_mask[N];
+    float want[OUTER * N * 3];
+    g_autofree float *x = device_random(c, OUTER * N * 3, -1, 1, 1);
+    for (size_t i = 0; i < N; i++) {
+        all[i] = i % 4 != 0;
+        want_mask[i] = i % COLS > i / COLS ? all[i] : 0;
+    }
+    guint8 *mask = device_new_bytes(N), *ones = device_new_bytes(N);
+    DEVICE_OK(kernel_cuda_upper_mask(device_lane, mask, device_put_bytes(all, N), ROWS, COLS));
+    device_equal_bytes("upper mask", mask, want_mask, N);
+    for (size_t inner = 1; inner <= 3; inner += 2) {
+        void *y = device_new(c, OUTER * N * inner);
+        for (size_t i = 0; i < OUTER * N * inner; i++) {
+            want[i] = want_mask[i / inner % N] ? -INFINITY : x[i];
+        }
+        DEVICE_OK(kernel_cuda_masked_fill(device_lane, y, device_put(c, x, OUTER * N * inner), mask,
+                                          OUTER, N, inner, -INFINITY, c->type));
+        device_equal("masked fill", c, y, want, OUTER * N * inner);
+    }
+    memset(all, 1, N);
+    DEVICE_OK(kernel_cuda_ones_mask(device_lane, ones, N));
+    device_equal_bytes("ones mask", ones, all, N);
+}
+
+static void test_relative(const DeviceCase *c) {
+    enum {
+        SEQ = 5,
+        PAIRS = SEQ * SEQ,
+        BATCH = 2,
+        HEADS = 3
+    };
+    gint64 position[SEQ], distance[PAIRS], away[PAIRS], limited[PAIRS];
+    guint8 positive[PAIRS];
+    float want[BATCH * HEADS * PAIRS];
+    g_autofree float *x = device_random(c, BATCH * HEADS * PAIRS, -1, 1, 1);
+    g_autofree float *bias = device_random(c, PAIRS * HEADS, -1, 1, 2);
+    for (size_t i = 0; i < SEQ; i++) {
+        position[i] = (gint64)(2 * i);
+    }
+    for (size_t i = 0; i < PAIRS; i++) {
+        distance[i] = position[i % SEQ] - position[i / SEQ];
+        away[i] = ABS(distance[i]);
+        limited[i] = MIN(away[i], 5);
+        positive[i] = distance[i] > 0;
+    }
+    for (size_t i = 0; i < BATCH * HEADS * PAIRS; i++) {
+        want[i] = x[i] + bias[i % PAIRS * HEADS + i / PAIRS % HEADS];
+    }
+    gint64 *d = device_new_bytes(sizeof distance), *a = device_new_bytes(sizeof away);
+    gint64 *l = device_new_bytes(sizeof limited);
+    guint8 *p = device_new_bytes(sizeof positive);
+    void *y = device_put(c, x, BATCH * HEADS * PAIRS);
+    DEVICE_OK(kernel_cuda_distances(device_lane, d, device_put_i64(position, SEQ), SEQ));
+    DEVICE_OK(kernel_cuda_absolute_i64(device_lane, a, d, PAIRS));
+    DEVICE_OK(kernel_cuda_at_most_i64(device_lane, l, a, PAIRS, 5));
+    DEVICE_OK(kernel_cuda_positive_mask(device_lane, p, d, PAIRS));
+    DEVICE_OK(kernel_cuda_bias_add(device_lane, y, y, device_put(c, bias, PAIRS * HEADS), BATCH,
+                                   HEADS, PAIRS, c->type));
+    device_equal_bytes("distances", d, distance, sizeof distance);
+    device_equal_bytes("absolute", a, away, sizeof away);
+    device_equal_bytes("clamp", l, limited, sizeof limited);
+    device_equal_bytes("positive", p, positive, sizeof positive);
+    device_equal("bias add", c, y, want, BATCH * HEADS * PAIRS);
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+/* Enough pieces for several launches, of all sizes, from the case's type to each; zeros between. */
+static void test_pieces(const DeviceCase *c) {
+    enum {
+        PIECES = 50
+    };
+    for (int to = KERNEL_CUDA_F32; to <= KERNEL_CUDA_F16; to++) {
+        DeviceCase other = {(KernelCudaType)to, 0, 0};
+        KernelCudaPiece pieces[PIECES];
+        size_t n = 0, size = kernel_cuda_type_bytes(other.type);
+        for (size_t i = 0; i < PIECES; i++) {
+            n += i % 7 * (i % 11 + 3);
+        }
+        n += 20000;
+        g_autofree float *want = g_new(float, n), *x = device_random(c, n, -1, 1, 1);
+        char *out = device_new(&other, n), *in = device_put(c, x, n);
+        for (size_t i = 0, at = 0; i < PIECES; i++) {
+            size_t rows = i == 20 ? 2 : i % 7, width = i == 20 ? 10000 : i % 11 + 3;
+            rows = i == 20 ? 2 : rows;
+            pieces[i] = (KernelCudaPiece){out + at * size,
+                                          i % 5 ? in + at * kernel_cuda_type_bytes(c->type) : NULL,
+                                          rows,
+                                          width,
+                                          width,
+                                          width,
+                                          other.type,
+                                          c->type};
+            for (size_t k = 0; k < rows * width; k++, at++) {
+                want[at] = i % 5 ? x[at] : 0;
+            }
+            n = at;
+        }
+        DEVICE_OK(kernel_cuda_copy_pieces(device_lane, pieces, PIECES));
+        device_equal("pieces", &other, out, want, n);
+    }
+}
+
+/* A gathered slice dealt out: rows of ranks, a stride apart. */
+static void test_strided_piece(const DeviceCase *c) {
+    enum {
+        RANKS = 3,
+        SLICE = 40,
+        CHUNK = 13
+    };
+    g_autofree float *x = device_random(c, RANKS * SLICE, -1, 1, 1);
+    float want[RANKS * CHUNK];
+    for (size_t i = 0; i < RANKS * CHUNK; i++) {
+        want[i] = x[i / CHUNK * SLICE + 9 + i % CHUNK];
+    }
+    void *in = device_put(c, x, RANKS * SLICE), *out = device_new(c, RANKS * CHUNK);
+    KernelCudaPiece piece = {out,     (char *)in + 9 * kernel_cuda_type_bytes(c->type),
+                             RANKS,   CHUNK,
+                             CHUNK,   SLICE,
+                             c->type, c->type};
+    DEVICE_OK(kernel_cuda_copy_pieces(device_lane, &piece, 1));
+    device_equal("strided piece", c, out, want, RANKS * CHUNK);
+}
+
+static void add_tests(void) {
+    DEVICE_TEST("/kernels-cuda/embedding/both", test_embedding);
+    DEVICE_TEST_ONCE("/kernels-cuda/embedding/repeats", test_embedding_repeats);
+    DEVICE_TEST_ONCE("/kernels-cuda/embedding/bad-index", test_bad_index);
+    DEVICE_TEST("/kernels-cuda/embedding/bias-backward", test_bias_backward);
+    DEVICE_TEST("/kernels-cuda/rope/whole", test_rope);
+    DEVICE_TEST("/kernels-cuda/rope/pieces", test_rope_pieces);
+    DEVICE_TEST("/kernels-cuda/rope/table-mul", test_table_mul);
+    DEVICE_TEST("/kernels-cuda/heads/copies", test_heads);
+    DEVICE_TEST("/kernels-cuda/heads/masks", test_masks);
+    DEVICE_TEST("/kernels-cuda/heads/relative", test_relative);
+    DEVICE_TEST("/kernels-cuda/copy/pieces", test_pieces);
+    DEVICE_TEST("/kernels-cuda/copy/strided", test_strided_piece);
+}
+
+int main(int argc, char **argv) {
+    return device_main(argc, argv, add_tests);
+}
