@@ -5,19 +5,19 @@
  * on the links at once in backward; a gather may run two units ahead of its compute. A collective
  * starts when its last rank arrives and ends with its last flow. Each rank sends two flows in each:
  * over NVLink to the next GPU of its node what 7 of 8 rings pass on there, and over its NIC to the
- * same place of another node what the eighth does. No two ranks are taken for one: each has its own
- * compute times, 5 % (standard deviation) about the mean.
+ * same place of another node what the eighth does. No two ranks are taken for one: each has its
+ * own compute times, 5 % (standard deviation) about the mean.
  *
  * The fabric: nodes of 8 GPUs, NVLink 240 GB/s each way a GPU, a NIC of 25 GB/s each way a GPU;
- * rails: the NICs at one place of 16 nodes meet in a leaf, whose link to the spine is oversubscribed
- * 4 : 1 (100 GB/s each way for 400 GB/s of NICs). Twice: to the next node (a ring; one hop in 16
- * goes by the spine), and to the node half the cluster away (every byte between nodes does, which
- * ties all flows of two leaves together).
+ * rails: the NICs at one place of 16 nodes meet in a leaf, whose link to the spine is
+ * oversubscribed 4 : 1 (100 GB/s each way for 400 GB/s of NICs). Twice: to the next node (a ring;
+ * one hop in 16 goes by the spine), and to the node half the cluster away (every byte between nodes
+ * does, which ties all flows of two leaves together).
  *
  * A unit is one of GPT-175B's in bf16: 3.65 GB. Compute takes 20 ms forward, 60 ms backward.
  *
- * Usage: bench-flows-step [RANKS [UNITS]]; without: 512 and 16384 ranks, 96 units. Aims: 0.5 s; 30 s
- * and 4 GB.
+ * Usage: bench-flows-step [RANKS [UNITS]]; without: 512 and 16384 ranks, 96 units. Aims: 0.5 s;
+ * 30 s and 4 GB.
  */
 #include <math.h>
 #include <stdio.h>

@@ -109,6 +109,10 @@ void sim_queue_unset(SimQueue *queue, uint32_t slot) {
     }
 }
 
+bool sim_queue_is_set(const SimQueue *queue, uint32_t slot) {
+    return queue->place[slot] != ABSENT;
+}
+
 SimTime sim_queue_next(const SimQueue *queue) {
     return queue->n ? queue->heap[0].at : SIM_NEVER;
 }

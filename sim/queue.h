@@ -26,6 +26,7 @@ void sim_queue_grow(SimQueue *queue, uint32_t n_slots);
 /* Sets, or moves, the slot's moment; its turn among equals is the newest. */
 void sim_queue_set(SimQueue *queue, uint32_t slot, SimTime at);
 void sim_queue_unset(SimQueue *queue, uint32_t slot); /* one that is not set is fine */
-SimTime sim_queue_next(const SimQueue *queue);        /* SIM_NEVER when empty */
+bool sim_queue_is_set(const SimQueue *queue, uint32_t slot);
+SimTime sim_queue_next(const SimQueue *queue); /* SIM_NEVER when empty */
 /* Takes the earliest slot out; false when empty. */
 bool sim_queue_pop(SimQueue *queue, uint32_t *ret_slot, SimTime *ret_at);

@@ -1,0 +1,528 @@
+#include "sim/every.h"
+
+#include "plan/player.h"
+#include "sim/fiber.h"
+#include "sim/meeting.h"
+#include "sim/queue.h"
+#include "sim/verdict.h"
+
+typedef struct _Every Every;
+
+typedef struct {
+    Every *every;
+    uint32_t rank, role;
+    const ModelCluster *cluster; /* its node */
+    SimDevice *device;
+    PlanPlayer *player;
+    SimFiber *fiber;
+    PlanAnswer answer;
+    GError *error;
+    SimTime wants; /* while it waits: the moment it would go on to */
+    SimActs who;   /* and what would act then */
+} Member;
+
+struct _Every {
+    const Plan *plan;
+    const ModelCluster *cluster;
+    const SimOptions *options;
+    SimPrediction *prediction;
+    GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
+    SimFabric *fabric;
+    SimMeetings *meetings;
+    Member *members;
+    SimQueue *waiting; /* a slot a rank: its turn */
+    GArray *ready;     /* uint32_t: ranks that can go on, and that did not yet */
+    SimTime granted;   /* the rank that runs may go on to turns up to this one */
+    uint32_t n_ended, n_at_barrier;
+    SimTime barrier_ns;
+    Member *stopped; /* out of memory, or failed */
+    bool over;       /* whoever still waits waits no more */
+};
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+/* At one moment lanes act before hosts; collectives that are due then come before both. */
+static SimTime turn_of(SimTime at, SimActs who) {
+    return at == SIM_NEVER ? SIM_NEVER : 2 * at + (who == SIM_ACTS_HOST);
+}
+
+/* Nothing can come to the rank from others before it does this. */
+static bool is_free(const Every *every, uint32_t rank, SimTime at, SimActs who) {
+    SimTime bound = sim_meetings_bound(every->meetings, rank);
+    return who == SIM_ACTS_HOST ? at < bound : at <= bound;
+}
+
+static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
+    Every *every = self;
+    Member *member = &every->members[rank];
+    if (every->over || turn_of(at, who) <= every->granted || is_free(every, rank, at, who)) {
+        return false;
+    }
+    member->wants = at;
+    member->who = who;
+    sim_queue_set(every->waiting, rank, turn_of(at, who));
+    sim_fiber_yield(member->fiber);
+    return !every->over;
+}
+
+/* News for a rank that waits: it goes on if that is what it waited for. */
+static void wake(Every *every, uint32_t rank) {
+    Member *member = &every->members[rank];
+    if (sim_queue_is_set(every->waiting, rank) &&
+        is_free(every, rank, member->wants, member->who)) {
+        sim_queue_unset(every->waiting, rank);
+        g_array_append_val(every->ready, rank);
+    }
+}
+
+static void meets(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
+    Every *every = self;
+    sim_engine_changes_at(sim_device_engine(every->members[rank].device), lane, at);
+    every->granted = -1; /* it was, up to the next thing that was due, and that is this one now */
+    wake(every, rank);
+}
+
+static void ends(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
+    Every *every = self;
+    sim_engine_ends_at(sim_device_engine(every->members[rank].device), lane, at);
+    wake(every, rank);
+}
+
+static const SimMeetingsHooks hooks = {meets, ends};
+
+/* ---- peers, as a device sees them ----------------------------------------------------------- */
+
+static void arrives(gpointer self, uint32_t rank, const SimArrival *arrival) {
+    Every *every = self;
+    Member *member = &every->members[rank];
+    if (!sim_meetings_arrive(every->meetings, rank, arrival, &member->error)) {
+        member->answer = PLAN_FAILED;
+        every->stopped = member;
+        every->over = true;
+    }
+}
+
+static SimTime barrier(gpointer self, uint32_t rank, SimTime at) {
+    Every *every = self;
+    every->barrier_ns = MAX(every->barrier_ns, at);
+    if (++every->n_at_barrier < every->plan->world) {
+        sim_fiber_yield(every->members[rank].fiber);
+        return every->barrier_ns;
+    }
+    for (uint32_t other = 0; other < every->plan->world; other++) {
+        if (other != rank) {
+            g_array_append_val(every->ready, other);
+        }
+    }
+    return every->barrier_ns;
+}
+
+static const SimPeers peers = {arrives, hold, barrier};
+
+/* ---- one play ------------------------------------------------------------------------------- */
+
+static void run_member(gpointer self) {
+    Member *member = self;
+    Every *every = member->every;
+    PlanAnswer answer = plan_player_run(member->player, &member->error);
+    while (answer == PLAN_NOT_YET && !every->over) {
+        sim_device_resume(member->device);
+        answer = plan_player_run(member->player, &member->error);
+    }
+    if (every->over) {
+        return;
+    }
+    member->answer = answer;
+    if (answer == PLAN_DONE) {
+        sim_device_drain(member->device);
+        every->n_ended++;
+    } else {
+        every->stopped = member;
+        every->over = true;
+    }
+}
+
+static void resume(Every *every, uint32_t rank) {
+    if (!every->over) {
+        sim_fiber_resume(every->members[rank].fiber);
+    }
+}
+
+static void run_ready(Every *every) {
+    for (guint i = 0; i < every->ready->len; i++) {
+        resume(every, g_array_index(every->ready, uint32_t, i));
+    }
+    g_array_set_size(every->ready, 0);
+}
+
+/* Nobody is free: what is due first happens. False when nothing is. */
+static bool do_next(Every *every) {
+    SimTime collective = turn_of(sim_meetings_next(every->meetings), SIM_ACTS_LANE);
+    SimTime turn = sim_queue_next(every->waiting);
+    uint32_t rank;
+    SimTime at;
+    if (collective != SIM_NEVER && collective <= turn) {
+        sim_meetings_step(every->meetings);
+        return true;
+    }
+    if (turn == SIM_NEVER) {
+        return false;
+    }
+    sim_queue_pop(every->waiting, &rank, &at);
+    every->granted = MAX(turn, MIN(collective, sim_queue_next(every->waiting)) - 1);
+    resume(every, rank);
+    every->granted = -1;
+    return true;
+}
+
+static void report(const Every *every) {
+    if (every->options->progress) {
+        const PlanPosition *at = plan_player_position(every->members[0].player);
+        uint32_t n = MAX(1, at->role->n_instrs[at->section]);
+        double steps = at->step + 1 + (double)at->index / n;
+        every->options->progress(every->options->progress_self,
+                                 MIN(1, steps / (every->options->steps + 1)));
+    }
+}
+
+static bool play(Every *every, GError **error) {
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        g_array_append_val(every->ready, rank);
+    }
+    bool more = true;
+    for (unsigned turn = 0; !every->over && every->n_ended < every->plan->world && more; turn++) {
+        run_ready(every);
+        more = every->over || every->n_ended == every->plan->world || do_next(every) ||
+               every->ready->len;
+        if (turn % 64 == 0) {
+            report(every);
+        }
+    }
+    if (!more) {
+        g_autofree char *who = sim_meetings_who_waits(every->meetings);
+        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN, "%s; the plan is broken, make it again",
+                    who ? who : "the ranks wait for each other");
+    }
+    every->over = true;
+    return more;
+}
+
+/* ---- who takes part ------------------------------------------------------------------------- */
+
+static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        if (a[axis].nodes != b[axis].nodes || a[axis].ranks_a_node != b[axis].ranks_a_node) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one. */
+static const SimOpCosts *costs_for(Every *every, const Member *member) {
+    SimNetworkPath paths[PLAN_N_AXES];
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        paths[axis] =
+            sim_network_path_of(member->cluster, every->plan, (PlanAxis)axis, member->rank);
+    }
+    for (guint i = 0; i < every->costs->len; i++) {
+        const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
+        if (costs->role == member->role && costs->cluster == member->cluster &&
+            lies_alike(costs->paths, paths)) {
+            return costs;
+        }
+    }
+    SimOpCosts *costs = sim_op_costs_new(every->plan, member->role, member->cluster, paths,
+                                         &every->prediction->unsupported_dtype);
+    if (costs) {
+        g_ptr_array_add(every->costs, costs);
+    }
+    return costs;
+}
+
+static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t rank) {
+    return trouble->kind == kind && rank >= trouble->first_rank && rank <= trouble->last_rank;
+}
+
+static double slowdown_of(const SimOptions *options, uint32_t rank) {
+    double slowdown = 1;
+    for (uint32_t i = 0; i < options->n_troubles; i++) {
+        if (has_trouble(&options->troubles[i], SIM_TROUBLE_SLOW, rank)) {
+            slowdown *= options->troubles[i].factor;
+        }
+    }
+    return slowdown;
+}
+
+/* A capacity of 1 is what a collective reaches of a rank's links undisturbed; where its NIC is a
+ * slower kind's, that is in the collective's cost already. */
+static SimFabric *fabric_for(const Plan *plan, const ModelCluster *cluster,
+                             const SimOptions *options) {
+    bool has_spine = cluster->inter_node_oversubscription > 1;
+    SimFabricShape shape = {
+        .ranks = plan->world,
+        .ranks_a_node = (uint32_t)cluster->topology_gpus_per_node,
+        .nodes_a_leaf = has_spine ? (uint32_t)cluster->inter_node_nodes_per_leaf : 0,
+        .nvlink = 1,
+        .nic = 1,
+        .uplink = (double)cluster->inter_node_nodes_per_leaf / cluster->inter_node_oversubscription,
+    };
+    SimFabric *fabric = sim_fabric_new(&shape);
+    for (uint32_t i = 0; i < options->n_troubles; i++) {
+        const SimTrouble *trouble = &options->troubles[i];
+        for (uint32_t rank = trouble->first_rank; rank <= trouble->last_rank; rank++) {
+            if (trouble->kind == SIM_TROUBLE_NVLINK) {
+                sim_fabric_scale_nvlink(fabric, rank, trouble->factor);
+            } else if (trouble->kind == SIM_TROUBLE_NIC) {
+                sim_fabric_scale_nic(fabric, rank, trouble->factor);
+            }
+        }
+    }
+    return fabric;
+}
+
+static bool is_traced(const Every *every, uint32_t rank, const Trace *trace) {
+    return trace && (!every->options->traced || every->options->traced[rank]);
+}
+
+static bool add_member(Every *every, uint32_t rank, bool limited, const Trace *trace,
+                       GError **error) {
+    Member *member = &every->members[rank];
+    const SimOptions *options = every->options;
+    *member = (Member){
+        .every = every,
+        .rank = rank,
+        .role = plan_role_of_rank(every->plan, rank),
+        .cluster =
+            model_cluster_node(every->cluster, rank / every->cluster->topology_gpus_per_node),
+        .answer = PLAN_NOT_YET,
+    };
+    SimDeviceSetup setup = {
+        .plan = every->plan,
+        .costs = costs_for(every, member),
+        .steps = options->steps,
+        .allocator_bytes = limited ? model_cluster_allocator_bytes(member->cluster) : UINT64_MAX,
+        .allocator = options->allocator,
+        .no_sharing = options->alone,
+        .arena = options->arena,
+        .peers = &peers,
+        .peers_self = every,
+        .rank = rank,
+        .slowdown = slowdown_of(options, rank),
+        .jitter = options->jitter,
+        .seed = options->seed,
+    };
+    member->device = setup.costs ? sim_device_new(&setup, error) : NULL;
+    if (!member->device) {
+        return false;
+    }
+    if (is_traced(every, rank, trace)) {
+        sim_device_keep_rows(member->device);
+    }
+    member->player =
+        plan_player_new(every->plan, member->role, options->steps, &sim_device, member->device);
+    member->fiber = sim_fiber_new(run_member, member);
+    return true;
+}
+
+static void every_free(Every *every) {
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        Member *member = &every->members[rank];
+        sim_device_free(member->device);
+        plan_player_free(member->player);
+        sim_fiber_free(member->fiber);
+        g_clear_error(&member->error);
+    }
+    g_free(every->members);
+    g_ptr_array_unref(every->costs);
+    sim_fabric_free(every->fabric);
+    sim_meetings_free(every->meetings);
+    sim_queue_free(every->waiting);
+    g_array_unref(every->ready);
+    g_free(every);
+}
+
+static Every *every_new(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                        SimPrediction *prediction) {
+    Every *every = g_new0(Every, 1);
+    every->plan = plan;
+    every->cluster = cluster;
+    every->options = options;
+    every->prediction = prediction;
+    every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
+    every->fabric = fabric_for(plan, cluster, options);
+    int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
+    every->meetings =
+        sim_meetings_new(plan, every->fabric, options->alone, first_steady, &hooks, every);
+    every->members = g_new0(Member, plan->world);
+    every->waiting = sim_queue_new(plan->world);
+    every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    every->granted = -1;
+    return every;
+}
+
+/* ---- what it tells -------------------------------------------------------------------------- */
+
+static SimTime end_of_step(const Member *member, int32_t step) {
+    return sim_account_step(sim_device_account(member->device), step)->end_ns;
+}
+
+/* A step ends with its last rank's. */
+static void read_steps(Every *every) {
+    SimPrediction *prediction = every->prediction;
+    g_autofree SimTime *last = g_new(SimTime, prediction->n_steps);
+    for (uint32_t step = 0; step < prediction->n_steps; step++) {
+        last[step] = 0;
+        for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+            last[step] = MAX(last[step], end_of_step(&every->members[rank], (int32_t)step));
+        }
+    }
+    sim_verdict_steps(prediction, every->barrier_ns, last);
+}
+
+static SimTime share_of(const SimDevice *device, SimShare share, const SimPrediction *prediction) {
+    const SimAccount *account = sim_device_account(device);
+    int32_t last = (int32_t)prediction->n_steps - 1;
+    int32_t before = last - (int32_t)prediction->n_steady;
+    return (sim_account_step(account, last)->shares_ns[share] -
+            sim_account_step(account, before)->shares_ns[share]) /
+           prediction->n_steady;
+}
+
+static SimRankBook read_rank(const Every *every, const Member *member) {
+    const SimPrediction *prediction = every->prediction;
+    const SimMeetingsBook *book = sim_meetings_book(every->meetings, member->rank);
+    uint32_t n = prediction->n_steady, lane = sim_device_compute_lane(member->device);
+    int32_t last = (int32_t)prediction->n_steps - 1;
+    SimTime from = n == prediction->n_steps ? sim_device_zero(member->device)
+                                            : end_of_step(member, last - (int32_t)n);
+    SimTime to = end_of_step(member, last), compute = 0;
+    for (int32_t step = last - (int32_t)n + 1; step <= last; step++) {
+        compute += sim_account_step(sim_device_account(member->device), step)->lane_busy_ns[lane];
+    }
+    return (SimRankBook){
+        .node_kind =
+            member->cluster == every->cluster ? every->cluster->model : member->cluster->name,
+        .step_ns = to == SIM_NEVER || from == SIM_NEVER ? 0 : (to - from) / n,
+        .compute_ns = compute / n,
+        .exposed_wait_ns = share_of(member->device, SIM_SHARE_RANKS, prediction),
+        .waited_ns = book->waited_ns / n,
+        .held_ns = book->held_ns / n,
+        .n_last = (double)book->n_last / n,
+        .peak_reserved_bytes =
+            sim_memory_stats(sim_device_memory(member->device)).peak_reserved_bytes,
+    };
+}
+
+/* The mean of all ranks: kinds of node have other peaks, and the last shard may be smaller. */
+static void read_flops(Every *every) {
+    SimWork mean = {0};
+    g_autofree uint32_t *n_of = g_new0(uint32_t, every->costs->len);
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        const SimOpCosts *costs = sim_device_costs(every->members[rank].device);
+        guint place;
+        g_ptr_array_find(every->costs, costs, &place);
+        n_of[place]++;
+    }
+    for (guint i = 0; i < every->costs->len; i++) {
+        const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
+        SimWork work = sim_verdict_work(&every->plan->roles[costs->role], costs->cluster);
+        double share = (double)n_of[i] / every->plan->world;
+        mean.flops += share * work.flops;
+        mean.least_seconds += share * work.least_seconds;
+    }
+    sim_verdict_flops(every->prediction, &mean);
+}
+
+static void show_memory_of(Every *every, const Member *member) {
+    SimPrediction *prediction = every->prediction;
+    prediction->rank = member->rank;
+    prediction->memory_bytes = member->cluster->device_memory_bytes;
+    prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes;
+    prediction->allocator_bytes = model_cluster_allocator_bytes(member->cluster);
+}
+
+/* Whose memory: of the fullest, by what there is for it. Whose times: the one who waits least. */
+static void read_play(Every *every) {
+    SimPrediction *prediction = every->prediction;
+    prediction->n_ranks = every->plan->world;
+    prediction->ranks = g_new0(SimRankBook, prediction->n_ranks);
+    uint32_t fullest = 0, pace = 0;
+    double most = 0;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        const Member *member = &every->members[rank];
+        SimRankBook *book = &prediction->ranks[rank];
+        *book = read_rank(every, member);
+        double full = (double)book->peak_reserved_bytes /
+                      (double)model_cluster_allocator_bytes(member->cluster);
+        fullest = full > most ? rank : fullest;
+        most = MAX(most, full);
+        pace = book->exposed_wait_ns < prediction->ranks[pace].exposed_wait_ns ? rank : pace;
+    }
+    prediction->time_rank = pace;
+    Member *shown = &every->members[fullest];
+    if (prediction->fits) {
+        show_memory_of(every, shown);
+    }
+    sim_verdict_memory(prediction, &every->plan->roles[shown->role], shown->device);
+    read_steps(every);
+    sim_verdict_times(prediction, every->members[pace].device);
+    read_flops(every);
+}
+
+static void write_rows(const Every *every, Trace *trace) {
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        if (is_traced(every, rank, trace)) {
+            trace_add_rank(trace, rank, every->members[rank].role);
+            sim_device_write_rows(every->members[rank].device, rank, trace);
+        }
+    }
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+static PlanAnswer read_end(Every *every, Trace *trace, GError **error) {
+    Member *stopped = every->stopped;
+    if (stopped && stopped->answer == PLAN_FAILED) {
+        g_propagate_error(error, g_steal_pointer(&stopped->error));
+        return PLAN_FAILED;
+    }
+    if (stopped) {
+        show_memory_of(every, stopped);
+        sim_verdict_oom(every->prediction, &every->plan->roles[stopped->role], stopped->device);
+    } else {
+        read_play(every);
+    }
+    if (trace) {
+        write_rows(every, trace);
+    }
+    return stopped ? PLAN_STOPPED : PLAN_DONE;
+}
+
+static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
+                            const SimOptions *options, SimPrediction *prediction, bool limited,
+                            Trace *trace, GError **error) {
+    Every *every = every_new(plan, cluster, options, prediction);
+    PlanAnswer answer = PLAN_DONE;
+    for (uint32_t rank = 0; rank < plan->world && answer == PLAN_DONE; rank++) {
+        if (!add_member(every, rank, limited, trace, error)) {
+            answer = prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
+        }
+    }
+    if (answer == PLAN_DONE) {
+        answer = play(every, error) ? read_end(every, trace, error) : PLAN_FAILED;
+    }
+    every->over = true;
+    every_free(every);
+    return answer;
+}
+
+bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                    SimPrediction *prediction, Trace *trace, GError **error) {
+    PlanAnswer answer = play_once(plan, cluster, options, prediction, true, trace, error);
+    if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
+        answer = play_once(plan, cluster, options, prediction, false, NULL, error);
+        g_assert(answer != PLAN_STOPPED);
+    }
+    return answer != PLAN_FAILED;
+}
