@@ -107,6 +107,27 @@ static bool play_alone(const Task *task, Trace *trace, GError **error) {
 
 /* ---- all ---- */
 
+/* What apart ranks would have apart, one rank cannot stand for. */
+static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **error) {
+    uint64_t a_node = cluster->topology_gpus_per_node;
+    uint64_t nodes = (plan->world + a_node - 1) / a_node;
+    const char *what = NULL;
+    for (uint64_t node = 0; node < nodes; node++) {
+        what = model_cluster_node(cluster, node) != cluster ? "nodes of several kinds" : what;
+    }
+    if (cluster->inter_node_oversubscription > 1 && cluster->inter_node_nodes_per_leaf > 0 &&
+        nodes > cluster->inter_node_nodes_per_leaf) {
+        what = "an oversubscribed spine between these nodes";
+    }
+    if (what) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
+                    "cluster %s has %s, for which no one rank can stand; play each: add "
+                    "--every-rank to foreshard predict",
+                    cluster->name, what);
+    }
+    return !what;
+}
+
 static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError **error) {
     if (plan->world > model_cluster_ranks(cluster)) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
@@ -126,6 +147,12 @@ static void describe(Trace *trace, const Task *task) {
     trace_set(trace, "device", "sim");
     trace_set(trace, "cluster", task->cluster->name);
     trace_set_uint(trace, "steps", task->options->steps);
+    if (task->options->every_rank) {
+        char percent[G_ASCII_DTOSTR_BUF_SIZE];
+        g_ascii_formatd(percent, sizeof percent, "%g", 100 * task->options->jitter);
+        trace_set_uint(trace, "seed", task->options->seed);
+        trace_set(trace, "jitter_percent", percent);
+    }
     trace_set_uint(trace, "allocator_bytes", task->prediction->allocator_bytes);
     trace_set_uint(trace, "outside_allocator_bytes", task->prediction->outside_allocator_bytes);
 }
@@ -161,7 +188,8 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
             return NULL;
         }
     }
-    if (!check_cluster(plan, cluster, error)) {
+    if (!check_cluster(plan, cluster, error) ||
+        (!own.every_rank && !check_alike(plan, cluster, error))) {
         return NULL;
     }
     Task task = {plan, cluster, &own, plan_role_of_rank(plan, 0), prediction};
