@@ -69,7 +69,9 @@ static bool read_at(ModelCluster *cluster, uint32_t kind, const PlanIni *ini,
 static bool read_like(ModelCluster *kind, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
     g_autofree char *folder = g_path_get_dirname(ini->file_name);
-    g_autofree char *path = g_canonicalize_filename(entry->value, folder);
+    g_autofree char *path = g_path_is_absolute(entry->value)
+                                ? g_strdup(entry->value)
+                                : g_build_filename(folder, entry->value, NULL);
     gsize length;
     g_autoptr(GError) reason = NULL;
     g_autofree char *text = plan_file_text(path, &length, &reason);

@@ -164,11 +164,197 @@ static void test_out_of_memory(void) {
     assert_equal(one, all); /* with memory enough */
 }
 
+/* ---- what sets ranks apart ------------------------------------------------------------------ */
+
+/* 16 ranks on two nodes, compute long enough to matter. */
+#define APART "ranks=16 sharding=full micro_batch=16"
+
+/* A host so quick that kernels decide. */
+static ModelCluster *compute_bound(const char *name) {
+    ModelCluster *cluster = cluster_named(name);
+    cluster->host_launch_us = cluster->host_collective_us = 0.1;
+    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
+    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
+    return cluster;
+}
+
+static SimPrediction *play_apart(const Plan *plan, const ModelCluster *cluster,
+                                 SimOptions options) {
+    options.steps = options.steps ? options.steps : 4;
+    options.every_rank = true;
+    return predict(plan, cluster, &options, NULL);
+}
+
+/* A straggler never waits, so the others go as it would go among its like: to the nanosecond. */
+static void test_straggler(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    const SimTrouble one = {SIM_TROUBLE_SLOW, 3, 3, 3}, all = {SIM_TROUBLE_SLOW, 0, 15, 3};
+    g_autoptr(SimPrediction) quick = play_apart(plan, cluster, (SimOptions){0});
+    g_autoptr(SimPrediction) straggles =
+        play_apart(plan, cluster, (SimOptions){.troubles = &one, .n_troubles = 1});
+    g_autoptr(SimPrediction) slow =
+        play_apart(plan, cluster, (SimOptions){.troubles = &all, .n_troubles = 1});
+    g_assert_cmpint(straggles->median_step_ns, >, quick->median_step_ns);
+    for (uint32_t step = 0; step < 4; step++) {
+        g_assert_cmpint(straggles->step_ns[step], ==, slow->step_ns[step]);
+    }
+    g_assert_cmpuint(straggles->time_rank, ==, 3);
+    for (uint32_t rank = 0; rank < 16; rank++) {
+        const SimRankBook *book = &straggles->ranks[rank];
+        g_assert_cmpint(book->exposed_wait_ns > 0, ==, rank != 3);
+        g_assert_cmpint(book->held_ns > 0, ==, rank == 3);
+        g_assert_cmpint(book->waited_ns, >=, book->exposed_wait_ns);
+    }
+    /* Its compute lane takes what all of them take when all are slow. */
+    g_assert_cmpint(straggles->ranks[3].compute_ns, ==, slow->ranks[0].compute_ns);
+}
+
+/* A ring is as slow as its slowest link: whether one is degraded or all. */
+static void test_degraded(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    const SimTrouble one = {SIM_TROUBLE_NIC, 5, 5, 0.01}, all = {SIM_TROUBLE_NIC, 0, 15, 0.01};
+    const SimTrouble within = {SIM_TROUBLE_NVLINK, 5, 5, 0.01};
+    g_autoptr(SimPrediction) quick = play_apart(plan, cluster, (SimOptions){0});
+    g_autoptr(SimPrediction) degraded =
+        play_apart(plan, cluster, (SimOptions){.troubles = &one, .n_troubles = 1});
+    g_autoptr(SimPrediction) slow =
+        play_apart(plan, cluster, (SimOptions){.troubles = &all, .n_troubles = 1});
+    g_autoptr(SimPrediction) elsewhere =
+        play_apart(plan, cluster, (SimOptions){.troubles = &within, .n_troubles = 1});
+    g_assert_cmpint(degraded->median_step_ns, >, quick->median_step_ns);
+    g_assert_cmpint(degraded->median_step_ns, ==, slow->median_step_ns);
+    g_assert_cmpint(elsewhere->median_step_ns, ==, quick->median_step_ns); /* no ring in a node */
+}
+
+/* The slowest of many is slower than the mean; the spread of steps shows. */
+static void test_jitter(void) {
+    g_autoptr(ModelCluster) cluster = compute_bound("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full micro_batch=64");
+    g_autoptr(SimPrediction) mean = play_apart(plan, cluster, (SimOptions){.steps = 22});
+    g_autoptr(SimPrediction) little =
+        play_apart(plan, cluster, (SimOptions){.steps = 22, .jitter = 0.05});
+    g_autoptr(SimPrediction) much =
+        play_apart(plan, cluster, (SimOptions){.steps = 22, .jitter = 0.5});
+    g_assert_cmpint(little->median_step_ns, >, mean->median_step_ns);
+    g_assert_cmpint(much->median_step_ns, >, little->median_step_ns);
+    g_assert_cmpint(mean->most_step_ns, ==, mean->least_step_ns);
+    g_assert_cmpint(little->most_step_ns, >, little->least_step_ns);
+    SimTime waits = 0;
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        waits += little->ranks[rank].exposed_wait_ns;
+        g_assert_cmpint(mean->ranks[rank].exposed_wait_ns, ==, 0);
+    }
+    g_assert_cmpint(waits, >, 0);
+}
+
+static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Trace) trace = trace_new();
+    const SimOptions options = {
+        .steps = 3, .every_rank = true, .jitter = 0.05, .seed = seed, .traced = traced};
+    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_autoptr(GError) error = NULL;
+    GString *text = trace_text(trace, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+static void test_seeds(void) {
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    g_autoptr(GString) one = text_of(plan, 7, NULL), again = text_of(plan, 7, NULL);
+    g_autoptr(GString) other = text_of(plan, 8, NULL);
+    g_assert_cmpmem(one->str, one->len, again->str, again->len);
+    g_assert_cmpstr(one->str, !=, other->str);
+    /* Which ranks are kept changes nothing of what they do. */
+    const bool last[16] = {[15] = true};
+    g_autoptr(GString) part = text_of(plan, 7, last);
+    const char *rows = strstr(one->str, "\nops 15 "), *kept = strstr(part->str, "\nops 15 ");
+    g_assert_nonnull(rows);
+    g_assert_nonnull(kept);
+    g_assert_null(strstr(part->str, "\nops 0 "));
+    g_assert_true(strncmp(rows, kept, 2000) == 0);
+}
+
+/* ---- nodes of several kinds ----------------------------------------------------------------- */
+
+static ModelCluster *with_kind(const char *name, const char *section) {
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, &error));
+    g_autofree char *mixed = g_strconcat(text, section, NULL);
+    ModelCluster *cluster = model_cluster_read(mixed, strlen(mixed), path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+/* Slow nodes among quick ones: as all of that kind, for what lies between them is the same. */
+static void test_kinds(void) {
+    const char *kind = "\n[nodes old]\nat = %s\ndevice.sms = 20\ndevice.memory_gb_per_s = 5\n";
+    g_autofree char *last = g_strdup_printf(kind, "1"), *both = g_strdup_printf(kind, "0-63");
+    g_autoptr(ModelCluster) mixed = with_kind("a100-roce", last);
+    g_autoptr(ModelCluster) old = with_kind("a100-roce", both);
+    g_autoptr(ModelCluster) quick = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART " param_dtype=bf16");
+    g_autoptr(SimPrediction) of_mixed = play_apart(plan, mixed, (SimOptions){0});
+    g_autoptr(SimPrediction) of_old = play_apart(plan, old, (SimOptions){0});
+    g_autoptr(SimPrediction) of_quick = play_apart(plan, quick, (SimOptions){0});
+    g_assert_cmpint(of_mixed->median_step_ns, >, of_quick->median_step_ns);
+    g_assert_cmpint(of_mixed->median_step_ns, ==, of_old->median_step_ns);
+    g_assert_cmpuint(of_mixed->time_rank, ==, 8);
+    g_assert_cmpstr(of_mixed->ranks[0].node_kind, ==, "A100-SXM4-80GB");
+    g_assert_cmpstr(of_mixed->ranks[8].node_kind, ==, "old");
+    g_assert_cmpint(of_mixed->ranks[0].exposed_wait_ns, >, 0);
+    g_assert_cmpint(of_mixed->ranks[8].exposed_wait_ns, ==, 0);
+    g_assert_cmpfloat(of_mixed->mfu, >, 0);
+}
+
+static void assert_refused(const Plan *plan, const ModelCluster *cluster, const char *words) {
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(prediction);
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+    g_assert_nonnull(strstr(error->message, words));
+    g_assert_nonnull(strstr(error->message, "--every-rank"));
+}
+
+/* A kind that lacks a dtype, and what one rank cannot stand for. */
+static void test_refusals(void) {
+    g_autoptr(ModelCluster) mixed =
+        with_kind("a100-roce", "\n[nodes old]\nat = 1\nlike = v100-dgx.ini\n");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART " param_dtype=bf16");
+    g_autoptr(SimPrediction) lacks = play_apart(plan, mixed, (SimOptions){0});
+    g_assert_cmpstr(lacks->unsupported_dtype, ==, "bf16");
+    assert_refused(plan, mixed, "nodes of several kinds");
+    g_autoptr(Plan) small = toy_network_plan("gpt-toy", "ranks=8"); /* on the first node alone */
+    const SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) fine = predict(small, mixed, &options, NULL);
+    g_assert_true(fine->fits);
+    g_autoptr(ModelCluster) spine = cluster_named("a100-roce");
+    spine->inter_node_nodes_per_leaf = 1;
+    spine->inter_node_oversubscription = 2;
+    assert_refused(plan, spine, "an oversubscribed spine");
+    g_autoptr(SimPrediction) crosses = play_apart(plan, spine, (SimOptions){0});
+    spine->inter_node_oversubscription = 1;
+    g_autoptr(SimPrediction) full = play_apart(plan, spine, (SimOptions){0});
+    g_assert_cmpint(crosses->median_step_ns, >, full->median_step_ns);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/every/equal ranks: as one that stands for all", test_law);
     g_test_add_func("/sim/every/the last rank's shards", test_roles);
     g_test_add_func("/sim/every/the same under memory pressure", test_law_under_pressure);
     g_test_add_func("/sim/every/out of memory", test_out_of_memory);
+    g_test_add_func("/sim/every/a straggler slows all as much", test_straggler);
+    g_test_add_func("/sim/every/a degraded link slows its rings", test_degraded);
+    g_test_add_func("/sim/every/jitter: longer than the mean", test_jitter);
+    g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
+    g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
+    g_test_add_func("/sim/every/refused", test_refusals);
     return g_test_run();
 }
