@@ -334,9 +334,9 @@ static void test_refusals(void) {
     const SimOptions options = {.steps = 3};
     g_autoptr(SimPrediction) fine = predict(small, mixed, &options, NULL);
     g_assert_true(fine->fits);
-    g_autoptr(ModelCluster) spine = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) spine = compute_bound("a100-roce");
     spine->inter_node_nodes_per_leaf = 1;
-    spine->inter_node_oversubscription = 2;
+    spine->inter_node_oversubscription = 100;
     assert_refused(plan, spine, "an oversubscribed spine");
     g_autoptr(SimPrediction) crosses = play_apart(plan, spine, (SimOptions){0});
     spine->inter_node_oversubscription = 1;
