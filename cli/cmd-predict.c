@@ -226,7 +226,7 @@ static void print_rank_steps(const SimPrediction *prediction) {
     printf("  95 %% of the steps within %.3f ms; over %u ranks, a rank's own from %.3f to %.3f ms "
            "in the mean\n",
            ms(p95_step_ns(prediction)), prediction->n_ranks, ms(least), ms(most));
-    printf("  below: rank %u, which waits least for others\n", prediction->time_rank);
+    printf("  below: rank %u, which loses least to others\n", prediction->time_rank);
 }
 
 static void print_time(const Report *report) {
@@ -304,7 +304,7 @@ static void print_text(const Report *report) {
     printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
     if (report->prediction->unsupported_dtype) {
-        printf("fits: no, %s cannot compute in %s\n", report->cluster->model,
+        printf("fits: no, %s cannot compute in %s\n", report->prediction->unsupported_on,
                report->prediction->unsupported_dtype);
         return;
     }

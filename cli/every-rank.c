@@ -237,11 +237,11 @@ static gint compare_held(gconstpointer a, gconstpointer b, gpointer data) {
     return x < y ? -1 : 1;
 }
 
-static gint compare_waits(gconstpointer a, gconstpointer b, gpointer data) {
+static gint compare_lost(gconstpointer a, gconstpointer b, gpointer data) {
     const SimRankBook *ranks = data;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (ranks[x].exposed_wait_ns != ranks[y].exposed_wait_ns) {
-        return ranks[x].exposed_wait_ns > ranks[y].exposed_wait_ns ? -1 : 1;
+    if (ranks[x].lost_ns != ranks[y].lost_ns) {
+        return ranks[x].lost_ns > ranks[y].lost_ns ? -1 : 1;
     }
     return x < y ? -1 : 1;
 }
@@ -249,8 +249,8 @@ static gint compare_waits(gconstpointer a, gconstpointer b, gpointer data) {
 static void print_row(const SimPrediction *prediction, uint32_t rank, uint64_t a_node) {
     const SimRankBook *book = &prediction->ranks[rank];
     printf("  %5u %5u  %-16.16s %10.3f ms %10.3f ms %10.3f ms %8.1f x %10.3f ms\n", rank,
-           (unsigned)(rank / a_node), book->node_kind, ms(book->compute_ns),
-           ms(book->exposed_wait_ns), ms(book->waited_ns), book->n_last, ms(book->held_ns));
+           (unsigned)(rank / a_node), book->node_kind, ms(book->compute_ns), ms(book->exposed_ns),
+           ms(book->lost_ns), book->n_last, ms(book->held_ns));
 }
 
 /* The first rows of an order over all ranks. */
@@ -274,16 +274,19 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
         return;
     }
     cli_progress_wipe(every->progress);
-    SimTime wait = 0;
+    SimTime lost = 0, exposed = 0;
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
-        wait += prediction->ranks[rank].exposed_wait_ns;
+        lost += prediction->ranks[rank].lost_ns;
+        exposed += prediction->ranks[rank].exposed_ns;
     }
     printf("\nwho waits for whom (%u ranks, jitter %g %%, seed %" G_GUINT64_FORMAT
            "; means of a steady step)\n",
            prediction->n_ranks, 100 * every->jitter_share, every->seed_number);
-    printf("  a rank's compute lane waits %.3f ms for other ranks, in the mean\n",
-           ms(wait / prediction->n_ranks));
-    printf("   rank  node  kind                computes   waits idle     waits in all   was last   "
+    printf("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
+           "runs, in "
+           "the mean;\n  %.3f ms of that because other ranks came late to it\n",
+           ms(exposed / prediction->n_ranks), ms(lost / prediction->n_ranks));
+    printf("   rank  node  kind                computes      exposed   others late   was last   "
            "held up others\n");
     if (prediction->n_ranks <= ALL_ROWS) {
         for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
@@ -292,7 +295,7 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
         return;
     }
     print_first(prediction, a_node, compare_held, "those who hold up the others most");
-    print_first(prediction, a_node, compare_waits, "those who wait most");
+    print_first(prediction, a_node, compare_lost, "those who lose most to others");
 }
 
 static void add_number(JsonBuilder *json, const char *key, double value) {
@@ -327,7 +330,8 @@ void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *pre
         json_builder_add_string_value(json, book->node_kind);
         add_number(json, "step_ms", ms(book->step_ns));
         add_number(json, "compute_ms", ms(book->compute_ns));
-        add_number(json, "exposed_wait_ms", ms(book->exposed_wait_ns));
+        add_number(json, "exposed_ms", ms(book->exposed_ns));
+        add_number(json, "exposed_wait_ms", ms(book->lost_ns));
         add_number(json, "wait_ms", ms(book->waited_ns));
         add_number(json, "times_last", book->n_last);
         add_number(json, "held_up_others_ms", ms(book->held_ns));

@@ -119,9 +119,10 @@ void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op
     settle(account, end);
     book->lane_busy_ns[lane] += end - start;
     if (!op->cost) {
+        SimTime hidden = compute_busy(account, end) - compute_busy_at_start;
         account->n_running[op->axis]--;
-        book_collective(&book->collectives[op->kind], op, end - start,
-                        compute_busy(account, end) - compute_busy_at_start);
+        book_collective(&book->collectives[op->kind], op, end - start, hidden);
+        book->lost_ns += MIN(op->waited_ns, end - start - hidden);
     } else if (lane == account->compute_lane) {
         book_kernel(account, op, start, end);
     } else {

@@ -39,7 +39,8 @@ typedef struct {
     SimTime end_ns;                  /* of the last op on the compute lane; SIM_NEVER when none */
     SimTime shares_ns[SIM_N_SHARES]; /* since the beginning, at end_ns */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
-    SimTime *lane_busy_ns;                         /* n_lanes */
+    SimTime lost_ns; /* to other ranks: of each collective what it waited, if so long exposed */
+    SimTime *lane_busy_ns; /* n_lanes */
 } SimStepBook;
 
 /* What the books need to know of an op. */
@@ -51,6 +52,7 @@ typedef struct {
     const SimComputeCost *cost; /* of a kernel; NULL for a collective */
     SimTime alone_ns;           /* of a kernel: its own duration, this time */
     bool waits;                 /* a collective that starts by waiting for other ranks */
+    SimTime waited_ns;          /* it did so long; known when it ends */
 } SimAccountOp;
 
 typedef struct _SimAccount SimAccount;

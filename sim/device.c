@@ -32,7 +32,8 @@ struct _SimDevice {
 
     SimWatcher watcher;
     SimEngine *engine;
-    bool waits[PLAN_MAX_LANES]; /* the collective that runs there waits for other ranks */
+    bool waits[PLAN_MAX_LANES];     /* the collective that runs there waits for other ranks */
+    SimTime met_ns[PLAN_MAX_LANES]; /* and has done so until */
     SimAccount *account;
     SimMemory *memory;
     SimOpRows ops;
@@ -83,6 +84,7 @@ static void op_changes(gpointer self, uint32_t lane, const SimCommand *command, 
     SimDevice *device = self;
     SimAccountOp op = account_op(device, sim_op_row(&device->ops, command->tag));
     device->waits[lane] = false;
+    device->met_ns[lane] = at;
     sim_account_meets(device->account, &op, at);
 }
 
@@ -91,6 +93,7 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
     SimDevice *device = self;
     SimOpRow *row = sim_op_row(&device->ops, command->tag);
     SimAccountOp op = account_op(device, row);
+    op.waited_ns = op.waits ? device->met_ns[lane] - start : 0;
     row->start_ns = start;
     row->end_ns = end;
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);

@@ -236,6 +236,8 @@ static const SimOpCosts *costs_for(Every *every, const Member *member) {
                                          &every->prediction->unsupported_dtype);
     if (costs) {
         g_ptr_array_add(every->costs, costs);
+    } else {
+        every->prediction->unsupported_on = member->cluster->model;
     }
     return costs;
 }
@@ -380,15 +382,6 @@ static void read_steps(Every *every) {
     sim_verdict_steps(prediction, every->barrier_ns, last);
 }
 
-static SimTime share_of(const SimDevice *device, SimShare share, const SimPrediction *prediction) {
-    const SimAccount *account = sim_device_account(device);
-    int32_t last = (int32_t)prediction->n_steps - 1;
-    int32_t before = last - (int32_t)prediction->n_steady;
-    return (sim_account_step(account, last)->shares_ns[share] -
-            sim_account_step(account, before)->shares_ns[share]) /
-           prediction->n_steady;
-}
-
 static SimRankBook read_rank(const Every *every, const Member *member) {
     const SimPrediction *prediction = every->prediction;
     const SimMeetingsBook *book = sim_meetings_book(every->meetings, member->rank);
@@ -396,16 +389,22 @@ static SimRankBook read_rank(const Every *every, const Member *member) {
     int32_t last = (int32_t)prediction->n_steps - 1;
     SimTime from = n == prediction->n_steps ? sim_device_zero(member->device)
                                             : end_of_step(member, last - (int32_t)n);
-    SimTime to = end_of_step(member, last), compute = 0;
+    SimTime to = end_of_step(member, last), compute = 0, lost = 0, exposed = 0;
     for (int32_t step = last - (int32_t)n + 1; step <= last; step++) {
-        compute += sim_account_step(sim_device_account(member->device), step)->lane_busy_ns[lane];
+        const SimStepBook *own = sim_account_step(sim_device_account(member->device), step);
+        compute += own->lane_busy_ns[lane];
+        lost += own->lost_ns;
+        for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+            exposed += own->collectives[kind].exposed_ns;
+        }
     }
     return (SimRankBook){
         .node_kind =
             member->cluster == every->cluster ? every->cluster->model : member->cluster->name,
         .step_ns = to == SIM_NEVER || from == SIM_NEVER ? 0 : (to - from) / n,
         .compute_ns = compute / n,
-        .exposed_wait_ns = share_of(member->device, SIM_SHARE_RANKS, prediction),
+        .exposed_ns = exposed / n,
+        .lost_ns = lost / n,
         .waited_ns = book->waited_ns / n,
         .held_ns = book->held_ns / n,
         .n_last = (double)book->n_last / n,
@@ -442,7 +441,8 @@ static void show_memory_of(Every *every, const Member *member) {
     prediction->allocator_bytes = model_cluster_allocator_bytes(member->cluster);
 }
 
-/* Whose memory: of the fullest, by what there is for it. Whose times: the one who waits least. */
+/* Whose memory: of the fullest, by what there is for it. Whose times: of the one who loses least to
+ * others. */
 static void read_play(Every *every) {
     SimPrediction *prediction = every->prediction;
     prediction->n_ranks = every->plan->world;
@@ -457,7 +457,7 @@ static void read_play(Every *every) {
                       (double)model_cluster_allocator_bytes(member->cluster);
         fullest = full > most ? rank : fullest;
         most = MAX(most, full);
-        pace = book->exposed_wait_ns < prediction->ranks[pace].exposed_wait_ns ? rank : pace;
+        pace = book->lost_ns < prediction->ranks[pace].lost_ns ? rank : pace;
     }
     prediction->time_rank = pace;
     Member *shown = &every->members[fullest];

@@ -7,8 +7,8 @@
  *
  * Every-rank play: a cursor a rank (every.h), for what tells ranks apart: jitter, stragglers, nodes
  * of several kinds, links that carry less. A step is then over when its last rank is through;
- * memory is that of the rank that reserves most, and where time goes that of the rank that waits
- * least for others, which is the one the others wait for. On equal ranks without jitter both plays
+ * memory is that of the rank that reserves most, and where time goes that of the rank that loses
+ * least to others, which is the one the others wait for. On equal ranks without jitter both plays
  * give the same nanoseconds.
  *
  * Times are per step and means over the steady steps, unless said otherwise; "steady" are the steps
@@ -92,13 +92,14 @@ typedef struct {
 
 /* How a rank fared in every-rank play; times are means of a steady step. */
 typedef struct {
-    const char *node_kind;   /* the cluster's */
-    SimTime step_ns;         /* between its own ends of steps */
-    SimTime compute_ns;      /* its compute lane works */
-    SimTime exposed_wait_ns; /* its compute lane idles because a collective waits for others */
-    SimTime waited_ns;       /* its collectives wait for others, seen or hidden */
-    SimTime held_ns;         /* it came later than the second last, where it was the last */
-    double n_last;           /* collectives to which it came last, a step */
+    const char *node_kind; /* the cluster's */
+    SimTime step_ns;       /* between its own ends of steps */
+    SimTime compute_ns;    /* its compute lane works */
+    SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
+    SimTime lost_ns;       /* of that, what they waited for the last, each at most as long */
+    SimTime waited_ns;     /* what they waited, exposed or hidden */
+    SimTime held_ns;       /* it came later than the second last, where it was the last */
+    double n_last;         /* collectives to which it came last, a step */
     uint64_t peak_reserved_bytes;
 } SimRankBook;
 
@@ -109,6 +110,7 @@ typedef struct {
     /* Set when the device cannot compute in a dtype the plan uses: its name. No time is
      * predicted. */
     const char *unsupported_dtype;
+    const char *unsupported_on; /* that device's model */
 
     uint64_t memory_bytes, outside_allocator_bytes,
         allocator_bytes;                             /* the last is the difference */

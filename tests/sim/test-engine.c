@@ -204,13 +204,14 @@ static void test_account_of_waiting(void) {
     const SimComputeCost kernel = {.overhead_ns = 1, .flops_ns = 6, .bytes_ns = 2};
     const SimAccountOp compute = {
         .step = 0, .kind = PLAN_OP_LINEAR, .cost = &kernel, .alone_ns = 10};
-    const SimAccountOp gather = {
+    SimAccountOp gather = {
         .step = 0, .kind = PLAN_OP_ALL_GATHER, .axis = PLAN_AXIS_SHARD, .bytes = 64, .waits = true};
     g_autoptr(SimAccount) account = sim_account_new(1, 2, 0);
     SimTime busy = sim_account_starts(account, 0, &compute, 0);
     SimTime gather_busy = sim_account_starts(account, 1, &gather, 5);
     sim_account_ends(account, 0, &compute, 0, 10, busy);
     sim_account_meets(account, &gather, 15);
+    gather.waited_ns = 10;
     sim_account_ends(account, 1, &gather, 5, 25, gather_busy);
     busy = sim_account_starts(account, 0, &compute, 25);
     sim_account_ends(account, 0, &compute, 25, 35, busy);
@@ -222,6 +223,7 @@ static void test_account_of_waiting(void) {
     g_assert_cmpint(book->shares_ns[SIM_SHARE_SLOWED], ==, 0);
     g_assert_cmpint(book->collectives[PLAN_OP_ALL_GATHER].total_ns, ==, 20);
     g_assert_cmpint(book->collectives[PLAN_OP_ALL_GATHER].exposed_ns, ==, 15);
+    g_assert_cmpint(book->lost_ns, ==, 10); /* had all been there at 5, it would have ended at 15 */
 }
 
 /* ---- ops whose end others decide ------------------------------------------------------------ */
