@@ -1,43 +1,4 @@
-#include "sim/every.h"
-
-#include "plan/player.h"
-#include "sim/fiber.h"
-#include "sim/meeting.h"
-#include "sim/queue.h"
-#include "sim/verdict.h"
-
-typedef struct _Every Every;
-
-typedef struct {
-    Every *every;
-    uint32_t rank, role;
-    const ModelCluster *cluster; /* its node */
-    SimDevice *device;
-    PlanPlayer *player;
-    SimFiber *fiber;
-    PlanAnswer answer;
-    GError *error;
-    SimTime wants; /* while it waits: the moment it would go on to */
-    SimActs who;   /* and what would act then */
-} Member;
-
-struct _Every {
-    const Plan *plan;
-    const ModelCluster *cluster;
-    const SimOptions *options;
-    SimPrediction *prediction;
-    GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
-    SimFabric *fabric;
-    SimMeetings *meetings;
-    Member *members;
-    SimQueue *waiting; /* a slot a rank: its turn */
-    GArray *ready;     /* uint32_t: ranks that can go on, and that did not yet */
-    SimTime granted;   /* the rank that runs may go on to turns up to this one */
-    uint32_t n_ended, n_at_barrier;
-    SimTime barrier_ns;
-    Member *stopped; /* out of memory, or failed */
-    bool over;       /* whoever still waits waits no more */
-};
+#include "sim/every-private.h"
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
@@ -47,14 +8,14 @@ static SimTime turn_of(SimTime at, SimActs who) {
 }
 
 /* Nothing can come to the rank from others before it does this. */
-static bool is_free(const Every *every, uint32_t rank, SimTime at, SimActs who) {
+static bool is_free(const SimEvery *every, uint32_t rank, SimTime at, SimActs who) {
     SimTime bound = sim_meetings_bound(every->meetings, rank);
     return who == SIM_ACTS_HOST ? at < bound : at <= bound;
 }
 
 static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
-    Every *every = self;
-    Member *member = &every->members[rank];
+    SimEvery *every = self;
+    SimMember *member = &every->members[rank];
     if (every->over || turn_of(at, who) <= every->granted || is_free(every, rank, at, who)) {
         return false;
     }
@@ -66,8 +27,8 @@ static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
 }
 
 /* News for a rank that waits: it goes on if that is what it waited for. */
-static void wake(Every *every, uint32_t rank) {
-    Member *member = &every->members[rank];
+static void wake(SimEvery *every, uint32_t rank) {
+    SimMember *member = &every->members[rank];
     if (sim_queue_is_set(every->waiting, rank) &&
         is_free(every, rank, member->wants, member->who)) {
         sim_queue_unset(every->waiting, rank);
@@ -76,14 +37,14 @@ static void wake(Every *every, uint32_t rank) {
 }
 
 static void meets(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
-    Every *every = self;
+    SimEvery *every = self;
     sim_engine_changes_at(sim_device_engine(every->members[rank].device), lane, at);
     every->granted = -1; /* it was, up to the next thing that was due, and that is this one now */
     wake(every, rank);
 }
 
 static void ends(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
-    Every *every = self;
+    SimEvery *every = self;
     sim_engine_ends_at(sim_device_engine(every->members[rank].device), lane, at);
     wake(every, rank);
 }
@@ -93,8 +54,8 @@ static const SimMeetingsHooks hooks = {meets, ends};
 /* ---- peers, as a device sees them ----------------------------------------------------------- */
 
 static void arrives(gpointer self, uint32_t rank, const SimArrival *arrival) {
-    Every *every = self;
-    Member *member = &every->members[rank];
+    SimEvery *every = self;
+    SimMember *member = &every->members[rank];
     if (!sim_meetings_arrive(every->meetings, rank, arrival, &member->error)) {
         member->answer = PLAN_FAILED;
         every->stopped = member;
@@ -103,7 +64,7 @@ static void arrives(gpointer self, uint32_t rank, const SimArrival *arrival) {
 }
 
 static SimTime barrier(gpointer self, uint32_t rank, SimTime at) {
-    Every *every = self;
+    SimEvery *every = self;
     every->barrier_ns = MAX(every->barrier_ns, at);
     if (++every->n_at_barrier < every->plan->world) {
         sim_fiber_yield(every->members[rank].fiber);
@@ -122,8 +83,8 @@ static const SimPeers peers = {arrives, hold, barrier};
 /* ---- one play ------------------------------------------------------------------------------- */
 
 static void run_member(gpointer self) {
-    Member *member = self;
-    Every *every = member->every;
+    SimMember *member = self;
+    SimEvery *every = member->every;
     PlanAnswer answer = plan_player_run(member->player, &member->error);
     while (answer == PLAN_NOT_YET && !every->over) {
         sim_device_resume(member->device);
@@ -142,13 +103,13 @@ static void run_member(gpointer self) {
     }
 }
 
-static void resume(Every *every, uint32_t rank) {
+static void resume(SimEvery *every, uint32_t rank) {
     if (!every->over) {
         sim_fiber_resume(every->members[rank].fiber);
     }
 }
 
-static void run_ready(Every *every) {
+static void run_ready(SimEvery *every) {
     for (guint i = 0; i < every->ready->len; i++) {
         resume(every, g_array_index(every->ready, uint32_t, i));
     }
@@ -156,7 +117,7 @@ static void run_ready(Every *every) {
 }
 
 /* Nobody is free: what is due first happens. False when nothing is. */
-static bool do_next(Every *every) {
+static bool do_next(SimEvery *every) {
     SimTime collective = turn_of(sim_meetings_next(every->meetings), SIM_ACTS_LANE);
     SimTime turn = sim_queue_next(every->waiting);
     uint32_t rank;
@@ -175,7 +136,7 @@ static bool do_next(Every *every) {
     return true;
 }
 
-static void report(const Every *every) {
+static void report(const SimEvery *every) {
     if (every->options->progress) {
         const PlanPosition *at = plan_player_position(every->members[0].player);
         uint32_t n = MAX(1, at->role->n_instrs[at->section]);
@@ -185,7 +146,7 @@ static void report(const Every *every) {
     }
 }
 
-static bool play(Every *every, GError **error) {
+static bool play(SimEvery *every, GError **error) {
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
         g_array_append_val(every->ready, rank);
     }
@@ -219,7 +180,7 @@ static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
 }
 
 /* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one. */
-static const SimOpCosts *costs_for(Every *every, const Member *member) {
+static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member) {
     SimNetworkPath paths[PLAN_N_AXES];
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] =
@@ -283,15 +244,15 @@ static SimFabric *fabric_for(const Plan *plan, const ModelCluster *cluster,
     return fabric;
 }
 
-static bool is_traced(const Every *every, uint32_t rank, const Trace *trace) {
+static bool is_traced(const SimEvery *every, uint32_t rank, const Trace *trace) {
     return trace && (!every->options->traced || every->options->traced[rank]);
 }
 
-static bool add_member(Every *every, uint32_t rank, bool limited, const Trace *trace,
+static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace *trace,
                        GError **error) {
-    Member *member = &every->members[rank];
+    SimMember *member = &every->members[rank];
     const SimOptions *options = every->options;
-    *member = (Member){
+    *member = (SimMember){
         .every = every,
         .rank = rank,
         .role = plan_role_of_rank(every->plan, rank),
@@ -327,9 +288,9 @@ static bool add_member(Every *every, uint32_t rank, bool limited, const Trace *t
     return true;
 }
 
-static void every_free(Every *every) {
+static void every_free(SimEvery *every) {
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
-        Member *member = &every->members[rank];
+        SimMember *member = &every->members[rank];
         sim_device_free(member->device);
         plan_player_free(member->player);
         sim_fiber_free(member->fiber);
@@ -344,9 +305,9 @@ static void every_free(Every *every) {
     g_free(every);
 }
 
-static Every *every_new(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
-                        SimPrediction *prediction) {
-    Every *every = g_new0(Every, 1);
+static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                           SimPrediction *prediction) {
+    SimEvery *every = g_new0(SimEvery, 1);
     every->plan = plan;
     every->cluster = cluster;
     every->options = options;
@@ -356,121 +317,14 @@ static Every *every_new(const Plan *plan, const ModelCluster *cluster, const Sim
     int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
     every->meetings =
         sim_meetings_new(plan, every->fabric, options->alone, first_steady, &hooks, every);
-    every->members = g_new0(Member, plan->world);
+    every->members = g_new0(SimMember, plan->world);
     every->waiting = sim_queue_new(plan->world);
     every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     every->granted = -1;
     return every;
 }
 
-/* ---- what it tells -------------------------------------------------------------------------- */
-
-static SimTime end_of_step(const Member *member, int32_t step) {
-    return sim_account_step(sim_device_account(member->device), step)->end_ns;
-}
-
-/* A step ends with its last rank's. */
-static void read_steps(Every *every) {
-    SimPrediction *prediction = every->prediction;
-    g_autofree SimTime *last = g_new(SimTime, prediction->n_steps);
-    for (uint32_t step = 0; step < prediction->n_steps; step++) {
-        last[step] = 0;
-        for (uint32_t rank = 0; rank < every->plan->world; rank++) {
-            last[step] = MAX(last[step], end_of_step(&every->members[rank], (int32_t)step));
-        }
-    }
-    sim_verdict_steps(prediction, every->barrier_ns, last);
-}
-
-static SimRankBook read_rank(const Every *every, const Member *member) {
-    const SimPrediction *prediction = every->prediction;
-    const SimMeetingsBook *book = sim_meetings_book(every->meetings, member->rank);
-    uint32_t n = prediction->n_steady, lane = sim_device_compute_lane(member->device);
-    int32_t last = (int32_t)prediction->n_steps - 1;
-    SimTime from = n == prediction->n_steps ? sim_device_zero(member->device)
-                                            : end_of_step(member, last - (int32_t)n);
-    SimTime to = end_of_step(member, last), compute = 0, lost = 0, exposed = 0;
-    for (int32_t step = last - (int32_t)n + 1; step <= last; step++) {
-        const SimStepBook *own = sim_account_step(sim_device_account(member->device), step);
-        compute += own->lane_busy_ns[lane];
-        lost += own->lost_ns;
-        for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-            exposed += own->collectives[kind].exposed_ns;
-        }
-    }
-    return (SimRankBook){
-        .node_kind =
-            member->cluster == every->cluster ? every->cluster->model : member->cluster->name,
-        .step_ns = to == SIM_NEVER || from == SIM_NEVER ? 0 : (to - from) / n,
-        .compute_ns = compute / n,
-        .exposed_ns = exposed / n,
-        .lost_ns = lost / n,
-        .waited_ns = book->waited_ns / n,
-        .held_ns = book->held_ns / n,
-        .n_last = (double)book->n_last / n,
-        .peak_reserved_bytes =
-            sim_memory_stats(sim_device_memory(member->device)).peak_reserved_bytes,
-    };
-}
-
-/* The mean of all ranks: kinds of node have other peaks, and the last shard may be smaller. */
-static void read_flops(Every *every) {
-    SimWork mean = {0};
-    g_autofree uint32_t *n_of = g_new0(uint32_t, every->costs->len);
-    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
-        const SimOpCosts *costs = sim_device_costs(every->members[rank].device);
-        guint place;
-        g_ptr_array_find(every->costs, costs, &place);
-        n_of[place]++;
-    }
-    for (guint i = 0; i < every->costs->len; i++) {
-        const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
-        SimWork work = sim_verdict_work(&every->plan->roles[costs->role], costs->cluster);
-        double share = (double)n_of[i] / every->plan->world;
-        mean.flops += share * work.flops;
-        mean.least_seconds += share * work.least_seconds;
-    }
-    sim_verdict_flops(every->prediction, &mean);
-}
-
-static void show_memory_of(Every *every, const Member *member) {
-    SimPrediction *prediction = every->prediction;
-    prediction->rank = member->rank;
-    prediction->memory_bytes = member->cluster->device_memory_bytes;
-    prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes;
-    prediction->allocator_bytes = model_cluster_allocator_bytes(member->cluster);
-}
-
-/* Whose memory: of the fullest, by what there is for it. Whose times: of the one who loses least to
- * others. */
-static void read_play(Every *every) {
-    SimPrediction *prediction = every->prediction;
-    prediction->n_ranks = every->plan->world;
-    prediction->ranks = g_new0(SimRankBook, prediction->n_ranks);
-    uint32_t fullest = 0, pace = 0;
-    double most = 0;
-    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
-        const Member *member = &every->members[rank];
-        SimRankBook *book = &prediction->ranks[rank];
-        *book = read_rank(every, member);
-        double full = (double)book->peak_reserved_bytes /
-                      (double)model_cluster_allocator_bytes(member->cluster);
-        fullest = full > most ? rank : fullest;
-        most = MAX(most, full);
-        pace = book->lost_ns < prediction->ranks[pace].lost_ns ? rank : pace;
-    }
-    prediction->time_rank = pace;
-    Member *shown = &every->members[fullest];
-    if (prediction->fits) {
-        show_memory_of(every, shown);
-    }
-    sim_verdict_memory(prediction, &every->plan->roles[shown->role], shown->device);
-    read_steps(every);
-    sim_verdict_times(prediction, every->members[pace].device);
-    read_flops(every);
-}
-
-static void write_rows(const Every *every, Trace *trace) {
+static void write_rows(const SimEvery *every, Trace *trace) {
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
         if (is_traced(every, rank, trace)) {
             trace_add_rank(trace, rank, every->members[rank].role);
@@ -481,17 +335,16 @@ static void write_rows(const Every *every, Trace *trace) {
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-static PlanAnswer read_end(Every *every, Trace *trace, GError **error) {
-    Member *stopped = every->stopped;
+static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
+    SimMember *stopped = every->stopped;
     if (stopped && stopped->answer == PLAN_FAILED) {
         g_propagate_error(error, g_steal_pointer(&stopped->error));
         return PLAN_FAILED;
     }
     if (stopped) {
-        show_memory_of(every, stopped);
-        sim_verdict_oom(every->prediction, &every->plan->roles[stopped->role], stopped->device);
+        sim_every_read_oom(every);
     } else {
-        read_play(every);
+        sim_every_read(every);
     }
     if (trace) {
         write_rows(every, trace);
@@ -502,7 +355,7 @@ static PlanAnswer read_end(Every *every, Trace *trace, GError **error) {
 static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
                             const SimOptions *options, SimPrediction *prediction, bool limited,
                             Trace *trace, GError **error) {
-    Every *every = every_new(plan, cluster, options, prediction);
+    SimEvery *every = every_new(plan, cluster, options, prediction);
     PlanAnswer answer = PLAN_DONE;
     for (uint32_t rank = 0; rank < plan->world && answer == PLAN_DONE; rank++) {
         if (!add_member(every, rank, limited, trace, error)) {
