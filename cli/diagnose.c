@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-
 /* ---- the machine, one part faster ---- */
 
 enum {

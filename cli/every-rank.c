@@ -8,11 +8,11 @@
 
 struct _CliEveryRank {
     gboolean asked;
-    char *seed, *jitter, *trace_ranks;
+    char *seed, *jitter, *spread, *trace_ranks;
     char **slow, **degrade;
 
     uint64_t seed_number;
-    double jitter_share;
+    double jitter_share, spread_share;
     GArray *troubles; /* SimTrouble */
     bool *traced;
     CliProgress *progress;
@@ -26,6 +26,9 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
         {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "of the jitter (default 0)", "S"},
         {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->jitter,
          "standard deviation of a kernel's duration, of its mean (default: as the cluster says)",
+         "PERCENT"},
+        {"spread", 0, 0, G_OPTION_ARG_STRING, &every->spread,
+         "the same of what a GPU's kernels take all along, among GPUs (default: likewise)",
          "PERCENT"},
         {"slow", 0, 0, G_OPTION_ARG_STRING_ARRAY, &every->slow,
          "kernels there take FACTOR times as long; WHO: rank=3, rank=0-7, node=2; may be repeated",
@@ -51,6 +54,7 @@ void cli_every_rank_free(CliEveryRank *every) {
     if (every) {
         g_free(every->seed);
         g_free(every->jitter);
+        g_free(every->spread);
         g_free(every->trace_ranks);
         g_strfreev(every->slow);
         g_strfreev(every->degrade);
@@ -159,21 +163,30 @@ static bool read_traced(CliEveryRank *every, uint32_t world, GError **error) {
     return true;
 }
 
+/* Text NULL: as the cluster says. */
+static bool read_percent(const char *option, const char *text, double fallback, double *ret_share,
+                         GError **error) {
+    double percent = fallback;
+    if (text && !(plan_parse_double(text, &percent) && percent >= 0 && percent <= 1000)) {
+        return refuse(error, "%s: '%s' is no percentage from 0 to 1000", option, text);
+    }
+    *ret_share = percent / 100;
+    return true;
+}
+
 static bool read_numbers(CliEveryRank *every, const ModelCluster *cluster, GError **error) {
-    double percent = cluster->jitter_kernel_percent;
     if (every->seed && !plan_parse_u64(every->seed, &every->seed_number)) {
         return refuse(error, "--seed: '%s' is no whole number; give digits", every->seed);
     }
-    if (every->jitter &&
-        !(plan_parse_double(every->jitter, &percent) && percent >= 0 && percent <= 1000)) {
-        return refuse(error, "--jitter: '%s' is no percentage from 0 to 1000", every->jitter);
-    }
-    every->jitter_share = percent / 100;
-    return true;
+    return read_percent("--jitter", every->jitter, cluster->jitter_kernel_percent,
+                        &every->jitter_share, error) &&
+           read_percent("--spread", every->spread, cluster->jitter_gpu_percent,
+                        &every->spread_share, error);
 }
 
 static bool check_unasked(const CliEveryRank *every, GError **error) {
     const char *without = every->jitter        ? "--jitter"
+                          : every->spread      ? "--spread"
                           : every->slow        ? "--slow"
                           : every->degrade     ? "--degrade"
                           : every->trace_ranks ? "--trace-ranks"
@@ -209,6 +222,7 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     options->every_rank = true;
     options->seed = every->seed_number;
     options->jitter = every->jitter_share;
+    options->spread = every->spread_share;
     options->troubles = (const SimTrouble *)(gconstpointer)every->troubles->data;
     options->n_troubles = every->troubles->len;
     options->traced = every->traced;
@@ -279,9 +293,10 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
         lost += prediction->ranks[rank].lost_ns;
         exposed += prediction->ranks[rank].exposed_ns;
     }
-    printf("\nwho waits for whom (%u ranks, jitter %g %%, seed %" G_GUINT64_FORMAT
+    printf("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, seed %" G_GUINT64_FORMAT
            "; means of a steady step)\n",
-           prediction->n_ranks, 100 * every->jitter_share, every->seed_number);
+           prediction->n_ranks, 100 * every->jitter_share, 100 * every->spread_share,
+           every->seed_number);
     printf("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
            "runs, in "
            "the mean;\n  %.3f ms of that because other ranks came late to it\n",
@@ -317,6 +332,7 @@ void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *pre
     json_builder_begin_object(json);
     add_count(json, "seed", every->seed_number);
     add_number(json, "jitter_percent", 100 * every->jitter_share);
+    add_number(json, "spread_percent", 100 * every->spread_share);
     add_count(json, "memory_of_rank", prediction->rank);
     add_count(json, "times_of_rank", prediction->time_rank);
     json_builder_set_member_name(json, "ranks");

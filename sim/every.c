@@ -1,4 +1,5 @@
 #include "sim/every-private.h"
+#include "sim/jitter.h"
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
@@ -207,8 +208,9 @@ static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t
     return trouble->kind == kind && rank >= trouble->first_rank && rank <= trouble->last_rank;
 }
 
+/* A rank's own pace is a draw outside all steps. */
 static double slowdown_of(const SimOptions *options, uint32_t rank) {
-    double slowdown = 1;
+    double slowdown = sim_jitter_factor(options->spread, options->seed, rank, INT32_MIN, 0);
     for (uint32_t i = 0; i < options->n_troubles; i++) {
         if (has_trouble(&options->troubles[i], SIM_TROUBLE_SLOW, rank)) {
             slowdown *= options->troubles[i].factor;

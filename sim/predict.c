@@ -141,6 +141,11 @@ static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError 
     return true;
 }
 
+static void set_percent(Trace *trace, const char *key, double share) {
+    char percent[G_ASCII_DTOSTR_BUF_SIZE];
+    trace_set(trace, key, g_ascii_formatd(percent, sizeof percent, "%g", 100 * share));
+}
+
 static void describe(Trace *trace, const Task *task) {
     trace_describe_plan(trace, task->plan);
     trace_set(trace, "side", "predicted");
@@ -148,10 +153,9 @@ static void describe(Trace *trace, const Task *task) {
     trace_set(trace, "cluster", task->cluster->name);
     trace_set_uint(trace, "steps", task->options->steps);
     if (task->options->every_rank) {
-        char percent[G_ASCII_DTOSTR_BUF_SIZE];
-        g_ascii_formatd(percent, sizeof percent, "%g", 100 * task->options->jitter);
         trace_set_uint(trace, "seed", task->options->seed);
-        trace_set(trace, "jitter_percent", percent);
+        set_percent(trace, "jitter_percent", task->options->jitter);
+        set_percent(trace, "spread_percent", task->options->spread);
     }
     trace_set_uint(trace, "allocator_bytes", task->prediction->allocator_bytes);
     trace_set_uint(trace, "outside_allocator_bytes", task->prediction->outside_allocator_bytes);

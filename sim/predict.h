@@ -56,6 +56,7 @@ typedef struct {
     bool every_rank; /* and for it: */
     uint64_t seed;
     double jitter; /* standard deviation of a kernel's duration over its mean */
+    double spread; /* the same of what a rank's kernels take all along */
     const SimTrouble *troubles;
     uint32_t n_troubles;
     const bool *traced;                            /* by rank: rows go to the trace; NULL: of all */

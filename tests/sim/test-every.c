@@ -249,6 +249,24 @@ static void test_jitter(void) {
     g_assert_cmpint(waits, >, 0);
 }
 
+/* Ranks that differ all along: the slowest sets the pace of each step, so steps are alike. */
+static void test_spread(void) {
+    g_autoptr(ModelCluster) cluster = compute_bound("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full micro_batch=64");
+    g_autoptr(SimPrediction) spread =
+        play_apart(plan, cluster, (SimOptions){.steps = 6, .spread = 0.08});
+    g_autoptr(SimPrediction) even = play_apart(plan, cluster, (SimOptions){.steps = 6});
+    SimTime most = 0;
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        const SimRankBook *book = &spread->ranks[rank];
+        most = MAX(most, book->compute_ns);
+        g_assert_cmpint(book->lost_ns > 0, ==, rank != spread->time_rank);
+    }
+    g_assert_cmpint(spread->ranks[spread->time_rank].compute_ns, ==, most);
+    g_assert_cmpint(spread->median_step_ns, >, even->median_step_ns);
+    g_assert_cmpint(spread->most_step_ns, ==, spread->least_step_ns);
+}
+
 static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
     g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
     g_autoptr(Trace) trace = trace_new();
@@ -353,6 +371,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/a straggler slows all as much", test_straggler);
     g_test_add_func("/sim/every/a degraded link slows its rings", test_degraded);
     g_test_add_func("/sim/every/jitter: longer than the mean", test_jitter);
+    g_test_add_func("/sim/every/spread: the slowest sets the pace", test_spread);
     g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
     g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
     g_test_add_func("/sim/every/refused", test_refusals);
