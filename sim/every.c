@@ -27,13 +27,22 @@ static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
     return !every->over;
 }
 
-/* News for a rank that waits: it goes on if that is what it waited for. */
-static void wake(SimEvery *every, uint32_t rank) {
+/* News for a rank that waits: something of its own is due at that moment, which may be before what
+ * it would have gone on to. */
+static void wake(SimEvery *every, uint32_t rank, SimTime at) {
     SimMember *member = &every->members[rank];
-    if (sim_queue_is_set(every->waiting, rank) &&
-        is_free(every, rank, member->wants, member->who)) {
+    if (!sim_queue_is_set(every->waiting, rank)) {
+        return;
+    }
+    if (turn_of(at, SIM_ACTS_LANE) < turn_of(member->wants, member->who)) {
+        member->wants = at;
+        member->who = SIM_ACTS_LANE;
+    }
+    if (is_free(every, rank, member->wants, member->who)) {
         sim_queue_unset(every->waiting, rank);
         g_array_append_val(every->ready, rank);
+    } else {
+        sim_queue_set(every->waiting, rank, turn_of(member->wants, member->who));
     }
 }
 
@@ -41,13 +50,13 @@ static void meets(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
     SimEvery *every = self;
     sim_engine_changes_at(sim_device_engine(every->members[rank].device), lane, at);
     every->granted = -1; /* it was, up to the next thing that was due, and that is this one now */
-    wake(every, rank);
+    wake(every, rank, at);
 }
 
 static void ends(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
     SimEvery *every = self;
     sim_engine_ends_at(sim_device_engine(every->members[rank].device), lane, at);
-    wake(every, rank);
+    wake(every, rank, at);
 }
 
 static const SimMeetingsHooks hooks = {meets, ends};
@@ -111,10 +120,12 @@ static void resume(SimEvery *every, uint32_t rank) {
 }
 
 static void run_ready(SimEvery *every) {
-    for (guint i = 0; i < every->ready->len; i++) {
-        resume(every, g_array_index(every->ready, uint32_t, i));
+    while (every->ready->len) {
+        guint next = every->options->reversed ? every->ready->len - 1 : 0;
+        uint32_t rank = g_array_index(every->ready, uint32_t, next);
+        g_array_remove_index(every->ready, next);
+        resume(every, rank);
     }
-    g_array_set_size(every->ready, 0);
 }
 
 /* Nobody is free: what is due first happens. False when nothing is. */

@@ -294,6 +294,7 @@ SimTime sim_meetings_bound(const SimMeetings *meetings, uint32_t rank) {
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+/* Ranks have gone on as far as the bound they were given, so rounding must not take it back. */
 static void set_share(SimMeetings *meetings, uint32_t number, double share, SimTime now) {
     Communicator *communicator = &meetings->communicators[number];
     double most = sim_collective_speed(&communicator->cost, communicator->most);
@@ -301,9 +302,10 @@ static void set_share(SimMeetings *meetings, uint32_t number, double share, SimT
     communicator->left_ns = MAX(0, communicator->left_ns);
     communicator->since_ns = now;
     communicator->speed = sim_collective_speed(&communicator->cost, share);
-    communicator->earliest_end_ns = now + sim_time_from_ns(communicator->left_ns / most);
-    sim_queue_set(meetings->events, number,
-                  now + sim_time_from_ns(communicator->left_ns / communicator->speed));
+    SimTime earliest = now + sim_time_from_ns(communicator->left_ns / most);
+    SimTime end = now + sim_time_from_ns(communicator->left_ns / communicator->speed);
+    communicator->earliest_end_ns = MAX(communicator->earliest_end_ns, earliest);
+    sim_queue_set(meetings->events, number, MAX(communicator->earliest_end_ns, end));
 }
 
 /* Those whose share of the links has changed go at another speed from now on. */

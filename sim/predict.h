@@ -59,7 +59,8 @@ typedef struct {
     double spread; /* the same of what a rank's kernels take all along */
     const SimTrouble *troubles;
     uint32_t n_troubles;
-    const bool *traced;                            /* by rank: rows go to the trace; NULL: of all */
+    const bool *traced; /* by rank: rows go to the trace; NULL: of all */
+    bool reversed;      /* of ranks that can go on the last first: changes nothing, and is tested */
     void (*progress)(gpointer self, double share); /* NULL: none; share of the play that is done */
     gpointer progress_self;
 } SimOptions;

@@ -295,6 +295,57 @@ static void test_seeds(void) {
     g_assert_true(strncmp(rows, kept, 2000) == 0);
 }
 
+/* ---- order of play -------------------------------------------------------------------------- */
+
+/* Plans whose ranks meet in several groups, troubled in all ways at once. */
+static const char *const tangled[] = {
+    "ranks=16 sharding=hybrid replicate=2 reshard_after_forward=4 accumulate=2",
+    "ranks=16 sharding=hybrid replicate=8 flavour=fsdp1",
+    "ranks=16 flavour=fsdp1 sharding=hybrid-grad-op replicate=4 accumulate=2 accumulate_sync=every",
+    "ranks=16 sharding=hybrid replicate=4 micro_batch=8 checkpointing=full",
+    "ranks=12 flavour=fsdp1 limit_all_gathers=0 micro_batch=16",
+    "ranks=5 sharding=optimizer-only clip=1",
+    "ranks=8 sharding=none",
+};
+
+static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
+    static const SimTrouble troubles[] = {{SIM_TROUBLE_SLOW, 2, 2, 1.5},
+                                          {SIM_TROUBLE_NIC, 1, 1, 0.3},
+                                          {SIM_TROUBLE_NVLINK, 0, 0, 0.2}};
+    g_autoptr(ModelCluster) cluster =
+        seed % 2 ? compute_bound("two-nodes-ethernet") : cluster_named("two-nodes-ethernet");
+    cluster->topology_gpus_per_node = 4;
+    cluster->topology_nodes = 4;
+    cluster->inter_node_nodes_per_leaf = 2;
+    cluster->inter_node_oversubscription = 3;
+    g_autoptr(Trace) trace = trace_new();
+    const SimOptions options = {.steps = 3,
+                                .every_rank = true,
+                                .jitter = seed < 2 ? 0.05 : 3,
+                                .seed = seed,
+                                .troubles = troubles,
+                                .n_troubles = G_N_ELEMENTS(troubles),
+                                .reversed = reversed};
+    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_autoptr(GError) error = NULL;
+    GString *text = trace_text(trace, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+/* Each rank sees what happens in the order of time, whoever is played first. */
+static void test_order_of_play(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(tangled); i++) {
+        g_autoptr(Plan) plan = toy_network_plan("gpt-toy", tangled[i]);
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            g_test_message("%s, seed %u", tangled[i], (unsigned)seed);
+            g_autoptr(GString) one = text_in_order(plan, seed, false);
+            g_autoptr(GString) other = text_in_order(plan, seed, true);
+            g_assert_cmpmem(one->str, one->len, other->str, other->len);
+        }
+    }
+}
+
 /* ---- nodes of several kinds ----------------------------------------------------------------- */
 
 static ModelCluster *with_kind(const char *name, const char *section) {
@@ -373,6 +424,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/jitter: longer than the mean", test_jitter);
     g_test_add_func("/sim/every/spread: the slowest sets the pace", test_spread);
     g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
+    g_test_add_func("/sim/every/the order of play changes nothing", test_order_of_play);
     g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
     g_test_add_func("/sim/every/refused", test_refusals);
     return g_test_run();
