@@ -18,7 +18,9 @@ typedef struct {
     uint32_t *lanes; /* of each that is there */
     SimTime *came;   /* likewise, when */
     GArray *links;   /* uint32_t: of its ring */
-    double most; /* share of the links when it has them to itself: 1, or less where some are slow */
+    double most;     /* share of the links when it has them to itself: 1, or less if one is slow */
+    bool exclusive;  /* it always has: no other communicator's ring goes over them, or it is not
+                      * to matter */
 
     State state;
     uint32_t n_came, last_rank;
@@ -37,7 +39,6 @@ struct _SimMeetings {
     const SimMeetingsHooks *hooks;
     gpointer self;
     uint32_t n_world;
-    bool no_sharing;
     int32_t first_counted;
     Communicator *communicators;
     uint32_t n_communicators;
@@ -145,13 +146,27 @@ static void add_axis(SimMeetings *meetings, const Plan *plan, const SimFabric *f
     }
 }
 
+/* Communicators whose links are nobody else's. */
+static void find_exclusive(SimMeetings *meetings, bool no_sharing, uint32_t *owners) {
+    for (uint32_t i = 0; i < meetings->n_communicators; i++) {
+        Communicator *communicator = &meetings->communicators[i];
+        communicator->exclusive = true;
+        for (guint k = 0; !no_sharing && k < communicator->links->len; k++) {
+            uint32_t *owner = &owners[g_array_index(communicator->links, uint32_t, k)];
+            if (*owner != 0 && *owner != i + 1) {
+                communicator->exclusive = meetings->communicators[*owner - 1].exclusive = false;
+            }
+            *owner = i + 1;
+        }
+    }
+}
+
 SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no_sharing,
                               int32_t first_counted, const SimMeetingsHooks *hooks, gpointer self) {
     SimMeetings *meetings = g_new0(SimMeetings, 1);
     meetings->hooks = hooks;
     meetings->self = self;
     meetings->n_world = plan->world;
-    meetings->no_sharing = no_sharing;
     meetings->first_counted = first_counted;
     uint32_t most = 0;
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
@@ -164,6 +179,7 @@ SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no
             add_axis(meetings, plan, fabric, (PlanAxis)axis, scratch);
         }
     }
+    find_exclusive(meetings, no_sharing, scratch);
     meetings->fair = sim_fair_new(fabric->capacities, fabric->n_links);
     meetings->by_user = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     meetings->events = sim_queue_new(meetings->n_communicators);
@@ -226,28 +242,54 @@ static void note_time(Communicator *communicator, uint32_t rank, SimTime at) {
     }
 }
 
-/* All are there. What it takes at most speed bounds its end from below. */
-static void meet(SimMeetings *meetings, uint32_t number) {
-    Communicator *communicator = &meetings->communicators[number];
-    bool counts = communicator->step >= meetings->first_counted;
-    double speed = sim_collective_speed(&communicator->cost, communicator->most);
-    communicator->state = MET;
-    communicator->left_ns = (double)sim_network_time(&communicator->cost);
-    communicator->earliest_end_ns =
-        communicator->last_ns + sim_time_from_ns(communicator->left_ns / speed);
-    sim_queue_set(meetings->events, number, communicator->last_ns);
-    if (counts && communicator->last_ns > communicator->second_ns) {
+static void count(SimMeetings *meetings, const Communicator *communicator) {
+    if (communicator->step < meetings->first_counted) {
+        return;
+    }
+    for (uint32_t i = 0; i < communicator->n_ranks; i++) {
+        SimMeetingsBook *book = &meetings->books[communicator->ranks[i]];
+        book->waited_ns += communicator->last_ns - communicator->came[i];
+    }
+    if (communicator->last_ns > communicator->second_ns) {
         SimMeetingsBook *book = &meetings->books[communicator->last_rank];
         book->n_last++;
         book->held_ns += communicator->last_ns - communicator->second_ns;
     }
+}
+
+static void close_collective(SimMeetings *meetings, Communicator *communicator) {
+    communicator->state = GATHERS;
+    communicator->n_came = 0;
     for (uint32_t i = 0; i < communicator->n_ranks; i++) {
-        uint32_t rank = communicator->ranks[i];
-        if (counts) {
-            meetings->books[rank].waited_ns += communicator->last_ns - communicator->came[i];
-        }
-        meetings->hooks->meets(meetings->self, rank, communicator->lanes[i], communicator->last_ns);
+        meetings->there[communicator->axis][communicator->ranks[i]] = false;
     }
+}
+
+static void tell(SimMeetings *meetings, const Communicator *communicator,
+                 void (*told)(gpointer, uint32_t, uint32_t, SimTime), SimTime at) {
+    for (uint32_t i = 0; i < communicator->n_ranks; i++) {
+        told(meetings->self, communicator->ranks[i], communicator->lanes[i], at);
+    }
+}
+
+/* All are there. What it takes at most speed bounds its end from below; and where nobody can slow
+ * it, that is its end, of which the ranks can be told at once. */
+static void meet(SimMeetings *meetings, uint32_t number) {
+    Communicator *communicator = &meetings->communicators[number];
+    double speed = sim_collective_speed(&communicator->cost, communicator->most);
+    communicator->left_ns = (double)sim_network_time(&communicator->cost);
+    communicator->earliest_end_ns =
+        communicator->last_ns + sim_time_from_ns(communicator->left_ns / speed);
+    count(meetings, communicator);
+    if (communicator->exclusive) {
+        close_collective(meetings, communicator);
+        tell(meetings, communicator, meetings->hooks->meets, communicator->last_ns);
+        tell(meetings, communicator, meetings->hooks->ends, communicator->earliest_end_ns);
+        return;
+    }
+    communicator->state = MET;
+    sim_queue_set(meetings->events, number, communicator->last_ns);
+    tell(meetings, communicator, meetings->hooks->meets, communicator->last_ns);
 }
 
 bool sim_meetings_arrive(SimMeetings *meetings, uint32_t rank, const SimArrival *arrival,
@@ -323,10 +365,6 @@ static void start(SimMeetings *meetings, uint32_t number, SimTime now) {
     communicator->state = RUNS;
     communicator->since_ns = now;
     communicator->speed = 0;
-    if (meetings->no_sharing) {
-        set_share(meetings, number, communicator->most, now);
-        return;
-    }
     communicator->user =
         sim_fair_add(meetings->fair, (const uint32_t *)(gconstpointer)communicator->links->data,
                      communicator->links->len);
@@ -339,18 +377,10 @@ static void start(SimMeetings *meetings, uint32_t number, SimTime now) {
 
 static void end(SimMeetings *meetings, uint32_t number, SimTime now) {
     Communicator *communicator = &meetings->communicators[number];
-    communicator->state = GATHERS;
-    communicator->n_came = 0;
-    if (!meetings->no_sharing) {
-        sim_fair_remove(meetings->fair, communicator->user);
-        share_links(meetings, now);
-    }
-    for (uint32_t i = 0; i < communicator->n_ranks; i++) {
-        meetings->there[communicator->axis][communicator->ranks[i]] = false;
-    }
-    for (uint32_t i = 0; i < communicator->n_ranks; i++) {
-        meetings->hooks->ends(meetings->self, communicator->ranks[i], communicator->lanes[i], now);
-    }
+    sim_fair_remove(meetings->fair, communicator->user);
+    share_links(meetings, now);
+    close_collective(meetings, communicator);
+    tell(meetings, communicator, meetings->hooks->ends, now);
 }
 
 SimTime sim_meetings_next(const SimMeetings *meetings) {

@@ -8,7 +8,8 @@
  *
  * Ranks may be played ahead of each other, so a rank must not go past sim_meetings_bound(): before
  * that moment nothing can come to it from others, whatever they do. What is due at a moment
- * (sim_meetings_next) is done when no rank can act before it any more (sim_meetings_step).
+ * (sim_meetings_next) is done when no rank can act before it any more (sim_meetings_step). Where
+ * nobody else uses the links of a ring, its end is known, and told, as soon as all have come.
  *
  * Owns: communicators. Borrows: plan, fabric, hooks. Threads: one. Cost: O(1) to come, O(ranks of
  * the group) to meet and to end.

@@ -262,7 +262,7 @@ static void every_rank(void) {
     expect("diagnose every.trace --rank 1", 2, "", "has not recorded rank 1");
     expect("export --chrome every.trace -o every.json", 0, "", "");
     Result result = run("predict gpt-toy -n 4 --cluster a100-node --every-rank --jitter 5");
-    g_assert_cmpstr(result.err, ==, ""); /* no progress where nobody looks on */
+    g_assert_null(strstr(result.err, "playing")); /* no progress where nobody looks on */
     g_free(result.out);
     g_free(result.err);
 }
