@@ -310,8 +310,9 @@ bool sim_meetings_arrive(SimMeetings *meetings, uint32_t rank, const SimArrival 
         return false;
     }
     const SimNetworkCost *cost = &arrival->cost->use.network;
-    communicator->cost.latency_ns = MAX(communicator->cost.latency_ns, cost->latency_ns);
-    communicator->cost.transfer_ns = MAX(communicator->cost.transfer_ns, cost->transfer_ns);
+    if (sim_network_time(cost) > sim_network_time(&communicator->cost)) {
+        communicator->cost = *cost; /* both terms of one kind of node: they are one choice */
+    }
     communicator->lanes[place] = arrival->lane;
     communicator->came[place] = arrival->at;
     communicator->n_came++;
