@@ -4,11 +4,8 @@
 #include "sim/jitter.h"
 #include "sim/op-rows.h"
 #include "sim/predict.h"
+#include "sim/recordings.h"
 #include "trace/from-plan.h"
-
-enum {
-    REMEMBERED = PLAN_MAX_BEFORE + 1
-};
 
 struct _SimDevice {
     SimDeviceSetup setup;
@@ -25,10 +22,7 @@ struct _SimDevice {
     SimHostBook *books; /* construction, then each step */
     SimHostBook *book;  /* the present one */
 
-    /* Each event's last recordings, one for each step that is remembered, and in which step they
-     * were made. */
-    uint32_t *recordings[REMEMBERED];
-    int32_t *recorded_in[REMEMBERED];
+    SimRecordings recordings;
 
     SimWatcher watcher;
     SimEngine *engine;
@@ -343,32 +337,25 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     return done(device);
 }
 
-/* Steps count from -1, which is construction. */
-static unsigned slot_of(int32_t step) {
-    return (unsigned)(step + 1) % REMEMBERED;
-}
-
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     SimDevice *device = self;
     charge(device, device->issue_ns[PLAN_RECORD]);
-    unsigned slot = slot_of(at->step);
-    device->recordings[slot][event] = sim_engine_record(device->engine, lane);
-    device->recorded_in[slot][event] = at->step;
+    sim_recordings_note(&device->recordings, event, at->step,
+                        sim_engine_record(device->engine, lane));
     return done(device);
 }
 
 static bool find_recording(SimDevice *device, const PlanPosition *at, uint32_t event,
                            uint32_t steps_before, uint32_t *ret_recording, GError **error) {
     int32_t step = at->step - (int32_t)steps_before;
-    if (step < -1 || device->recorded_in[slot_of(step)][event] != step) {
+    if (!sim_recordings_find(&device->recordings, event, step, ret_recording)) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
                     "section %s, instruction %u waits for event %u of step %d, which was not "
                     "recorded then; the plan is broken, make it again",
                     plan_section_name(at->section), at->index, event, step);
         return false;
     }
-    *ret_recording = device->recordings[slot_of(step)][event];
     return true;
 }
 
@@ -448,16 +435,6 @@ static uint32_t compute_lane(const Plan *plan) {
     return 0;
 }
 
-static void forget_recordings(SimDevice *device) {
-    for (unsigned slot = 0; slot < REMEMBERED; slot++) {
-        device->recordings[slot] = g_new(uint32_t, device->role->n_events);
-        device->recorded_in[slot] = g_new(int32_t, device->role->n_events);
-        for (uint32_t event = 0; event < device->role->n_events; event++) {
-            device->recorded_in[slot][event] = INT32_MIN;
-        }
-    }
-}
-
 static SimWatcher watcher_for(const SimDeviceSetup *setup) {
     return (SimWatcher){.op_starts = op_starts,
                         .op_ends = op_ends,
@@ -480,7 +457,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     }
     device->books = g_new0(SimHostBook, setup->steps + 1);
     device->book = device->books;
-    forget_recordings(device);
+    sim_recordings_init(&device->recordings, device->role->n_events);
     sim_op_rows_init(&device->ops);
     device->watcher = watcher_for(setup);
     device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &device->watcher, device);
@@ -497,10 +474,7 @@ void sim_device_free(SimDevice *device) {
         sim_memory_free(device->memory); /* gives segments back, which costs time on the clock */
         sim_engine_free(device->engine);
         sim_account_free(device->account);
-        for (unsigned slot = 0; slot < REMEMBERED; slot++) {
-            g_free(device->recordings[slot]);
-            g_free(device->recorded_in[slot]);
-        }
+        sim_recordings_clear(&device->recordings);
         sim_op_rows_clear(&device->ops);
         g_clear_pointer(&device->memory_rows, g_array_unref);
         g_free(device->books);

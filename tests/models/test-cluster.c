@@ -183,22 +183,36 @@ static void test_no_file(void) {
     g_assert_nonnull(strstr(error->message, "no/such/cluster.ini"));
 }
 
-/* Any mutation is read or refused, never worse; this runs under the sanitizers too. */
-static void test_mutations(void) {
-    g_autofree char *text = file_text("a100-node.ini");
+/* Any mutation of what lies from a place on is read or refused, never worse; this runs under the
+ * sanitizers too. */
+static void mutate_from(const char *text, gsize first, const char *file) {
     gsize length = strlen(text);
     g_autoptr(GRand) dice = g_rand_new_with_seed(7);
     for (int round = 0; round < 400; round++) {
         g_autofree char *copy = g_strndup(text, length);
         for (int i = 0; i < 4; i++) {
-            copy[g_rand_int_range(dice, 0, (gint32)length)] = (char)g_rand_int_range(dice, 1, 128);
+            copy[g_rand_int_range(dice, (gint32)first, (gint32)length)] =
+                (char)g_rand_int_range(dice, 1, 128);
         }
-        gsize cut = (gsize)g_rand_int_range(dice, 0, (gint32)length + 1);
+        gsize cut = (gsize)g_rand_int_range(dice, (gint32)first, (gint32)length + 1);
         g_autoptr(GError) error = NULL;
         g_autoptr(ModelCluster) cluster =
-            model_cluster_read(copy, round % 2 ? cut : length, "mutant.ini", &error);
+            model_cluster_read(copy, round % 2 ? cut : length, file, &error);
         g_assert_true((cluster == NULL) == (error != NULL));
     }
+}
+
+static void test_mutations(void) {
+    g_autofree char *text = file_text("a100-node.ini");
+    mutate_from(text, 0, "mutant.ini");
+    g_autofree char *roce = file_text("a100-roce.ini");
+    g_autofree char *file = g_build_filename(folder, "mutant.ini", NULL);
+    g_autofree char *mixed =
+        g_strconcat(roce,
+                    "[nodes a]\nat = 1-2, 5\nlike = v100-dgx.ini\ndevice.sms = 80\n"
+                    "[nodes b]\nat = 0\nhost.launch_us = 7\n",
+                    NULL);
+    mutate_from(mixed, strlen(roce), file);
 }
 
 int main(int argc, char **argv) {
