@@ -38,7 +38,8 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
          "nic=0-7 (of those ranks); may be repeated",
          "WHO:FACTOR"},
         {"trace-ranks", 0, 0, G_OPTION_ARG_STRING, &every->trace_ranks,
-         "which ranks the trace holds, as in 0,8-15 (default: all)", "LIST"},
+         "which ranks the trace holds, as in 0,8-15 or all (default: all, but 0 of more than 64)",
+         "LIST"},
         {0},
     };
     GOptionGroup *group = g_option_group_new(
@@ -64,6 +65,10 @@ void cli_every_rank_free(CliEveryRank *every) {
         g_free(every);
     }
 }
+
+enum {
+    FEW_RANKS = 64 /* traces of more hold one, unless all are asked for */
+};
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -148,11 +153,12 @@ static bool read_trouble(CliEveryRank *every, const Form *form, const char *text
 }
 
 static bool read_traced(CliEveryRank *every, uint32_t world, GError **error) {
-    if (!every->trace_ranks || g_str_equal(every->trace_ranks, "all")) {
+    const char *list = every->trace_ranks ? every->trace_ranks : world > FEW_RANKS ? "0" : "all";
+    if (g_str_equal(list, "all")) {
         return true;
     }
     every->traced = g_new0(bool, world);
-    g_auto(GStrv) ranges = g_strsplit(every->trace_ranks, ",", -1);
+    g_auto(GStrv) ranges = g_strsplit(list, ",", -1);
     for (char **range = ranges; *range; range++) {
         uint64_t first, last;
         if (!read_range(*range, world, "--trace-ranks", "rank", &first, &last, error)) {
