@@ -452,6 +452,7 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
         return complain(error, BAD_INPUT);
     }
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &sim_options, trace, &error);
+    cli_every_rank_played(every);
     if (!prediction) {
         return complain(error, BAD_INPUT);
     }

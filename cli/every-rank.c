@@ -237,6 +237,12 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     return true;
 }
 
+void cli_every_rank_played(CliEveryRank *every) {
+    if (every->progress) {
+        cli_progress_wipe(every->progress);
+    }
+}
+
 /* ---- printing ------------------------------------------------------------------------------- */
 
 enum {
@@ -293,7 +299,6 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
     if (!prediction->n_ranks) {
         return;
     }
-    cli_progress_wipe(every->progress);
     SimTime lost = 0, exposed = 0;
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
         lost += prediction->ranks[rank].lost_ns;

@@ -24,6 +24,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliEveryRank, cli_every_rank_free)
 bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelCluster *cluster,
                            SimOptions *options, GError **error);
 
+/* The play is over: takes its progress off the terminal. Before anything is printed. */
+void cli_every_rank_played(CliEveryRank *every);
+
 /* Nothing when one rank stood for all. */
 void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *prediction,
                           const ModelCluster *cluster);
