@@ -34,7 +34,7 @@ struct _SimEvery {
     SimQueue *waiting; /* a slot a rank: its turn */
     GArray *ready;     /* uint32_t: ranks that can go on, and that did not yet */
     SimTime granted;   /* the rank that runs may go on to turns up to this one */
-    uint32_t n_ended, n_at_barrier;
+    uint32_t n_ended, n_at_barrier, n_resumed;
     SimTime barrier_ns;
     SimMember *stopped; /* out of memory, or failed */
     bool over;          /* whoever still waits waits no more */

@@ -113,9 +113,22 @@ static void run_member(gpointer self) {
     }
 }
 
+static void report(const SimEvery *every) {
+    if (every->options->progress) {
+        const PlanPosition *at = plan_player_position(every->members[0].player);
+        uint32_t n = MAX(1, at->role->n_instrs[at->section]);
+        double steps = at->step + 1 + (double)at->index / n;
+        every->options->progress(every->options->progress_self,
+                                 MIN(1, steps / (every->options->steps + 1)));
+    }
+}
+
 static void resume(SimEvery *every, uint32_t rank) {
     if (!every->over) {
         sim_fiber_resume(every->members[rank].fiber);
+    }
+    if (++every->n_resumed % 256 == 0) {
+        report(every);
     }
 }
 
@@ -148,28 +161,15 @@ static bool do_next(SimEvery *every) {
     return true;
 }
 
-static void report(const SimEvery *every) {
-    if (every->options->progress) {
-        const PlanPosition *at = plan_player_position(every->members[0].player);
-        uint32_t n = MAX(1, at->role->n_instrs[at->section]);
-        double steps = at->step + 1 + (double)at->index / n;
-        every->options->progress(every->options->progress_self,
-                                 MIN(1, steps / (every->options->steps + 1)));
-    }
-}
-
 static bool play(SimEvery *every, GError **error) {
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
         g_array_append_val(every->ready, rank);
     }
     bool more = true;
-    for (unsigned turn = 0; !every->over && every->n_ended < every->plan->world && more; turn++) {
+    while (!every->over && every->n_ended < every->plan->world && more) {
         run_ready(every);
         more = every->over || every->n_ended == every->plan->world || do_next(every) ||
                every->ready->len;
-        if (turn % 64 == 0) {
-            report(every);
-        }
     }
     if (!more) {
         g_autofree char *who = sim_meetings_who_waits(every->meetings);

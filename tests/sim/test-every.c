@@ -346,6 +346,23 @@ static void test_order_of_play(void) {
     }
 }
 
+static void note_progress(gpointer self, double share) {
+    double *last = self;
+    g_assert_cmpfloat(share, >=, *last);
+    g_assert_cmpfloat(share, <=, 1);
+    *last = share;
+}
+
+static void test_progress(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    double last = 0;
+    g_autoptr(SimPrediction) prediction =
+        play_apart(plan, cluster,
+                   (SimOptions){.steps = 20, .progress = note_progress, .progress_self = &last});
+    g_assert_cmpfloat(last, >, 0.8);
+}
+
 /* ---- nodes of several kinds ----------------------------------------------------------------- */
 
 static ModelCluster *with_kind(const char *name, const char *section) {
@@ -425,6 +442,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/spread: the slowest sets the pace", test_spread);
     g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
     g_test_add_func("/sim/every/the order of play changes nothing", test_order_of_play);
+    g_test_add_func("/sim/every/progress", test_progress);
     g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
     g_test_add_func("/sim/every/refused", test_refusals);
     return g_test_run();
