@@ -273,6 +273,7 @@ static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
     const SimOptions options = {
         .steps = 3, .every_rank = true, .jitter = 0.05, .seed = seed, .traced = traced};
     g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_assert_true(prediction->fits);
     g_autoptr(GError) error = NULL;
     GString *text = trace_text(trace, &error);
     g_assert_no_error(error);
@@ -327,6 +328,7 @@ static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
                                 .n_troubles = G_N_ELEMENTS(troubles),
                                 .reversed = reversed};
     g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_assert_true(prediction->fits);
     g_autoptr(GError) error = NULL;
     GString *text = trace_text(trace, &error);
     g_assert_no_error(error);
@@ -360,6 +362,7 @@ static void test_progress(void) {
     g_autoptr(SimPrediction) prediction =
         play_apart(plan, cluster,
                    (SimOptions){.steps = 20, .progress = note_progress, .progress_self = &last});
+    g_assert_true(prediction->fits);
     g_assert_cmpfloat(last, >, 0.8);
 }
 
