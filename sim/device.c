@@ -145,11 +145,13 @@ static void catch_up(SimDevice *device) {
     device->host_ns = now;
 }
 
+/* A recording that was issued passes: nothing stalls, but a play of many that was given up. */
 static void block_until(SimDevice *device, uint32_t recording) {
-    while (!sim_engine_passed(device->engine, recording)) {
-        bool more = sim_engine_step(device->engine);
-        g_assert(more); /* a recording that was issued passes: nothing stalls */
+    bool more = true;
+    while (more && !sim_engine_passed(device->engine, recording)) {
+        more = sim_engine_step(device->engine);
     }
+    g_assert(more || device->setup.peers);
     catch_up(device);
 }
 

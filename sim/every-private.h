@@ -37,7 +37,8 @@ struct _SimEvery {
     uint32_t n_ended, n_at_barrier, n_resumed;
     SimTime barrier_ns;
     SimMember *stopped; /* out of memory, or failed */
-    bool over;          /* whoever still waits waits no more */
+    bool inside;        /* a rank's fiber runs */
+    bool over;          /* whoever still waits is not played any more */
 };
 
 /* The prediction, of a play that came to its end. */

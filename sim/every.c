@@ -17,6 +17,9 @@ static bool is_free(const SimEvery *every, uint32_t rank, SimTime at, SimActs wh
 static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
     SimEvery *every = self;
     SimMember *member = &every->members[rank];
+    if (every->over && every->inside) {
+        sim_fiber_yield(member->fiber); /* for good */
+    }
     if (every->over || turn_of(at, who) <= every->granted || is_free(every, rank, at, who)) {
         return false;
     }
@@ -24,7 +27,7 @@ static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
     member->who = who;
     sim_queue_set(every->waiting, rank, turn_of(at, who));
     sim_fiber_yield(member->fiber);
-    return !every->over;
+    return true;
 }
 
 /* News for a rank that waits: something of its own is due at that moment, which may be before what
@@ -96,12 +99,9 @@ static void run_member(gpointer self) {
     SimMember *member = self;
     SimEvery *every = member->every;
     PlanAnswer answer = plan_player_run(member->player, &member->error);
-    while (answer == PLAN_NOT_YET && !every->over) {
+    while (answer == PLAN_NOT_YET) {
         sim_device_resume(member->device);
         answer = plan_player_run(member->player, &member->error);
-    }
-    if (every->over) {
-        return;
     }
     member->answer = answer;
     if (answer == PLAN_DONE) {
@@ -125,7 +125,9 @@ static void report(const SimEvery *every) {
 
 static void resume(SimEvery *every, uint32_t rank) {
     if (!every->over) {
+        every->inside = true;
         sim_fiber_resume(every->members[rank].fiber);
+        every->inside = false;
     }
     if (++every->n_resumed % 256 == 0) {
         report(every);

@@ -348,6 +348,47 @@ static void test_order_of_play(void) {
     }
 }
 
+/* Plans that no one rank can see to be broken: the last rank of three has a role of its own. */
+static char *refusal_of(const char *strategy, void (*breaks)(PlanRole *role)) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true};
+    g_assert_cmpuint(plan->n_roles, ==, 2);
+    breaks(&plan->roles[1]);
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(prediction);
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_PLAN);
+    return g_strdup(error->message);
+}
+
+static PlanOp *last_gather(PlanRole *role) {
+    for (uint32_t i = role->n_ops; i-- > 0;) {
+        if (role->ops[i].kind == PLAN_OP_ALL_GATHER) {
+            return &role->ops[i];
+        }
+    }
+    g_assert_not_reached();
+}
+
+static void gathers_another(PlanRole *role) {
+    role->dims[last_gather(role)->dims] *= 2;
+}
+
+static void never_comes(PlanRole *role) {
+    last_gather(role)->axis = PLAN_AXIS_NONE;
+}
+
+static void test_broken_plans(void) {
+    static const char *const ways[] = {"ranks=3", "ranks=3 allocator=expandable"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        g_autofree char *other = refusal_of(ways[i], gathers_another);
+        g_assert_nonnull(strstr(other, "where rank"));
+        g_autofree char *alone = refusal_of(ways[i], never_comes);
+        g_assert_nonnull(strstr(alone, "the plan is broken"));
+    }
+}
+
 static void note_progress(gpointer self, double share) {
     double *last = self;
     g_assert_cmpfloat(share, >=, *last);
@@ -445,6 +486,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/spread: the slowest sets the pace", test_spread);
     g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
     g_test_add_func("/sim/every/the order of play changes nothing", test_order_of_play);
+    g_test_add_func("/sim/every/broken plans", test_broken_plans);
     g_test_add_func("/sim/every/progress", test_progress);
     g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
     g_test_add_func("/sim/every/refused", test_refusals);
