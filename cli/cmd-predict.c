@@ -165,6 +165,14 @@ static void print_units(const Report *report) {
     }
 }
 
+static uint64_t least_reserved(const SimPrediction *prediction) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].peak_reserved_bytes);
+    }
+    return least;
+}
+
 static void print_memory(const Report *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
@@ -175,6 +183,9 @@ static void print_memory(const Report *report) {
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
     print_bytes("peak active", prediction->peak_active_bytes);
     print_bytes("peak reserved", prediction->peak_reserved_bytes);
+    if (prediction->n_ranks) {
+        print_bytes("peak reserved, least rank's", least_reserved(prediction));
+    }
     printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
     printf("at the peak of allocated, %s\n", at);
     print_subs(prediction->peak.by_sub);

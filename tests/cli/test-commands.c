@@ -255,6 +255,8 @@ static void every_rank(void) {
            0, "below: rank 3, which loses least to others", "");
     expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --json", 0,
            "\"times_of_rank\" : 0", "");
+    expect("predict gpt-toy -n 3 --cluster a100-node --every-rank", 0,
+           "peak reserved, least rank's", "");
     expect("plot every.trace --picture jitter", 0, "rank 0: median", "");
     expect("plot every.trace --picture jitter --rank 3 -o every.svg", 0, "", "");
     expect("diagnose every.trace", 0, "jitter: 4 steady steps from", "");
