@@ -108,8 +108,7 @@ static int show(const Options *o) {
         fprintf(stderr, "foreshard collectives: %s\n", wrong);
         return 2;
     }
-    cluster->nccl_algo = g_strdup(o->algo);
-    cluster->nccl_proto = g_strdup(o->proto);
+    model_cluster_force_nccl(cluster, o->algo, o->proto);
     SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
     printf("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path.nodes,
            path.nodes == 1 ? "" : "s", path.ranks_a_node);

@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/diagnose.h"
+#include "cli/pictures.h"
 #include "trace/text.h"
 
 enum {
@@ -27,9 +28,11 @@ static const char examples[] =
 
 int cmd_diagnose(int argc, char **argv) {
     g_autofree char *cluster = NULL;
+    int rank = -1;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "The machine of predictions (default: the one the trace names)", "C"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "The rank (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE");
@@ -46,7 +49,9 @@ int cmd_diagnose(int argc, char **argv) {
         return BAD_INPUT;
     }
     g_autoptr(Trace) trace = trace_read_file(argv[1], &error);
-    g_autoptr(CliDiagnosis) diagnosis = trace != NULL ? cli_diagnose(trace, cluster, &error) : NULL;
+    uint32_t whose = rank >= 0 || trace == NULL ? (uint32_t)rank : cli_lowest_rank(trace);
+    g_autoptr(CliDiagnosis) diagnosis =
+        trace != NULL ? cli_diagnose(trace, whose, cluster, &error) : NULL;
     if (diagnosis == NULL) {
         fprintf(stderr, "foreshard diagnose: %s\n", error->message);
         return BAD_INPUT;

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/data-dir.h"
+#include "cli/every-rank.h"
 #include "cli/plan-source.h"
 #include "models/cluster.h"
 #include "sim/nccl.h"
@@ -34,6 +35,7 @@ typedef struct {
     const Plan *plan;
     const ModelCluster *cluster;
     const SimPrediction *prediction;
+    const CliEveryRank *every;
 } Report;
 
 /* ---- figures that both outputs show ---- */
@@ -163,13 +165,27 @@ static void print_units(const Report *report) {
     }
 }
 
+static uint64_t least_reserved(const SimPrediction *prediction) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].peak_reserved_bytes);
+    }
+    return least;
+}
+
 static void print_memory(const Report *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
-    printf("\nmemory of a GPU%s\n", prediction->fits ? "" : ", had it enough");
+    g_autofree char *whose = prediction->n_ranks
+                                 ? g_strdup_printf("rank %u, the fullest", prediction->rank)
+                                 : g_strdup("a GPU");
+    printf("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
     print_bytes("peak active", prediction->peak_active_bytes);
     print_bytes("peak reserved", prediction->peak_reserved_bytes);
+    if (prediction->n_ranks) {
+        print_bytes("peak reserved, least rank's", least_reserved(prediction));
+    }
     printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
     printf("at the peak of allocated, %s\n", at);
     print_subs(prediction->peak.by_sub);
@@ -211,6 +227,19 @@ static SimTime mean_step_ns(const SimPrediction *prediction) {
     return sum;
 }
 
+/* A step is over when its last rank is through. */
+static void print_rank_steps(const SimPrediction *prediction) {
+    SimTime least = SIM_NEVER, most = 0;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].step_ns);
+        most = MAX(most, prediction->ranks[rank].step_ns);
+    }
+    printf("  95 %% of the steps within %.3f ms; over %u ranks, a rank's own from %.3f to %.3f ms "
+           "in the mean\n",
+           ms(p95_step_ns(prediction)), prediction->n_ranks, ms(least), ms(most));
+    printf("  below: rank %u, which loses least to others\n", prediction->time_rank);
+}
+
 static void print_time(const Report *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = mean_step_ns(prediction);
@@ -218,6 +247,9 @@ static void print_time(const Report *report) {
     printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
            ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
            ms(prediction->most_step_ns));
+    if (prediction->n_ranks) {
+        print_rank_steps(prediction);
+    }
     if (report->plan->tokens_per_rank) {
         printf("  %.1f tokens/s/GPU\n",
                a_second(prediction, (double)report->plan->tokens_per_rank));
@@ -283,7 +315,7 @@ static void print_text(const Report *report) {
     printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
     if (report->prediction->unsupported_dtype) {
-        printf("fits: no, %s cannot compute in %s\n", report->cluster->model,
+        printf("fits: no, %s cannot compute in %s\n", report->prediction->unsupported_on,
                report->prediction->unsupported_dtype);
         return;
     }
@@ -291,6 +323,7 @@ static void print_text(const Report *report) {
     print_verdict(report->prediction);
     print_memory(report);
     print_time(report);
+    cli_every_rank_print(report->every, report->prediction, report->cluster);
 }
 
 /* ---- JSON ---- */
@@ -381,6 +414,7 @@ static void add_figures(JsonBuilder *json, const Report *report) {
     add_real(json, "compute_ms", ms(prediction->compute_ns));
     add_real(json, "host_ms", ms(prediction->host_ns));
     add_string(json, "bound_by", prediction->bound_by);
+    cli_every_rank_add_json(report->every, prediction, report->cluster, json);
 }
 
 static void print_json(const Report *report) {
@@ -415,18 +449,21 @@ static int complain(const GError *error, int status) {
     return status;
 }
 
-static int predict(const Plan *plan, const Options *options) {
+static int predict(const Plan *plan, const Options *options, CliEveryRank *every) {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, options->cluster, &error);
     g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, &error) : NULL;
     if (!cluster) {
         return complain(error, BAD_INPUT);
     }
-    cluster->nccl_algo = g_strdup(options->nccl_algo);
-    cluster->nccl_proto = g_strdup(options->nccl_proto);
+    model_cluster_force_nccl(cluster, options->nccl_algo, options->nccl_proto);
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
     SimOptions sim_options = {.steps = (uint32_t)options->steps, .alone = options->no_sharing};
+    if (!cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
+        return complain(error, BAD_INPUT);
+    }
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &sim_options, trace, &error);
+    cli_every_rank_played(every);
     if (!prediction) {
         return complain(error, BAD_INPUT);
     }
@@ -434,7 +471,7 @@ static int predict(const Plan *plan, const Options *options) {
         !trace_write_file(trace, options->trace, &error)) {
         return complain(error, FAILED);
     }
-    Report report = {plan, cluster, prediction};
+    Report report = {plan, cluster, prediction, every};
     if (options->json) {
         print_json(&report);
     } else {
@@ -484,10 +521,14 @@ int cmd_predict(int argc, char **argv) {
     g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
     g_option_context_set_summary(context, "Predicts memory and time of a plan on a cluster.");
     g_option_context_set_description(
-        context, "Examples:\n"
-                 "  foreshard predict gpt-toy --sharding full --ranks 2 --cluster a100-node\n"
-                 "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n");
+        context,
+        "Examples:\n"
+        "  foreshard predict gpt-toy --sharding full --ranks 2 --cluster a100-node\n"
+        "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n"
+        "  foreshard predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 \\\n"
+        "      --slow rank=3:1.2 --degrade nic=8:0.5 --steps 20 --trace-ranks 0,3 --trace t\n");
     g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliEveryRank) every = cli_every_rank_new(context);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
@@ -501,5 +542,5 @@ int cmd_predict(int argc, char **argv) {
         return complain(error, BAD_INPUT);
     }
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
-    return plan ? predict(plan, &options) : complain(error, BAD_INPUT);
+    return plan ? predict(plan, &options, every) : complain(error, BAD_INPUT);
 }

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/pictures.h"
-
 /* ---- the machine, one part faster ---- */
 
 enum {
@@ -203,15 +201,15 @@ const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis) {
 
 /* ---- the whole ---- */
 
-CliDiagnosis *cli_diagnose(const Trace *trace, const char *cluster, GError **error) {
-    uint32_t rank = cli_lowest_rank(trace);
+CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluster, GError **error) {
     g_autoptr(CliDiagnosis) diagnosis = g_new0(CliDiagnosis, 1);
     diagnosis->trace = trace;
     diagnosis->remedies = g_array_new(FALSE, FALSE, sizeof(CliRemedy));
     diagnosis->causes = g_array_new(FALSE, FALSE, sizeof(guint));
     diagnosis->summary = trace_summary_new(trace, rank);
     if (diagnosis->summary == NULL) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "the trace has not recorded rank %u; give one that it has", rank);
         return NULL;
     }
     diagnosis->idle = trace_idle_book(trace, diagnosis->summary);

@@ -59,7 +59,8 @@ typedef struct {
     CliBaseline baselines[CLI_N_BASELINES];
 } CliDiagnosis;
 
-CliDiagnosis *cli_diagnose(const Trace *trace, const char *cluster, GError **error);
+/* Of one recorded rank. */
+CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluster, GError **error);
 void cli_diagnosis_free(CliDiagnosis *diagnosis); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 

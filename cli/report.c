@@ -85,7 +85,8 @@ static bool append_part(GString *page, const ReportPart *part, GError **error) {
         }
     }
     g_autoptr(GError) refusal = NULL;
-    g_autoptr(CliDiagnosis) diagnosis = cli_diagnose(trace, part->cluster, &refusal);
+    g_autoptr(CliDiagnosis) diagnosis =
+        cli_diagnose(trace, cli_lowest_rank(trace), part->cluster, &refusal);
     g_string_append_printf(page, "<section id=\"plan-%u\">\n<h2>", part->number);
     report_append_text(page, title != NULL ? title : trace_get(trace, "digest"));
     g_string_append(page, "</h2>\n");

@@ -1,4 +1,4 @@
-#include "models/cluster.h"
+#include "models/cluster-private.h"
 
 #include <float.h>
 #include <string.h>
@@ -86,6 +86,20 @@ static bool read_kernel(ModelCluster *cluster, const PlanIni *ini, const PlanIni
     return true;
 }
 
+void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other) {
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (!model_cluster_is_shared(rows[i].section) && rows[i].whole) {
+            set_number(cluster, &rows[i], 0, G_STRUCT_MEMBER(uint64_t, other, rows[i].offset));
+        } else if (!model_cluster_is_shared(rows[i].section)) {
+            set_number(cluster, &rows[i], G_STRUCT_MEMBER(double, other, rows[i].offset), 0);
+        }
+    }
+    memcpy(cluster->kernel_gb_per_s, other->kernel_gb_per_s, sizeof cluster->kernel_gb_per_s);
+    cluster->device_kind = other->device_kind;
+    g_free(cluster->model);
+    cluster->model = g_strdup(other->model);
+}
+
 /* A word that is not in the table: the file's own description of itself. */
 static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
@@ -132,14 +146,23 @@ static bool refuse_missing(const PlanIni *ini, const KeyRow *row, GError **error
                            row->help);
 }
 
+bool model_cluster_check_memory(const ModelCluster *cluster, const PlanIni *ini,
+                                const PlanIniEntry *entry, GError **error) {
+    if (cluster->device_outside_allocator_bytes >= cluster->device_memory_bytes) {
+        return plan_ini_refuse(ini, entry, error,
+                               "outside_allocator_bytes leaves nothing of memory_bytes; give less");
+    }
+    return true;
+}
+
 static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
     if (!plan_ini_find(ini, "device", "kind")) {
         return plan_ini_refuse(ini, first_of_section(ini, "device"), error,
                                "section [device] lacks the key kind; add kind = gpu or cpu");
     }
-    if (cluster->device_outside_allocator_bytes >= cluster->device_memory_bytes) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "device", "outside_allocator_bytes"), error,
-                               "outside_allocator_bytes leaves nothing of memory_bytes; give less");
+    const PlanIniEntry *outside = plan_ini_find(ini, "device", "outside_allocator_bytes");
+    if (!model_cluster_check_memory(cluster, ini, outside, error)) {
+        return false;
     }
     if (cluster->device_compute_capability > 0) {
         const char *needed[] = {"nccl_channels", "nccl_channel_gb_per_s"};
@@ -188,6 +211,9 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         const KeyRow *row = find_row(entry->section, entry->key);
+        if (model_cluster_is_kind(entry->section)) {
+            continue;
+        }
         if (row ? !read_number(cluster, ini, entry, row, error)
                 : !read_word(cluster, ini, entry, error)) {
             return NULL;
@@ -208,7 +234,7 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     if (cluster->device_reduction_efficiency == 0) {
         cluster->device_reduction_efficiency = cluster->device_memory_efficiency;
     }
-    return g_steal_pointer(&cluster);
+    return model_cluster_read_kinds(cluster, ini, error) ? g_steal_pointer(&cluster) : NULL;
 }
 
 ModelCluster *model_cluster_read_file(const char *path, GError **error) {
@@ -224,7 +250,24 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster) {
     copy->model = g_strdup(cluster->model);
     copy->nccl_algo = g_strdup(cluster->nccl_algo);
     copy->nccl_proto = g_strdup(cluster->nccl_proto);
+    copy->kinds = g_new0(ModelCluster *, cluster->n_kinds);
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        copy->kinds[i] = model_cluster_copy(cluster->kinds[i]);
+    }
+    copy->kind_of_node =
+        g_memdup2(cluster->kind_of_node,
+                  cluster->kind_of_node ? cluster->topology_nodes * sizeof(uint32_t) : 0);
     return copy;
+}
+
+void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto) {
+    g_free(cluster->nccl_algo);
+    g_free(cluster->nccl_proto);
+    cluster->nccl_algo = g_strdup(algo);
+    cluster->nccl_proto = g_strdup(proto);
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        model_cluster_force_nccl(cluster->kinds[i], algo, proto);
+    }
 }
 
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
@@ -246,6 +289,11 @@ void model_cluster_free(ModelCluster *cluster) {
         g_free(cluster->model);
         g_free(cluster->nccl_algo);
         g_free(cluster->nccl_proto);
+        for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+            model_cluster_free(cluster->kinds[i]);
+        }
+        g_free(cluster->kinds);
+        g_free(cluster->kind_of_node);
         g_free(cluster);
     }
 }

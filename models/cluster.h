@@ -21,8 +21,9 @@ typedef enum {
     MODEL_DEVICE_CPU
 } ModelDeviceKind;
 
-typedef struct {
-    char *name;  /* of the file, without folder and ending */
+typedef struct _ModelCluster ModelCluster;
+struct _ModelCluster {
+    char *name;  /* of the file, without folder and ending; of a kind of node: the kind's */
     char *title; /* one line for people */
     char *model; /* of the device: "A100-SXM4-80GB" */
     ModelDeviceKind device_kind;
@@ -34,7 +35,12 @@ typedef struct {
 #undef REAL
     /* [kernels]: what an op kind's bytes go at where that was measured, in GB/s; 0: as any other */
     double kernel_gb_per_s[PLAN_N_OP_KINDS];
-} ModelCluster;
+    /* [nodes NAME]: nodes that differ, each kind a cluster of its own that has no kinds. */
+    ModelCluster **kinds;
+    uint32_t n_kinds;
+    uint32_t
+        *kind_of_node; /* topology_nodes, where there are kinds; 0: none of them, 1: kinds[0] */
+};
 
 /* Errors read "FILE:LINE: what is wrong; what to do". */
 ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
@@ -45,9 +51,13 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster);
  * line. */
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
                        const PlanIniEntry *entry, GError **error);
+/* As NCCL_ALGO and NCCL_PROTO would; NULL: NCCL chooses. */
+void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto);
 void model_cluster_free(ModelCluster *cluster); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelCluster, model_cluster_free)
 
+/* The machine that a node is: the cluster itself, or the kind that the node is of. */
+const ModelCluster *model_cluster_node(const ModelCluster *cluster, uint64_t node);
 uint64_t model_cluster_ranks(const ModelCluster *cluster); /* how many it has place for */
 /* Peak in operations a second; 0 when the device cannot compute in this dtype. */
 double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype);

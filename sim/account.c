@@ -8,6 +8,7 @@ struct _SimAccount {
     bool computes;      /* the compute lane runs an op, since: */
     SimTime compute_since_ns, compute_busy_ns;
     uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis */
+    uint32_t n_waiting;              /* collectives that wait for other ranks */
     uint32_t n_beside;               /* kernels of other lanes */
 };
 
@@ -46,6 +47,9 @@ static SimShare idle_share(const SimAccount *account) {
             return (SimShare)(SIM_SHARE_NETWORK + axis);
         }
     }
+    if (account->n_waiting) {
+        return SIM_SHARE_RANKS;
+    }
     return account->n_beside ? SIM_SHARE_BESIDE : SIM_SHARE_HOST;
 }
 
@@ -63,7 +67,9 @@ static SimTime compute_busy(const SimAccount *account, SimTime now) {
 
 SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at) {
     settle(account, at);
-    if (!op->cost) {
+    if (!op->cost && op->waits) {
+        account->n_waiting++;
+    } else if (!op->cost) {
         account->n_running[op->axis]++;
     } else if (lane == account->compute_lane) {
         account->computes = true;
@@ -74,11 +80,17 @@ SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountO
     return compute_busy(account, at);
 }
 
-static void book_kernel(SimAccount *account, const SimComputeCost *cost, SimTime start,
-                        SimTime end) {
-    SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), end - start);
+void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at) {
+    settle(account, at);
+    account->n_waiting--;
+    account->n_running[op->axis]++;
+}
+
+static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime start, SimTime end) {
+    const SimComputeCost *cost = op->cost;
     SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
-    SimTime alone = MIN(sim_compute_time(cost), end - start);
+    SimTime alone = MIN(op->alone_ns, end - start);
+    SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), alone);
     account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
     account->shares_ns[bound] += alone - overhead;
     account->shares_ns[SIM_SHARE_SLOWED] += end - start - alone;
@@ -107,11 +119,12 @@ void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op
     settle(account, end);
     book->lane_busy_ns[lane] += end - start;
     if (!op->cost) {
+        SimTime hidden = compute_busy(account, end) - compute_busy_at_start;
         account->n_running[op->axis]--;
-        book_collective(&book->collectives[op->kind], op, end - start,
-                        compute_busy(account, end) - compute_busy_at_start);
+        book_collective(&book->collectives[op->kind], op, end - start, hidden);
+        book->lost_ns += MIN(op->waited_ns, end - start - hidden);
     } else if (lane == account->compute_lane) {
-        book_kernel(account, op->cost, start, end);
+        book_kernel(account, op, start, end);
     } else {
         account->n_beside--;
     }

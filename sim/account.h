@@ -3,8 +3,8 @@
  * Told of each op as it starts and ends, it keeps two sets of books:
  *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic,
  *           the gap before a kernel, what a kernel took longer than alone, idle while a collective
- *           runs (by axis), idle while another lane's kernel runs, idle while nothing runs at all,
- *           which is the host's doing
+ *           runs (by axis), idle while one waits for other ranks, idle while another lane's kernel
+ *           runs, idle while nothing runs at all, which is the host's doing
  *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
  *           exposed is the part of a collective's time in which the compute lane runs nothing
  * A step ends with its last op on the compute lane; the shares stand as they did then.
@@ -23,22 +23,24 @@ typedef enum {
     SIM_SHARE_OVERHEAD,
     SIM_SHARE_SLOWED,  /* what kernels take longer for what runs beside them */
     SIM_SHARE_NETWORK, /* one for each axis, this one for PLAN_AXIS_NONE */
-    SIM_SHARE_BESIDE = SIM_SHARE_NETWORK + PLAN_N_AXES,
+    SIM_SHARE_RANKS = SIM_SHARE_NETWORK + PLAN_N_AXES, /* a collective waits for other ranks */
+    SIM_SHARE_BESIDE,
     SIM_SHARE_HOST,
     SIM_N_SHARES
 } SimShare;
 
 typedef struct {
     uint32_t count;
-    double bytes; /* of the whole tensors */
-    SimTime total_ns, exposed_ns;
+    double bytes;                 /* of the whole tensors */
+    SimTime total_ns, exposed_ns; /* waiting for other ranks included */
 } SimCollectiveSum;
 
 typedef struct {
     SimTime end_ns;                  /* of the last op on the compute lane; SIM_NEVER when none */
     SimTime shares_ns[SIM_N_SHARES]; /* since the beginning, at end_ns */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
-    SimTime *lane_busy_ns;                         /* n_lanes */
+    SimTime lost_ns; /* to other ranks: of each collective what it waited, if so long exposed */
+    SimTime *lane_busy_ns; /* n_lanes */
 } SimStepBook;
 
 /* What the books need to know of an op. */
@@ -48,6 +50,9 @@ typedef struct {
     PlanAxis axis;              /* of a collective */
     double bytes;               /* of a collective */
     const SimComputeCost *cost; /* of a kernel; NULL for a collective */
+    SimTime alone_ns;           /* of a kernel: its own duration, this time */
+    bool waits;                 /* a collective that starts by waiting for other ranks */
+    SimTime waited_ns;          /* it did so long; known when it ends */
 } SimAccountOp;
 
 typedef struct _SimAccount SimAccount;
@@ -60,6 +65,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimAccount, sim_account_free)
 SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at);
 void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
                       SimTime end, SimTime compute_busy_at_start);
+
+/* The other ranks are there: the collective that waited for them runs. */
+void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at);
 
 /* The barrier before the first step: construction ends here. */
 void sim_account_zero(SimAccount *account, SimTime at);

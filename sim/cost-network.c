@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Rank 0's group on an axis: ranks 0, stride, 2 * stride, ... The shard axis is the inner one. */
+/* A rank's group on an axis: first, first + stride, ... The shard axis is the inner one. */
 static uint64_t stride_of(const Plan *plan, PlanAxis axis) {
     switch (axis) {
     case PLAN_AXIS_REPLICATE:
@@ -14,6 +14,10 @@ static uint64_t stride_of(const Plan *plan, PlanAxis axis) {
         break;
     }
     return 1;
+}
+
+static uint64_t first_of(const Plan *plan, PlanAxis axis, uint32_t rank) {
+    return rank - plan_rank_on_axis(plan, rank, axis) * stride_of(plan, axis);
 }
 
 static bool adds(PlanOpKind kind) {
@@ -41,8 +45,10 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
     };
 }
 
-SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis) {
+SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
+                                   uint32_t rank) {
     uint64_t stride = stride_of(plan, axis), a_node = cluster->topology_gpus_per_node;
+    uint64_t first = first_of(plan, axis, rank);
     SimNetworkPath path = {
         .ranks = plan->axes[axis],
         .nodes = 1,
@@ -53,10 +59,10 @@ SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, P
         .slowest = "intra-node links",
     };
     uint32_t here = 0;
-    uint64_t node = 0;
+    uint64_t node = first / a_node;
     for (uint64_t i = 0; i < path.ranks; i++) {
-        if (i * stride / a_node != node) {
-            node = i * stride / a_node;
+        if ((first + i * stride) / a_node != node) {
+            node = (first + i * stride) / a_node;
             path.nodes++;
             here = 0;
         }
@@ -79,6 +85,10 @@ SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, P
         path.slowest = path.nodes > 1 ? "inter-node network" : "intra-node links";
     }
     return path;
+}
+
+SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis) {
+    return sim_network_path_of(cluster, plan, axis, 0);
 }
 
 static SimNcclAlgo forced_algo(const ModelCluster *cluster) {

@@ -22,7 +22,7 @@
 
 typedef struct {
     uint32_t ranks;        /* on the axis */
-    uint32_t nodes;        /* that the group of rank 0 touches */
+    uint32_t nodes;        /* that the group touches */
     uint32_t ranks_a_node; /* of the group, on the node that has most of them */
     double intra_step_ns, inter_step_ns;
     double bytes_per_ns;        /* of the slowest link; GB/s and bytes a nanosecond are equal */
@@ -32,7 +32,10 @@ typedef struct {
     SimNcclGroup group;
 } SimNetworkPath;
 
-/* The ring over one axis of the mesh, through rank 0; ranks fill nodes in order. */
+/* The ring over one axis of the mesh, through a rank; ranks fill nodes in order. */
+SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
+                                   uint32_t rank);
+/* The same through rank 0. */
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis);
 
 typedef struct {

@@ -1,37 +1,17 @@
 #include "sim/device.h"
 
 #include "plan/op-work.h"
-#include "sim/cost-network.h"
-#include "sim/engine.h"
+#include "sim/jitter.h"
+#include "sim/op-rows.h"
 #include "sim/predict.h"
-#include "sim/sharing.h"
+#include "sim/recordings.h"
 #include "trace/from-plan.h"
 
-/* What an op of the role costs, worked out once. */
-typedef struct {
-    SimUse use;
-    SimTime duration_ns;
-    double bytes; /* of a collective's tensor */
-    bool collective;
-} OpCost;
-
-/* An op that was issued; start and end come when it runs. */
-typedef struct {
-    int32_t step;
-    uint32_t op, instruction, lane;
-    SimTime issue_ns, start_ns, end_ns, compute_busy_ns;
-} OpRow;
-
-enum {
-    REMEMBERED = PLAN_MAX_BEFORE + 1
-};
-
 struct _SimDevice {
+    SimDeviceSetup setup;
     const Plan *plan;
     const PlanRole *role;
     const ModelCluster *cluster;
-    SimNetworkPath paths[PLAN_N_AXES];
-    OpCost *costs; /* by op of the role */
     SimTime issue_ns[PLAN_N_INSTRS], collective_issue_ns;
     SimTime segment_new_ns, segment_free_ns;
     uint32_t first_number[PLAN_N_SECTIONS]; /* a trace's number of each section's instruction 0 */
@@ -42,15 +22,15 @@ struct _SimDevice {
     SimHostBook *books; /* construction, then each step */
     SimHostBook *book;  /* the present one */
 
-    /* Each event's last recordings, one for each step that is remembered, and in which step they
-     * were made. */
-    uint32_t *recordings[REMEMBERED];
-    int32_t *recorded_in[REMEMBERED];
+    SimRecordings recordings;
 
+    SimWatcher watcher;
     SimEngine *engine;
+    bool waits[PLAN_MAX_LANES];     /* the collective that runs there waits for other ranks */
+    SimTime met_ns[PLAN_MAX_LANES]; /* and has done so until */
     SimAccount *account;
     SimMemory *memory;
-    GArray *ops;         /* OpRow, in the order of issue */
+    SimOpRows ops;
     GArray *memory_rows; /* TraceMemoryRow; NULL: not kept */
     PlanPosition failed_at;
     uint32_t failed_buffer;
@@ -58,50 +38,85 @@ struct _SimDevice {
 
 /* ---- the engine's watcher ---- */
 
-static SimAccountOp account_op(const SimDevice *device, const OpRow *row) {
+static const SimOpCost *cost_of(const SimDevice *device, uint32_t op) {
+    return &device->setup.costs->ops[op];
+}
+
+/* A collective that other ranks take part in, and are asked about. */
+static bool meets_others(const SimDevice *device, const SimOpCost *cost, const PlanOp *op) {
+    return device->setup.peers && cost->use.collective && device->plan->axes[op->axis] > 1;
+}
+
+static SimAccountOp account_op(const SimDevice *device, const SimOpRow *row) {
     const PlanOp *op = &device->role->ops[row->op];
-    const OpCost *cost = &device->costs[row->op];
+    const SimOpCost *cost = cost_of(device, row->op);
     return (SimAccountOp){
         .step = row->step,
         .kind = op->kind,
         .axis = op->axis,
         .bytes = cost->bytes,
-        .cost = cost->collective ? NULL : &cost->use.compute,
+        .cost = cost->use.collective ? NULL : &cost->use.compute,
+        .alone_ns = row->alone_ns,
+        .waits = meets_others(device, cost, op),
     };
 }
 
 static void op_starts(gpointer self, uint32_t lane, const SimCommand *command, SimTime at) {
     SimDevice *device = self;
-    OpRow *row = &g_array_index(device->ops, OpRow, command->tag);
+    SimOpRow *row = sim_op_row(&device->ops, command->tag);
     SimAccountOp op = account_op(device, row);
     row->compute_busy_ns = sim_account_starts(device->account, lane, &op, at);
+    device->waits[lane] = op.waits;
+    if (op.waits) {
+        SimArrival arrival = {row->step, lane, &device->role->ops[row->op],
+                              cost_of(device, row->op), at};
+        device->setup.peers->arrives(device->setup.peers_self, device->setup.rank, &arrival);
+    }
+}
+
+static void op_changes(gpointer self, uint32_t lane, const SimCommand *command, SimTime at) {
+    SimDevice *device = self;
+    SimAccountOp op = account_op(device, sim_op_row(&device->ops, command->tag));
+    device->waits[lane] = false;
+    device->met_ns[lane] = at;
+    sim_account_meets(device->account, &op, at);
 }
 
 static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, SimTime start,
                     SimTime end) {
     SimDevice *device = self;
-    OpRow *row = &g_array_index(device->ops, OpRow, command->tag);
+    SimOpRow *row = sim_op_row(&device->ops, command->tag);
     SimAccountOp op = account_op(device, row);
+    op.waited_ns = op.waits ? device->met_ns[lane] - start : 0;
     row->start_ns = start;
     row->end_ns = end;
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);
 }
 
+/* A collective that waits holds its multiprocessors and draws nothing from memory. */
 static void share(gpointer self, const SimCommand *const *running, double *speeds) {
     const SimDevice *device = self;
     const SimUse *uses[PLAN_MAX_LANES];
+    SimUse waiting[PLAN_MAX_LANES];
     for (uint32_t lane = 0; lane < device->plan->n_lanes; lane++) {
         uses[lane] = NULL;
         if (running[lane]) {
-            const OpRow *row = &g_array_index(device->ops, OpRow, running[lane]->tag);
-            uses[lane] = &device->costs[row->op].use;
+            const SimOpRow *row = sim_op_row(&device->ops, running[lane]->tag);
+            uses[lane] = &cost_of(device, row->op)->use;
+        }
+        if (uses[lane] && device->waits[lane]) {
+            waiting[lane] = *uses[lane];
+            waiting[lane].memory_share = 0;
+            uses[lane] = &waiting[lane];
         }
     }
     sim_share(uses, device->plan->n_lanes, device->cluster->device_cores, speeds);
 }
 
-static const SimWatcher watcher = {op_starts, op_ends, share};
-static const SimWatcher watcher_alone = {op_starts, op_ends, NULL};
+static bool hold(gpointer self, SimTime at, SimActs who) {
+    SimDevice *device = self;
+    return device->setup.peers->hold(device->setup.peers_self, device->setup.rank, at, who);
+}
 
 /* ---- the host ---- */
 
@@ -130,11 +145,13 @@ static void catch_up(SimDevice *device) {
     device->host_ns = now;
 }
 
+/* A recording that was issued passes: nothing stalls, but a play of many that was given up. */
 static void block_until(SimDevice *device, uint32_t recording) {
-    while (!sim_engine_passed(device->engine, recording)) {
-        bool more = sim_engine_step(device->engine);
-        g_assert(more); /* a recording that was issued passes: nothing stalls */
+    bool more = true;
+    while (more && !sim_engine_passed(device->engine, recording)) {
+        more = sim_engine_step(device->engine);
     }
+    g_assert(more || device->setup.peers);
     catch_up(device);
 }
 
@@ -220,6 +237,11 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
     if (at->section == PLAN_SECTION_FIRST) {
         /* The barrier from which a trace counts its time. */
         block_until_idle(device);
+        if (device->setup.peers) {
+            device->host_ns = device->setup.peers->barrier(device->setup.peers_self,
+                                                           device->setup.rank, device->host_ns);
+            sim_engine_advance(device->engine, device->host_ns);
+        }
         device->zero_ns = device->host_ns;
         sim_account_zero(device->account, device->zero_ns);
     }
@@ -288,52 +310,62 @@ static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, u
     return done(device);
 }
 
+/* What a kernel takes this time; SIM_NEVER for what ends when other ranks let it. */
+static SimTime duration_of(const SimDevice *device, const SimOpCost *cost, const PlanOp *op,
+                           const SimOpRow *row) {
+    const SimDeviceSetup *setup = &device->setup;
+    if (meets_others(device, cost, op)) {
+        return SIM_NEVER;
+    }
+    if (cost->use.collective || !setup->peers) {
+        return cost->duration_ns;
+    }
+    double factor =
+        sim_jitter_factor(setup->jitter, setup->seed, setup->rank, row->step, row->instruction);
+    return sim_time_from_ns((double)cost->duration_ns * factor * setup->slowdown);
+}
+
 static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op, uint32_t lane,
                          GError **error) {
     SimDevice *device = self;
     uint32_t number = (uint32_t)(op - device->role->ops);
-    const OpCost *cost = &device->costs[number];
-    charge(device, cost->collective ? device->collective_issue_ns : device->issue_ns[PLAN_LAUNCH]);
+    const SimOpCost *cost = cost_of(device, number);
+    bool collective = cost->use.collective;
+    charge(device, collective ? device->collective_issue_ns : device->issue_ns[PLAN_LAUNCH]);
     block_until_room(device, lane);
-    OpRow row = {
+    SimOpRow row = {
         .step = at->step,
         .op = number,
         .instruction = number_of(device, at),
         .lane = lane,
         .issue_ns = device->host_ns,
+        .end_ns = SIM_NEVER,
     };
-    g_array_append_val(device->ops, row);
-    sim_engine_launch(device->engine, lane, cost->duration_ns,
-                      cost->collective ? op->axis : SIM_NO_AXIS, device->ops->len - 1);
+    row.alone_ns = duration_of(device, cost, op, &row);
+    uint32_t tag = sim_op_rows_add(&device->ops, &row);
+    sim_engine_launch(device->engine, lane, row.alone_ns, collective ? op->axis : SIM_NO_AXIS, tag);
     return done(device);
-}
-
-/* Steps count from -1, which is construction. */
-static unsigned slot_of(int32_t step) {
-    return (unsigned)(step + 1) % REMEMBERED;
 }
 
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     SimDevice *device = self;
     charge(device, device->issue_ns[PLAN_RECORD]);
-    unsigned slot = slot_of(at->step);
-    device->recordings[slot][event] = sim_engine_record(device->engine, lane);
-    device->recorded_in[slot][event] = at->step;
+    sim_recordings_note(&device->recordings, event, at->step,
+                        sim_engine_record(device->engine, lane));
     return done(device);
 }
 
 static bool find_recording(SimDevice *device, const PlanPosition *at, uint32_t event,
                            uint32_t steps_before, uint32_t *ret_recording, GError **error) {
     int32_t step = at->step - (int32_t)steps_before;
-    if (step < -1 || device->recorded_in[slot_of(step)][event] != step) {
+    if (!sim_recordings_find(&device->recordings, event, step, ret_recording)) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
                     "section %s, instruction %u waits for event %u of step %d, which was not "
                     "recorded then; the plan is broken, make it again",
                     plan_section_name(at->section), at->index, event, step);
         return false;
     }
-    *ret_recording = device->recordings[slot_of(step)][event];
     return true;
 }
 
@@ -404,43 +436,6 @@ static void set_issue_costs(SimDevice *device) {
     device->segment_free_ns = sim_time_from_us(cluster->allocator_segment_free_us);
 }
 
-static const char *set_op_costs(SimDevice *device) {
-    const PlanRole *role = device->role;
-    device->costs = g_new0(OpCost, role->n_ops);
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i];
-        OpCost *cost = &device->costs[i];
-        cost->collective = plan_op_is_collective(op->kind);
-        if (cost->collective) {
-            cost->bytes = plan_op_work(role, op).bytes;
-            SimNetworkCost network =
-                sim_network_cost(device->cluster, &device->paths[op->axis], op->kind, cost->bytes);
-            cost->duration_ns = sim_network_time(&network);
-            cost->use = (SimUse){.collective = true, .network = network};
-            sim_use_shares(&cost->use, device->cluster, &device->paths[op->axis], op->kind,
-                           cost->bytes);
-        } else if (sim_compute_cost(device->cluster, role, op, &cost->use.compute)) {
-            cost->duration_ns = sim_compute_time(&cost->use.compute);
-        } else {
-            return plan_dtype_name(op->dtype);
-        }
-    }
-    return NULL;
-}
-
-static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError **error) {
-    if (plan->world > model_cluster_ranks(cluster)) {
-        g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
-                    "the plan is for %u ranks, but cluster %s has place for %" G_GUINT64_FORMAT
-                    " (%" G_GUINT64_FORMAT " nodes of %" G_GUINT64_FORMAT
-                    "); plan for fewer ranks or name a larger cluster",
-                    plan->world, cluster->name, model_cluster_ranks(cluster),
-                    cluster->topology_nodes, cluster->topology_gpus_per_node);
-        return false;
-    }
-    return true;
-}
-
 static uint32_t compute_lane(const Plan *plan) {
     for (uint32_t lane = 0; lane < plan->n_lanes; lane++) {
         if (g_str_equal(plan->lanes[lane], "compute")) {
@@ -450,49 +445,38 @@ static uint32_t compute_lane(const Plan *plan) {
     return 0;
 }
 
-SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
-                          uint32_t steps, uint64_t allocator_bytes, const MemoryOptions *allocator,
-                          bool alone, bool arena, const char **ret_unsupported, GError **error) {
-    if (!check_cluster(plan, cluster, error)) {
-        return NULL;
-    }
+static SimWatcher watcher_for(const SimDeviceSetup *setup) {
+    return (SimWatcher){.op_starts = op_starts,
+                        .op_ends = op_ends,
+                        .op_changes = op_changes,
+                        .share = setup->no_sharing ? NULL : share,
+                        .hold = setup->peers ? hold : NULL};
+}
+
+SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
+    const Plan *plan = setup->plan;
     g_autoptr(SimDevice) device = g_new0(SimDevice, 1);
+    device->setup = *setup;
+    device->setup.slowdown = setup->slowdown > 0 ? setup->slowdown : 1;
     device->plan = plan;
-    device->role = &plan->roles[role];
-    device->cluster = cluster;
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        device->paths[axis] = sim_network_path(cluster, plan, axis);
-    }
+    device->role = &plan->roles[setup->costs->role];
+    device->cluster = setup->costs->cluster;
     set_issue_costs(device);
-    const char *unsupported = set_op_costs(device);
-    if (unsupported) {
-        *ret_unsupported = unsupported;
-        return NULL;
-    }
     for (unsigned section = 0; section < PLAN_N_SECTIONS; section++) {
         device->first_number[section] = trace_instruction_number(device->role, section, 0);
     }
-    device->books = g_new0(SimHostBook, steps + 1);
+    device->books = g_new0(SimHostBook, setup->steps + 1);
     device->book = device->books;
-    for (unsigned slot = 0; slot < REMEMBERED; slot++) {
-        device->recordings[slot] = g_new(uint32_t, device->role->n_events);
-        device->recorded_in[slot] = g_new(int32_t, device->role->n_events);
-        for (uint32_t event = 0; event < device->role->n_events; event++) {
-            device->recorded_in[slot][event] = INT32_MIN;
-        }
-    }
-    device->engine =
-        sim_engine_new(plan->n_lanes, PLAN_N_AXES, alone ? &watcher_alone : &watcher, device);
-    device->account = sim_account_new(steps, plan->n_lanes, compute_lane(plan));
+    sim_recordings_init(&device->recordings, device->role->n_events);
+    sim_op_rows_init(&device->ops);
+    device->watcher = watcher_for(setup);
+    device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &device->watcher, device);
+    device->account = sim_account_new(setup->steps, plan->n_lanes, compute_lane(plan));
     uint64_t total_bytes =
-        allocator_bytes == UINT64_MAX ? UINT64_MAX : cluster->device_memory_bytes;
-    device->memory = sim_memory_new(plan, device->role, total_bytes, allocator_bytes, allocator,
-                                    arena, &memory_host, device, error);
-    if (!device->memory) {
-        return NULL;
-    }
-    device->ops = g_array_sized_new(FALSE, FALSE, sizeof(OpRow), device->role->n_ops * 2);
-    return g_steal_pointer(&device);
+        setup->allocator_bytes == UINT64_MAX ? UINT64_MAX : device->cluster->device_memory_bytes;
+    device->memory = sim_memory_new(plan, device->role, total_bytes, setup->allocator_bytes,
+                                    setup->allocator, setup->arena, &memory_host, device, error);
+    return device->memory ? g_steal_pointer(&device) : NULL;
 }
 
 void sim_device_free(SimDevice *device) {
@@ -500,13 +484,9 @@ void sim_device_free(SimDevice *device) {
         sim_memory_free(device->memory); /* gives segments back, which costs time on the clock */
         sim_engine_free(device->engine);
         sim_account_free(device->account);
-        for (unsigned slot = 0; slot < REMEMBERED; slot++) {
-            g_free(device->recordings[slot]);
-            g_free(device->recorded_in[slot]);
-        }
-        g_clear_pointer(&device->ops, g_array_unref);
+        sim_recordings_clear(&device->recordings);
+        sim_op_rows_clear(&device->ops);
         g_clear_pointer(&device->memory_rows, g_array_unref);
-        g_free(device->costs);
         g_free(device->books);
         g_free(device);
     }
@@ -519,6 +499,14 @@ void sim_device_resume(SimDevice *device) {
 void sim_device_drain(SimDevice *device) {
     while (sim_engine_step(device->engine)) {
     }
+}
+
+SimEngine *sim_device_engine(SimDevice *device) {
+    return device->engine;
+}
+
+const SimOpCosts *sim_device_costs(const SimDevice *device) {
+    return device->setup.costs;
 }
 
 uint32_t sim_device_compute_lane(const SimDevice *device) {
@@ -549,16 +537,17 @@ const PlanPosition *sim_device_failed_at(const SimDevice *device, SimTime *ret_h
 }
 
 const char *sim_device_slowest_link(const SimDevice *device, PlanAxis axis) {
-    return device->paths[axis].slowest;
+    return device->setup.costs->paths[axis].slowest;
 }
 
 void sim_device_keep_rows(SimDevice *device) {
+    device->ops.kept = true;
     device->memory_rows = g_array_new(FALSE, FALSE, sizeof(TraceMemoryRow));
 }
 
 void sim_device_write_rows(const SimDevice *device, uint32_t rank, Trace *trace) {
-    for (guint i = 0; i < device->ops->len; i++) {
-        const OpRow *row = &g_array_index(device->ops, OpRow, i);
+    for (guint i = 0; i < device->ops.rows->len; i++) {
+        const SimOpRow *row = sim_op_row(&device->ops, i);
         TraceOpRow op = {
             .rank = rank,
             .step = row->step,

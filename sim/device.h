@@ -5,10 +5,14 @@
  * events as they stand at host time, and reuse happens at lane time, as on a real machine. A wait
  * of the host for a lane answers PLAN_NOT_YET: the caller lets time pass (sim_device_resume) and
  * steps its player again. Where the allocator itself waits (it releases memory, or frees a
- * segment), and where a lane's queue is full, time passes inside the call: right for one cursor, to
- * be opened up for a play of every rank.
+ * segment), and where a lane's queue is full, time passes inside the call.
  *
- * Owns: engine, memory, books, rows. Borrows: plan and cluster. Threads: one.
+ * Alone, a device stands for all ranks: a collective starts when it is ready itself. With peers it
+ * is one of many, each with its own device: it tells them when it comes to a collective, is told
+ * (through its engine) when all have met and when it ends, and lets time pass only as far as they
+ * allow; it must then be played in a fiber, for to wait for them is to yield.
+ *
+ * Owns: engine, memory, books, rows. Borrows: plan and costs. Threads: one.
  */
 #pragma once
 
@@ -16,18 +20,49 @@
 #include "models/cluster.h"
 #include "plan/player.h"
 #include "sim/account.h"
+#include "sim/engine.h"
 #include "sim/memory.h"
+#include "sim/op-costs.h"
 #include "trace/trace.h"
 
 extern const PlanDevice sim_device; /* self: SimDevice */
 
 typedef struct _SimDevice SimDevice;
 
-/* NULL and *ret_unsupported set to a dtype's name when the device cannot compute in it; NULL and
- * error set when plan and cluster do not go together. */
-SimDevice *sim_device_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
-                          uint32_t steps, uint64_t allocator_bytes, const MemoryOptions *allocator,
-                          bool alone, bool arena, const char **ret_unsupported, GError **error);
+/* A rank that has come to a collective. */
+typedef struct {
+    int32_t step;
+    uint32_t lane;
+    const PlanOp *op;
+    const SimOpCost *cost;
+    SimTime at;
+} SimArrival;
+
+typedef struct {
+    void (*arrives)(gpointer self, uint32_t rank, const SimArrival *arrival);
+    bool (*hold)(gpointer self, uint32_t rank, SimTime at, SimActs who); /* as SimWatcher's */
+    /* All ranks are at the barrier before the first step: the moment of the last. */
+    SimTime (*barrier)(gpointer self, uint32_t rank, SimTime at);
+} SimPeers;
+
+typedef struct {
+    const Plan *plan;
+    const SimOpCosts *costs; /* with the role and the cluster */
+    uint32_t steps;
+    uint64_t allocator_bytes; /* UINT64_MAX: no limit */
+    const MemoryOptions *allocator;
+    bool no_sharing, arena;
+    /* One of many; NULL: it stands for all. */
+    const SimPeers *peers;
+    gpointer peers_self;
+    uint32_t rank;
+    double slowdown; /* its kernels take so many times as long; 0: as long */
+    double jitter;   /* standard deviation of a kernel's duration over its mean */
+    uint64_t seed;
+} SimDeviceSetup;
+
+/* NULL when the allocator refuses its options. */
+SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error);
 void sim_device_free(SimDevice *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimDevice, sim_device_free)
 
@@ -41,6 +76,8 @@ typedef struct {
     SimTime busy_ns, blocked_ns;
 } SimHostBook;
 
+SimEngine *sim_device_engine(SimDevice *device);
+const SimOpCosts *sim_device_costs(const SimDevice *device);
 uint32_t sim_device_compute_lane(const SimDevice *device);
 SimTime sim_device_zero(const SimDevice *device); /* when the first step began */
 const SimAccount *sim_device_account(const SimDevice *device);
@@ -51,7 +88,7 @@ const PlanPosition *sim_device_failed_at(const SimDevice *device, SimTime *ret_h
 /* What bounds collectives of an axis: "intra-node links" or "inter-node network". */
 const char *sim_device_slowest_link(const SimDevice *device, PlanAxis axis);
 
-/* From now on memory rows are kept too. Before the first instruction. */
+/* From now on rows of ops and memory are kept for a trace. Before the first instruction. */
 void sim_device_keep_rows(SimDevice *device);
 /* Appends the rows, as rank's, to a trace that describes the plan. */
 void sim_device_write_rows(const SimDevice *device, uint32_t rank, Trace *trace);

@@ -11,7 +11,7 @@ typedef struct {
 
 struct _SimEngine {
     SimTime now;
-    SimQueue *queue; /* a slot a lane: the end of the op that runs there */
+    SimQueue *queue; /* two slots a lane: the end of the op that runs there; n_lanes on: a change */
     SimLane *lanes;
     uint32_t n_lanes;
     Axis *axes;
@@ -31,7 +31,7 @@ static void advance_lane(SimEngine *engine, uint32_t index);
 SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *watcher,
                           gpointer self) {
     SimEngine *engine = g_new0(SimEngine, 1);
-    engine->queue = sim_queue_new(n_lanes);
+    engine->queue = sim_queue_new(2 * n_lanes);
     engine->lanes = g_new0(SimLane, n_lanes);
     engine->n_lanes = n_lanes;
     for (uint32_t i = 0; i < n_lanes; i++) {
@@ -128,6 +128,19 @@ static void leave_axis(SimEngine *engine, uint32_t axis_index) {
     }
 }
 
+static void start_op(SimEngine *engine, uint32_t index) {
+    SimLane *lane = &engine->lanes[index];
+    SimTime duration = sim_lane_first(lane)->duration_ns;
+    lane->state = SIM_LANE_RUNS;
+    lane->start_ns = lane->since_ns = engine->now;
+    lane->left_ns = (double)duration;
+    lane->speed = 1;
+    engine->changed = true;
+    if (duration != SIM_NEVER) {
+        sim_queue_set(engine->queue, index, engine->now + duration);
+    }
+}
+
 /* Runs what can run of a lane that nothing holds at the present moment. A lane that this wakes
  * cannot wake this one again, so the recursion is no deeper than there are lanes. */
 static void advance_lane(SimEngine *engine, uint32_t index) {
@@ -138,12 +151,7 @@ static void advance_lane(SimEngine *engine, uint32_t index) {
         case SIM_COMMAND_OP:
             if (take_axis(engine, lane, first)) {
                 lane->state = SIM_LANE_RUNS;
-                lane->start_ns = lane->since_ns = engine->now;
-                lane->finish_ns = engine->now + first->duration_ns;
-                lane->left_ns = (double)first->duration_ns;
-                lane->speed = 1;
-                engine->changed = true;
-                sim_queue_set(engine->queue, index, lane->finish_ns);
+                start_op(engine, index);
                 engine->watcher->op_starts(engine->self, index, first, engine->now);
             }
             break;
@@ -169,8 +177,8 @@ static void set_speed(SimEngine *engine, uint32_t index, double speed) {
         lane->left_ns -= (double)(engine->now - lane->since_ns) * lane->speed;
         lane->since_ns = engine->now;
         lane->speed = speed;
-        lane->finish_ns = engine->now + sim_time_from_ns(MAX(0, lane->left_ns) / speed);
-        sim_queue_set(engine->queue, index, lane->finish_ns);
+        SimTime left = sim_time_from_ns(MAX(0, lane->left_ns) / speed);
+        sim_queue_set(engine->queue, index, engine->now + left);
     }
 }
 
@@ -186,7 +194,7 @@ static void share(SimEngine *engine) {
     }
     engine->watcher->share(engine->self, engine->running, engine->speeds);
     for (uint32_t i = 0; i < engine->n_lanes; i++) {
-        if (engine->running[i]) {
+        if (engine->running[i] && engine->running[i]->duration_ns != SIM_NEVER) {
             set_speed(engine, i, engine->speeds[i]);
         }
     }
@@ -204,21 +212,49 @@ static void finish_op(SimEngine *engine, uint32_t index) {
     advance_lane(engine, index);
 }
 
-bool sim_engine_step(SimEngine *engine) {
-    uint32_t lane;
+static void change_op(SimEngine *engine, uint32_t lane) {
+    engine->changed = true;
+    engine->watcher->op_changes(engine->self, lane, sim_lane_first(&engine->lanes[lane]),
+                                engine->now);
+}
+
+/* The next thing of a lane has its moment, or there is none and the engine stands still. */
+static bool do_next(SimEngine *engine) {
+    uint32_t slot;
     SimTime at;
-    if (!sim_queue_pop(engine->queue, &lane, &at)) {
+    if (!sim_queue_pop(engine->queue, &slot, &at)) {
         return false;
     }
     engine->now = at;
-    finish_op(engine, lane);
+    if (slot < engine->n_lanes) {
+        finish_op(engine, slot);
+    } else {
+        change_op(engine, slot - engine->n_lanes);
+    }
     share(engine);
     return true;
 }
 
+static bool holds(SimEngine *engine, SimTime at, SimActs who) {
+    return engine->watcher->hold && engine->watcher->hold(engine->self, at, who);
+}
+
+bool sim_engine_step(SimEngine *engine) {
+    while (holds(engine, sim_queue_next(engine->queue), SIM_ACTS_LANE)) {
+    }
+    return do_next(engine);
+}
+
 void sim_engine_advance(SimEngine *engine, SimTime until) {
-    while (sim_queue_next(engine->queue) <= until) {
-        sim_engine_step(engine);
+    for (;;) {
+        SimTime next = sim_queue_next(engine->queue);
+        bool lane_acts = next <= until;
+        if (!holds(engine, lane_acts ? next : until, lane_acts ? SIM_ACTS_LANE : SIM_ACTS_HOST)) {
+            if (!lane_acts) {
+                break;
+            }
+            do_next(engine);
+        }
     }
     if (engine->now < until) {
         engine->now = until;
@@ -259,6 +295,16 @@ void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint3
         .duration_ns = duration,
     };
     give(engine, lane, &command);
+}
+
+void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at) {
+    g_assert(engine->lanes[lane].state == SIM_LANE_RUNS && at >= engine->now);
+    sim_queue_set(engine->queue, lane, at);
+}
+
+void sim_engine_changes_at(SimEngine *engine, uint32_t lane, SimTime at) {
+    g_assert(engine->lanes[lane].state == SIM_LANE_RUNS && at >= engine->now);
+    sim_queue_set(engine->queue, engine->n_lanes + lane, at);
 }
 
 uint32_t sim_engine_record(SimEngine *engine, uint32_t lane) {

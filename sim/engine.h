@@ -8,6 +8,10 @@
  * A command depends only on what was issued before it: its lane, its axis, recordings that exist.
  * So nothing ever stalls: when sim_engine_step() finds nothing more to happen, all lanes are empty.
  *
+ * An op may be one whose end others decide: a collective that several ranks hold up together. It
+ * starts when it is there, and its lane waits until sim_engine_ends_at() says when it ends. Before
+ * time passes the watcher may hold it (hold): so that it is never too late to say so.
+ *
  * A recording is one passing of a lane by a mark: what an event of a plan names in one step, and
  * what the allocator asks about. Recordings are numbered from 0 as they are made.
  *
@@ -22,11 +26,22 @@ typedef struct _SimEngine SimEngine;
 
 /* Told of each op as it starts and as it ends. Asked, whenever what runs has changed, how fast the
  * ops run that run: running[lane] is NULL where none does, and a speed of 1 is the op's own
- * duration. NULL: all run as if alone. */
+ * duration. NULL: all run as if alone.
+ *
+ * hold is asked before time passes to a moment (SIM_NEVER: nothing is known to happen any more) at
+ * which lanes act or, after them, the host. True: things may stand otherwise now, look again.
+ * NULL: nobody decides ends but the engine. */
+typedef enum {
+    SIM_ACTS_LANE,
+    SIM_ACTS_HOST
+} SimActs;
+
 typedef struct {
     void (*op_starts)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
     void (*op_ends)(gpointer self, uint32_t lane, const SimCommand *op, SimTime start, SimTime end);
     void (*share)(gpointer self, const SimCommand *const *running, double *speeds);
+    bool (*hold)(gpointer self, SimTime at, SimActs who);
+    void (*op_changes)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
 } SimWatcher;
 
 SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *watcher,
@@ -44,8 +59,13 @@ bool sim_engine_idle(const SimEngine *engine);
 
 /* Ops that a lane has been given and that have not ended. */
 uint32_t sim_engine_queued_ops(const SimEngine *engine, uint32_t lane);
+/* duration: SIM_NEVER when sim_engine_ends_at() will say it. */
 void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
                        uint32_t tag);
+/* Of the op that runs on the lane, launched with duration SIM_NEVER; at: not before now. */
+void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at);
+/* From then on it shares otherwise: op_changes is told, and share asked, at that moment. */
+void sim_engine_changes_at(SimEngine *engine, uint32_t lane, SimTime at);
 uint32_t sim_engine_record(SimEngine *engine, uint32_t lane);
 void sim_engine_wait(SimEngine *engine, uint32_t lane, uint32_t recording);
 bool sim_engine_passed(const SimEngine *engine, uint32_t recording);

@@ -39,9 +39,9 @@ typedef enum {
 
 typedef struct {
     SimLaneState state;
-    SimTime start_ns, finish_ns; /* of the op that runs */
-    SimTime since_ns;            /* its speed was last set, when */
-    double left_ns;              /* this much of it was left, at speed 1 */
+    SimTime start_ns; /* of the op that runs */
+    SimTime since_ns; /* its speed was last set, when */
+    double left_ns;   /* this much of it was left, at speed 1 */
     double speed;
     SimCommand *ring;
     uint32_t capacity, head, n; /* capacity is a power of two */

@@ -1,195 +1,12 @@
 #include "sim/predict.h"
 
-#include <stdlib.h>
-
-#include "plan/op-work.h"
 #include "plan/player.h"
 #include "plan/strategy.h"
-#include "sim/device.h"
+#include "sim/every.h"
+#include "sim/verdict.h"
 #include "trace/from-plan.h"
 
 G_DEFINE_QUARK(foreshard_sim_error, sim_error)
-
-/* ---- what a play tells ---- */
-
-static SimMoment moment(const PlanRole *role, const SimMemoryPlace *place, SimTime host_ns,
-                        const MemoryTotals *now) {
-    const PlanInstr *instr = &role->sections[place->section][place->index];
-    return (SimMoment){
-        .step = place->step,
-        .section = place->section,
-        .index = place->index,
-        .phase = instr->phase,
-        .unit = instr->unit,
-        .host_ns = host_ns,
-        .allocated_bytes = now->allocated_bytes,
-        .active_bytes = now->active_bytes,
-        .reserved_bytes = now->reserved_bytes,
-    };
-}
-
-static void read_memory(SimPrediction *prediction, const PlanRole *role, SimDevice *device) {
-    SimMemory *memory = sim_device_memory(device);
-    SimMemoryPeak peak = sim_memory_peak(memory);
-    SimMemoryStats stats = sim_memory_stats(memory);
-    prediction->peak.at =
-        moment(role, &peak.place, peak.host_ns - sim_device_zero(device), &peak.then);
-    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
-        prediction->peak.by_sub[sub] = peak.by_sub[sub];
-    }
-    for (uint32_t unit = 0; unit <= prediction->n_units; unit++) {
-        prediction->peak.by_unit[unit] = peak.by_unit[unit];
-    }
-    prediction->peak_active_bytes = stats.peak_active_bytes;
-    prediction->peak_reserved_bytes = stats.peak_reserved_bytes;
-    prediction->alloc_retries = stats.alloc_retries;
-    prediction->segment_allocs = stats.segment_allocs;
-    prediction->segment_frees = stats.segment_frees;
-}
-
-static void read_oom(SimPrediction *prediction, const PlanRole *role, SimDevice *device) {
-    SimTime host_ns;
-    uint32_t buffer;
-    const PlanPosition *at = sim_device_failed_at(device, &host_ns, &buffer);
-    SimMemoryPlace place = {at->step, at->section, at->index};
-    const MemoryTotals *now = sim_memory_now(sim_device_memory(device));
-    prediction->fits = false;
-    prediction->oom.at = moment(role, &place, host_ns - sim_device_zero(device), now);
-    prediction->oom.buffer = role->buffers[buffer].name;
-    prediction->oom.bytes = role->buffers[buffer].bytes;
-    prediction->oom.sub = role->buffers[buffer].sub;
-    const uint64_t *held = sim_memory_held(sim_device_memory(device));
-    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
-        prediction->oom.by_sub[sub] = held[sub];
-    }
-}
-
-static int compare_times(gconstpointer a, gconstpointer b) {
-    SimTime x = *(const SimTime *)a, y = *(const SimTime *)b;
-    return (x > y) - (x < y);
-}
-
-/* A step's time is the interval between the ends of the last compute-lane op of two successive
- * steps; the first one's begins at the barrier. */
-static void read_step_times(SimPrediction *prediction, SimDevice *device) {
-    const SimAccount *account = sim_device_account(device);
-    SimTime before = sim_device_zero(device);
-    for (uint32_t step = 0; step < prediction->n_steps; step++) {
-        SimTime end = sim_account_step(account, (int32_t)step)->end_ns;
-        end = end == SIM_NEVER ? before : end; /* a program without compute takes no time */
-        prediction->step_ns[step] = end - before;
-        before = end;
-    }
-    uint32_t n = prediction->n_steady;
-    g_autofree SimTime *steady = g_new(SimTime, n);
-    for (uint32_t i = 0; i < n; i++) {
-        steady[i] = prediction->step_ns[prediction->n_steps - n + i];
-    }
-    qsort(steady, n, sizeof(SimTime), compare_times);
-    prediction->median_step_ns = (steady[(n - 1) / 2] + steady[n / 2]) / 2;
-    prediction->least_step_ns = steady[0];
-    prediction->most_step_ns = steady[n - 1];
-}
-
-static void add_collectives(SimPrediction *prediction, const SimStepBook *book) {
-    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        prediction->collectives[kind].count += book->collectives[kind].count;
-        prediction->collectives[kind].bytes += book->collectives[kind].bytes;
-        prediction->collectives[kind].total_ns += book->collectives[kind].total_ns;
-        prediction->collectives[kind].exposed_ns += book->collectives[kind].exposed_ns;
-    }
-}
-
-static void divide_by_steps(SimPrediction *prediction) {
-    uint32_t n = prediction->n_steady;
-    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        prediction->collectives[kind].count /= n;
-        prediction->collectives[kind].bytes /= n;
-        prediction->collectives[kind].total_ns /= n;
-        prediction->collectives[kind].exposed_ns /= n;
-    }
-    for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
-        prediction->lane_busy_ns[lane] /= n;
-    }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        prediction->shares_ns[share] /= n;
-    }
-    prediction->host_ns /= n;
-    prediction->host_blocked_ns /= n;
-}
-
-/* The shares of the steady steps: what the last one's end shows more than the end before the
- * first. */
-static void read_shares(SimPrediction *prediction, const SimAccount *account) {
-    int32_t last = (int32_t)prediction->n_steps - 1;
-    int32_t before = last - (int32_t)prediction->n_steady;
-    const SimStepBook *from = sim_account_step(account, before);
-    const SimStepBook *to = sim_account_step(account, last);
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        prediction->shares_ns[share] = to->shares_ns[share] - from->shares_ns[share];
-    }
-}
-
-static void name_shares(SimPrediction *prediction, SimDevice *device) {
-    prediction->share_names[SIM_SHARE_ARITHMETIC] = "arithmetic";
-    prediction->share_names[SIM_SHARE_MEMORY] = "memory bandwidth";
-    prediction->share_names[SIM_SHARE_OVERHEAD] = "launch overhead";
-    prediction->share_names[SIM_SHARE_SLOWED] = "kernels slowed by collectives";
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        prediction->share_names[SIM_SHARE_NETWORK + axis] =
-            sim_device_slowest_link(device, (PlanAxis)axis);
-    }
-    prediction->share_names[SIM_SHARE_BESIDE] = "kernels of other lanes";
-    prediction->share_names[SIM_SHARE_HOST] = "host";
-    unsigned largest = 0;
-    for (unsigned share = 1; share < SIM_N_SHARES; share++) {
-        largest = prediction->shares_ns[share] > prediction->shares_ns[largest] ? share : largest;
-    }
-    prediction->bound_by = prediction->share_names[largest];
-}
-
-static void read_times(SimPrediction *prediction, SimDevice *device) {
-    const SimAccount *account = sim_device_account(device);
-    read_step_times(prediction, device);
-    uint32_t first = prediction->n_steps - prediction->n_steady;
-    for (uint32_t step = first; step < prediction->n_steps; step++) {
-        const SimStepBook *book = sim_account_step(account, (int32_t)step);
-        add_collectives(prediction, book);
-        for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
-            prediction->lane_busy_ns[lane] += book->lane_busy_ns[lane];
-        }
-        prediction->host_ns += sim_device_host_book(device, (int32_t)step)->busy_ns;
-        prediction->host_blocked_ns += sim_device_host_book(device, (int32_t)step)->blocked_ns;
-    }
-    read_shares(prediction, account);
-    divide_by_steps(prediction);
-    name_shares(prediction, device);
-    prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
-}
-
-/* Arithmetic that the model asks for: what is done a second time (recomputed activations; the
- * scores that attention's backward makes again, one of its five products) is left out. */
-static void count_flops(SimPrediction *prediction, const PlanRole *role,
-                        const ModelCluster *cluster) {
-    PlanSection section = PLAN_SECTION_STEADY;
-    double least_seconds = 0;
-    for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
-        const PlanInstr *instr = &role->sections[section][i];
-        if (instr->kind != PLAN_LAUNCH || instr->phase == PLAN_PHASE_RECOMPUTE) {
-            continue;
-        }
-        const PlanOp *op = &role->ops[instr->arg];
-        double flops = plan_op_work(role, op).flops;
-        flops *= op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4.0 / 5.0 : 1.0;
-        if (flops > 0) {
-            prediction->flops += flops;
-            least_seconds += flops / model_cluster_peak_flops(cluster, op->dtype);
-        }
-    }
-    if (prediction->median_step_ns > 0) {
-        prediction->mfu = least_seconds * 1e9 / (double)prediction->median_step_ns;
-    }
-}
 
 /* ---- playing ---- */
 
@@ -211,18 +28,52 @@ typedef struct {
     SimPrediction *prediction;
 } Task;
 
+static SimOpCosts *costs_of(const Task *task) {
+    SimNetworkPath paths[PLAN_N_AXES];
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        paths[axis] = sim_network_path(task->cluster, task->plan, (PlanAxis)axis);
+    }
+    return sim_op_costs_new(task->plan, task->role, task->cluster, paths,
+                            &task->prediction->unsupported_dtype);
+}
+
+static void read_steps(SimPrediction *prediction, SimDevice *device) {
+    g_autofree SimTime *ends = g_new(SimTime, prediction->n_steps);
+    for (uint32_t step = 0; step < prediction->n_steps; step++) {
+        ends[step] = sim_account_step(sim_device_account(device), (int32_t)step)->end_ns;
+    }
+    sim_verdict_steps(prediction, sim_device_zero(device), ends);
+}
+
+static void read_play(const Task *task, SimDevice *device) {
+    SimPrediction *prediction = task->prediction;
+    const PlanRole *role = &task->plan->roles[task->role];
+    sim_verdict_memory(prediction, role, device);
+    read_steps(prediction, device);
+    sim_verdict_times(prediction, device);
+    SimWork work = sim_verdict_work(role, task->cluster);
+    sim_verdict_flops(prediction, &work);
+}
+
 /* One play with so much memory. Rows go to the trace when the play is the one to keep: the limited
  * one, whether it fits or not. */
 static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *trace,
                             GError **error) {
     SimPrediction *prediction = task->prediction;
-    const PlanRole *role = &task->plan->roles[task->role];
-    g_autoptr(SimDevice) device =
-        sim_device_new(task->plan, task->role, task->cluster, task->options->steps, allocator_bytes,
-                       task->options->allocator, task->options->alone, task->options->arena,
-                       &prediction->unsupported_dtype, error);
+    g_autoptr(SimOpCosts) costs = costs_of(task);
+    if (!costs) {
+        return PLAN_STOPPED;
+    }
+    SimDeviceSetup setup = {.plan = task->plan,
+                            .costs = costs,
+                            .steps = task->options->steps,
+                            .allocator_bytes = allocator_bytes,
+                            .allocator = task->options->allocator,
+                            .no_sharing = task->options->alone,
+                            .arena = task->options->arena};
+    g_autoptr(SimDevice) device = sim_device_new(&setup, error);
     if (!device) {
-        return prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
+        return PLAN_FAILED;
     }
     if (trace) {
         sim_device_keep_rows(device);
@@ -231,16 +82,68 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         plan_player_new(task->plan, task->role, task->options->steps, &sim_device, device);
     PlanAnswer answer = play(device, player, error);
     if (answer == PLAN_STOPPED) {
-        read_oom(prediction, role, device);
+        sim_verdict_oom(prediction, &task->plan->roles[task->role], device);
     } else if (answer == PLAN_DONE) {
-        read_memory(prediction, role, device);
-        read_times(prediction, device);
-        count_flops(prediction, role, task->cluster);
+        read_play(task, device);
     }
     if (trace && answer != PLAN_FAILED) {
         sim_device_write_rows(device, 0, trace);
     }
     return answer;
+}
+
+/* Both plays, the one with the memory there is and, where that does not do, one without limit. */
+static bool play_alone(const Task *task, Trace *trace, GError **error) {
+    if (trace) {
+        trace_add_rank(trace, 0, task->role);
+    }
+    PlanAnswer answer = play_once(task, task->prediction->allocator_bytes, trace, error);
+    if (answer == PLAN_STOPPED && !task->prediction->unsupported_dtype) {
+        answer = play_once(task, UINT64_MAX, NULL, error);
+        g_assert(answer != PLAN_STOPPED);
+    }
+    return answer != PLAN_FAILED;
+}
+
+/* ---- all ---- */
+
+/* What apart ranks would have apart, one rank cannot stand for. */
+static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **error) {
+    uint64_t a_node = cluster->topology_gpus_per_node;
+    uint64_t nodes = (plan->world + a_node - 1) / a_node;
+    const char *what = NULL;
+    for (uint64_t node = 0; node < nodes; node++) {
+        what = model_cluster_node(cluster, node) != cluster ? "nodes of several kinds" : what;
+    }
+    if (cluster->inter_node_oversubscription > 1 && cluster->inter_node_nodes_per_leaf > 0 &&
+        nodes > cluster->inter_node_nodes_per_leaf) {
+        what = "an oversubscribed spine between these nodes";
+    }
+    if (what) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
+                    "cluster %s has %s, for which no one rank can stand; play each: add "
+                    "--every-rank to foreshard predict",
+                    cluster->name, what);
+    }
+    return !what;
+}
+
+static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError **error) {
+    if (plan->world > model_cluster_ranks(cluster)) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
+                    "the plan is for %u ranks, but cluster %s has place for %" G_GUINT64_FORMAT
+                    " (%" G_GUINT64_FORMAT " nodes of %" G_GUINT64_FORMAT
+                    "); plan for fewer ranks or name a larger cluster",
+                    plan->world, cluster->name, model_cluster_ranks(cluster),
+                    cluster->topology_nodes, cluster->topology_gpus_per_node);
+        return false;
+    }
+    return true;
+}
+
+static void set_percent(Trace *trace, const char *key, double share) {
+    char percent[G_ASCII_DTOSTR_BUF_SIZE];
+    trace_set(trace, key, g_ascii_formatd(percent, sizeof percent, "%g", 100 * share));
 }
 
 static void describe(Trace *trace, const Task *task) {
@@ -249,9 +152,13 @@ static void describe(Trace *trace, const Task *task) {
     trace_set(trace, "device", "sim");
     trace_set(trace, "cluster", task->cluster->name);
     trace_set_uint(trace, "steps", task->options->steps);
+    if (task->options->every_rank) {
+        trace_set_uint(trace, "seed", task->options->seed);
+        set_percent(trace, "jitter_percent", task->options->jitter);
+        set_percent(trace, "spread_percent", task->options->spread);
+    }
     trace_set_uint(trace, "allocator_bytes", task->prediction->allocator_bytes);
     trace_set_uint(trace, "outside_allocator_bytes", task->prediction->outside_allocator_bytes);
-    trace_add_rank(trace, 0, task->role);
 }
 
 static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *cluster,
@@ -261,6 +168,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
     prediction->memory_bytes = cluster->device_memory_bytes;
     prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes;
     prediction->allocator_bytes = model_cluster_allocator_bytes(cluster);
+    prediction->unsupported_on = cluster->model;
     prediction->n_steps = steps;
     prediction->n_steady = steps > 2 ? steps - 2 : steps;
     prediction->step_ns = g_new0(SimTime, steps);
@@ -285,16 +193,17 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
             return NULL;
         }
     }
+    if (!check_cluster(plan, cluster, error) ||
+        (!own.every_rank && !check_alike(plan, cluster, error))) {
+        return NULL;
+    }
     Task task = {plan, cluster, &own, plan_role_of_rank(plan, 0), prediction};
     if (trace) {
         describe(trace, &task);
     }
-    PlanAnswer answer = play_once(&task, prediction->allocator_bytes, trace, error);
-    if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
-        answer = play_once(&task, UINT64_MAX, NULL, error);
-        g_assert(answer != PLAN_STOPPED);
-    }
-    return answer == PLAN_FAILED ? NULL : g_steal_pointer(&prediction);
+    bool done = own.every_rank ? sim_play_every(plan, cluster, &own, prediction, trace, error)
+                               : play_alone(&task, trace, error);
+    return done ? g_steal_pointer(&prediction) : NULL;
 }
 
 void sim_prediction_free(SimPrediction *prediction) {
@@ -302,6 +211,7 @@ void sim_prediction_free(SimPrediction *prediction) {
         g_free(prediction->step_ns);
         g_free(prediction->lane_busy_ns);
         g_free(prediction->peak.by_unit);
+        g_free(prediction->ranks);
         g_free(prediction);
     }
 }

@@ -5,6 +5,12 @@
  * Running out of memory is a result: the play is then repeated with no limit, to say how much it
  * would take.
  *
+ * Every-rank play: a cursor a rank (every.h), for what tells ranks apart: jitter, stragglers, nodes
+ * of several kinds, links that carry less. A step is then over when its last rank is through;
+ * memory is that of the rank that reserves most, and where time goes that of the rank that loses
+ * least to others, which is the one the others wait for. On equal ranks without jitter both plays
+ * give the same nanoseconds.
+ *
  * Times are per step and means over the steady steps, unless said otherwise; "steady" are the steps
  * after the first two, or all of a play that has no more than two.
  *
@@ -28,11 +34,35 @@ typedef enum {
     SIM_ERROR_PLAN,    /* the plan waits for what it never records */
 } SimError;
 
+/* Something that some ranks have worse, or better, than their kind of node. */
+typedef enum {
+    SIM_TROUBLE_SLOW,   /* kernels take `factor` times as long */
+    SIM_TROUBLE_NVLINK, /* the links within the node carry `factor` times as much */
+    SIM_TROUBLE_NIC     /* the NIC does */
+} SimTroubleKind;
+
+typedef struct {
+    SimTroubleKind kind;
+    uint32_t first_rank, last_rank; /* both included */
+    double factor;                  /* more than 0 */
+} SimTrouble;
+
 typedef struct {
     uint32_t steps; /* at least 1 */
     bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
     bool arena; /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
+
+    bool every_rank; /* and for it: */
+    uint64_t seed;
+    double jitter; /* standard deviation of a kernel's duration over its mean */
+    double spread; /* the same of what a rank's kernels take all along */
+    const SimTrouble *troubles;
+    uint32_t n_troubles;
+    const bool *traced; /* by rank: rows go to the trace; NULL: of all */
+    bool reversed;      /* of ranks that can go on the last first: changes nothing, and is tested */
+    void (*progress)(gpointer self, double share); /* NULL: none; share of the play that is done */
+    gpointer progress_self;
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
@@ -62,12 +92,27 @@ typedef struct {
     uint64_t by_sub[PLAN_N_SUBCATEGORIES]; /* who held what */
 } SimOom;
 
+/* How a rank fared in every-rank play; times are means of a steady step. */
+typedef struct {
+    const char *node_kind; /* the cluster's */
+    SimTime step_ns;       /* between its own ends of steps */
+    SimTime compute_ns;    /* its compute lane works */
+    SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
+    SimTime lost_ns;       /* of that, what they waited for the last, each at most as long */
+    SimTime waited_ns;     /* what they waited, exposed or hidden */
+    SimTime held_ns;       /* it came later than the second last, where it was the last */
+    double n_last;         /* collectives to which it came last, a step */
+    uint64_t peak_reserved_bytes;
+} SimRankBook;
+
 typedef struct {
     bool fits;
-    SimOom oom; /* when it does not fit */
+    uint32_t rank; /* whose memory failed, or is shown */
+    SimOom oom;    /* when it does not fit */
     /* Set when the device cannot compute in a dtype the plan uses: its name. No time is
      * predicted. */
     const char *unsupported_dtype;
+    const char *unsupported_on; /* that device's model */
 
     uint64_t memory_bytes, outside_allocator_bytes,
         allocator_bytes;                             /* the last is the difference */
@@ -89,6 +134,10 @@ typedef struct {
     double flops; /* of matrix products and attention, recomputed ones left out; a rank's, a step */
     double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
+
+    SimRankBook *ranks; /* every-rank play: n_ranks */
+    uint32_t n_ranks;   /* 0: one rank stood for all */
+    uint32_t time_rank; /* whose times are shown */
 } SimPrediction;
 
 /* trace: NULL, or a fresh one, which is filled. */

@@ -11,7 +11,7 @@ typedef struct {
 
 struct _SimQueue {
     Entry *heap;
-    uint32_t n, n_slots;
+    uint32_t n, n_slots, capacity;
     uint32_t *place; /* of each slot in the heap, or ABSENT */
     uint64_t turns;
 };
@@ -66,13 +66,19 @@ static void take_out(SimQueue *queue, uint32_t place) {
 
 SimQueue *sim_queue_new(uint32_t n_slots) {
     SimQueue *queue = g_new0(SimQueue, 1);
-    queue->n_slots = n_slots;
-    queue->heap = g_new(Entry, n_slots);
-    queue->place = g_new(uint32_t, n_slots);
-    for (uint32_t slot = 0; slot < n_slots; slot++) {
-        queue->place[slot] = ABSENT;
-    }
+    sim_queue_grow(queue, n_slots);
     return queue;
+}
+
+void sim_queue_grow(SimQueue *queue, uint32_t n_slots) {
+    if (n_slots > queue->capacity) {
+        queue->capacity = MAX(n_slots, 2 * queue->capacity);
+        queue->heap = g_renew(Entry, queue->heap, queue->capacity);
+        queue->place = g_renew(uint32_t, queue->place, queue->capacity);
+    }
+    for (; queue->n_slots < n_slots; queue->n_slots++) {
+        queue->place[queue->n_slots] = ABSENT;
+    }
 }
 
 void sim_queue_free(SimQueue *queue) {
@@ -85,8 +91,15 @@ void sim_queue_free(SimQueue *queue) {
 
 void sim_queue_set(SimQueue *queue, uint32_t slot, SimTime at) {
     g_assert(slot < queue->n_slots);
-    sim_queue_unset(queue, slot);
-    sift_up(queue, queue->n++, (Entry){.at = at, .turn = queue->turns++, .slot = slot});
+    Entry entry = {.at = at, .turn = queue->turns++, .slot = slot};
+    uint32_t place = queue->place[slot];
+    if (place == ABSENT) {
+        sift_up(queue, queue->n++, entry);
+    } else if (before(&entry, &queue->heap[place])) {
+        sift_up(queue, place, entry);
+    } else {
+        sift_down(queue, place, entry);
+    }
 }
 
 void sim_queue_unset(SimQueue *queue, uint32_t slot) {
@@ -94,6 +107,10 @@ void sim_queue_unset(SimQueue *queue, uint32_t slot) {
     if (queue->place[slot] != ABSENT) {
         take_out(queue, queue->place[slot]);
     }
+}
+
+bool sim_queue_is_set(const SimQueue *queue, uint32_t slot) {
+    return queue->place[slot] != ABSENT;
 }
 
 SimTime sim_queue_next(const SimQueue *queue) {

@@ -1,4 +1,4 @@
-/* sim/queue.h - what happens next: one moment for each of a fixed number of slots.
+/* sim/queue.h - what happens next: one moment for each of a number of slots.
  *
  * Hands back the slot with the earliest moment. Slots of equal moment leave in the order in which
  * their moments were set, so a run is a function of its plan. A slot (a lane, a host) waits for at
@@ -20,10 +20,13 @@ typedef struct _SimQueue SimQueue;
 SimQueue *sim_queue_new(uint32_t n_slots);
 void sim_queue_free(SimQueue *queue); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimQueue, sim_queue_free)
+/* From now on there are n_slots; never fewer than before. */
+void sim_queue_grow(SimQueue *queue, uint32_t n_slots);
 
 /* Sets, or moves, the slot's moment; its turn among equals is the newest. */
 void sim_queue_set(SimQueue *queue, uint32_t slot, SimTime at);
 void sim_queue_unset(SimQueue *queue, uint32_t slot); /* one that is not set is fine */
-SimTime sim_queue_next(const SimQueue *queue);        /* SIM_NEVER when empty */
+bool sim_queue_is_set(const SimQueue *queue, uint32_t slot);
+SimTime sim_queue_next(const SimQueue *queue); /* SIM_NEVER when empty */
 /* Takes the earliest slot out; false when empty. */
 bool sim_queue_pop(SimQueue *queue, uint32_t *ret_slot, SimTime *ret_at);

@@ -47,8 +47,8 @@ static double kernel_speed(const SimComputeCost *cost, double sms_left, double m
     return beside > 0 ? alone / beside : 1;
 }
 
-static double collective_speed(const SimNetworkCost *cost, unsigned n_on_link) {
-    double beside = cost->latency_ns + n_on_link * cost->transfer_ns;
+double sim_collective_speed(const SimNetworkCost *cost, double share) {
+    double beside = cost->latency_ns + cost->transfer_ns / share;
     return beside > 0 ? (cost->latency_ns + cost->transfer_ns) / beside : 1;
 }
 
@@ -78,10 +78,10 @@ void sim_share(const SimUse *const *running, unsigned n, double cores, double *s
     memory_left = MAX(memory_left, LEAST_LEFT);
     for (unsigned i = 0; i < n; i++) {
         if (running[i]) {
-            speeds[i] =
-                core * (running[i]->collective
-                            ? collective_speed(&running[i]->network, n_on_link[running[i]->far])
-                            : kernel_speed(&running[i]->compute, sms_left, memory_left));
+            speeds[i] = core * (running[i]->collective
+                                    ? sim_collective_speed(&running[i]->network,
+                                                           1.0 / n_on_link[running[i]->far])
+                                    : kernel_speed(&running[i]->compute, sms_left, memory_left));
         }
     }
 }

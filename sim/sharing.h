@@ -29,6 +29,8 @@ typedef struct {
 /* Fills in the shares of a collective of so many bytes that lasts so long alone. */
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes);
+/* Of a collective that has this share of its links, 1 being all. */
+double sim_collective_speed(const SimNetworkCost *cost, double share);
 /* speeds[i] of running[i], 1 being alone; entries may be NULL, their speed is left alone. cores:
  * of the rank; 0: as many as it has lanes. */
 void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds);

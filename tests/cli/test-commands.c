@@ -245,6 +245,74 @@ static void two_verdicts(void) {
            0, "trains well: NO, the allocator gave memory back", "");
 }
 
+/* Each rank by itself: jitter, stragglers, links, kinds of node; then what reads such traces. */
+static void every_rank(void) {
+    expect("predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
+           "who waits for whom (4 ranks, jitter 0 %, spread 0 %, seed 0", "");
+    expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 --seed 7 --steps 6 "
+           "--slow rank=3:30 --slow node=1:1.1 --degrade nic=8-9:0.5 --degrade node=0:0.9 "
+           "--trace every.trace --trace-ranks 0,3,9-10",
+           0, "below: rank 3, which loses least to others", "");
+    expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --json", 0,
+           "\"times_of_rank\" : 0", "");
+    expect("predict gpt-toy -n 3 --cluster a100-node --every-rank", 0,
+           "peak reserved, least rank's", "");
+    expect("plot every.trace --picture jitter", 0, "rank 0: median", "");
+    expect("plot every.trace --picture jitter --rank 3 -o every.svg", 0, "", "");
+    expect("diagnose every.trace", 0, "jitter: 4 steady steps from", "");
+    expect("diagnose every.trace --rank 10", 0, "jitter: 4 steady steps from", "");
+    expect("diagnose every.trace --rank 1", 2, "", "has not recorded rank 1");
+    expect("export --chrome every.trace -o every.json", 0, "", "");
+    Result result = run("predict gpt-toy -n 4 --cluster a100-node --every-rank --jitter 5");
+    g_assert_null(strstr(result.err, "playing")); /* no progress where nobody looks on */
+    g_free(result.out);
+    g_free(result.err);
+}
+
+static void every_rank_refused(void) {
+    static const struct {
+        const char *options, *words;
+    } bad[] = {
+        {"--every-rank --slow rank=9:1.2", "--slow: there is no rank 9; the plan has 4"},
+        {"--every-rank --slow node=1:1.2", "--slow: there is no node 1; the plan has 1"},
+        {"--every-rank --slow rank=1", "'rank=1' is not WHO:FACTOR"},
+        {"--every-rank --slow rank=1:fast", "is not WHO:FACTOR"},
+        {"--every-rank --slow rank=x:2", "names no ranks"},
+        {"--every-rank --slow rank=2-1:2", "names no ranks"},
+        {"--every-rank --slow nic=1:2", "'nic' is unknown; give rank or node"},
+        {"--every-rank --slow rank=1:-2", "out of bounds"},
+        {"--every-rank --degrade rank=1:0", "out of bounds"},
+        {"--every-rank --degrade gpu=1:0.5", "'gpu' is unknown"},
+        {"--every-rank --jitter -1", "no percentage"},
+        {"--every-rank --jitter much", "no percentage"},
+        {"--every-rank --spread 8%", "no percentage"},
+        {"--every-rank --seed -1", "no whole number"},
+        {"--every-rank --trace-ranks 0,4", "there is no rank 4"},
+        {"--jitter 5", "--jitter is for every-rank play"},
+        {"--slow rank=1:2", "--slow is for every-rank play"},
+        {"--trace-ranks 0", "--trace-ranks is for every-rank play"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *words =
+            g_strdup_printf("predict gpt-toy -n 4 --cluster a100-node %s", bad[i].options);
+        expect(words, 2, "", bad[i].words);
+    }
+}
+
+/* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
+static void kinds_of_node(void) {
+    write_cluster("old.ini", "v100-dgx", "\nwatts", "250");
+    write_cluster("mixed.ini", "a100-roce", "\nwatts",
+                  "400\n[nodes old]\nat = 1\nlike = old.ini\ndevice.sms = 40\n[device]");
+    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini", 2, "",
+           "add --every-rank to foreshard predict");
+    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0, "old",
+           "");
+    expect("predict gpt-toy -n 16 --param-dtype bf16 --cluster mixed.ini --every-rank", 0,
+           "fits: no, V100-SXM2-32GB cannot compute in bf16", "");
+    expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
+}
+
 /* Five situations planted, each of which is to be named first. */
 static void diagnoses(void) {
     static const struct {
@@ -308,6 +376,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/knobs", knobs);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/two verdicts", two_verdicts);
+    g_test_add_func("/cli/commands/every rank", every_rank);
+    g_test_add_func("/cli/commands/every rank, refused", every_rank_refused);
+    g_test_add_func("/cli/commands/kinds of node", kinds_of_node);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();

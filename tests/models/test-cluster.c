@@ -108,6 +108,74 @@ static void test_network_is_needed(void) {
     g_assert_nonnull(strstr(error->message, "bad.ini: section [inter_node] lacks"));
 }
 
+/* ---- nodes of several kinds ----------------------------------------------------------------- */
+
+/* The 64 nodes of a100-roce.ini, then these lines; file is where `like` looks beside. */
+static ModelCluster *read_with(const char *lines, char **ret_text, GError **error) {
+    g_autofree char *text = file_text("a100-roce.ini");
+    g_autofree char *file = g_build_filename(folder, "mixed.ini", NULL);
+    *ret_text = g_strconcat(text, lines, NULL);
+    return model_cluster_read(*ret_text, strlen(*ret_text), file, error);
+}
+
+static void test_kinds(void) {
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster =
+        read_with("[nodes old]\nat = 2-3, 7\ndevice.sms = 70\nlike = v100-dgx.ini\n"
+                  "inter_node.nic_gb_per_s = 12.5\n[nodes tired]\nat = 0\n"
+                  "device.matmul_bf16_tflops = 100\n",
+                  &text, &error);
+    g_assert_no_error(error);
+    g_autoptr(ModelCluster) copy = model_cluster_copy(cluster);
+    const ModelCluster *old = model_cluster_node(copy, 7), *tired = model_cluster_node(copy, 0);
+    g_assert_true(model_cluster_node(copy, 1) == copy);
+    g_assert_true(model_cluster_node(copy, 64) == copy);
+    g_assert_true(model_cluster_node(copy, 2) == old && model_cluster_node(copy, 3) == old);
+    g_assert_cmpstr(old->name, ==, "old");
+    g_assert_cmpstr(old->model, ==, "V100-SXM2-32GB");
+    g_assert_cmpfloat(old->device_matmul_bf16_tflops, ==, 0); /* as V100 */
+    g_assert_cmpuint(old->device_memory_bytes, ==, 34080565493);
+    g_assert_cmpuint(old->device_sms, ==, 70); /* but for this */
+    g_assert_cmpfloat(old->inter_node_nic_gb_per_s, ==, 12.5);
+    g_assert_cmpuint(old->topology_nodes, ==, 64); /* what lies between is the cluster's */
+    g_assert_cmpfloat(old->collectives_far_extra_us, ==, cluster->collectives_far_extra_us);
+    g_assert_cmpstr(tired->model, ==, "A100-SXM4-80GB");
+    g_assert_cmpfloat(tired->device_matmul_bf16_tflops, ==, 100);
+    model_cluster_force_nccl(copy, "ring", NULL);
+    g_assert_cmpstr(old->nccl_algo, ==, "ring");
+}
+
+static void assert_kind_refused(const char *lines, const char *at, const char *words) {
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster = read_with(lines, &text, &error);
+    g_assert_null(cluster);
+    g_autofree char *place = g_strdup_printf("mixed.ini:%u: ", line_of(text, at));
+    if (!strstr(error->message, place) || !strstr(error->message, words)) {
+        g_test_message("expected '%s...%s', got '%s'", place, words, error->message);
+        g_test_fail();
+    }
+}
+
+static void test_kinds_refused(void) {
+    assert_kind_refused("[nodes a]\nat = 64\n", "at = 64", "there is no node 64");
+    assert_kind_refused("[nodes a]\nat = last\n", "at = last", "names no nodes");
+    assert_kind_refused("[nodes a]\nat = 3-1\n", "at = 3-1", "names no nodes");
+    assert_kind_refused("[nodes a]\nat = 1\n[nodes b]\nat = 0-1\n", "at = 0-1", "of two kinds");
+    assert_kind_refused("[nodes a]\ndevice.sms = 80\n", "device.sms", "lacks the key at");
+    assert_kind_refused("[nodes a]\nat = 1\ndevice.sms = -1\n", "device.sms", "no whole number");
+    assert_kind_refused("[nodes a]\nat = 1\nsms = 80\n", "sms = 80", "no number 'sms'");
+    assert_kind_refused("[nodes a]\nat = 1\ntopology.nodes = 2\n", "topology.nodes",
+                        "is one for all nodes");
+    assert_kind_refused("[nodes a]\nat = 1\ndevice.memory_bytes = 1000\n", "device.memory_bytes",
+                        "leaves nothing");
+    assert_kind_refused("[nodes a]\nat = 1\nlike = nowhere.ini\n", "like", "lies beside this one");
+    assert_kind_refused("[inter_node]\noversubscription = 0.5\n", "oversubscription",
+                        "out of bounds");
+    assert_kind_refused("[jitter]\nkernel_percent = -5\n", "kernel_percent", "out of bounds");
+}
+
 static void test_no_file(void) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = model_cluster_read_file("no/such/cluster.ini", &error);
@@ -115,22 +183,36 @@ static void test_no_file(void) {
     g_assert_nonnull(strstr(error->message, "no/such/cluster.ini"));
 }
 
-/* Any mutation is read or refused, never worse; this runs under the sanitizers too. */
-static void test_mutations(void) {
-    g_autofree char *text = file_text("a100-node.ini");
+/* Any mutation of what lies from a place on is read or refused, never worse; this runs under the
+ * sanitizers too. */
+static void mutate_from(const char *text, gsize first, const char *file) {
     gsize length = strlen(text);
     g_autoptr(GRand) dice = g_rand_new_with_seed(7);
     for (int round = 0; round < 400; round++) {
         g_autofree char *copy = g_strndup(text, length);
         for (int i = 0; i < 4; i++) {
-            copy[g_rand_int_range(dice, 0, (gint32)length)] = (char)g_rand_int_range(dice, 1, 128);
+            copy[g_rand_int_range(dice, (gint32)first, (gint32)length)] =
+                (char)g_rand_int_range(dice, 1, 128);
         }
-        gsize cut = (gsize)g_rand_int_range(dice, 0, (gint32)length + 1);
+        gsize cut = (gsize)g_rand_int_range(dice, (gint32)first, (gint32)length + 1);
         g_autoptr(GError) error = NULL;
         g_autoptr(ModelCluster) cluster =
-            model_cluster_read(copy, round % 2 ? cut : length, "mutant.ini", &error);
+            model_cluster_read(copy, round % 2 ? cut : length, file, &error);
         g_assert_true((cluster == NULL) == (error != NULL));
     }
+}
+
+static void test_mutations(void) {
+    g_autofree char *text = file_text("a100-node.ini");
+    mutate_from(text, 0, "mutant.ini");
+    g_autofree char *roce = file_text("a100-roce.ini");
+    g_autofree char *file = g_build_filename(folder, "mutant.ini", NULL);
+    g_autofree char *mixed =
+        g_strconcat(roce,
+                    "[nodes a]\nat = 1-2, 5\nlike = v100-dgx.ini\ndevice.sms = 80\n"
+                    "[nodes b]\nat = 0\nhost.launch_us = 7\n",
+                    NULL);
+    mutate_from(mixed, strlen(roce), file);
 }
 
 int main(int argc, char **argv) {
@@ -143,5 +225,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/cluster/network_is_needed", test_network_is_needed);
     g_test_add_func("/models/cluster/no_file", test_no_file);
     g_test_add_func("/models/cluster/mutations", test_mutations);
+    g_test_add_func("/models/cluster/nodes of several kinds", test_kinds);
+    g_test_add_func("/models/cluster/kinds refused", test_kinds_refused);
     return g_test_run();
 }

@@ -19,7 +19,7 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *op, SimTime 
                            (char)op->tag, start, end);
 }
 
-static const SimWatcher watcher = {op_starts, op_ends};
+static const SimWatcher watcher = {.op_starts = op_starts, .op_ends = op_ends};
 
 static void set_up(Fixture *fixture, gconstpointer data) {
     fixture->log = g_string_new(NULL);
@@ -165,7 +165,8 @@ static void test_many_recordings(Fixture *fixture, gconstpointer data) {
 /* Compute 0-10 and 20-30 on lane 0, a collective 5-25: exposed while lane 0 is idle, 10-20. */
 static void test_account(void) {
     const SimComputeCost kernel = {.overhead_ns = 1, .flops_ns = 9, .bytes_ns = 2};
-    const SimAccountOp compute = {.step = 0, .kind = PLAN_OP_LINEAR, .cost = &kernel};
+    const SimAccountOp compute = {
+        .step = 0, .kind = PLAN_OP_LINEAR, .cost = &kernel, .alone_ns = 10};
     const SimAccountOp gather = {
         .step = 0, .kind = PLAN_OP_ALL_GATHER, .axis = PLAN_AXIS_SHARD, .bytes = 64};
     g_autoptr(SimAccount) account = sim_account_new(1, 2, 0);
@@ -197,6 +198,85 @@ static void test_account(void) {
     g_assert_cmpint(sum, ==, 47);
 }
 
+/* A gather waits from 5 on, runs from 15 on and ends at 25; compute 0-10. Idle 10-15 is the other
+ * ranks' doing, 15-25 the network's. A kernel that takes longer this time is not slowed. */
+static void test_account_of_waiting(void) {
+    const SimComputeCost kernel = {.overhead_ns = 1, .flops_ns = 6, .bytes_ns = 2};
+    const SimAccountOp compute = {
+        .step = 0, .kind = PLAN_OP_LINEAR, .cost = &kernel, .alone_ns = 10};
+    SimAccountOp gather = {
+        .step = 0, .kind = PLAN_OP_ALL_GATHER, .axis = PLAN_AXIS_SHARD, .bytes = 64, .waits = true};
+    g_autoptr(SimAccount) account = sim_account_new(1, 2, 0);
+    SimTime busy = sim_account_starts(account, 0, &compute, 0);
+    SimTime gather_busy = sim_account_starts(account, 1, &gather, 5);
+    sim_account_ends(account, 0, &compute, 0, 10, busy);
+    sim_account_meets(account, &gather, 15);
+    gather.waited_ns = 10;
+    sim_account_ends(account, 1, &gather, 5, 25, gather_busy);
+    busy = sim_account_starts(account, 0, &compute, 25);
+    sim_account_ends(account, 0, &compute, 25, 35, busy);
+    const SimStepBook *book = sim_account_step(account, 0);
+    g_assert_cmpint(book->shares_ns[SIM_SHARE_RANKS], ==, 5);
+    g_assert_cmpint(book->shares_ns[SIM_SHARE_NETWORK + PLAN_AXIS_SHARD], ==, 10);
+    g_assert_cmpint(book->shares_ns[SIM_SHARE_ARITHMETIC], ==, 18);
+    g_assert_cmpint(book->shares_ns[SIM_SHARE_OVERHEAD], ==, 2);
+    g_assert_cmpint(book->shares_ns[SIM_SHARE_SLOWED], ==, 0);
+    g_assert_cmpint(book->collectives[PLAN_OP_ALL_GATHER].total_ns, ==, 20);
+    g_assert_cmpint(book->collectives[PLAN_OP_ALL_GATHER].exposed_ns, ==, 15);
+    g_assert_cmpint(book->lost_ns, ==, 10); /* had all been there at 5, it would have ended at 15 */
+}
+
+/* ---- ops whose end others decide ------------------------------------------------------------ */
+
+typedef struct {
+    SimEngine *engine;
+    GString *log;
+    SimTime said; /* when the op on lane 1 ends, once the engine wants to pass 50 */
+} Other;
+
+static void other_ends(gpointer self, uint32_t lane, const SimCommand *op, SimTime start,
+                       SimTime end) {
+    Other *other = self;
+    g_string_append_printf(other->log, "%c:%" G_GINT64_FORMAT "-%" G_GINT64_FORMAT " ",
+                           (char)op->tag, start, end);
+}
+
+static void other_changes(gpointer self, uint32_t lane, const SimCommand *op, SimTime at) {
+    Other *other = self;
+    g_string_append_printf(other->log, "%c!%" G_GINT64_FORMAT " ", (char)op->tag, at);
+}
+
+/* Nothing passes 50 before it has been said when the op ends. */
+static bool other_holds(gpointer self, SimTime at, SimActs who) {
+    Other *other = self;
+    if (at < 50 || other->said) {
+        return false;
+    }
+    other->said = 60;
+    sim_engine_changes_at(other->engine, 1, 55);
+    sim_engine_ends_at(other->engine, 1, other->said);
+    return true;
+}
+
+static void test_others_decide(void) {
+    static const SimWatcher other_watcher = {.op_starts = op_starts,
+                                             .op_ends = other_ends,
+                                             .op_changes = other_changes,
+                                             .hold = other_holds};
+    g_autoptr(GString) log = g_string_new(NULL);
+    Other other = {.log = log};
+    g_autoptr(SimEngine) engine = sim_engine_new(2, 1, &other_watcher, &other);
+    other.engine = engine;
+    sim_engine_launch(engine, 0, 30, SIM_NO_AXIS, 'a');
+    sim_engine_launch(engine, 1, SIM_NEVER, 0, 'x');
+    sim_engine_launch(engine, 0, 40, SIM_NO_AXIS, 'b');
+    sim_engine_launch(engine, 1, 5, 0, 'y');
+    while (sim_engine_step(engine)) {
+    }
+    g_assert_true(sim_engine_idle(engine));
+    g_assert_cmpstr(log->str, ==, "a:0-30 x!55 x:0-60 y:60-65 b:30-70 ");
+}
+
 #define ADD(path, function) g_test_add(path, Fixture, NULL, set_up, function, tear_down)
 
 int main(int argc, char **argv) {
@@ -209,5 +289,7 @@ int main(int argc, char **argv) {
     ADD("/sim/engine/nothing_stalls", test_nothing_stalls);
     ADD("/sim/engine/many_recordings", test_many_recordings);
     g_test_add_func("/sim/account/every_nanosecond_once", test_account);
+    g_test_add_func("/sim/account/waiting for other ranks", test_account_of_waiting);
+    g_test_add_func("/sim/engine/others decide when an op ends", test_others_decide);
     return g_test_run();
 }

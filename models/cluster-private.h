@@ -1,0 +1,13 @@
+/* models/cluster-private.h - what the reader of a cluster and that of its kinds of node share. */
+#pragma once
+
+#include "models/cluster.h"
+
+bool model_cluster_is_kind(const char *section);   /* "nodes NAME" */
+bool model_cluster_is_shared(const char *section); /* one for all nodes of a cluster */
+/* Reads the [nodes NAME] sections of a cluster that is read otherwise. */
+bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError **error);
+/* All that is not shared, as another cluster has it. */
+void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other);
+bool model_cluster_check_memory(const ModelCluster *cluster, const PlanIni *ini,
+                                const PlanIniEntry *entry, GError **error);

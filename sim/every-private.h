@@ -1,0 +1,47 @@
+/* sim/every-private.h - an every-rank play's state: every.c plays it, every-read.c reads it. */
+#pragma once
+
+#include "plan/player.h"
+#include "sim/every.h"
+#include "sim/fiber.h"
+#include "sim/meeting.h"
+#include "sim/queue.h"
+
+typedef struct _SimEvery SimEvery;
+
+typedef struct {
+    SimEvery *every;
+    uint32_t rank, role;
+    const ModelCluster *cluster; /* its node */
+    SimDevice *device;
+    PlanPlayer *player;
+    SimFiber *fiber;
+    PlanAnswer answer;
+    GError *error;
+    SimTime wants; /* while it waits: the moment it would go on to */
+    SimActs who;   /* and what would act then */
+} SimMember;
+
+struct _SimEvery {
+    const Plan *plan;
+    const ModelCluster *cluster;
+    const SimOptions *options;
+    SimPrediction *prediction;
+    GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
+    SimFabric *fabric;
+    SimMeetings *meetings;
+    SimMember *members;
+    SimQueue *waiting; /* a slot a rank: its turn */
+    GArray *ready;     /* uint32_t: ranks that can go on, and that did not yet */
+    SimTime granted;   /* the rank that runs may go on to turns up to this one */
+    uint32_t n_ended, n_at_barrier, n_resumed;
+    SimTime barrier_ns;
+    SimMember *stopped; /* out of memory, or failed */
+    bool inside;        /* a rank's fiber runs */
+    bool over;          /* whoever still waits is not played any more */
+};
+
+/* The prediction, of a play that came to its end. */
+void sim_every_read(SimEvery *every);
+/* The prediction, of a play that a rank ended for want of memory. */
+void sim_every_read_oom(SimEvery *every);

@@ -1,0 +1,396 @@
+#include "sim/every-private.h"
+#include "sim/jitter.h"
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+/* At one moment lanes act before hosts; collectives that are due then come before both. */
+static SimTime turn_of(SimTime at, SimActs who) {
+    return at == SIM_NEVER ? SIM_NEVER : 2 * at + (who == SIM_ACTS_HOST);
+}
+
+/* Nothing can come to the rank from others before it does this. */
+static bool is_free(const SimEvery *every, uint32_t rank, SimTime at, SimActs who) {
+    SimTime bound = sim_meetings_bound(every->meetings, rank);
+    return who == SIM_ACTS_HOST ? at < bound : at <= bound;
+}
+
+static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
+    SimEvery *every = self;
+    SimMember *member = &every->members[rank];
+    if (every->over && every->inside) {
+        sim_fiber_yield(member->fiber); /* for good */
+    }
+    if (every->over || turn_of(at, who) <= every->granted || is_free(every, rank, at, who)) {
+        return false;
+    }
+    member->wants = at;
+    member->who = who;
+    sim_queue_set(every->waiting, rank, turn_of(at, who));
+    sim_fiber_yield(member->fiber);
+    return true;
+}
+
+/* News for a rank that waits: something of its own is due at that moment, which may be before what
+ * it would have gone on to. */
+static void wake(SimEvery *every, uint32_t rank, SimTime at) {
+    SimMember *member = &every->members[rank];
+    if (!sim_queue_is_set(every->waiting, rank)) {
+        return;
+    }
+    if (turn_of(at, SIM_ACTS_LANE) < turn_of(member->wants, member->who)) {
+        member->wants = at;
+        member->who = SIM_ACTS_LANE;
+    }
+    if (is_free(every, rank, member->wants, member->who)) {
+        sim_queue_unset(every->waiting, rank);
+        g_array_append_val(every->ready, rank);
+    } else {
+        sim_queue_set(every->waiting, rank, turn_of(member->wants, member->who));
+    }
+}
+
+static void meets(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
+    SimEvery *every = self;
+    sim_engine_changes_at(sim_device_engine(every->members[rank].device), lane, at);
+    every->granted = -1; /* it was, up to the next thing that was due, and that is this one now */
+    wake(every, rank, at);
+}
+
+static void ends(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
+    SimEvery *every = self;
+    sim_engine_ends_at(sim_device_engine(every->members[rank].device), lane, at);
+    wake(every, rank, at);
+}
+
+static const SimMeetingsHooks hooks = {meets, ends};
+
+/* ---- peers, as a device sees them ----------------------------------------------------------- */
+
+static void arrives(gpointer self, uint32_t rank, const SimArrival *arrival) {
+    SimEvery *every = self;
+    SimMember *member = &every->members[rank];
+    if (!sim_meetings_arrive(every->meetings, rank, arrival, &member->error)) {
+        member->answer = PLAN_FAILED;
+        every->stopped = member;
+        every->over = true;
+    }
+}
+
+static SimTime barrier(gpointer self, uint32_t rank, SimTime at) {
+    SimEvery *every = self;
+    every->barrier_ns = MAX(every->barrier_ns, at);
+    if (++every->n_at_barrier < every->plan->world) {
+        sim_fiber_yield(every->members[rank].fiber);
+        return every->barrier_ns;
+    }
+    for (uint32_t other = 0; other < every->plan->world; other++) {
+        if (other != rank) {
+            g_array_append_val(every->ready, other);
+        }
+    }
+    return every->barrier_ns;
+}
+
+static const SimPeers peers = {arrives, hold, barrier};
+
+/* ---- one play ------------------------------------------------------------------------------- */
+
+static void run_member(gpointer self) {
+    SimMember *member = self;
+    SimEvery *every = member->every;
+    PlanAnswer answer = plan_player_run(member->player, &member->error);
+    while (answer == PLAN_NOT_YET) {
+        sim_device_resume(member->device);
+        answer = plan_player_run(member->player, &member->error);
+    }
+    member->answer = answer;
+    if (answer == PLAN_DONE) {
+        sim_device_drain(member->device);
+        every->n_ended++;
+    } else {
+        every->stopped = member;
+        every->over = true;
+    }
+}
+
+static void report(const SimEvery *every) {
+    if (every->options->progress) {
+        const PlanPosition *at = plan_player_position(every->members[0].player);
+        uint32_t n = MAX(1, at->role->n_instrs[at->section]);
+        double steps = at->step + 1 + (double)at->index / n;
+        every->options->progress(every->options->progress_self,
+                                 MIN(1, steps / (every->options->steps + 1)));
+    }
+}
+
+static void resume(SimEvery *every, uint32_t rank) {
+    if (!every->over) {
+        every->inside = true;
+        sim_fiber_resume(every->members[rank].fiber);
+        every->inside = false;
+    }
+    if (++every->n_resumed % 256 == 0) {
+        report(every);
+    }
+}
+
+static void run_ready(SimEvery *every) {
+    while (every->ready->len) {
+        guint next = every->options->reversed ? every->ready->len - 1 : 0;
+        uint32_t rank = g_array_index(every->ready, uint32_t, next);
+        g_array_remove_index(every->ready, next);
+        resume(every, rank);
+    }
+}
+
+/* Nobody is free: what is due first happens. False when nothing is. */
+static bool do_next(SimEvery *every) {
+    SimTime collective = turn_of(sim_meetings_next(every->meetings), SIM_ACTS_LANE);
+    SimTime turn = sim_queue_next(every->waiting);
+    uint32_t rank;
+    SimTime at;
+    if (collective != SIM_NEVER && collective <= turn) {
+        sim_meetings_step(every->meetings);
+        return true;
+    }
+    if (turn == SIM_NEVER) {
+        return false;
+    }
+    sim_queue_pop(every->waiting, &rank, &at);
+    every->granted = MAX(turn, MIN(collective, sim_queue_next(every->waiting)) - 1);
+    resume(every, rank);
+    every->granted = -1;
+    return true;
+}
+
+static bool play(SimEvery *every, GError **error) {
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        g_array_append_val(every->ready, rank);
+    }
+    bool more = true;
+    while (!every->over && every->n_ended < every->plan->world && more) {
+        run_ready(every);
+        more = every->over || every->n_ended == every->plan->world || do_next(every) ||
+               every->ready->len;
+    }
+    if (!more) {
+        g_autofree char *who = sim_meetings_who_waits(every->meetings);
+        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN, "%s; the plan is broken, make it again",
+                    who ? who : "the ranks wait for each other");
+    }
+    every->over = true;
+    return more;
+}
+
+/* ---- who takes part ------------------------------------------------------------------------- */
+
+static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        if (a[axis].nodes != b[axis].nodes || a[axis].ranks_a_node != b[axis].ranks_a_node) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one. */
+static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member) {
+    SimNetworkPath paths[PLAN_N_AXES];
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        paths[axis] =
+            sim_network_path_of(member->cluster, every->plan, (PlanAxis)axis, member->rank);
+    }
+    for (guint i = 0; i < every->costs->len; i++) {
+        const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
+        if (costs->role == member->role && costs->cluster == member->cluster &&
+            lies_alike(costs->paths, paths)) {
+            return costs;
+        }
+    }
+    SimOpCosts *costs = sim_op_costs_new(every->plan, member->role, member->cluster, paths,
+                                         &every->prediction->unsupported_dtype);
+    if (costs) {
+        g_ptr_array_add(every->costs, costs);
+    } else {
+        every->prediction->unsupported_on = member->cluster->model;
+    }
+    return costs;
+}
+
+static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t rank) {
+    return trouble->kind == kind && rank >= trouble->first_rank && rank <= trouble->last_rank;
+}
+
+/* A rank's own pace is a draw outside all steps. */
+static double slowdown_of(const SimOptions *options, uint32_t rank) {
+    double slowdown = sim_jitter_factor(options->spread, options->seed, rank, INT32_MIN, 0);
+    for (uint32_t i = 0; i < options->n_troubles; i++) {
+        if (has_trouble(&options->troubles[i], SIM_TROUBLE_SLOW, rank)) {
+            slowdown *= options->troubles[i].factor;
+        }
+    }
+    return slowdown;
+}
+
+/* A capacity of 1 is what a collective reaches of a rank's links undisturbed; where its NIC is a
+ * slower kind's, that is in the collective's cost already. */
+static SimFabric *fabric_for(const Plan *plan, const ModelCluster *cluster,
+                             const SimOptions *options) {
+    bool has_spine = cluster->inter_node_oversubscription > 1;
+    SimFabricShape shape = {
+        .ranks = plan->world,
+        .ranks_a_node = (uint32_t)cluster->topology_gpus_per_node,
+        .nodes_a_leaf = has_spine ? (uint32_t)cluster->inter_node_nodes_per_leaf : 0,
+        .nvlink = 1,
+        .nic = 1,
+        .uplink = (double)cluster->inter_node_nodes_per_leaf / cluster->inter_node_oversubscription,
+    };
+    SimFabric *fabric = sim_fabric_new(&shape);
+    for (uint32_t i = 0; i < options->n_troubles; i++) {
+        const SimTrouble *trouble = &options->troubles[i];
+        for (uint32_t rank = trouble->first_rank; rank <= trouble->last_rank; rank++) {
+            if (trouble->kind == SIM_TROUBLE_NVLINK) {
+                sim_fabric_scale_nvlink(fabric, rank, trouble->factor);
+            } else if (trouble->kind == SIM_TROUBLE_NIC) {
+                sim_fabric_scale_nic(fabric, rank, trouble->factor);
+            }
+        }
+    }
+    return fabric;
+}
+
+static bool is_traced(const SimEvery *every, uint32_t rank, const Trace *trace) {
+    return trace && (!every->options->traced || every->options->traced[rank]);
+}
+
+static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace *trace,
+                       GError **error) {
+    SimMember *member = &every->members[rank];
+    const SimOptions *options = every->options;
+    *member = (SimMember){
+        .every = every,
+        .rank = rank,
+        .role = plan_role_of_rank(every->plan, rank),
+        .cluster =
+            model_cluster_node(every->cluster, rank / every->cluster->topology_gpus_per_node),
+        .answer = PLAN_NOT_YET,
+    };
+    SimDeviceSetup setup = {
+        .plan = every->plan,
+        .costs = costs_for(every, member),
+        .steps = options->steps,
+        .allocator_bytes = limited ? model_cluster_allocator_bytes(member->cluster) : UINT64_MAX,
+        .allocator = options->allocator,
+        .no_sharing = options->alone,
+        .arena = options->arena,
+        .peers = &peers,
+        .peers_self = every,
+        .rank = rank,
+        .slowdown = slowdown_of(options, rank),
+        .jitter = options->jitter,
+        .seed = options->seed,
+    };
+    member->device = setup.costs ? sim_device_new(&setup, error) : NULL;
+    if (!member->device) {
+        return false;
+    }
+    if (is_traced(every, rank, trace)) {
+        sim_device_keep_rows(member->device);
+    }
+    member->player =
+        plan_player_new(every->plan, member->role, options->steps, &sim_device, member->device);
+    member->fiber = sim_fiber_new(run_member, member);
+    return true;
+}
+
+static void every_free(SimEvery *every) {
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        SimMember *member = &every->members[rank];
+        sim_device_free(member->device);
+        plan_player_free(member->player);
+        sim_fiber_free(member->fiber);
+        g_clear_error(&member->error);
+    }
+    g_free(every->members);
+    g_ptr_array_unref(every->costs);
+    sim_fabric_free(every->fabric);
+    sim_meetings_free(every->meetings);
+    sim_queue_free(every->waiting);
+    g_array_unref(every->ready);
+    g_free(every);
+}
+
+static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                           SimPrediction *prediction) {
+    SimEvery *every = g_new0(SimEvery, 1);
+    every->plan = plan;
+    every->cluster = cluster;
+    every->options = options;
+    every->prediction = prediction;
+    every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
+    every->fabric = fabric_for(plan, cluster, options);
+    int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
+    every->meetings =
+        sim_meetings_new(plan, every->fabric, options->alone, first_steady, &hooks, every);
+    every->members = g_new0(SimMember, plan->world);
+    every->waiting = sim_queue_new(plan->world);
+    every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    every->granted = -1;
+    return every;
+}
+
+static void write_rows(const SimEvery *every, Trace *trace) {
+    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        if (is_traced(every, rank, trace)) {
+            trace_add_rank(trace, rank, every->members[rank].role);
+            sim_device_write_rows(every->members[rank].device, rank, trace);
+        }
+    }
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
+    SimMember *stopped = every->stopped;
+    if (stopped && stopped->answer == PLAN_FAILED) {
+        g_propagate_error(error, g_steal_pointer(&stopped->error));
+        return PLAN_FAILED;
+    }
+    if (stopped) {
+        sim_every_read_oom(every);
+    } else {
+        sim_every_read(every);
+    }
+    if (trace) {
+        write_rows(every, trace);
+    }
+    return stopped ? PLAN_STOPPED : PLAN_DONE;
+}
+
+static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
+                            const SimOptions *options, SimPrediction *prediction, bool limited,
+                            Trace *trace, GError **error) {
+    SimEvery *every = every_new(plan, cluster, options, prediction);
+    PlanAnswer answer = PLAN_DONE;
+    for (uint32_t rank = 0; rank < plan->world && answer == PLAN_DONE; rank++) {
+        if (!add_member(every, rank, limited, trace, error)) {
+            answer = prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
+        }
+    }
+    if (answer == PLAN_DONE) {
+        answer = play(every, error) ? read_end(every, trace, error) : PLAN_FAILED;
+    }
+    every->over = true;
+    every_free(every);
+    return answer;
+}
+
+bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                    SimPrediction *prediction, Trace *trace, GError **error) {
+    PlanAnswer answer = play_once(plan, cluster, options, prediction, true, trace, error);
+    if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
+        answer = play_once(plan, cluster, options, prediction, false, NULL, error);
+        g_assert(answer != PLAN_STOPPED);
+    }
+    return answer != PLAN_FAILED;
+}

@@ -1,0 +1,45 @@
+#include "sim/op-costs.h"
+
+#include "plan/op-work.h"
+
+static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *role,
+                           const PlanOp *op) {
+    const SimNetworkPath *path = &costs->paths[op->axis];
+    cost->bytes = plan_op_work(role, op).bytes;
+    SimNetworkCost network = sim_network_cost(costs->cluster, path, op->kind, cost->bytes);
+    cost->duration_ns = sim_network_time(&network);
+    cost->use = (SimUse){.collective = true, .network = network};
+    sim_use_shares(&cost->use, costs->cluster, path, op->kind, cost->bytes);
+}
+
+SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
+                             const SimNetworkPath *paths, const char **ret_unsupported) {
+    const PlanRole *ops_of = &plan->roles[role];
+    g_autoptr(SimOpCosts) costs = g_new0(SimOpCosts, 1);
+    costs->role = role;
+    costs->cluster = cluster;
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        costs->paths[axis] = paths[axis];
+    }
+    costs->ops = g_new0(SimOpCost, ops_of->n_ops);
+    for (uint32_t i = 0; i < ops_of->n_ops; i++) {
+        const PlanOp *op = &ops_of->ops[i];
+        SimOpCost *cost = &costs->ops[i];
+        if (plan_op_is_collective(op->kind)) {
+            set_collective(cost, costs, ops_of, op);
+        } else if (sim_compute_cost(cluster, ops_of, op, &cost->use.compute)) {
+            cost->duration_ns = sim_compute_time(&cost->use.compute);
+        } else {
+            *ret_unsupported = plan_dtype_name(op->dtype);
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&costs);
+}
+
+void sim_op_costs_free(SimOpCosts *costs) {
+    if (costs) {
+        g_free(costs->ops);
+        g_free(costs);
+    }
+}

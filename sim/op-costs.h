@@ -1,0 +1,33 @@
+/* sim/op-costs.h - what each op of a role costs on a GPU of a cluster, worked out once.
+ *
+ * A kernel's duration and what bounds it; a collective's over the path that its axis takes. Ranks
+ * that play one role on one kind of node, and whose groups lie alike, share a table.
+ *
+ * Owns: its rows. Borrows: plan and cluster. Threads: const once made, so any number.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/sharing.h"
+#include "sim/time.h"
+
+typedef struct {
+    SimUse use;
+    SimTime duration_ns; /* alone */
+    double bytes;        /* of a collective's tensor */
+} SimOpCost;
+
+typedef struct {
+    uint32_t role;
+    const ModelCluster *cluster;
+    SimNetworkPath paths[PLAN_N_AXES];
+    SimOpCost *ops; /* by op of the role */
+} SimOpCosts;
+
+/* paths: PLAN_N_AXES of them. NULL and *ret_unsupported set to a dtype's name when the device
+ * cannot compute in it. */
+SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
+                             const SimNetworkPath *paths, const char **ret_unsupported);
+void sim_op_costs_free(SimOpCosts *costs); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimOpCosts, sim_op_costs_free)

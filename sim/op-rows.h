@@ -1,0 +1,37 @@
+/* sim/op-rows.h - the ops that a host has issued, in order, until they have ended.
+ *
+ * A row's number is what the engine calls the op by. Rows are kept for a trace, or forgotten once
+ * they and all before them have ended, so that a long play of many ranks stays small.
+ *
+ * Owns: its rows. Threads: one. Cost: O(1) a row, taken over many.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/time.h"
+
+typedef struct {
+    int32_t step;
+    uint32_t op, instruction, lane;
+    SimTime issue_ns, start_ns, end_ns; /* end_ns: SIM_NEVER until it has ended */
+    SimTime alone_ns;                   /* a kernel's own duration, this time */
+    SimTime compute_busy_ns;            /* of the compute lane, when it started */
+} SimOpRow;
+
+typedef struct {
+    GArray *rows; /* those from base on */
+    uint32_t base;
+    bool kept; /* all of them */
+} SimOpRows;
+
+void sim_op_rows_init(SimOpRows *rows);
+void sim_op_rows_clear(SimOpRows *rows);
+/* Returns its number. The row is there until it and all before it have ended. */
+uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row);
+
+static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {
+    return &g_array_index(rows->rows, SimOpRow, number - rows->base);
+}

@@ -1,0 +1,494 @@
+/* Every-rank play against representative play, and what apart ranks do to each other. */
+#include <glib.h>
+#include <string.h>
+
+#include "sim/predict.h"
+#include "tests/sim/toy.h"
+#include "trace/text.h"
+
+static ModelCluster *cluster_named(const char *name) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+    ModelCluster *cluster = model_cluster_read_file(path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster,
+                              const SimOptions *options, Trace *trace) {
+    g_autoptr(GError) error = NULL;
+    SimPrediction *prediction = sim_predict(plan, cluster, options, trace, &error);
+    g_assert_no_error(error);
+    return prediction;
+}
+
+/* ---- the law -------------------------------------------------------------------------------- */
+
+static void assert_equal(const SimPrediction *one, const SimPrediction *all) {
+    for (uint32_t step = 0; step < one->n_steps; step++) {
+        g_assert_cmpint(one->step_ns[step], ==, all->step_ns[step]);
+    }
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        g_assert_cmpint(one->shares_ns[share], ==, all->shares_ns[share]);
+    }
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        g_assert_cmpuint(one->collectives[kind].count, ==, all->collectives[kind].count);
+        g_assert_cmpint(one->collectives[kind].total_ns, ==, all->collectives[kind].total_ns);
+        g_assert_cmpint(one->collectives[kind].exposed_ns, ==, all->collectives[kind].exposed_ns);
+    }
+    g_assert_cmpint(one->host_ns, ==, all->host_ns);
+    g_assert_cmpint(one->host_blocked_ns, ==, all->host_blocked_ns);
+    g_assert_cmpuint(one->peak.at.allocated_bytes, ==, all->peak.at.allocated_bytes);
+    g_assert_cmpint(one->peak.at.host_ns, ==, all->peak.at.host_ns);
+    g_assert_cmpuint(one->peak_active_bytes, ==, all->peak_active_bytes);
+    g_assert_cmpuint(one->peak_reserved_bytes, ==, all->peak_reserved_bytes);
+    g_assert_cmpuint(one->alloc_retries, ==, all->alloc_retries);
+    g_assert_cmpuint(one->segment_allocs, ==, all->segment_allocs);
+    g_assert_cmpint(one->median_step_ns, >, 0);
+}
+
+static void assert_same_rows(const Trace *one, const Trace *all) {
+    guint rows = 0;
+    for (guint i = 0; i < all->ops->len; i++) {
+        const TraceOpRow *row = trace_op(all, i), *other;
+        if (row->rank == 0) {
+            other = trace_op(one, rows++);
+            g_assert_cmpint(row->step, ==, other->step);
+            g_assert_cmpuint(row->instruction, ==, other->instruction);
+            g_assert_cmpint(row->host_issue_ns, ==, other->host_issue_ns);
+            g_assert_cmpint(row->start_ns, ==, other->start_ns);
+            g_assert_cmpint(row->end_ns, ==, other->end_ns);
+        }
+    }
+    g_assert_cmpuint(rows, ==, one->ops->len);
+}
+
+static void check_law(const char *network, const char *strategy, const ModelCluster *cluster,
+                      bool no_sharing) {
+    g_test_message("%s, %s, on %s", network, strategy, cluster->name);
+    g_autoptr(Plan) plan = toy_network_plan(network, strategy);
+    g_autoptr(Trace) trace = trace_new(), traces = trace_new();
+    SimOptions options = {.steps = 4, .alone = no_sharing};
+    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, trace);
+    options.every_rank = true;
+    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, traces);
+    g_assert_cmpuint(plan->n_roles, ==, 1); /* else ranks are not equal */
+    g_assert_true(one->fits && all->fits);
+    assert_equal(one, all);
+    assert_same_rows(trace, traces);
+    g_assert_cmpuint(all->n_ranks, ==, plan->world);
+    for (uint32_t rank = 0; rank < all->n_ranks; rank++) {
+        g_assert_cmpint(all->ranks[rank].held_ns, ==, 0);
+    }
+}
+
+static const char *const strategies[] = {
+    "ranks=2 sharding=full",
+    "ranks=4 sharding=full wrap=whole",
+    "ranks=8 sharding=full backward_prefetch=none micro_batch=2",
+    "ranks=16 sharding=full",
+    "ranks=16 sharding=hybrid replicate=2",
+    "ranks=16 sharding=hybrid replicate=8 flavour=fsdp1",
+    "ranks=16 sharding=none",
+    "ranks=8 sharding=grad-op",
+    "ranks=8 sharding=full reshard_after_forward=4",
+    "ranks=16 flavour=fsdp1 sharding=full",
+    "ranks=16 sharding=hybrid replicate=2 reshard_after_forward=4 accumulate=2",
+    "ranks=8 sharding=full accumulate=2 accumulate_sync=every clip=1 checkpointing=full",
+    "ranks=4 sharding=optimizer-only",
+    "ranks=4 sharding=full offload=optimizer",
+    "ranks=8 flavour=fsdp1 sharding=full limit_all_gathers=0 forward_prefetch=yes",
+};
+
+static void test_law(void) {
+    g_autoptr(ModelCluster) fast = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) slow = cluster_named("two-nodes-ethernet");
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        check_law("gpt-toy", strategies[i], fast, false);
+        check_law("gpt-toy", strategies[i], slow, i % 2);
+    }
+    check_law("mlp-toy", strategies[0], fast, false);
+}
+
+/* 3 ranks do not divide the toy's rows: the last has smaller shards, some of them empty, whose
+ * state takes more host time to make in the first step. Rank 0 stands for all does not see that. */
+static void test_roles(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=3 sharding=full");
+    g_assert_cmpuint(plan->n_roles, ==, 2);
+    SimOptions options = {.steps = 4};
+    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, NULL);
+    options.every_rank = true;
+    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, NULL);
+    g_assert_cmpint(all->step_ns[0], >, one->step_ns[0]);
+    for (uint32_t step = 1; step < 4; step++) {
+        g_assert_cmpint(all->step_ns[step], >=, one->step_ns[step]);
+    }
+    g_assert_cmpuint(all->time_rank, ==, 2);
+    g_assert_cmpint(all->ranks[2].lost_ns, ==, 0);
+    g_assert_cmpint(all->ranks[0].waited_ns, ==, all->ranks[2].held_ns);
+}
+
+/* Memory so short that the allocator gives segments back and tries again: it waits for its device
+ * from deep inside an allocation, and that for other ranks. */
+static void test_law_under_pressure(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan =
+        toy_network_plan("gpt-toy", "ranks=8 flavour=fsdp1 limit_all_gathers=0 micro_batch=16");
+    SimOptions options = {.steps = 4};
+    g_autoptr(SimPrediction) ample = predict(plan, cluster, &options, NULL);
+    cluster->device_memory_bytes =
+        ample->peak_reserved_bytes - (1 << 20) + cluster->device_outside_allocator_bytes;
+    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, NULL);
+    options.every_rank = true;
+    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, NULL);
+    g_assert_true(one->fits && all->fits);
+    g_assert_cmpuint(one->alloc_retries, >, 0);
+    assert_equal(one, all);
+}
+
+/* Out of memory is found at the same place. */
+static void test_out_of_memory(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 micro_batch=16");
+    cluster->device_memory_bytes = (4 << 20) + cluster->device_outside_allocator_bytes;
+    SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, NULL);
+    options.every_rank = true;
+    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, NULL);
+    g_assert_false(one->fits || all->fits);
+    g_assert_cmpint(one->oom.at.host_ns, ==, all->oom.at.host_ns);
+    g_assert_cmpuint(one->oom.at.index, ==, all->oom.at.index);
+    g_assert_cmpstr(one->oom.buffer, ==, all->oom.buffer);
+    assert_equal(one, all); /* with memory enough */
+}
+
+/* ---- what sets ranks apart ------------------------------------------------------------------ */
+
+/* 16 ranks on two nodes, compute long enough to matter. */
+#define APART "ranks=16 sharding=full micro_batch=16"
+
+/* A host so quick that kernels decide. */
+static ModelCluster *compute_bound(const char *name) {
+    ModelCluster *cluster = cluster_named(name);
+    cluster->host_launch_us = cluster->host_collective_us = 0.1;
+    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
+    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
+    return cluster;
+}
+
+static SimPrediction *play_apart(const Plan *plan, const ModelCluster *cluster,
+                                 SimOptions options) {
+    options.steps = options.steps ? options.steps : 4;
+    options.every_rank = true;
+    return predict(plan, cluster, &options, NULL);
+}
+
+/* A straggler never waits, so the others go as it would go among its like: to the nanosecond. */
+static void test_straggler(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    const SimTrouble one = {SIM_TROUBLE_SLOW, 3, 3, 3}, all = {SIM_TROUBLE_SLOW, 0, 15, 3};
+    g_autoptr(SimPrediction) quick = play_apart(plan, cluster, (SimOptions){0});
+    g_autoptr(SimPrediction) straggles =
+        play_apart(plan, cluster, (SimOptions){.troubles = &one, .n_troubles = 1});
+    g_autoptr(SimPrediction) slow =
+        play_apart(plan, cluster, (SimOptions){.troubles = &all, .n_troubles = 1});
+    g_assert_cmpint(straggles->median_step_ns, >, quick->median_step_ns);
+    for (uint32_t step = 0; step < 4; step++) {
+        g_assert_cmpint(straggles->step_ns[step], ==, slow->step_ns[step]);
+    }
+    g_assert_cmpuint(straggles->time_rank, ==, 3);
+    for (uint32_t rank = 0; rank < 16; rank++) {
+        const SimRankBook *book = &straggles->ranks[rank];
+        g_assert_cmpint(book->lost_ns > 0, ==, rank != 3);
+        g_assert_cmpint(book->held_ns > 0, ==, rank == 3);
+        g_assert_cmpint(book->waited_ns, >=, book->lost_ns);
+    }
+    /* Its compute lane takes what all of them take when all are slow. */
+    g_assert_cmpint(straggles->ranks[3].compute_ns, ==, slow->ranks[0].compute_ns);
+}
+
+/* A ring is as slow as its slowest link: whether one is degraded or all. */
+static void test_degraded(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    const SimTrouble one = {SIM_TROUBLE_NIC, 5, 5, 0.01}, all = {SIM_TROUBLE_NIC, 0, 15, 0.01};
+    const SimTrouble within = {SIM_TROUBLE_NVLINK, 5, 5, 0.01};
+    g_autoptr(SimPrediction) quick = play_apart(plan, cluster, (SimOptions){0});
+    g_autoptr(SimPrediction) degraded =
+        play_apart(plan, cluster, (SimOptions){.troubles = &one, .n_troubles = 1});
+    g_autoptr(SimPrediction) slow =
+        play_apart(plan, cluster, (SimOptions){.troubles = &all, .n_troubles = 1});
+    g_autoptr(SimPrediction) elsewhere =
+        play_apart(plan, cluster, (SimOptions){.troubles = &within, .n_troubles = 1});
+    g_assert_cmpint(degraded->median_step_ns, >, quick->median_step_ns);
+    g_assert_cmpint(degraded->median_step_ns, ==, slow->median_step_ns);
+    g_assert_cmpint(elsewhere->median_step_ns, ==, quick->median_step_ns); /* no ring in a node */
+}
+
+/* The slowest of many is slower than the mean; the spread of steps shows. */
+static void test_jitter(void) {
+    g_autoptr(ModelCluster) cluster = compute_bound("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full micro_batch=64");
+    g_autoptr(SimPrediction) mean = play_apart(plan, cluster, (SimOptions){.steps = 22});
+    g_autoptr(SimPrediction) little =
+        play_apart(plan, cluster, (SimOptions){.steps = 22, .jitter = 0.05});
+    g_autoptr(SimPrediction) much =
+        play_apart(plan, cluster, (SimOptions){.steps = 22, .jitter = 0.5});
+    g_assert_cmpint(little->median_step_ns, >, mean->median_step_ns);
+    g_assert_cmpint(much->median_step_ns, >, little->median_step_ns);
+    g_assert_cmpint(mean->most_step_ns, ==, mean->least_step_ns);
+    g_assert_cmpint(little->most_step_ns, >, little->least_step_ns);
+    SimTime waits = 0;
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        waits += little->ranks[rank].lost_ns;
+        g_assert_cmpint(mean->ranks[rank].lost_ns, ==, 0);
+    }
+    g_assert_cmpint(waits, >, 0);
+}
+
+/* Ranks that differ all along: the slowest sets the pace of each step, so steps are alike. */
+static void test_spread(void) {
+    g_autoptr(ModelCluster) cluster = compute_bound("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full micro_batch=64");
+    g_autoptr(SimPrediction) spread =
+        play_apart(plan, cluster, (SimOptions){.steps = 6, .spread = 0.08});
+    g_autoptr(SimPrediction) even = play_apart(plan, cluster, (SimOptions){.steps = 6});
+    SimTime most = 0;
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        const SimRankBook *book = &spread->ranks[rank];
+        most = MAX(most, book->compute_ns);
+        g_assert_cmpint(book->lost_ns > 0, ==, rank != spread->time_rank);
+    }
+    g_assert_cmpint(spread->ranks[spread->time_rank].compute_ns, ==, most);
+    g_assert_cmpint(spread->median_step_ns, >, even->median_step_ns);
+    g_assert_cmpint(spread->most_step_ns, ==, spread->least_step_ns);
+}
+
+static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Trace) trace = trace_new();
+    const SimOptions options = {
+        .steps = 3, .every_rank = true, .jitter = 0.05, .seed = seed, .traced = traced};
+    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_assert_true(prediction->fits);
+    g_autoptr(GError) error = NULL;
+    GString *text = trace_text(trace, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+static void test_seeds(void) {
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    g_autoptr(GString) one = text_of(plan, 7, NULL), again = text_of(plan, 7, NULL);
+    g_autoptr(GString) other = text_of(plan, 8, NULL);
+    g_assert_cmpmem(one->str, one->len, again->str, again->len);
+    g_assert_cmpstr(one->str, !=, other->str);
+    /* Which ranks are kept changes nothing of what they do. */
+    const bool last[16] = {[15] = true};
+    g_autoptr(GString) part = text_of(plan, 7, last);
+    const char *rows = strstr(one->str, "\nops 15 "), *kept = strstr(part->str, "\nops 15 ");
+    g_assert_nonnull(rows);
+    g_assert_nonnull(kept);
+    g_assert_null(strstr(part->str, "\nops 0 "));
+    g_assert_true(strncmp(rows, kept, 2000) == 0);
+}
+
+/* ---- order of play -------------------------------------------------------------------------- */
+
+/* Plans whose ranks meet in several groups, troubled in all ways at once. */
+static const char *const tangled[] = {
+    "ranks=16 sharding=hybrid replicate=2 reshard_after_forward=4 accumulate=2",
+    "ranks=16 sharding=hybrid replicate=8 flavour=fsdp1",
+    "ranks=16 flavour=fsdp1 sharding=hybrid-grad-op replicate=4 accumulate=2 accumulate_sync=every",
+    "ranks=16 sharding=hybrid replicate=4 micro_batch=8 checkpointing=full",
+    "ranks=12 flavour=fsdp1 limit_all_gathers=0 micro_batch=16",
+    "ranks=5 sharding=optimizer-only clip=1",
+    "ranks=8 sharding=none",
+};
+
+static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
+    static const SimTrouble troubles[] = {{SIM_TROUBLE_SLOW, 2, 2, 1.5},
+                                          {SIM_TROUBLE_NIC, 1, 1, 0.3},
+                                          {SIM_TROUBLE_NVLINK, 0, 0, 0.2}};
+    g_autoptr(ModelCluster) cluster =
+        seed % 2 ? compute_bound("two-nodes-ethernet") : cluster_named("two-nodes-ethernet");
+    cluster->topology_gpus_per_node = 4;
+    cluster->topology_nodes = 4;
+    cluster->inter_node_nodes_per_leaf = 2;
+    cluster->inter_node_oversubscription = 3;
+    g_autoptr(Trace) trace = trace_new();
+    const SimOptions options = {.steps = 3,
+                                .every_rank = true,
+                                .jitter = seed < 2 ? 0.05 : 3,
+                                .seed = seed,
+                                .troubles = troubles,
+                                .n_troubles = G_N_ELEMENTS(troubles),
+                                .reversed = reversed};
+    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_assert_true(prediction->fits);
+    g_autoptr(GError) error = NULL;
+    GString *text = trace_text(trace, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+/* Each rank sees what happens in the order of time, whoever is played first. */
+static void test_order_of_play(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(tangled); i++) {
+        g_autoptr(Plan) plan = toy_network_plan("gpt-toy", tangled[i]);
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            g_test_message("%s, seed %u", tangled[i], (unsigned)seed);
+            g_autoptr(GString) one = text_in_order(plan, seed, false);
+            g_autoptr(GString) other = text_in_order(plan, seed, true);
+            g_assert_cmpmem(one->str, one->len, other->str, other->len);
+        }
+    }
+}
+
+/* Plans that no one rank can see to be broken: the last rank of three has a role of its own. */
+static char *refusal_of(const char *strategy, void (*breaks)(PlanRole *role)) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true};
+    g_assert_cmpuint(plan->n_roles, ==, 2);
+    breaks(&plan->roles[1]);
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(prediction);
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_PLAN);
+    return g_strdup(error->message);
+}
+
+static PlanOp *last_gather(PlanRole *role) {
+    for (uint32_t i = role->n_ops; i-- > 0;) {
+        if (role->ops[i].kind == PLAN_OP_ALL_GATHER) {
+            return &role->ops[i];
+        }
+    }
+    g_assert_not_reached();
+}
+
+static void gathers_another(PlanRole *role) {
+    role->dims[last_gather(role)->dims] *= 2;
+}
+
+static void never_comes(PlanRole *role) {
+    last_gather(role)->axis = PLAN_AXIS_NONE;
+}
+
+static void test_broken_plans(void) {
+    static const char *const ways[] = {"ranks=3", "ranks=3 allocator=expandable"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        g_autofree char *other = refusal_of(ways[i], gathers_another);
+        g_assert_nonnull(strstr(other, "where rank"));
+        g_autofree char *alone = refusal_of(ways[i], never_comes);
+        g_assert_nonnull(strstr(alone, "the plan is broken"));
+    }
+}
+
+static void note_progress(gpointer self, double share) {
+    double *last = self;
+    g_assert_cmpfloat(share, >=, *last);
+    g_assert_cmpfloat(share, <=, 1);
+    *last = share;
+}
+
+static void test_progress(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
+    double last = 0;
+    g_autoptr(SimPrediction) prediction =
+        play_apart(plan, cluster,
+                   (SimOptions){.steps = 20, .progress = note_progress, .progress_self = &last});
+    g_assert_true(prediction->fits);
+    g_assert_cmpfloat(last, >, 0.8);
+}
+
+/* ---- nodes of several kinds ----------------------------------------------------------------- */
+
+static ModelCluster *with_kind(const char *name, const char *section) {
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, &error));
+    g_autofree char *mixed = g_strconcat(text, section, NULL);
+    ModelCluster *cluster = model_cluster_read(mixed, strlen(mixed), path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+/* Slow nodes among quick ones: as all of that kind, for what lies between them is the same. */
+static void test_kinds(void) {
+    const char *kind = "\n[nodes old]\nat = %s\ndevice.sms = 20\ndevice.memory_gb_per_s = 5\n";
+    g_autofree char *last = g_strdup_printf(kind, "1"), *both = g_strdup_printf(kind, "0-63");
+    g_autoptr(ModelCluster) mixed = with_kind("a100-roce", last);
+    g_autoptr(ModelCluster) old = with_kind("a100-roce", both);
+    g_autoptr(ModelCluster) quick = cluster_named("a100-roce");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART " param_dtype=bf16");
+    g_autoptr(SimPrediction) of_mixed = play_apart(plan, mixed, (SimOptions){0});
+    g_autoptr(SimPrediction) of_old = play_apart(plan, old, (SimOptions){0});
+    g_autoptr(SimPrediction) of_quick = play_apart(plan, quick, (SimOptions){0});
+    g_assert_cmpint(of_mixed->median_step_ns, >, of_quick->median_step_ns);
+    g_assert_cmpint(of_mixed->median_step_ns, ==, of_old->median_step_ns);
+    g_assert_cmpuint(of_mixed->time_rank, ==, 8);
+    g_assert_cmpstr(of_mixed->ranks[0].node_kind, ==, "A100-SXM4-80GB");
+    g_assert_cmpstr(of_mixed->ranks[8].node_kind, ==, "old");
+    g_assert_cmpint(of_mixed->ranks[0].lost_ns, >, 0);
+    g_assert_cmpint(of_mixed->ranks[8].lost_ns, ==, 0);
+    g_assert_cmpfloat(of_mixed->mfu, >, 0);
+}
+
+static void assert_refused(const Plan *plan, const ModelCluster *cluster, const char *words) {
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(prediction);
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+    g_assert_nonnull(strstr(error->message, words));
+    g_assert_nonnull(strstr(error->message, "--every-rank"));
+}
+
+/* A kind that lacks a dtype, and what one rank cannot stand for. */
+static void test_refusals(void) {
+    g_autoptr(ModelCluster) mixed =
+        with_kind("a100-roce", "\n[nodes old]\nat = 1\nlike = v100-dgx.ini\n");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART " param_dtype=bf16");
+    g_autoptr(SimPrediction) lacks = play_apart(plan, mixed, (SimOptions){0});
+    g_assert_cmpstr(lacks->unsupported_dtype, ==, "bf16");
+    assert_refused(plan, mixed, "nodes of several kinds");
+    g_autoptr(Plan) small = toy_network_plan("gpt-toy", "ranks=8"); /* on the first node alone */
+    const SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) fine = predict(small, mixed, &options, NULL);
+    g_assert_true(fine->fits);
+    g_autoptr(ModelCluster) spine = compute_bound("a100-roce");
+    spine->inter_node_nodes_per_leaf = 1;
+    spine->inter_node_oversubscription = 100;
+    assert_refused(plan, spine, "an oversubscribed spine");
+    g_autoptr(SimPrediction) crosses = play_apart(plan, spine, (SimOptions){0});
+    spine->inter_node_oversubscription = 1;
+    g_autoptr(SimPrediction) full = play_apart(plan, spine, (SimOptions){0});
+    g_assert_cmpint(crosses->median_step_ns, >, full->median_step_ns);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sim/every/equal ranks: as one that stands for all", test_law);
+    g_test_add_func("/sim/every/the last rank's shards", test_roles);
+    g_test_add_func("/sim/every/the same under memory pressure", test_law_under_pressure);
+    g_test_add_func("/sim/every/out of memory", test_out_of_memory);
+    g_test_add_func("/sim/every/a straggler slows all as much", test_straggler);
+    g_test_add_func("/sim/every/a degraded link slows its rings", test_degraded);
+    g_test_add_func("/sim/every/jitter: longer than the mean", test_jitter);
+    g_test_add_func("/sim/every/spread: the slowest sets the pace", test_spread);
+    g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
+    g_test_add_func("/sim/every/the order of play changes nothing", test_order_of_play);
+    g_test_add_func("/sim/every/broken plans", test_broken_plans);
+    g_test_add_func("/sim/every/progress", test_progress);
+    g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
+    g_test_add_func("/sim/every/refused", test_refusals);
+    return g_test_run();
+}
