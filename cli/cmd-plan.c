@@ -252,7 +252,9 @@ int cmd_plan(int argc, char **argv) {
                                      "  foreshard plan gpt-toy -n 8 --wrap whole\n"
                                      "  foreshard plan gpt2 -n 8 --memory\n"
                                      "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
-                                     "  foreshard plan gpt-toy.plan --print | less\n");
+                                     "  foreshard plan gpt-toy.plan --print | less\n\n"
+                                     "Exit status: 0 the plan is sound; 1 it cannot be written; 2 "
+                                     "the input cannot be read, or a setting\nis refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;

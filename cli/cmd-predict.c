@@ -486,7 +486,9 @@ int cmd_predict(int argc, char **argv) {
     g_option_context_set_description(
         context, "Examples:\n"
                  "  foreshard predict gpt-toy --sharding full --ranks 2 --cluster a100-node\n"
-                 "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n");
+                 "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n\n"
+                 "Exit status: 0 predicted, whether the plan fits or not; 1 the trace cannot be "
+                 "written; 2 the\ninput cannot be read, or a setting is refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;

@@ -53,6 +53,8 @@ int main(int argc, char **argv) {
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (g_str_equal(commands[i].name, argv[1])) {
+            g_autofree char *name = g_strconcat("foreshard ", argv[1], NULL);
+            g_set_prgname(name); /* what --help calls the program */
             return commands[i].run(argc - 1, argv + 1);
         }
     }
