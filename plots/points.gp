@@ -24,6 +24,6 @@ if (is_wide) {
 } else {
     set xrange [least_x - 0.08 * (most_x - least_x + 1):most_x + 0.08 * (most_x - least_x + 1)]
 }
-if (!x_is_number) {
+if (!x_is_number || n_tics <= 12) { # a tic a value, where there is place for them
     eval "set xtics (".tics.") noenhanced"
 }

@@ -34,6 +34,25 @@ static void tables(void) {
                                         "\t40000000\n"));
 }
 
+/* What a text picture says in numbers. */
+static void rows(void) {
+    g_autoptr(GArray) points = planted_points();
+    TracePointsOptions options = {.x_name = "micro_batch", .marks_name = "published"};
+    g_autoptr(GString) text = trace_points_rows(points, &options);
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 7);
+    g_assert_cmpstr(lines[0], ==,
+                    "micro_batch      step (ms)  allocated (GB)  reserved (GB)   TFLOP/s/GPU");
+    g_assert_cmpstr(lines[1], ==,
+                    "2            a       30.00            4.00           5.00        100.00");
+    g_assert_cmpstr(
+        lines[3], ==,
+        "4            a       10.00           90.00          95.00        200.00  does not fit");
+    g_assert_cmpstr(
+        lines[5], ==,
+        "2            b       40.00               -           5.00             -  published");
+}
+
 /* Held against every pair of points. */
 static void front(void) {
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
@@ -133,6 +152,7 @@ static void nothing_to_draw(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/points/tables", tables);
+    g_test_add_func("/trace/points/rows", rows);
     g_test_add_func("/trace/points/front", front);
     g_test_add_func("/trace/points/pictures", pictures);
     g_test_add_func("/trace/points/nothing", nothing_to_draw);

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What prefetch and wrapping are worth, predicted and measured on two ranks over pretended slow links.
+
+    python3 bench/overlap.py build/cli/foreshard [--rounds 5] [--steps 8] [--links 0.05] [--cluster FILE]
+
+Calibrates this machine (or takes FILE, from an earlier `foreshard calibrate -n 2`), slows its links down to
+--links GB/s (1e9 bytes a second), so that a unit is gathered for about as long as it computes, and plays
+pairs of strategies that differ in one setting: predicted on that machine, and trained for real, each
+collective lasting as long as there (`run --pace`). A pair's two runs alternate, and medians are compared, so
+that a busy machine slows both alike. The claim: measured, the same side wins, by the predicted milliseconds.
+Three minutes on two idle cores."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+
+NETWORK = """[network]
+family = gpt
+layers = 8
+width = 256
+heads = 4
+vocab = 1024
+seq = 128
+tied = yes
+"""
+COMMON = "-n 2 --micro-batch 4 --reshard-after-forward yes".split()
+PAIRS = (
+    ("backward prefetch", "--backward-prefetch", "pre", "none"),
+    ("wrapping", "--wrap", "block", "whole"),
+)
+
+
+def read_options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("foreshard")
+    p.add_argument("--rounds", type=int, default=5, help="runs of each side")
+    p.add_argument("--steps", type=int, default=8, help="steps of a run, the first two of which make state")
+    p.add_argument("--links", type=float, default=0.05, help="GB/s between the ranks")
+    p.add_argument("--cluster", help="from `foreshard calibrate -n 2`; without it this is done first")
+    return p.parse_args()
+
+
+def output_of(*words):
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def slow_links(options, folder):
+    """The path of the machine's file with slower links."""
+    own = options.cluster or os.path.join(folder, "own.ini")
+    if not options.cluster:
+        print("calibrating this machine with 2 ranks", flush=True)
+        output_of(options.foreshard, "calibrate", "-n", "2", "-o", own)
+    path = os.path.join(folder, "slow.ini")
+    with open(own) as source, open(path, "w") as file:
+        for line in source:
+            key = line.split(" = ")[0]
+            slow = key in ("bus_gb_per_s", "reduce_bus_gb_per_s")
+            file.write(f"{key} = {options.links}\n" if slow else line)
+    return path
+
+
+def predicted_ms(options, words, cluster):
+    return json.loads(output_of(options.foreshard, "predict", *words, "--cluster", cluster, "--json"))["step_ms"]
+
+
+def measured_ms(options, words, cluster):
+    said = output_of(options.foreshard, "run", *words, "--pace", cluster, "--steps", str(options.steps), "--json")
+    return json.loads(said)["step_ms"]
+
+
+def play_pair(options, network, cluster, name, option, good, bad):
+    words = {side: [network, *COMMON, option, side] for side in (good, bad)}
+    predicted = {side: predicted_ms(options, words[side], cluster) for side in words}
+    measured = {side: [] for side in words}
+    for turn in range(options.rounds):
+        for side in (good, bad) if turn % 2 == 0 else (bad, good):
+            measured[side].append(measured_ms(options, words[side], cluster))
+    print(name)
+    middle = {side: statistics.median(measured[side]) for side in words}
+    for side in words:
+        print(f"  {option[2:] + '=' + side:24} predicted {predicted[side]:7.1f} ms, measured {middle[side]:7.1f} ms "
+              f"({min(measured[side]):.1f} to {max(measured[side]):.1f})")
+    times = {"predicted": predicted, "measured (medians)": middle,
+             "measured (the least disturbed run of each)": {side: min(measured[side]) for side in words}}
+    print(f"  {good} instead of {bad} saves " + ", ".join(
+        f"{ms[bad] - ms[good]:.1f} ms ({100 - 100 * ms[good] / ms[bad]:.1f} %) {how}" for how, ms in times.items()),
+          flush=True)
+
+
+def main():
+    options = read_options()
+    print(f"load of this machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as folder:
+        network = os.path.join(folder, "overlap.ini")
+        with open(network, "w") as file:
+            file.write(NETWORK)
+        cluster = slow_links(options, folder)
+        for pair in PAIRS:
+            play_pair(options, network, cluster, *pair)
+
+
+main()
