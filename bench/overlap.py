@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What prefetch and wrapping are worth, predicted and measured on two ranks over pretended slow links.
 
-    python3 bench/overlap.py build/cli/foreshard [--rounds 5] [--steps 8] [--links 0.05] [--cluster FILE]
+    python3 bench/overlap.py build/cli/foreshard [--rounds 5] [--steps 8] [--links 0.02] [--cluster FILE]
 
 Calibrates this machine (or takes FILE, from an earlier `foreshard calibrate -n 2`), slows its links down to
 --links GB/s (1e9 bytes a second), so that a unit is gathered for about as long as it computes, and plays
@@ -19,14 +19,14 @@ import tempfile
 
 NETWORK = """[network]
 family = gpt
-layers = 8
+layers = 4
 width = 256
 heads = 4
 vocab = 1024
 seq = 128
 tied = yes
 """
-COMMON = "-n 2 --micro-batch 4 --reshard-after-forward yes".split()
+COMMON = "-n 2 --micro-batch 16 --reshard-after-forward yes".split()
 PAIRS = (
     ("backward prefetch", "--backward-prefetch", "pre", "none"),
     ("wrapping", "--wrap", "block", "whole"),
@@ -38,7 +38,7 @@ def read_options():
     p.add_argument("foreshard")
     p.add_argument("--rounds", type=int, default=5, help="runs of each side")
     p.add_argument("--steps", type=int, default=8, help="steps of a run, the first two of which make state")
-    p.add_argument("--links", type=float, default=0.05, help="GB/s between the ranks")
+    p.add_argument("--links", type=float, default=0.02, help="GB/s between the ranks")
     p.add_argument("--cluster", help="from `foreshard calibrate -n 2`; without it this is done first")
     return p.parse_args()
 

@@ -43,6 +43,18 @@ static double reserved_bytes(const TracePoint *point) {
     return point->reserved_bytes;
 }
 
+static void append_note(GString *text, const TracePoint *point, const TracePointsOptions *options) {
+    if (point->measured) {
+        g_string_append_printf(text, "  %s", options->marks_name);
+    } else if (!point->fits) {
+        g_string_append(text, "  does not fit");
+    } else if (point->retries > 0) {
+        g_string_append_printf(text, "  fits, but gives memory back %" G_GUINT64_FORMAT " times",
+                               point->retries);
+    }
+    g_string_append_c(text, '\n');
+}
+
 GString *trace_points_rows(const GArray *points, const TracePointsOptions *options) {
     TraceScale time = trace_scale_time(most_of(points, step_ns));
     TraceScale size = trace_scale_bytes(most_of(points, reserved_bytes));
@@ -63,9 +75,7 @@ GString *trace_points_rows(const GArray *points, const TracePointsOptions *optio
         append_number(text, 14, point->allocated_bytes, size.per_unit);
         append_number(text, 13, point->reserved_bytes, size.per_unit);
         append_number(text, 12, point->flops_per_s, 1e12);
-        const char *note = point->measured ? options->marks_name : "does not fit";
-        g_string_append_printf(text, "%s%s\n", point->measured || !point->fits ? "  " : "",
-                               point->measured || !point->fits ? note : "");
+        append_note(text, point, options);
     }
     return text;
 }

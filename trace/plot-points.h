@@ -19,6 +19,7 @@ typedef struct {
     double cost_ns;                    /* what Pareto holds against memory: the step, or a share */
     double allocated_bytes, reserved_bytes;
     double flops_per_s; /* of a GPU */
+    uint64_t retries;   /* times the allocator gave memory back and asked again */
 } TracePoint;
 
 typedef enum {
