@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <json-glib/json-glib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "kernels/host/runtime.h"
 #include "plan/text.h"
 #include "trace/from-plan.h"
+#include "trace/json.h"
 #include "trace/text.h"
 
 typedef struct {
@@ -113,43 +113,30 @@ static double median_step_ms(const Run *run) {
     return n ? g_array_index(sorted, double, n / 2) : 0;
 }
 
-static void add_number(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_double_value(json, value);
-}
-
-static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, (gint64)value);
-}
-
 static void print_json(const Run *run, ExecHost *host) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     const MemoryPeak *peak = memory_ledger_peak_allocated(exec_host_ledger(host));
     json_builder_begin_object(json);
-    json_builder_set_member_name(json, "plan_digest");
-    json_builder_add_string_value(json, plan_digest(run->plan));
-    add_count(json, "ranks", run->comm.world);
+    trace_json_add_text(json, "plan_digest", plan_digest(run->plan));
+    trace_json_add_int(json, "ranks", run->comm.world);
     if (run->pace) {
-        json_builder_set_member_name(json, "paced_as");
-        json_builder_add_string_value(json, exec_pace_cluster(run->pace));
+        trace_json_add_text(json, "paced_as", exec_pace_cluster(run->pace));
     }
-    json_builder_set_member_name(json, "losses");
-    json_builder_begin_array(json);
+    trace_json_begin_array(json, "losses");
     for (unsigned i = 0; i < run->n_losses; i++) {
         json_builder_add_double_value(json, run->losses[i]);
     }
     json_builder_end_array(json);
-    add_number(json, "step_ms", median_step_ms(run));
-    add_number(json, "tokens_per_s",
-               (double)run->plan->tokens_per_rank * run->comm.world / median_step_ms(run) * 1e3);
-    add_count(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
-    add_count(json, "peak_reserved_bytes",
-              memory_ledger_peak_reserved(exec_host_ledger(host))->totals.reserved_bytes);
-    add_count(json, "resident_peak_bytes", resident("VmHWM:"));
+    trace_json_add_real(json, "step_ms", median_step_ms(run));
+    trace_json_add_real(json, "tokens_per_s",
+                        (double)run->plan->tokens_per_rank * run->comm.world / median_step_ms(run) *
+                            1e3);
+    trace_json_add_int(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
+    trace_json_add_int(json, "peak_reserved_bytes",
+                       memory_ledger_peak_reserved(exec_host_ledger(host))->totals.reserved_bytes);
+    trace_json_add_int(json, "resident_peak_bytes", resident("VmHWM:"));
     json_builder_end_object(json);
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    g_autofree char *text = json_to_string(root, TRUE);
+    g_autofree char *text = trace_json_text(json);
     printf("%s\n", text);
 }
 
