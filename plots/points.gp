@@ -2,10 +2,10 @@
 
 # Each series has a dash and a mark of its own beside its colour: filled where the plan fits, hollow
 # where it does not.
-array marks[4] = [5, 7, 9, 13]
+array marks[6] = [5, 7, 9, 13, 11, 15]
 array dashes[4] = [1, 2, 4, 5]
-filled(k) = marks[(k - 1) % 4 + 1]
-hollow(k) = marks[(k - 1) % 4 + 1] - 1
+filled(k) = marks[(k - 1) % 6 + 1]
+hollow(k) = marks[(k - 1) % 6 + 1] - 1
 dash(k) = dashes[(k - 1) % 4 + 1]
 MEASURED = 2
 joined = 1 # a series is a line
