@@ -1,6 +1,6 @@
 # plots/memory.gp - memory over time: categories stacked, the allocator's figures as lines.
 #
-# Reads settings.gp's variables and, for panel p, memory-p.tsv, outline-p.tsv, steps-p.tsv and
+# Reads settings.gp's variables and, for panel p, memory-p.tsv, outline-p-k.tsv, steps-p.tsv and
 # peak-p.tsv, all written by trace/plot-memory.c. All panels share both axes.
 
 set datafile separator "\t"
@@ -14,7 +14,6 @@ step_name(t, name) = t - named_ns < (last_ns - first_ns) / 16. ? "" : (named_ns 
 # A dotted line through many points looks torn: it gets those where it turns, and the last.
 turn(row, b) = b == held && row + 1 < n_rows ? NaN : (held = b, y(b))
 is_early(t) = t < (first_ns + last_ns) / 2
-stack(k) = sum [i = 2:k + 1] column(i)
 ALLOCATED = n_categories + 2
 ACTIVE = n_categories + 3
 RESERVED = n_categories + 4
@@ -74,7 +73,6 @@ set label sprintf("1 %s is 10^%.0f bytes", size_unit, log10(bytes_per_unit)) \
 
 do for [p = 1:n_panels] {
     rows = sprintf("memory-%d.tsv", p)
-    outline = sprintf("outline-%d.tsv", p)
     steps = sprintf("steps-%d.tsv", p)
     named_ns = first_ns - (last_ns - first_ns)
     peak = sprintf("peak-%d.tsv", p)
@@ -91,8 +89,8 @@ do for [p = 1:n_panels] {
     }
     # From the top of the stack down, each layer painted over those below: colour, then pattern.
     # The peak's label stands on the side of it that has room.
-    plot for [k = n_categories:1:-1] for [pass = 0:1] outline skip 1 \
-             using (x($1)):(y(stack(k))) with filledcurves y1=0 \
+    plot for [k = n_categories:1:-1] for [pass = 0:1] \
+             sprintf("outline-%d-%d.tsv", p, k) skip 1 using (x($1)):(y($2)) with filledcurves y1=0 \
              fc rgb (pass == 0 ? colour(k) : dark(k)) \
              fs transparent pattern (pass == 0 ? SOLID : pattern(k)) noborder, \
          steps skip 1 using (x($1)):(0):(0):(y(most_bytes) * 1.17) with vectors nohead \
