@@ -51,10 +51,8 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     }
     g_string_append(text, "   peak allocated ");
     append_bytes(text, (double)peak->bytes, false);
-    const char *unit = trace_name(trace->units, peak->unit, NULL);
-    g_string_append_printf(text, ", step %d, %s%s%s; predicted peak reserved ", peak->step,
-                           (const char *)trace->phases->pdata[peak->phase],
-                           unit != NULL ? " of unit " : "", unit != NULL ? unit : "");
+    g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
+    g_string_append_printf(text, ", step %d, %s; predicted peak reserved ", peak->step, place);
     append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
     g_string_append_printf(text, ", %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {

@@ -43,9 +43,8 @@ static const struct {
 char *explain_place(const CliSubject *subject, uint32_t instruction) {
     const Trace *trace = subject->trace;
     const TraceInstruction *row = trace_instruction(trace, subject->summary->role, instruction);
-    return g_strdup_printf("in %s of unit %s (instruction %u)",
-                           (const char *)trace->phases->pdata[row->phase],
-                           trace_name(trace->units, row->unit, "(none)"), instruction);
+    g_autofree char *place = trace_place_name(trace, row->phase, row->unit);
+    return g_strdup_printf("in %s (instruction %u)", place, instruction);
 }
 
 bool explain_is_steady(const CliSubject *subject, int32_t step) {

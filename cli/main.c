@@ -18,7 +18,7 @@ static const struct {
     {"run", cmd_run, "play the same plan for real on local ranks"},
     {"calibrate", cmd_calibrate, "measure this machine, as a cluster to predict on"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
-    {"plot", cmd_plot, "draw traces: memory over time, lanes"},
+    {"plot", cmd_plot, "draw traces (memory, lanes, jitter), or what settings change"},
     {"report", cmd_report, "traces as one page of HTML: verdicts, pictures, tables, diagnosis"},
     {"diagnose", cmd_diagnose, "what a trace waits for, what it holds, and what would change it"},
     {"explain", cmd_explain, "a number down to its rows and formula; every sharding side by side"},

@@ -235,13 +235,12 @@ static GString *peak_table(const TracePanel *panel, int32_t first_step, int32_t 
     const TraceInstruction *instruction =
         trace_instruction(trace, trace_role_of_rank(trace, panel->rank), peak->instruction);
     TraceScale scale = trace_scale_bytes((double)peak->allocated);
-    const char *unit = trace_name(trace->units, instruction->unit, NULL);
+    g_autofree char *place = trace_place_name(trace, instruction->phase, instruction->unit);
     g_string_append_printf(
-        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, step %d, %s%s%s\n",
+        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, step %d, %s\n",
         (gint64)(peak->host_ns - trace_memory_origin_ns(panel, first_step)),
         (guint64)peak->allocated, (double)peak->allocated / scale.per_unit, scale.unit, peak->step,
-        (const char *)trace->phases->pdata[instruction->phase], unit != NULL ? " of unit " : "",
-        unit != NULL ? unit : "");
+        place);
     return table;
 }
 
