@@ -10,6 +10,14 @@ dash(k) = dashes[(k - 1) % 4 + 1]
 MEASURED = 2
 joined = 1 # a series is a line
 
+# The key at the right takes what the longest name needs: a letter is some 0.0058 of the width.
+longest = 24
+do for [k = 1:n_series] {
+    longest = strlen(series[k]) > longest ? strlen(series[k]) : longest
+}
+right_of_plot = 0.80 - 0.0058 * (longest - 24)
+right_of_plot = right_of_plot > 0.5 ? right_of_plot : 0.5
+
 # The allocator's limit is drawn when it is not far above what is needed.
 limit_shown = limit_known && limit_bytes < 2.5 * most_bytes
 

@@ -10,7 +10,7 @@ load scripts."/colours.gp"
 load scripts."/points.gp"
 
 left = 0.075
-right = 0.80
+right = right_of_plot
 array top[2] = [0.885, 0.435]
 height = 0.335
 set lmargin at screen left
