@@ -10,7 +10,7 @@ collective lasting as long as there (`run --pace`). A pair's two runs alternate,
 both alike, and steady steps are compared by their median and by the quickest tenth of them, for whatever else
 runs can only make a step longer. The claim: measured, the same side wins, by about the predicted milliseconds.
 
-Ops are long (5 ms and more) on purpose. The host may be ahead of a lane by 8 ops only (EXEC_LANE_DEPTH), so
+Products are long (2 to 10 ms) on purpose. The host may be ahead of a lane by 8 ops only (EXEC_LANE_DEPTH), so
 that with ops of half a millisecond it must wake up in time to have the next unit gathered: on a machine with
 ten more processes it did not, and nothing hid. Three minutes on two idle cores."""
 
