@@ -102,7 +102,9 @@ int cmd_calibrate(int argc, char **argv) {
                  "should run meanwhile.");
     g_option_context_set_description(
         context, "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
-                 "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n");
+                 "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
+                 "Exit status: 0 measured; 1 a rank failed, or the file cannot be written; 2 a "
+                 "setting is refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;

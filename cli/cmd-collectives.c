@@ -138,7 +138,9 @@ int cmd_collectives(int argc, char **argv) {
                                      "Examples:\n"
                                      "  foreshard collectives --cluster dgx-h100 -n 64 --table\n"
                                      "  foreshard collectives --cluster a100-roce -n 64 --stride 8 "
-                                     "--nccl-algo ring\n");
+                                     "--nccl-algo ring\n\n"
+                                     "Exit status: 0 shown; 2 the cluster cannot be read, or a "
+                                     "setting is refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;

@@ -1,5 +1,4 @@
 /* cli/cmd-plan.c - builds, shows and checks plans. */
-#include <json-glib/json-glib.h>
 #include <stdio.h>
 
 #include "cli/commands.h"
@@ -8,6 +7,7 @@
 #include "plan/op-work.h"
 #include "plan/player.h"
 #include "plan/text.h"
+#include "trace/json.h"
 
 typedef struct {
     char *output;
@@ -88,47 +88,36 @@ static void print_summary(const Plan *plan, const Facts *facts) {
     }
 }
 
-static void add_int(JsonBuilder *json, const char *key, uint64_t value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, (gint64)value);
-}
-
 static void print_json(const Plan *plan, const Facts *facts) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     json_builder_begin_object(json);
-    json_builder_set_member_name(json, "digest");
-    json_builder_add_string_value(json, plan_digest(plan));
-    json_builder_set_member_name(json, "network");
-    json_builder_add_string_value(json, plan->title);
-    add_int(json, "parameters", parameters_of(plan));
-    add_int(json, "world", plan->world);
-    add_int(json, "units", plan->n_units);
-    add_int(json, "instructions", facts->instructions);
-    json_builder_set_member_name(json, "build_ms");
-    json_builder_add_double_value(json, facts->build_ms);
-    add_int(json, "peak_bytes", facts->memory.peak_bytes);
-    add_int(json, "floor_bytes", facts->memory.floor_bytes);
-    json_builder_set_member_name(json, "peak_by_category");
-    json_builder_begin_object(json);
+    trace_json_add_text(json, "digest", plan_digest(plan));
+    trace_json_add_text(json, "network", plan->title);
+    trace_json_add_int(json, "parameters", parameters_of(plan));
+    trace_json_add_int(json, "world", plan->world);
+    trace_json_add_int(json, "units", plan->n_units);
+    trace_json_add_int(json, "instructions", facts->instructions);
+    trace_json_add_real(json, "build_ms", facts->build_ms);
+    trace_json_add_int(json, "peak_bytes", facts->memory.peak_bytes);
+    trace_json_add_int(json, "floor_bytes", facts->memory.floor_bytes);
+    trace_json_begin_object(json, "peak_by_category");
     for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
-        add_int(json, plan_subcategory_name((PlanSubcategory)i), facts->memory.at_peak[i]);
+        trace_json_add_int(json, plan_subcategory_name((PlanSubcategory)i),
+                           facts->memory.at_peak[i]);
     }
     json_builder_end_object(json);
-    json_builder_set_member_name(json, "collectives");
-    json_builder_begin_object(json);
+    trace_json_begin_object(json, "collectives");
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         if (facts->collectives[kind].count) {
-            json_builder_set_member_name(json, plan_op_info((PlanOpKind)kind)->name);
-            json_builder_begin_object(json);
-            add_int(json, "count", facts->collectives[kind].count);
-            add_int(json, "bytes", facts->collectives[kind].bytes);
+            trace_json_begin_object(json, plan_op_info((PlanOpKind)kind)->name);
+            trace_json_add_int(json, "count", facts->collectives[kind].count);
+            trace_json_add_int(json, "bytes", facts->collectives[kind].bytes);
             json_builder_end_object(json);
         }
     }
     json_builder_end_object(json);
     json_builder_end_object(json);
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    g_autofree char *text = json_to_string(root, TRUE);
+    g_autofree char *text = trace_json_text(json);
     printf("%s\n", text);
 }
 
@@ -252,7 +241,9 @@ int cmd_plan(int argc, char **argv) {
                                      "  foreshard plan gpt-toy -n 8 --wrap whole\n"
                                      "  foreshard plan gpt2 -n 8 --memory\n"
                                      "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
-                                     "  foreshard plan gpt-toy.plan --print | less\n");
+                                     "  foreshard plan gpt-toy.plan --print | less\n\n"
+                                     "Exit status: 0 the plan is sound; 1 it cannot be written; 2 "
+                                     "the input cannot be read, or a setting\nis refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;

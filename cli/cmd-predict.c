@@ -5,7 +5,6 @@
  * enough).
  */
 
-#include <json-glib/json-glib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@
 #include "models/cluster.h"
 #include "sim/nccl.h"
 #include "sim/predict.h"
+#include "trace/json.h"
 #include "trace/text.h"
 
 enum {
@@ -328,47 +328,24 @@ static void print_text(const Report *report) {
 
 /* ---- JSON ---- */
 
-static void add_int(JsonBuilder *json, const char *key, uint64_t value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, (gint64)value);
-}
-
-static void add_real(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_double_value(json, value);
-}
-
-static void add_string(JsonBuilder *json, const char *key, const char *value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_string_value(json, value);
-}
-
-static void add_bool(JsonBuilder *json, const char *key, bool value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_boolean_value(json, value);
-}
-
 static void add_categories(JsonBuilder *json, const char *key, const uint64_t *by_sub) {
-    json_builder_set_member_name(json, key);
-    json_builder_begin_object(json);
+    trace_json_begin_object(json, key);
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
-        add_int(json, plan_category_name(category), category_bytes(by_sub, category));
+        trace_json_add_int(json, plan_category_name(category), category_bytes(by_sub, category));
     }
     json_builder_end_object(json);
 }
 
 static void add_comm(JsonBuilder *json, const SimPrediction *prediction) {
-    json_builder_set_member_name(json, "comm");
-    json_builder_begin_object(json);
+    trace_json_begin_object(json, "comm");
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         const SimCollectiveSum *sum = &prediction->collectives[kind];
         if (sum->count) {
-            json_builder_set_member_name(json, plan_op_info(kind)->name);
-            json_builder_begin_object(json);
-            add_int(json, "count", sum->count);
-            add_real(json, "total_ms", ms(sum->total_ns));
-            add_real(json, "exposed_ms", ms(sum->exposed_ns));
-            add_int(json, "bytes", (uint64_t)sum->bytes);
+            trace_json_begin_object(json, plan_op_info(kind)->name);
+            trace_json_add_int(json, "count", sum->count);
+            trace_json_add_real(json, "total_ms", ms(sum->total_ns));
+            trace_json_add_real(json, "exposed_ms", ms(sum->exposed_ns));
+            trace_json_add_int(json, "bytes", (uint64_t)sum->bytes);
             json_builder_end_object(json);
         }
     }
@@ -377,43 +354,42 @@ static void add_comm(JsonBuilder *json, const SimPrediction *prediction) {
 
 static void add_oom(JsonBuilder *json, const Report *report) {
     const SimOom *oom = &report->prediction->oom;
-    json_builder_set_member_name(json, "oom");
-    json_builder_begin_object(json);
-    add_string(json, "buffer", oom->buffer);
-    add_string(json, "category", plan_subcategory_name(oom->sub));
-    add_int(json, "bytes", oom->bytes);
-    add_string(json, "section", plan_section_name(oom->at.section));
-    add_int(json, "instruction", oom->at.index);
-    add_string(json, "phase", plan_phase_name(oom->at.phase));
+    trace_json_begin_object(json, "oom");
+    trace_json_add_text(json, "buffer", oom->buffer);
+    trace_json_add_text(json, "category", plan_subcategory_name(oom->sub));
+    trace_json_add_int(json, "bytes", oom->bytes);
+    trace_json_add_text(json, "section", plan_section_name(oom->at.section));
+    trace_json_add_int(json, "instruction", oom->at.index);
+    trace_json_add_text(json, "phase", plan_phase_name(oom->at.phase));
     if (oom->at.unit != PLAN_NONE) {
-        add_string(json, "unit", report->plan->units[oom->at.unit].name);
+        trace_json_add_text(json, "unit", report->plan->units[oom->at.unit].name);
     }
-    add_int(json, "allocated_bytes", oom->at.allocated_bytes);
-    add_int(json, "reserved_bytes", oom->at.reserved_bytes);
+    trace_json_add_int(json, "allocated_bytes", oom->at.allocated_bytes);
+    trace_json_add_int(json, "reserved_bytes", oom->at.reserved_bytes);
     add_categories(json, "held_by_category", oom->by_sub);
     json_builder_end_object(json);
 }
 
 static void add_figures(JsonBuilder *json, const Report *report) {
     const SimPrediction *prediction = report->prediction;
-    add_real(json, "step_ms", ms(prediction->median_step_ns));
-    add_real(json, "step_ms_p95", ms(p95_step_ns(prediction)));
-    add_real(json, "tokens_per_s_per_gpu",
-             a_second(prediction, (double)report->plan->tokens_per_rank));
-    add_real(json, "tflops_per_gpu", a_second(prediction, prediction->flops) / 1e12);
-    add_real(json, "mfu", prediction->mfu);
-    add_int(json, "peak_allocated_bytes", prediction->peak.at.allocated_bytes);
-    add_int(json, "peak_active_bytes", prediction->peak_active_bytes);
-    add_int(json, "peak_reserved_bytes", prediction->peak_reserved_bytes);
-    add_real(json, "peak_at_ms", ms(prediction->peak.at.host_ns));
+    trace_json_add_real(json, "step_ms", ms(prediction->median_step_ns));
+    trace_json_add_real(json, "step_ms_p95", ms(p95_step_ns(prediction)));
+    trace_json_add_real(json, "tokens_per_s_per_gpu",
+                        a_second(prediction, (double)report->plan->tokens_per_rank));
+    trace_json_add_real(json, "tflops_per_gpu", a_second(prediction, prediction->flops) / 1e12);
+    trace_json_add_real(json, "mfu", prediction->mfu);
+    trace_json_add_int(json, "peak_allocated_bytes", prediction->peak.at.allocated_bytes);
+    trace_json_add_int(json, "peak_active_bytes", prediction->peak_active_bytes);
+    trace_json_add_int(json, "peak_reserved_bytes", prediction->peak_reserved_bytes);
+    trace_json_add_real(json, "peak_at_ms", ms(prediction->peak.at.host_ns));
     add_categories(json, "peak_by_category", prediction->peak.by_sub);
-    add_int(json, "outside_allocator_bytes", prediction->outside_allocator_bytes);
-    add_int(json, "allocator_bytes", prediction->allocator_bytes);
-    add_int(json, "alloc_retries", prediction->alloc_retries);
+    trace_json_add_int(json, "outside_allocator_bytes", prediction->outside_allocator_bytes);
+    trace_json_add_int(json, "allocator_bytes", prediction->allocator_bytes);
+    trace_json_add_int(json, "alloc_retries", prediction->alloc_retries);
     add_comm(json, prediction);
-    add_real(json, "compute_ms", ms(prediction->compute_ns));
-    add_real(json, "host_ms", ms(prediction->host_ns));
-    add_string(json, "bound_by", prediction->bound_by);
+    trace_json_add_real(json, "compute_ms", ms(prediction->compute_ns));
+    trace_json_add_real(json, "host_ms", ms(prediction->host_ns));
+    trace_json_add_text(json, "bound_by", prediction->bound_by);
     cli_every_rank_add_json(report->every, prediction, report->cluster, json);
 }
 
@@ -421,12 +397,12 @@ static void print_json(const Report *report) {
     const SimPrediction *prediction = report->prediction;
     g_autoptr(JsonBuilder) json = json_builder_new();
     json_builder_begin_object(json);
-    add_string(json, "plan_digest", plan_digest(report->plan));
-    add_string(json, "cluster", report->cluster->name);
-    add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
-    add_bool(json, "trains_well", trains_well(prediction));
+    trace_json_add_text(json, "plan_digest", plan_digest(report->plan));
+    trace_json_add_text(json, "cluster", report->cluster->name);
+    trace_json_add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
+    trace_json_add_bool(json, "trains_well", trains_well(prediction));
     if (prediction->unsupported_dtype) {
-        add_string(json, "unsupported_dtype", prediction->unsupported_dtype);
+        trace_json_add_text(json, "unsupported_dtype", prediction->unsupported_dtype);
     } else {
         add_figures(json, report);
     }
@@ -434,11 +410,7 @@ static void print_json(const Report *report) {
         add_oom(json, report);
     }
     json_builder_end_object(json);
-    g_autoptr(JsonGenerator) generator = json_generator_new();
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    json_generator_set_pretty(generator, TRUE);
-    json_generator_set_root(generator, root);
-    g_autofree char *text = json_generator_to_data(generator, NULL);
+    g_autofree char *text = trace_json_text(json);
     printf("%s\n", text);
 }
 
@@ -467,8 +439,10 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     if (!prediction) {
         return complain(error, BAD_INPUT);
     }
-    if (trace && !prediction->unsupported_dtype &&
-        !trace_write_file(trace, options->trace, &error)) {
+    if (trace && prediction->unsupported_dtype) {
+        fprintf(stderr, "foreshard predict: nothing was played, so %s was not written\n",
+                options->trace);
+    } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         return complain(error, FAILED);
     }
     Report report = {plan, cluster, prediction, every};
@@ -526,7 +500,9 @@ int cmd_predict(int argc, char **argv) {
         "  foreshard predict gpt-toy --sharding full --ranks 2 --cluster a100-node\n"
         "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n"
         "  foreshard predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 \\\n"
-        "      --slow rank=3:1.2 --degrade nic=8:0.5 --steps 20 --trace-ranks 0,3 --trace t\n");
+        "      --slow rank=3:1.2 --degrade nic=8:0.5 --steps 20 --trace-ranks 0,3 --trace t\n\n"
+        "Exit status: 0 predicted, whether the plan fits or not; 1 the trace cannot be "
+        "written; 2 the\ninput cannot be read, or a setting is refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliEveryRank) every = cli_every_rank_new(context);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);

@@ -280,7 +280,9 @@ int cmd_run(int argc, char **argv) {
                                  "--allow-run-as-root).");
     g_option_context_set_description(
         context, "Examples:\n  foreshard run gpt-toy -n 2\n"
-                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n");
+                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
+                 "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended; 2 the "
+                 "input cannot be\nread, or a setting is refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;

@@ -109,7 +109,8 @@ int cmd_units(int argc, char **argv) {
     g_option_context_set_description(
         context, "Examples:\n  foreshard units gpt2 -n 8\n"
                  "  foreshard units llama2-7b -n 64 --wrap every=4 --flavour fsdp1\n"
-                 "  foreshard units t5-toy -n 2 --tree\n");
+                 "  foreshard units t5-toy -n 2 --tree\n\n"
+                 "Exit status: 0 shown; 2 the input cannot be read, or a setting is refused.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;

@@ -19,9 +19,11 @@ static const CliRemedy *remedy_at(const CliDiagnosis *diagnosis, guint i) {
     return &g_array_index(diagnosis->remedies, CliRemedy, i);
 }
 
-/* A setting lowers memory when it takes at least 1 % off the peak. */
+/* A setting lowers a category when it takes at least 1 % of the peak off it, and adds no more
+ * elsewhere. */
 static bool lowers(const CliDiagnosis *diagnosis, const CliRemedy *remedy, double change) {
-    return remedy->changes != NULL && change < -0.01 * (double)diagnosis->base->peak_reserved_bytes;
+    return remedy->changes != NULL && remedy->reserved_bytes <= 0 &&
+           change < -0.01 * (double)diagnosis->base->peak_reserved_bytes;
 }
 
 static const CliRemedy *best_for_category(const CliDiagnosis *diagnosis, unsigned category) {
@@ -49,9 +51,8 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     }
     g_string_append(text, "   peak allocated ");
     append_bytes(text, (double)peak->bytes, false);
-    g_string_append_printf(text, ", step %d, %s of unit %s; predicted peak reserved ", peak->step,
-                           (const char *)trace->phases->pdata[peak->phase],
-                           trace_name(trace->units, peak->unit, "(none)"));
+    g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
+    g_string_append_printf(text, ", step %d, %s; predicted peak reserved ", peak->step, place);
     append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
     g_string_append_printf(text, ", %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
@@ -71,8 +72,11 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
         if (best != NULL) {
             g_autofree char *step = time_text(best->step_ns, true);
             g_string_append_printf(text, "; %s: ", best->changes);
-            append_bytes(text, best->category_bytes[category], true);
-            g_string_append(text, " of it, peak reserved ");
+            if (diagnosis->base->fits) { /* else the trace ends before the peak does */
+                append_bytes(text, best->category_bytes[category], true);
+                g_string_append(text, " of it, ");
+            }
+            g_string_append(text, "peak reserved ");
             append_bytes(text, best->reserved_bytes, true);
             g_string_append_printf(text, ", step %s", step);
         }
@@ -125,6 +129,10 @@ static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
         return;
     }
     g_autofree char *low = time_text(least, false), *high = time_text(most, false);
+    if (diagnosis->idle.n_steps == 1) {
+        g_string_append_printf(text, "3. jitter: not known of one step, which takes %s\n", low);
+        return;
+    }
     g_string_append_printf(text, "3. jitter: %u steady steps from %s to %s (%.1f %%)\n",
                            diagnosis->idle.n_steps, low, high, 100 * (most / least - 1));
 }
@@ -182,7 +190,24 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
 
 /* ---- 7: verdict ---- */
 
+static char *memory_verdict(const CliDiagnosis *diagnosis) {
+    GString *text = g_string_new("memory: it would reserve ");
+    append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
+    g_string_append(text, " of ");
+    append_bytes(text, (double)diagnosis->base->allocator_bytes, false);
+    if (diagnosis->way_to_fit != NULL) {
+        g_string_append_printf(text, "; it fits with %s", diagnosis->way_to_fit);
+    } else {
+        g_string_append(text, "; no setting tried makes it fit: a shorter sequence, a smaller "
+                              "network, GPUs with more memory");
+    }
+    return g_string_free(text, FALSE);
+}
+
 char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis) {
+    if (!diagnosis->base->fits) {
+        return memory_verdict(diagnosis);
+    }
     if (diagnosis->causes->len == 0) {
         return g_strdup_printf("nothing here costs 2 %% of a step; it is bound by %s",
                                diagnosis->base->bound_by);
@@ -209,30 +234,43 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
     }
 }
 
+/* Against the best of the simple strategies; 1 % is called equal. */
+static void append_match(GString *text, const CliDiagnosis *diagnosis, const CliBaseline *best) {
+    double step_ns = (double)diagnosis->base->median_step_ns;
+    if (best == NULL) {
+        g_string_append(text, "   none of them fits\n");
+    } else if (!diagnosis->base->fits) {
+        g_string_append_printf(text, "   this strategy does not fit, %s does: use that\n",
+                               best->name);
+    } else if (best->step_ns < 0.99 * step_ns) {
+        g_string_append_printf(
+            text, "   this strategy LOSES to %s by %.1f %%: use that, or change this\n", best->name,
+            100 * (step_ns / best->step_ns - 1));
+    } else if (best->step_ns > 1.01 * step_ns) {
+        g_string_append_printf(text, "   this strategy beats the best of them, %s, by %.1f %%\n",
+                               best->name, 100 * (best->step_ns / step_ns - 1));
+    } else {
+        g_string_append_printf(text, "   this strategy is as quick as the best of them, %s\n",
+                               best->name);
+    }
+}
+
 static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
     const CliBaseline *best = cli_diagnosis_baseline(diagnosis);
-    double step_ns = (double)diagnosis->base->median_step_ns;
-    g_string_append(text, "simple strategies, predicted\n");
+    g_string_append(text, "simple strategies, each checkpointed or not, whichever is better\n");
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
         const CliBaseline *baseline = &diagnosis->baselines[i];
         if (baseline->refusal != NULL) {
-            g_string_append_printf(text, "   %-14s not possible: %s\n", baseline->name,
+            g_string_append_printf(text, "   %-32s not possible: %s\n", baseline->name,
                                    baseline->refusal);
             continue;
         }
         g_autofree char *step = time_text(baseline->step_ns, false);
-        g_string_append_printf(text, "   %-14s step %s, peak reserved ", baseline->name, step);
+        g_string_append_printf(text, "   %-32s step %s, peak reserved ", baseline->name, step);
         append_bytes(text, baseline->reserved_bytes, false);
         g_string_append(text, baseline->fits ? "\n" : ", does not fit\n");
     }
-    if (best != NULL && best->step_ns < 0.99 * step_ns) {
-        g_string_append_printf(
-            text, "   this strategy LOSES to %s by %.1f %%: use that, or change this\n", best->name,
-            100 * (step_ns / best->step_ns - 1));
-    } else if (best != NULL) {
-        g_string_append_printf(
-            text, "   this strategy is at least as good as the best of them, %s\n", best->name);
-    }
+    append_match(text, diagnosis, best);
 }
 
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
@@ -243,6 +281,10 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
         text, "%s\na %s trace; neighbours predicted on %s, where this plan takes %s a step\n\n",
         title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
         diagnosis->what_if->cluster->name, step);
+    if (!diagnosis->base->fits) {
+        g_string_append(text, "it does NOT fit; times of neighbours are as with memory enough, "
+                              "those of the trace (2 to 5) end where memory does\n\n");
+    }
     append_memory(text, diagnosis);
     append_collectives(text, diagnosis);
     append_jitter(text, diagnosis);

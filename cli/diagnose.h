@@ -36,8 +36,7 @@ typedef struct {
 } CliRemedy;
 
 typedef struct {
-    const char *name; /* "DDP", ... */
-    const char *changes;
+    char *name;    /* "DDP", ..., and how it was tuned */
     char *refusal; /* NULL: it was predicted */
     bool fits;
     double step_ns, reserved_bytes;
@@ -57,6 +56,7 @@ typedef struct {
     GArray
         *causes; /* indices (guint) into remedies, the first first; what saves under 2 % is out */
     CliBaseline baselines[CLI_N_BASELINES];
+    char *way_to_fit; /* "key=value key=value"; NULL: it fits, or nothing that was tried helps */
 } CliDiagnosis;
 
 /* Of one recorded rank. */
@@ -66,6 +66,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 
 /* The baseline with the shortest step of those that fit; NULL: none does. */
 const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
+/* What makes a plan fit that does not: one setting, or full sharding and checkpointing together,
+ * with the smallest batch, or on more of the cluster's ranks. Transfer full; NULL: none of these.
+ */
+char *cli_diagnosis_way_to_fit(const CliDiagnosis *diagnosis);
 double cli_category_bytes(const SimPrediction *prediction, unsigned category);
 
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis);

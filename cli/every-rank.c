@@ -324,45 +324,32 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
     print_first(prediction, a_node, compare_lost, "those who lose most to others");
 }
 
-static void add_number(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_double_value(json, value);
-}
-
-static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, (gint64)value);
-}
-
 void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *prediction,
                              const ModelCluster *cluster, JsonBuilder *json) {
     if (!prediction->n_ranks) {
         return;
     }
-    json_builder_set_member_name(json, "every_rank");
-    json_builder_begin_object(json);
-    add_count(json, "seed", every->seed_number);
-    add_number(json, "jitter_percent", 100 * every->jitter_share);
-    add_number(json, "spread_percent", 100 * every->spread_share);
-    add_count(json, "memory_of_rank", prediction->rank);
-    add_count(json, "times_of_rank", prediction->time_rank);
-    json_builder_set_member_name(json, "ranks");
-    json_builder_begin_array(json);
+    trace_json_begin_object(json, "every_rank");
+    trace_json_add_int(json, "seed", every->seed_number);
+    trace_json_add_real(json, "jitter_percent", 100 * every->jitter_share);
+    trace_json_add_real(json, "spread_percent", 100 * every->spread_share);
+    trace_json_add_int(json, "memory_of_rank", prediction->rank);
+    trace_json_add_int(json, "times_of_rank", prediction->time_rank);
+    trace_json_begin_array(json, "ranks");
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
         const SimRankBook *book = &prediction->ranks[rank];
         json_builder_begin_object(json);
-        add_count(json, "rank", rank);
-        add_count(json, "node", rank / cluster->topology_gpus_per_node);
-        json_builder_set_member_name(json, "kind");
-        json_builder_add_string_value(json, book->node_kind);
-        add_number(json, "step_ms", ms(book->step_ns));
-        add_number(json, "compute_ms", ms(book->compute_ns));
-        add_number(json, "exposed_ms", ms(book->exposed_ns));
-        add_number(json, "exposed_wait_ms", ms(book->lost_ns));
-        add_number(json, "wait_ms", ms(book->waited_ns));
-        add_number(json, "times_last", book->n_last);
-        add_number(json, "held_up_others_ms", ms(book->held_ns));
-        add_count(json, "peak_reserved_bytes", book->peak_reserved_bytes);
+        trace_json_add_int(json, "rank", rank);
+        trace_json_add_int(json, "node", rank / cluster->topology_gpus_per_node);
+        trace_json_add_text(json, "kind", book->node_kind);
+        trace_json_add_real(json, "step_ms", ms(book->step_ns));
+        trace_json_add_real(json, "compute_ms", ms(book->compute_ns));
+        trace_json_add_real(json, "exposed_ms", ms(book->exposed_ns));
+        trace_json_add_real(json, "exposed_wait_ms", ms(book->lost_ns));
+        trace_json_add_real(json, "wait_ms", ms(book->waited_ns));
+        trace_json_add_real(json, "times_last", book->n_last);
+        trace_json_add_real(json, "held_up_others_ms", ms(book->held_ns));
+        trace_json_add_int(json, "peak_reserved_bytes", book->peak_reserved_bytes);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);

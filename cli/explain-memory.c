@@ -120,8 +120,8 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
                            subject->summary->rank, meanings[statistic]);
     g_string_append_printf(text,
                            "at %.6f ms of the host's time, in step %d, %s\n"
-                           "allocated %" G_GUINT64_FORMAT ", active %" G_GUINT64_FORMAT
-                           ", reserved %" G_GUINT64_FORMAT "; alive then\n",
+                           "allocated %" G_GUINT64_FORMAT " B, active %" G_GUINT64_FORMAT
+                           " B, reserved %" G_GUINT64_FORMAT " B; alive then\n",
                            (double)peak->host_ns / 1e6, peak->step, place, (guint64)row->allocated,
                            (guint64)row->active, (guint64)row->reserved);
     g_autoptr(GArray) alive = find_alive(subject, peak->row);

@@ -145,7 +145,8 @@ static void append_kernel_cost(GString *text, const CliSubject *subject, const P
     }
     g_string_append_printf(text,
                            "predicted alone on %s: gap %.6f ms + the larger of arithmetic %.6f ms "
-                           "and memory traffic %.6f ms = %.6f ms\n",
+                           "and memory traffic %.6f ms = %.6f ms (rows are longer where "
+                           "collectives run beside it)\n",
                            subject->cluster->name, ms(cost.overhead_ns), ms(cost.flops_ns),
                            ms(cost.bytes_ns), ms((double)sim_compute_time(&cost)));
 }
@@ -206,7 +207,7 @@ void explain_instruction(GString *text, const CliSubject *subject, uint32_t numb
         if (memory->rank == subject->summary->rank && memory->instruction == number) {
             g_string_append_printf(text,
                                    "  step %d: at %.6f ms, %+" G_GINT64_FORMAT
-                                   " B; then allocated %" G_GUINT64_FORMAT "\n",
+                                   " B; then allocated %" G_GUINT64_FORMAT " B\n",
                                    memory->step, ms((double)memory->host_ns), (gint64)memory->delta,
                                    (guint64)memory->allocated);
         }

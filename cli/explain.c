@@ -43,9 +43,8 @@ static const struct {
 char *explain_place(const CliSubject *subject, uint32_t instruction) {
     const Trace *trace = subject->trace;
     const TraceInstruction *row = trace_instruction(trace, subject->summary->role, instruction);
-    return g_strdup_printf("in %s of unit %s (instruction %u)",
-                           (const char *)trace->phases->pdata[row->phase],
-                           trace_name(trace->units, row->unit, "(none)"), instruction);
+    g_autofree char *place = trace_place_name(trace, row->phase, row->unit);
+    return g_strdup_printf("in %s (instruction %u)", place, instruction);
 }
 
 bool explain_is_steady(const CliSubject *subject, int32_t step) {
@@ -141,17 +140,44 @@ static bool explain_thing(GString *text, const CliSubject *subject, const char *
     return true;
 }
 
+/* The first few; blocks are named alike. */
+static char *list_units(const Trace *trace) {
+    GString *list = g_string_new(NULL);
+    for (guint i = 0; i < trace->units->len && i < 4; i++) {
+        g_string_append_printf(list, "%s%s", i > 0 ? ", " : "", (char *)trace->units->pdata[i]);
+    }
+    g_string_append(list, trace->units->len > 4 ? " and so on" : "");
+    return g_string_free(list, FALSE);
+}
+
+/* The kinds that a recorded step has. */
+static char *list_kinds(const CliSubject *subject) {
+    const TraceSummary *summary = subject->summary;
+    GString *list = g_string_new(NULL);
+    for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
+        bool used = false;
+        for (guint i = 0; i < summary->n_steps; i++) {
+            used |= summary->steps[i].kinds[kind].total_ns > 0;
+        }
+        if (used) {
+            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
+                                   trace_kind(subject->trace, kind)->name);
+        }
+    }
+    return g_string_free(list, FALSE);
+}
+
 static void set_unknown(const CliSubject *subject, const char *name, GError **error) {
     g_autoptr(GString) known = g_string_new(NULL);
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         g_string_append_printf(known, "%s, ", keys[i].key);
     }
+    g_autofree char *units = list_units(subject->trace), *kinds = list_kinds(subject);
     g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
-                "%s is no number's key, unit or op: keys are %speak_by_category.CATEGORY and "
-                "comm.KIND; units are %s and so on; an op is named by its kind (%s) or its "
-                "instruction's number",
-                name, known->str, trace_name(subject->trace->units, 0, "(none)"),
-                trace_kind(subject->trace, 0)->name);
+                "%s is no number's key, unit or op. Keys: %speak_by_category.CATEGORY and "
+                "comm.KIND. Units: %s. Ops: an instruction's number, or a kind, of which there "
+                "are here %s",
+                name, known->str, units, kinds);
 }
 
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {

@@ -20,7 +20,7 @@ static const struct {
     {"calibrate", cmd_calibrate, "measure this machine, as a cluster to predict on"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
     {"replay", cmd_replay, "a measured play's memory again: equal at every instruction?"},
-    {"plot", cmd_plot, "draw traces: memory over time, lanes"},
+    {"plot", cmd_plot, "draw traces (memory, lanes, jitter), or what settings change"},
     {"report", cmd_report, "traces as one page of HTML: verdicts, pictures, tables, diagnosis"},
     {"diagnose", cmd_diagnose, "what a trace waits for, what it holds, and what would change it"},
     {"explain", cmd_explain, "a number down to its rows and formula; every sharding side by side"},
@@ -55,6 +55,8 @@ int main(int argc, char **argv) {
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (g_str_equal(commands[i].name, argv[1])) {
+            g_autofree char *name = g_strconcat("foreshard ", argv[1], NULL);
+            g_set_prgname(name); /* what --help calls the program */
             return commands[i].run(argc - 1, argv + 1);
         }
     }

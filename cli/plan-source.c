@@ -85,7 +85,11 @@ static gboolean take_option_callback(const char *option, const char *value, gpoi
 }
 
 static char *describe(const PlanStrategyKey *key) {
-    return key->choices ? g_strdup_printf("%s (%s)", key->help, key->choices) : g_strdup(key->help);
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    g_autofree char *value = plan_strategy_value(&strategy, key->key);
+    return key->choices ? g_strdup_printf("%s (%s; default %s)", key->help, key->choices, value)
+                        : g_strdup_printf("%s (default %s)", key->help, value);
 }
 
 CliPlanSource *cli_plan_source_new(GOptionContext *context) {

@@ -126,6 +126,7 @@ static void add_prediction(CliPoints *points, char **values, const SimPrediction
     points->tokens_differ |= points->tokens != 0 && points->tokens != tokens;
     points->tokens = tokens;
     point.fits = prediction->fits;
+    point.retries = prediction->alloc_retries;
     point.cost_ns = tokens > 0 ? step_ns / (double)tokens : NAN; /* settled in the end */
     point.step_ns = step_ns;
     point.least_ns = (double)prediction->least_step_ns;
@@ -213,7 +214,7 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
 }
 
 const char *cli_points_cost_name(const CliPoints *points) {
-    return points->tokens_differ ? "time a token of a GPU" : "step time";
+    return points->tokens_differ ? "time per token of a GPU" : "step time";
 }
 
 /* ---- measured ---- */

@@ -1,8 +1,8 @@
 /* cli/validate-report.c - the summaries of validate.h, as text and as JSON. */
-#include <json-glib/json-glib.h>
 #include <math.h>
 
 #include "cli/validate.h"
+#include "trace/json.h"
 
 static const struct {
     const char *key, *words;
@@ -101,70 +101,53 @@ void cli_validation_print(const CliValidation *validation, FILE *to) {
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void add_int(JsonBuilder *json, const char *key, guint value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, value);
-}
-
-static void add_real(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_double_value(json, value);
-}
-
-static void add_text(JsonBuilder *json, const char *key, const char *value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_string_value(json, value);
-}
-
 static void add_scores(JsonBuilder *json, unsigned rows, unsigned skipped, CliScores *scores) {
-    add_int(json, "rows", rows);
-    add_int(json, "predicted", rows - skipped);
-    add_int(json, "skipped", skipped);
+    trace_json_add_int(json, "rows", rows);
+    trace_json_add_int(json, "predicted", rows - skipped);
+    trace_json_add_int(json, "skipped", skipped);
     for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
         const CliScore *score = part(scores, i);
-        json_builder_set_member_name(json, parts[i].key);
-        json_builder_begin_object(json);
-        add_int(json, "rows", cli_score_count(score));
-        add_real(json, "median", cli_score_quantile(score, 0.5));
-        add_real(json, "mean", cli_score_mean(score));
-        add_real(json, "p90", cli_score_quantile(score, 0.9));
-        add_real(json, "max", cli_score_quantile(score, 1));
-        add_real(json, "bias", cli_score_bias(score));
+        trace_json_begin_object(json, parts[i].key);
+        trace_json_add_int(json, "rows", cli_score_count(score));
+        trace_json_add_real(json, "median", cli_score_quantile(score, 0.5));
+        trace_json_add_real(json, "mean", cli_score_mean(score));
+        trace_json_add_real(json, "p90", cli_score_quantile(score, 0.9));
+        trace_json_add_real(json, "max", cli_score_quantile(score, 1));
+        trace_json_add_real(json, "bias", cli_score_bias(score));
         json_builder_end_object(json);
     }
 }
 
 static void add_measure(JsonBuilder *json, const char *key, double value) {
     if (!isnan(value)) {
-        add_real(json, key, value);
+        trace_json_add_real(json, key, value);
     }
 }
 
 static void add_row(JsonBuilder *json, const CliValidatedRow *row) {
     json_builder_begin_object(json);
-    add_int(json, "line", row->line);
+    trace_json_add_int(json, "line", row->line);
     if (row->skipped) {
-        add_text(json, "skipped", row->skipped);
+        trace_json_add_text(json, "skipped", row->skipped);
     } else {
-        add_text(json, "label", row->label);
+        trace_json_add_text(json, "label", row->label);
         add_measure(json, "measured", row->measured);
         add_measure(json, "predicted", row->predicted);
         add_measure(json, "without_fit", row->without);
         add_measure(json, "measured_gib", row->measured_gib);
         add_measure(json, "predicted_gib", row->predicted_gib);
-        add_int(json, "nodes", row->nodes);
-        add_text(json, "note", row->note);
+        trace_json_add_int(json, "nodes", row->nodes);
+        trace_json_add_text(json, "note", row->note);
     }
     json_builder_end_object(json);
 }
 
 static void add_table(JsonBuilder *json, CliValidatedTable *table) {
     json_builder_begin_object(json);
-    add_text(json, "name", table->name);
-    add_text(json, "time_unit", table->unit);
+    trace_json_add_text(json, "name", table->name);
+    trace_json_add_text(json, "time_unit", table->unit);
     add_scores(json, table->rows->len, table->skipped, &table->scores);
-    json_builder_set_member_name(json, "each");
-    json_builder_begin_array(json);
+    trace_json_begin_array(json, "each");
     for (guint i = 0; i < table->rows->len; i++) {
         add_row(json, &g_array_index(table->rows, CliValidatedRow, i));
     }
@@ -175,22 +158,16 @@ static void add_table(JsonBuilder *json, CliValidatedTable *table) {
 char *cli_validation_json(const CliValidation *validation) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     json_builder_begin_object(json);
-    json_builder_set_member_name(json, "files");
-    json_builder_begin_array(json);
+    trace_json_begin_array(json, "files");
     for (guint t = 0; t < validation->tables->len; t++) {
         add_table(json, validation->tables->pdata[t]);
     }
     json_builder_end_array(json);
     Overall overall = overall_of(validation);
-    json_builder_set_member_name(json, "overall");
-    json_builder_begin_object(json);
+    trace_json_begin_object(json, "overall");
     add_scores(json, overall.rows, overall.skipped, &overall.scores);
     json_builder_end_object(json);
     cli_scores_clear(&overall.scores);
     json_builder_end_object(json);
-    g_autoptr(JsonGenerator) generator = json_generator_new();
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    json_generator_set_pretty(generator, TRUE);
-    json_generator_set_root(generator, root);
-    return json_generator_to_data(generator, NULL);
+    return trace_json_text(json);
 }

@@ -40,16 +40,34 @@ static ModelNetwork *read_network(const Trace *trace, GError **error) {
     return model_network_read(text, strlen(text), name, error);
 }
 
+/* A name may mean another file than it did when the trace was made. */
+static bool is_the_traces(const ModelCluster *cluster, const Trace *trace, const char *path,
+                          GError **error) {
+    const char *digest = trace_get(trace, "cluster_digest");
+    if (digest == NULL || g_str_equal(digest, cluster->digest)) {
+        return true;
+    }
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                "the trace was predicted on another %s than %s; give its file, as in: --cluster "
+                "./%s.ini",
+                cluster->name, path, cluster->name);
+    return false;
+}
+
 static ModelCluster *read_cluster(const Trace *trace, const char *name, GError **error) {
-    name = name != NULL ? name : trace_get(trace, "cluster");
-    if (name == NULL) {
+    const char *own = trace_get(trace, "cluster");
+    if (name == NULL && own == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                     "the trace names no cluster to predict on; give one, as in: --cluster "
                     "this-machine");
         return NULL;
     }
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
-    return path != NULL ? model_cluster_read_file(path, error) : NULL;
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name != NULL ? name : own, error);
+    g_autoptr(ModelCluster) cluster = path != NULL ? model_cluster_read_file(path, error) : NULL;
+    if (cluster == NULL || (name == NULL && !is_the_traces(cluster, trace, path, error))) {
+        return NULL;
+    }
+    return g_steal_pointer(&cluster);
 }
 
 static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **error) {

@@ -1,10 +1,10 @@
 #include "exec/results.h"
 
-#include <json-glib/json-glib.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "trace/from-plan.h"
+#include "trace/json.h"
 #include "trace/text.h"
 
 void exec_results_init(ExecResults *results, const Plan *plan, const ExecComm *comm,
@@ -105,19 +105,8 @@ bool exec_results_speaks(const ExecComm *comm) {
     return comm->rank == 0 || comm->rehearsed;
 }
 
-static void add_number(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_double_value(json, value);
-}
-
-static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
-    json_builder_set_member_name(json, key);
-    json_builder_add_int_value(json, (gint64)value);
-}
-
 static void add_losses(JsonBuilder *json, const ExecResults *results) {
-    json_builder_set_member_name(json, "losses");
-    json_builder_begin_array(json);
+    trace_json_begin_array(json, "losses");
     for (unsigned i = 0; i < results->n_steps; i++) {
         json_builder_add_double_value(json, results->losses[i]);
     }
@@ -128,30 +117,28 @@ void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     const MemoryPeak *peak = memory_ledger_peak_allocated(play->ledger);
     json_builder_begin_object(json);
-    json_builder_set_member_name(json, "plan_digest");
-    json_builder_add_string_value(json, plan_digest(results->plan));
-    add_count(json, "ranks", results->comm->world);
+    trace_json_add_text(json, "plan_digest", plan_digest(results->plan));
+    trace_json_add_int(json, "ranks", results->comm->world);
     if (results->comm->rehearsed) {
-        add_count(json, "rehearsed_rank", results->comm->rank);
+        trace_json_add_int(json, "rehearsed_rank", results->comm->rank);
     }
     if (play->options.pace) {
-        json_builder_set_member_name(json, results->comm->rehearsed ? "rehearsed_as" : "paced_as");
-        json_builder_add_string_value(json, exec_pace_cluster(play->options.pace));
+        trace_json_add_text(json, results->comm->rehearsed ? "rehearsed_as" : "paced_as",
+                            exec_pace_cluster(play->options.pace));
     }
     if (!results->comm->rehearsed) {
         add_losses(json, results);
     }
-    add_number(json, "step_ms", median_step_ms(results));
-    add_number(json, "tokens_per_s",
-               (double)results->plan->tokens_per_rank * results->comm->world /
-                   median_step_ms(results) * 1e3);
-    add_count(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
-    add_count(json, "peak_reserved_bytes",
-              memory_ledger_peak_reserved(play->ledger)->totals.reserved_bytes);
-    add_count(json, "resident_peak_bytes", resident("VmHWM:"));
+    trace_json_add_real(json, "step_ms", median_step_ms(results));
+    trace_json_add_real(json, "tokens_per_s",
+                        (double)results->plan->tokens_per_rank * results->comm->world /
+                            median_step_ms(results) * 1e3);
+    trace_json_add_int(json, "peak_allocated_bytes", peak->totals.allocated_bytes);
+    trace_json_add_int(json, "peak_reserved_bytes",
+                       memory_ledger_peak_reserved(play->ledger)->totals.reserved_bytes);
+    trace_json_add_int(json, "resident_peak_bytes", resident("VmHWM:"));
     json_builder_end_object(json);
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    g_autofree char *text = json_to_string(root, TRUE);
+    g_autofree char *text = trace_json_text(json);
     printf("%s\n", text);
 }
 

@@ -208,6 +208,8 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     cluster->name = dot && dot > base ? g_strndup(base, (gsize)(dot - base)) : g_strdup(base);
     cluster->title = g_strdup(cluster->name);
     cluster->model = g_strdup("");
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, (gssize)length);
+    cluster->digest = g_strconcat("sha256:", sum, NULL);
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         const KeyRow *row = find_row(entry->section, entry->key);
@@ -248,6 +250,7 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster) {
     copy->name = g_strdup(cluster->name);
     copy->title = g_strdup(cluster->title);
     copy->model = g_strdup(cluster->model);
+    copy->digest = g_strdup(cluster->digest);
     copy->nccl_algo = g_strdup(cluster->nccl_algo);
     copy->nccl_proto = g_strdup(cluster->nccl_proto);
     copy->kinds = g_new0(ModelCluster *, cluster->n_kinds);
@@ -287,6 +290,7 @@ void model_cluster_free(ModelCluster *cluster) {
         g_free(cluster->name);
         g_free(cluster->title);
         g_free(cluster->model);
+        g_free(cluster->digest);
         g_free(cluster->nccl_algo);
         g_free(cluster->nccl_proto);
         for (uint32_t i = 0; i < cluster->n_kinds; i++) {

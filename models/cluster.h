@@ -23,9 +23,10 @@ typedef enum {
 
 typedef struct _ModelCluster ModelCluster;
 struct _ModelCluster {
-    char *name;  /* of the file, without folder and ending; of a kind of node: the kind's */
-    char *title; /* one line for people */
-    char *model; /* of the device: "A100-SXM4-80GB" */
+    char *name;   /* of the file, without folder and ending; of a kind of node: the kind's */
+    char *title;  /* one line for people */
+    char *model;  /* of the device: "A100-SXM4-80GB" */
+    char *digest; /* of its file, "sha256:...", by which a trace knows it again; NULL: no file */
     ModelDeviceKind device_kind;
     char *nccl_algo, *nccl_proto; /* forced, as NCCL_ALGO and NCCL_PROTO; NULL: NCCL chooses */
 #define COUNT(section, key, ...) uint64_t section##_##key;

@@ -258,6 +258,17 @@ static void append_value(const PlanStrategy *strategy, unsigned row, GString *te
     }
 }
 
+char *plan_strategy_value(const PlanStrategy *strategy, const char *key) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (g_str_equal(keys[i].key, key)) {
+            GString *text = g_string_new(NULL);
+            append_value(strategy, i, text);
+            return g_string_free(text, FALSE);
+        }
+    }
+    return NULL;
+}
+
 char *plan_strategy_text(const PlanStrategy *strategy) {
     GString *text = g_string_new("[strategy]\n");
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {

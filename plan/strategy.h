@@ -177,5 +177,7 @@ PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
  * arena instead. */
 const char *plan_allocator_conf(const char *strategy_text);
 
+/* One key's value, as plan_strategy_set() takes it; NULL: there is no such key. */
+char *plan_strategy_value(const PlanStrategy *strategy, const char *key);
 char *plan_strategy_text(const PlanStrategy *strategy);  /* an ini file with every key */
 char *plan_strategy_title(const PlanStrategy *strategy); /* a few words for people */

@@ -23,6 +23,8 @@ set yrange [-1:n_lanes + 1]
 set tics out nomirror
 set border 3
 unset key
+set print "-"
+print "Lanes over time: ".plan_title
 set ytics ("exposed" 0, "host issues" n_lanes + 1) scale 0
 do for [l = 1:n_lanes] {
     set ytics add (lane[l] n_lanes - l + 1)

@@ -21,10 +21,12 @@ set bmargin BOTTOM
 slice = (last_ns - first_ns) / columns
 cell = most_bytes / rows
 set xrange [x(first_ns - slice / 2):x(last_ns - slice / 2)]
-set yrange [y(-cell / 2):y(most_bytes - cell / 2)]
+set yrange [y(-cell / 2):y(most_bytes - 0.49 * cell)] # a little above the middle of the topmost cell
 set tics out nomirror
 set border 3
 unset key
+set print "-"
+print "Memory over time: ".plan_title
 key = "= reserved"
 do for [k = 1:n_categories] {
     key = key.sprintf("  %s %s", letter(k), category[k])

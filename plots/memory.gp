@@ -1,17 +1,19 @@
 # plots/memory.gp - memory over time: categories stacked, the allocator's figures as lines.
 #
-# Reads settings.gp's variables and, for panel p, memory-p.tsv, outline-p.tsv, steps-p.tsv and
+# Reads settings.gp's variables and, for panel p, memory-p.tsv, outline-p-k.tsv, steps-p.tsv and
 # peak-p.tsv, all written by trace/plot-memory.c. All panels share both axes.
 
 set datafile separator "\t"
+set datafile missing NaN # such a point is left out, and the line goes on
 load scripts."/colours.gp"
 
 x(t) = t / ns_per_unit
 y(b) = b / bytes_per_unit
 # A step's name, unless the one before it is still being written there: a name takes 1/16 of the width.
 step_name(t, name) = t - named_ns < (last_ns - first_ns) / 16. ? "" : (named_ns = t, name)
+# A dotted line through many points looks torn: it gets those where it turns, and the last.
+turn(row, b) = b == held && row + 1 < n_rows ? NaN : (held = b, y(b))
 is_early(t) = t < (first_ns + last_ns) / 2
-stack(k) = sum [i = 2:k + 1] column(i)
 ALLOCATED = n_categories + 2
 ACTIVE = n_categories + 3
 RESERVED = n_categories + 4
@@ -53,8 +55,8 @@ do for [k = n_categories:1:-1] {
     row = row + 1
 }
 row = row + 0.5
-set style arrow 1 nohead lc rgb "black" lw 2 dt 1
-set style arrow 2 nohead lc rgb "#D55E00" lw 1.6 dt (6, 3)
+set style arrow 1 nohead lc rgb "black" lw 1.3 dt 1
+set style arrow 2 nohead lc rgb "#D55E00" lw 1.3 dt (6, 3)
 set style arrow 3 nohead lc rgb "black" lw 1.6 dt (1.5, 2.5)
 array line_name[3] = ["reserved", "active", "allocated"]
 array line_style[3] = [3, 2, 1]
@@ -71,10 +73,12 @@ set label sprintf("1 %s is 10^%.0f bytes", size_unit, log10(bytes_per_unit)) \
 
 do for [p = 1:n_panels] {
     rows = sprintf("memory-%d.tsv", p)
-    outline = sprintf("outline-%d.tsv", p)
     steps = sprintf("steps-%d.tsv", p)
     named_ns = first_ns - (last_ns - first_ns)
     peak = sprintf("peak-%d.tsv", p)
+    held = -1
+    stats rows skip 1 using 1 nooutput
+    n_rows = STATS_records + STATS_outofrange
     set tmargin at screen top - (p - 1) * (height + gap)
     set bmargin at screen top - (p - 1) * (height + gap) - height
     set label 1002 panel[p] at graph 0, graph 1.05 font ",14" noenhanced
@@ -85,8 +89,8 @@ do for [p = 1:n_panels] {
     }
     # From the top of the stack down, each layer painted over those below: colour, then pattern.
     # The peak's label stands on the side of it that has room.
-    plot for [k = n_categories:1:-1] for [pass = 0:1] outline skip 1 \
-             using (x($1)):(y(stack(k))) with filledcurves y1=0 \
+    plot for [k = n_categories:1:-1] for [pass = 0:1] \
+             sprintf("outline-%d-%d.tsv", p, k) skip 1 using (x($1)):(y($2)) with filledcurves y1=0 \
              fc rgb (pass == 0 ? colour(k) : dark(k)) \
              fs transparent pattern (pass == 0 ? SOLID : pattern(k)) noborder, \
          steps skip 1 using (x($1)):(0):(0):(y(most_bytes) * 1.17) with vectors nohead \
@@ -94,11 +98,11 @@ do for [p = 1:n_panels] {
          steps skip 1 using (x($1)):(y(most_bytes) * 1.125):(step_name($1, strcol(2))) \
              with labels left \
              offset 0.4, 0 font ",11" tc rgb "#555555" noenhanced, \
-         rows skip 1 using (x($1)):(y(column(RESERVED))) with steps lc rgb "black" lw 1.6 \
+         rows skip 1 using (x($1)):(turn($0, column(RESERVED))) with steps lc rgb "black" lw 1.6 \
              dt (1.5, 2.5), \
-         rows skip 1 using (x($1)):(y(column(ACTIVE))) with steps lc rgb "#D55E00" lw 1.6 \
+         rows skip 1 using (x($1)):(y(column(ACTIVE))) with steps lc rgb "#D55E00" lw 1 \
              dt (6, 3), \
-         rows skip 1 using (x($1)):(y(column(ALLOCATED))) with steps lc rgb "black" lw 1.5 dt 1, \
+         rows skip 1 using (x($1)):(y(column(ALLOCATED))) with steps lc rgb "black" lw 0.9 dt 1, \
          peak skip 1 using (x($1)):(y($2)) with points pt 7 ps 1.3 lc rgb "black", \
          peak skip 1 using (x($1)):(y($2)):(is_early($1) ? strcol(3) : "") \
              with labels boxed left offset 1, 0.9 font ",12" noenhanced, \

@@ -2,13 +2,21 @@
 
 # Each series has a dash and a mark of its own beside its colour: filled where the plan fits, hollow
 # where it does not.
-array marks[4] = [5, 7, 9, 13]
+array marks[6] = [5, 7, 9, 13, 11, 15]
 array dashes[4] = [1, 2, 4, 5]
-filled(k) = marks[(k - 1) % 4 + 1]
-hollow(k) = marks[(k - 1) % 4 + 1] - 1
+filled(k) = marks[(k - 1) % 6 + 1]
+hollow(k) = marks[(k - 1) % 6 + 1] - 1
 dash(k) = dashes[(k - 1) % 4 + 1]
 MEASURED = 2
 joined = 1 # a series is a line
+
+# The key at the right takes what the longest name needs: a letter is some 0.0058 of the width.
+longest = 24
+do for [k = 1:n_series] {
+    longest = strlen(series[k]) > longest ? strlen(series[k]) : longest
+}
+right_of_plot = 0.80 - 0.0058 * (longest - 24)
+right_of_plot = right_of_plot > 0.5 ? right_of_plot : 0.5
 
 # The allocator's limit is drawn when it is not far above what is needed.
 limit_shown = limit_known && limit_bytes < 2.5 * most_bytes
@@ -24,6 +32,6 @@ if (is_wide) {
 } else {
     set xrange [least_x - 0.08 * (most_x - least_x + 1):most_x + 0.08 * (most_x - least_x + 1)]
 }
-if (!x_is_number) {
+if (!x_is_number || n_tics <= 12) { # a tic a value, where there is place for them
     eval "set xtics (".tics.") noenhanced"
 }

@@ -9,7 +9,7 @@ load scripts."/colours.gp"
 load scripts."/points.gp"
 
 left = 0.075
-right = 0.80
+right = right_of_plot
 set lmargin at screen left
 set rmargin at screen right
 set tmargin at screen 0.885

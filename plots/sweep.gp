@@ -10,7 +10,7 @@ load scripts."/colours.gp"
 load scripts."/points.gp"
 
 left = 0.075
-right = 0.80
+right = right_of_plot
 array top[2] = [0.885, 0.435]
 height = 0.335
 set lmargin at screen left
@@ -59,7 +59,7 @@ do for [panel = 1:2] {
                  using 1:(column(9) == 0 ? column(7) / bytes_per_unit : 1 / 0) \
                  with points pt hollow(k) ps 1.5 lc rgb dark(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-                 using 1:(column(6) / bytes_per_unit) with points pt 7 ps 0.6 lc rgb dark(k), \
+                 using 1:(column(6) / bytes_per_unit) with points pt 7 ps 0.8 lc rgb dark(k), \
              for [k = 1:n_series] sprintf("marks-%d.tsv", k) skip 1 \
                  using 1:(column(7) / bytes_per_unit) with points pt MEASURED ps 2 lw 2 lc rgb "black", \
              limit_shown ? limit_bytes / bytes_per_unit : 1 / 0 with lines lc rgb "black" lw 1.2 dt (2, 3)

@@ -151,6 +151,9 @@ static void describe(Trace *trace, const Task *task) {
     trace_set(trace, "side", "predicted");
     trace_set(trace, "device", "sim");
     trace_set(trace, "cluster", task->cluster->name);
+    if (task->cluster->digest) { /* of a file */
+        trace_set(trace, "cluster_digest", task->cluster->digest);
+    }
     trace_set_uint(trace, "steps", task->options->steps);
     if (task->options->every_rank) {
         trace_set_uint(trace, "seed", task->options->seed);

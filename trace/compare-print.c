@@ -51,22 +51,20 @@ const char *trace_compare_group_key(TraceCompareGroup group) {
 char *trace_compare_op_name(const TraceComparison *comparison, uint32_t number) {
     const Trace *trace = comparison->traces[0];
     const TraceInstruction *op = trace_instruction(trace, comparison->summaries[0]->role, number);
-    const char *unit = trace_name(trace->units, op->unit, NULL);
+    g_autofree char *place = trace_place_name(trace, op->phase, op->unit);
     const char *module = trace_name(trace->modules, op->module, NULL);
     bool named = module != NULL && module[0] != '\0';
-    return g_strconcat(trace_kind(trace, op->kind)->name, ", ", trace->phases->pdata[op->phase],
-                       unit != NULL ? " of unit " : "", unit != NULL ? unit : "",
-                       named ? ", module " : "", named ? module : "", NULL);
+    return g_strconcat(trace_kind(trace, op->kind)->name, ", ", place, named ? ", module " : "",
+                       named ? module : "", NULL);
 }
 
 char *trace_compare_buffer_name(const TraceComparison *comparison, uint32_t number) {
     const Trace *trace = comparison->traces[0];
     const TraceInstruction *op = trace_instruction(trace, comparison->summaries[0]->role, number);
-    const char *unit = trace_name(trace->units, op->unit, NULL);
-    return g_strdup_printf("%s, %" G_GUINT64_FORMAT " B, allocated in %s%s%s (instruction %u)",
+    g_autofree char *place = trace_place_name(trace, op->phase, op->unit);
+    return g_strdup_printf("%s, %" G_GUINT64_FORMAT " B, allocated in %s (instruction %u)",
                            (const char *)trace->categories->pdata[op->category], (guint64)op->bytes,
-                           (const char *)trace->phases->pdata[op->phase],
-                           unit != NULL ? " of unit " : "", unit != NULL ? unit : "", number);
+                           place, number);
 }
 
 /* "+1.2 %", or "-" where nothing was to be met. Never "-0.0 %". */
@@ -184,10 +182,9 @@ static void append_peak_place(GString *text, const TraceComparison *comparison, 
     if (!peak->known) {
         return;
     }
-    g_string_append_printf(text, "peak allocated, %s: step %d, %s of unit %s, instruction %u\n",
-                           comparison->sides[side], peak->step,
-                           (const char *)trace->phases->pdata[peak->phase],
-                           trace_name(trace->units, peak->unit, "(none)"), peak->instruction);
+    g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
+    g_string_append_printf(text, "peak allocated, %s: step %d, %s, instruction %u\n",
+                           comparison->sides[side], peak->step, place, peak->instruction);
 }
 
 static void append_memory(GString *text, const TraceComparison *comparison) {
@@ -208,18 +205,18 @@ static void append_memory(GString *text, const TraceComparison *comparison) {
         const Trace *trace = comparison->traces[1];
         const TraceInstruction *instruction =
             trace_instruction(trace, trace_role_of_rank(trace, memory->rank), memory->instruction);
+        g_autofree char *place = trace_place_name(trace, instruction->phase, instruction->unit);
         double peak = (double)comparison->summaries[1]->peaks[i].bytes;
         g_string_append_printf(
             text,
             "%-10s differs at %u; by up to %.0f B (%.2f %% of the peak), on average %.0f B\n"
-            "%-10s first: rank %u, step %d, %s of unit %s, instruction %u (%s): "
+            "%-10s first: rank %u, step %d, %s, instruction %u (%s): "
             "%s %" G_GUINT64_FORMAT " B, %s %" G_GUINT64_FORMAT " B\n",
             trace_statistic_name(i), memory->differing, memory->largest_bytes,
             peak > 0 ? memory->largest_bytes / peak * 100 : 0, memory->mean_bytes, "", memory->rank,
-            memory->step, (const char *)trace->phases->pdata[instruction->phase],
-            trace_name(trace->units, instruction->unit, "(none)"), memory->instruction,
-            trace_what_name(instruction->what), comparison->sides[0], (guint64)memory->value[0],
-            comparison->sides[1], (guint64)memory->value[1]);
+            memory->step, place, memory->instruction, trace_what_name(instruction->what),
+            comparison->sides[0], (guint64)memory->value[0], comparison->sides[1],
+            (guint64)memory->value[1]);
     }
 }
 

@@ -50,10 +50,9 @@ static void add_frame(Pickle *pickle, const char *file, int64_t line, const char
 static void set_frames(const Replay *replay, uint32_t number, int32_t step) {
     const Trace *trace = replay->trace;
     const TraceInstruction *instruction = trace_instruction(trace, replay->role, number);
+    g_autofree char *owner = trace_place_name(trace, instruction->phase, instruction->unit);
     g_autofree char *place = g_strdup_printf(
-        "%s of unit %s, module %s, lane %s", (const char *)trace->phases->pdata[instruction->phase],
-        trace_name(trace->units, instruction->unit, "(none)"),
-        trace_name(trace->modules, instruction->module, "(none)"),
+        "%s, module %s, lane %s", owner, trace_name(trace->modules, instruction->module, "(none)"),
         (const char *)trace->lanes->pdata[instruction->lane]);
     pickle_text(replay->pickle, "frames");
     pickle_open_list(replay->pickle);

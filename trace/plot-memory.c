@@ -120,21 +120,16 @@ static guint8 *thin(GArray *moments, guint n_slices, guint n_series) {
     return keep;
 }
 
-static void append_moment(GString *table, const Moment *moment, int64_t at_ns, guint n_series) {
-    g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)at_ns);
+static void append_moment(GString *table, const Moment *moment, guint n_series) {
+    g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)moment->at_ns);
     for (guint k = 0; k < n_series; k++) {
         g_string_append_printf(table, "\t%" G_GUINT64_FORMAT, (guint64)moment->values[k]);
     }
     g_string_append_c(table, '\n');
 }
 
-typedef enum {
-    ROWS,
-    OUTLINE, /* and what held until then before each row, so that straight lines make steps */
-} TableForm;
-
-static GString *make_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
-                           guint n_slices, TableForm form) {
+GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                            guint n_slices) {
     g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
     g_autoptr(GArray) moments = find_moments(panel, first_step, last_step);
     guint n_series = names->len + TRACE_N_STATISTICS;
@@ -147,24 +142,61 @@ static GString *make_table(const TracePanel *panel, int32_t first_step, int32_t 
         g_string_append_printf(table, "\t%s", trace_statistic_name(i));
     }
     g_string_append_c(table, '\n');
+    for (guint i = 0; i < moments->len; i++) {
+        if (keep[i]) {
+            append_moment(table, &g_array_index(moments, Moment, i), n_series);
+        }
+    }
+    return table;
+}
+
+static void append_corner(GString *table, int64_t at_ns, uint64_t bytes) {
+    g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\n", (gint64)at_ns,
+                           (guint64)bytes);
+}
+
+/* The upper edge of the stack's first layers, as an area's outline: "time size" at each corner. */
+static GString *outline_table(const GArray *moments, const guint8 *keep, guint n_layers) {
+    GString *table = g_string_new("time_ns\tbytes\n");
+    uint64_t held = 0;
     const Moment *last = NULL;
     for (guint i = 0; i < moments->len; i++) {
         if (!keep[i]) {
             continue;
         }
         const Moment *moment = &g_array_index(moments, Moment, i);
-        if (form == OUTLINE && last != NULL) {
-            append_moment(table, last, moment->at_ns, n_series);
+        uint64_t bytes = 0;
+        for (guint k = 0; k < n_layers; k++) {
+            bytes += moment->values[k];
         }
-        append_moment(table, moment, moment->at_ns, n_series);
+        if (last != NULL && bytes != held) {
+            append_corner(table, moment->at_ns, held);
+        }
+        if (last == NULL || bytes != held) {
+            append_corner(table, moment->at_ns, bytes);
+        }
+        held = bytes;
         last = moment;
+    }
+    if (last != NULL) {
+        append_corner(table, last->at_ns, held);
     }
     return table;
 }
 
-GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
-                            guint n_slices) {
-    return make_table(panel, first_step, last_step, n_slices, ROWS);
+/* outline-NUMBER-LAYER.tsv, a layer a category. */
+static bool write_outlines(const TracePanel *panel, const TracePlotOptions *options, guint number,
+                           const char *folder, GError **error) {
+    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
+    g_autoptr(GArray) moments = find_moments(panel, options->first_step, options->last_step);
+    g_autofree guint8 *keep = thin(moments, TRACE_PLOT_SLICES, names->len + TRACE_N_STATISTICS);
+    bool written = true;
+    for (guint k = 1; k <= names->len && written; k++) {
+        g_autoptr(GString) table = outline_table(moments, keep, k);
+        g_autofree char *name = g_strdup_printf("outline-%u-%u.tsv", number, k);
+        written = trace_plot_write(folder, name, table, error);
+    }
+    return written;
 }
 
 /* Where steps begin, except the first shown: time, "step 3". */
@@ -203,13 +235,12 @@ static GString *peak_table(const TracePanel *panel, int32_t first_step, int32_t 
     const TraceInstruction *instruction =
         trace_instruction(trace, trace_role_of_rank(trace, panel->rank), peak->instruction);
     TraceScale scale = trace_scale_bytes((double)peak->allocated);
-    const char *unit = trace_name(trace->units, instruction->unit, NULL);
+    g_autofree char *place = trace_place_name(trace, instruction->phase, instruction->unit);
     g_string_append_printf(
-        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, step %d, %s%s%s\n",
+        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, step %d, %s\n",
         (gint64)(peak->host_ns - trace_memory_origin_ns(panel, first_step)),
         (guint64)peak->allocated, (double)peak->allocated / scale.per_unit, scale.unit, peak->step,
-        (const char *)trace->phases->pdata[instruction->phase], unit != NULL ? " of unit " : "",
-        unit != NULL ? unit : "");
+        place);
     return table;
 }
 
@@ -310,13 +341,10 @@ bool trace_plot_write_memory(const TracePanel *panels, guint n_panels,
         g_autoptr(GString) steps = step_table(&panels[i], options->first_step, options->last_step);
         g_autoptr(GString) peak = peak_table(&panels[i], options->first_step, options->last_step);
         g_autofree char *rows_name = g_strdup_printf("memory-%u.tsv", i + 1);
-        g_autoptr(GString) outline = make_table(&panels[i], options->first_step, options->last_step,
-                                                TRACE_PLOT_SLICES, OUTLINE);
-        g_autofree char *outline_name = g_strdup_printf("outline-%u.tsv", i + 1);
         g_autofree char *steps_name = g_strdup_printf("steps-%u.tsv", i + 1);
         g_autofree char *peak_name = g_strdup_printf("peak-%u.tsv", i + 1);
         if (!trace_plot_write(folder, rows_name, rows, error) ||
-            !trace_plot_write(folder, outline_name, outline, error) ||
+            !write_outlines(&panels[i], options, i + 1, folder, error) ||
             !trace_plot_write(folder, steps_name, steps, error) ||
             !trace_plot_write(folder, peak_name, peak, error) ||
             (options->output == NULL &&

@@ -204,7 +204,8 @@ static void append_tics(GString *settings, const GArray *points, bool x_is_numbe
                                    label, x);
         }
     }
-    g_string_append_printf(settings, "\"\nx_is_number = %d\n", x_is_number);
+    g_string_append_printf(settings, "\"\nn_tics = %u\nx_is_number = %d\n", g_hash_table_size(done),
+                           x_is_number);
 }
 
 static void append_settings(GString *settings, const GArray *points, const GPtrArray *series,
@@ -294,5 +295,10 @@ bool trace_plot_points(TracePointsPicture picture, const GArray *all,
     bool drawn = write_tables(points, series, folder, error) &&
                  trace_plot_run(folder, settings, script, options->output, ret_text, error);
     trace_plot_remove_folder(folder);
+    if (drawn && options->output == NULL && picture != TRACE_POINTS_VALIDATION) {
+        g_autofree char *drawing = *ret_text;
+        g_autoptr(GString) rows = trace_points_rows(points, options);
+        *ret_text = g_strconcat(drawing, "\n", rows->str, NULL);
+    }
     return drawn;
 }

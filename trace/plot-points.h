@@ -19,6 +19,7 @@ typedef struct {
     double cost_ns;                    /* what Pareto holds against memory: the step, or a share */
     double allocated_bytes, reserved_bytes;
     double flops_per_s; /* of a GPU */
+    uint64_t retries;   /* times the allocator gave memory back and asked again */
 } TracePoint;
 
 typedef enum {
@@ -51,6 +52,8 @@ bool trace_plot_points(TracePointsPicture picture, const GArray *points,
 /* The points that no other beats in both cost and peak reserved memory, cheapest first; those
  * that do not fit are left out. Elements are indices (guint). */
 GArray *trace_points_front(const GArray *points);
+/* The points as rows of a table for people: what a text picture shows, in numbers. */
+GString *trace_points_rows(const GArray *points, const TracePointsOptions *options);
 /* The points of a series, as the scripts read them: x, label, step, least, most, allocated,
  * reserved, flops, fits, cost. Not known: "?". */
 GString *trace_points_table(const GArray *points, const char *series, bool measured);

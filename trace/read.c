@@ -163,16 +163,32 @@ static bool take_name(Reader *reader, GString *ret_name) {
     return true;
 }
 
+/* "foreshard-trace 2"; another number is another version. */
+static bool check_magic(Reader *reader) {
+    static const char magic[] = TRACE_TEXT_MAGIC;
+    gsize length = (gsize)(reader->line_end - reader->line);
+    gsize name_length = strlen(magic) - 1; /* up to the number */
+    if (length == strlen(magic) && memcmp(reader->line, magic, length) == 0) {
+        return true;
+    }
+    if (length > name_length && memcmp(reader->line, magic, name_length) == 0) {
+        return complain(reader, TRACE_ERROR_SYNTAX,
+                        "the trace is of version %.*s, this program reads version %s; record it "
+                        "again, or read it with the program that wrote it",
+                        (int)MIN(length - name_length, 10), reader->line + name_length,
+                        magic + name_length);
+    }
+    return complain(reader, TRACE_ERROR_SYNTAX, "this is no trace: it should begin with \"%s\"",
+                    magic);
+}
+
 /* Reads up to and with the "tables" line, whose counts it returns. */
 static bool read_header(Reader *reader, uint32_t *ret_counts) {
     if (!next_line(reader)) {
         return false;
     }
-    gsize length = (gsize)(reader->line_end - reader->line);
-    if (length != strlen(TRACE_TEXT_MAGIC) || memcmp(reader->line, TRACE_TEXT_MAGIC, length) != 0) {
-        return complain(reader, TRACE_ERROR_SYNTAX,
-                        "this is no trace of a known version: it should begin with \"%s\"",
-                        TRACE_TEXT_MAGIC);
+    if (!check_magic(reader)) {
+        return false;
     }
     g_autoptr(GString) value = g_string_new(NULL);
     g_autofree char *last_key = NULL;

@@ -30,6 +30,11 @@ const char *trace_what_name(TraceWhat what) {
     return what_names[what];
 }
 
+char *trace_place_name(const Trace *trace, uint32_t phase, uint32_t unit) {
+    const char *name = trace_name(trace->units, unit, NULL);
+    return g_strconcat(trace->phases->pdata[phase], name != NULL ? " of unit " : "", name, NULL);
+}
+
 const char *trace_section_name(TraceSection section) {
     g_assert(section < TRACE_N_SECTIONS);
     return section_names[section];

@@ -176,6 +176,8 @@ const char *trace_differing_table(const Trace *a, const Trace *b);
 uint32_t trace_compute_lane(const Trace *trace);
 uint32_t trace_role_of_rank(const Trace *trace, uint32_t rank); /* TRACE_NONE: not recorded */
 const char *trace_what_name(TraceWhat what);
+/* "backward of unit layers.0", or "optimizer" where no unit is concerned. Transfer full. */
+char *trace_place_name(const Trace *trace, uint32_t phase, uint32_t unit);
 const char *trace_section_name(TraceSection section);
 const char *trace_kind_class_name(TraceKindClass kind_class);
 

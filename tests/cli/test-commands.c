@@ -313,6 +313,14 @@ static void kinds_of_node(void) {
     expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
 }
 
+/* A trace tells its own cluster file from another of the same name. */
+static void clusters_of_one_name(void) {
+    write_cluster("a100-node.ini", "a100-node", "memory_gb_per_s", "1000");
+    expect("predict gpt-toy -n 8 --cluster ./a100-node.ini --trace own.trace", 0, "fits", "");
+    expect("diagnose own.trace", 2, "", "predicted on another a100-node");
+    expect("diagnose own.trace --cluster ./a100-node.ini", 0, "predicted on a100-node", "");
+}
+
 /* Five situations planted, each of which is to be named first. */
 static void diagnoses(void) {
     static const struct {
@@ -342,8 +350,34 @@ static void diagnoses(void) {
            "");
     expect("diagnose planted.trace", 0, "this strategy LOSES to", "");
     expect("diagnose planted.trace --cluster dgx-h100", 0, "predicted on dgx-h100", "");
+    /* So does checkpointing without need, against the same tuned. */
+    expect("predict gpt2-xl -n 8 --cluster a100-node --checkpointing full --sharding grad-op "
+           "--trace planted.trace",
+           0, "fits", "");
+    expect("diagnose planted.trace", 0, "this strategy LOSES to FSDP2 grad-op by", "");
+    /* Hybrid sharding's groups are no part of the simple strategies. */
+    expect("predict gpt2-xl -n 16 --sharding hybrid --cluster two-nodes-ethernet "
+           "--trace planted.trace",
+           0, "fits", "");
+    expect("diagnose planted.trace", 0, "this strategy beats the best of them", "");
     expect("diagnose planted.trace --cluster no-such-cluster", 2, "", "no-such-cluster");
     expect("diagnose", 2, "", "give one trace");
+}
+
+/* What does not fit is told what would make it fit. */
+static void diagnoses_of_too_much(void) {
+    expect("predict gpt2-xl -n 2 --micro-batch 32 --cluster a100-node --trace big.trace", 0,
+           "fits: NO", "");
+    expect("diagnose big.trace", 0, "it fits with checkpointing=full\n", "");
+    expect("predict llama2-70b -n 8 --param-dtype bf16 --cluster dgx-h100 --trace big.trace", 0,
+           "fits: NO", "");
+    expect("diagnose big.trace", 0, "it fits with ranks=", "");
+    expect("diagnose big.trace", 0, "none of them fits", "");
+    expect("predict gpt-1t -n 8 --param-dtype bf16 --cluster a100-node --trace big.trace", 0,
+           "fits: NO", "");
+    expect("diagnose big.trace", 0, "no setting tried makes it fit", "");
+    expect("predict gpt2 -n 2 --cluster v100-dgx --param-dtype bf16 --trace none.trace", 0,
+           "cannot compute in bf16", "none.trace was not written");
 }
 
 /* Same input, same bytes. */
@@ -379,7 +413,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/every rank", every_rank);
     g_test_add_func("/cli/commands/every rank, refused", every_rank_refused);
     g_test_add_func("/cli/commands/kinds of node", kinds_of_node);
+    g_test_add_func("/cli/commands/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
+    g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();
     GDir *dir = g_dir_open(folder, 0, NULL);

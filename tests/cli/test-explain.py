@@ -119,7 +119,7 @@ def check_sharding(run):
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
-                          (('explain', 'x', 'a.trace'), 'is no number\'s key, unit or op'),
+                          (('explain', 'x', 'a.trace'), 'is no number\'s key, unit or op. Keys: step_ms, '),
                           (('explain', 'step_ms', 'no.trace'), 'no.trace'),
                           (('explain', 'step_ms', 'a.trace', '--cluster', 'nowhere'), 'nowhere'),
                           (('explain', '--sharding', 'no-such-network'), 'no-such-network')):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""tests/style/test-install.py SOURCE-ROOT BUILD-ROOT DATA-DIR - data files reach an installation.
+"""tests/style/test-install.py SOURCE-ROOT BUILD-ROOT DATA-DIR MAN-DIR PAGE... - data files and manual pages
+reach an installation.
 
-Installs only what is tagged `data`, into a folder of its own, so that the programs need not be
-built. A network that a user adds must be found once installed, without a line in a build file.
+Installs only what is tagged `data` or `man`, into a folder of its own. A network that a user adds must be
+found once installed, without a line in a build file.
 """
 import os
 import shutil
@@ -35,7 +36,7 @@ def strangers(installed, endings):
     return [name for name in sorted(os.listdir(installed)) if not name.endswith(endings)]
 
 
-def main(source_root, build_root, data_dir):
+def main(source_root, build_root, data_dir, man_dir, *pages):
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, 'a'))
@@ -52,7 +53,7 @@ def main(source_root, build_root, data_dir):
         return tap.finish()
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run(
-            ['meson', 'install', '-C', build_root, '--no-rebuild', '--tags', 'data', '--destdir',
+            ['meson', 'install', '-C', build_root, '--no-rebuild', '--tags', 'data,man', '--destdir',
              folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         complaints = []
         if run.returncode:
@@ -64,8 +65,11 @@ def main(source_root, build_root, data_dir):
             complaints += [source + '/' + file + ': installed, though no data'
                            for file in strangers(installed, endings)]
         tap.case('/style/install/data', complaints)
+        lost = [page for page in pages if not os.path.exists(
+            os.path.join(folder, man_dir.lstrip('/'), 'man' + page[-1], os.path.basename(page)))]
+        tap.case('/style/install/man', [page + ': not installed' for page in lost])
     return tap.finish()
 
 
 if __name__ == '__main__':
-    sys.exit(main(*sys.argv[1:4]))
+    sys.exit(main(*sys.argv[1:]))

@@ -7,7 +7,7 @@
 
 static const TracePoint planted[] = {
     {"a", "2", 2, false, true, 30e6, 29e6, 33e6, 30e6, 4e9, 5e9, 100e12},
-    {"a", "1", 1, false, true, 20e6, 20e6, 20e6, 20e6, 8e9, 9e9, 150e12},
+    {"a", "1", 1, false, true, 20e6, 20e6, 20e6, 20e6, 8e9, 9e9, 150e12, 3},
     {"a", "4", 4, false, false, 10e6, 10e6, 10e6, 10e6, 90e9, 95e9, 200e12},
     {"b", "1", 1, false, true, 25e6, 25e6, 25e6, 25e6, 8e9, 9.5e9, 120e12},
     {"b", "2", 2, true, true, 40e6, 39e6, 41e6, 40e6, NAN, 5e9, NAN},
@@ -32,6 +32,26 @@ static void tables(void) {
     g_autoptr(GString) marks = trace_points_table(points, "b", true);
     g_assert_nonnull(strstr(marks->str, "\n2\t2\t40000000\t39000000\t41000000\t?\t5000000000\t?\t1"
                                         "\t40000000\n"));
+}
+
+/* What a text picture says in numbers. */
+static void rows(void) {
+    g_autoptr(GArray) points = planted_points();
+    TracePointsOptions options = {.x_name = "micro_batch", .marks_name = "published"};
+    g_autoptr(GString) text = trace_points_rows(points, &options);
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 7);
+    g_assert_cmpstr(lines[0], ==,
+                    "micro_batch      step (ms)  allocated (GB)  reserved (GB)   TFLOP/s/GPU");
+    g_assert_cmpstr(lines[1], ==,
+                    "2            a       30.00            4.00           5.00        100.00");
+    g_assert_true(g_str_has_suffix(lines[2], "150.00  fits, but gives memory back 3 times"));
+    g_assert_cmpstr(
+        lines[3], ==,
+        "4            a       10.00           90.00          95.00        200.00  does not fit");
+    g_assert_cmpstr(
+        lines[5], ==,
+        "2            b       40.00               -           5.00             -  published");
 }
 
 /* Held against every pair of points. */
@@ -133,6 +153,7 @@ static void nothing_to_draw(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/points/tables", tables);
+    g_test_add_func("/trace/points/rows", rows);
     g_test_add_func("/trace/points/front", front);
     g_test_add_func("/trace/points/pictures", pictures);
     g_test_add_func("/trace/points/nothing", nothing_to_draw);

@@ -160,7 +160,7 @@ typedef struct {
 
 static void messages(void) {
     static const Planted planted[] = {
-        {"foreshard-trace 2", "foreshard-trace 1", 1, "no trace of a known version"},
+        {"foreshard-trace 2", "foreshard-trace 1", 1, "of version 1, this program reads version 2"},
         {"side predicted", "side guessed", 0, "predicted or measured"},
         {"linear\n", "\n", 0, "a name is missing"},
         {"rank 1 0", "rank 0 0", 0, "ranks should grow"},
