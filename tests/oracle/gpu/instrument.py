@@ -227,10 +227,6 @@ def rotated(make, bytes_each, device, at_least=256 * 2**20):
     return [make() for _ in range(max(2, min(16, wanted)))]
 
 
-def use_recorder(device):
-    """Lets the recorder's networks and wrappers (tests/oracle/recorder) be imported. FSDP asks a device for
-    streams; a CPU gets the recorder's, which only report."""
+def find_recorder():
+    """Lets the recorder's networks and wrappers (tests/oracle/recorder) be imported."""
     sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'recorder'))
-    if device == 'cpu':
-        import fake_gpu
-        fake_gpu.use_streams_on_cpu()

@@ -14,7 +14,7 @@ import types
 import torch
 import torch.nn.functional as F
 
-from instrument import Budget, Rows, header, host_us, read_options, summary, synchronize, use_recorder
+from instrument import Budget, Rows, header, host_us, read_options, summary, synchronize, find_recorder
 
 MIB = 2**20
 
@@ -287,7 +287,10 @@ def record_retry(rows, budget):
 
 def main():
     options = read_options(__doc__)
-    use_recorder(options.device)
+    find_recorder()
+    if options.device == 'cpu':  # FSDP asks a device for streams; these only report
+        import fake_gpu
+        fake_gpu.use_streams_on_cpu()
     rows, budget = Rows(options.output, header(options)), Budget(options.seconds)
     record_issue(rows, budget, options.device)
     record_calls(rows, budget, options.device)

@@ -124,6 +124,31 @@ def record_attention(rows, table, budget, device, small):
         rows.attempt(budget, name, lambda: attention(table, device, batch, heads, kv_heads, seq, head_dim))
 
 
+def record_backends(rows, budget):
+    """Each of PyTorch's attention kernels by itself; the rows above are of the one it chooses."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def forced(backend, batch, heads, kv_heads, seq, head_dim):
+        inputs = [torch.randn(batch, h, seq, head_dim, device='cuda', dtype=torch.bfloat16, requires_grad=True)
+                  for h in (heads, heads if backend == SDPBackend.EFFICIENT_ATTENTION else kv_heads, kv_heads)]
+        inputs[1:] = [inputs[1], inputs[1].detach().clone().requires_grad_()]
+        with sdpa_kernel(backend):
+            def forward(leaves):
+                return F.scaled_dot_product_attention(*leaves, is_causal=True,
+                                                      enable_gqa=leaves[0].shape != leaves[1].shape)
+            with torch.no_grad():
+                forward_us = device_us('cuda', forward, [inputs])['us']
+            out = forward(inputs)
+            g = torch.randn_like(out)
+            backward_us = device_us('cuda', lambda t: torch.autograd.grad(out, t, g, retain_graph=True), [inputs])['us']
+        yield {'attention_backend': backend.name, 'batch': batch, 'heads': heads, 'kv_heads': kv_heads, 'seq': seq,
+               'head_dim': head_dim, 'forward_us': forward_us, 'backward_us': backward_us}
+
+    for shape in ATTENTION[:1] + ATTENTION[4:7] + ATTENTION[8:9]:
+        for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION):
+            rows.attempt(budget, '%s %s' % (backend.name, shape), lambda: forced(backend, *shape))
+
+
 # ---- kernels that move bytes ---------------------------------------------------------------------
 
 def byte_kinds(rows, width, vocab, dtype, device):
@@ -260,6 +285,8 @@ def main():
     rows.add(clocks='after the products', **(clocks() if device == 'cuda' else {}))
     record_attention(rows, table, budget, device, small)
     record_bytes(rows, budget, device, small)
+    if not small:
+        record_backends(rows, budget)
     table.close()
     rows.close(budget, device)
 
