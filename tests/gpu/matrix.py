@@ -108,12 +108,13 @@ def compared(session, name, predicted_trace, measured_trace, times):
                         limit=60)
     answer = last_object(done.output)
     verdict = answer.get('verdict', done.tail())
+    memory = verdict.split('; step time')[0].replace(' instructions', '')
     step = next((row for row in answer.get('rows', []) if row['group'] == 'step'), None)
-    memory_equal = 'allocated equal' in verdict
     if step and times:
         session.errors.append(abs(step['error']))
-    told = verdict if times else verdict.split('; step time')[0]
-    session.row(name, 'FAIL' if not answer else 'ok' if memory_equal else 'MISS', told)
+        memory = 'step %.2f ms, measured %.2f (%+.1f %%); %s' % (step['first'] / 1e6, step['second'] / 1e6,
+                                                                 step['error'] * 100, memory)
+    session.row(name, 'FAIL' if not answer else 'ok' if 'allocated equal' in verdict else 'MISS', memory)
 
 
 def play(session, name, network_name, options, ranks=1, times=True, steps=6):
