@@ -62,6 +62,14 @@ def processor():
     return '%d x %s' % (len(names), names[0]) if names else platform.machine()
 
 
+def or_none(ask):
+    """A version that cannot be told is no reason not to measure."""
+    try:
+        return ask()
+    except (RuntimeError, ValueError, AttributeError):
+        return None
+
+
 def header(options):
     facts = {'date': datetime.date.today().isoformat(), 'device': options.device,
              'torch': torch.__version__, 'python': platform.python_version(),
@@ -73,8 +81,8 @@ def header(options):
                   'compute_capability': properties.major * 10 + properties.minor,
                   'sms': properties.multi_processor_count,
                   'memory_bytes': torch.cuda.mem_get_info()[1],
-                  'cuda': torch.version.cuda, 'cudnn': torch.backends.cudnn.version(),
-                  'nccl': '.'.join(map(str, torch.cuda.nccl.version())),
+                  'cuda': torch.version.cuda, 'cudnn': or_none(torch.backends.cudnn.version),
+                  'nccl': or_none(lambda: '.'.join(map(str, torch.cuda.nccl.version()))),
                   'clocks_at_start': clocks()}
     else:
         facts['gpu'] = 'none (the recorder was tried on a CPU)'
@@ -113,7 +121,7 @@ class Rows:
         try:
             for row in measure():
                 self.add(**row)
-        except (RuntimeError, ValueError, AttributeError, TypeError, OSError) as error:
+        except Exception as error:  # whatever it is, the next measurement is worth having
             why = (str(error).splitlines() or [''])[0][:200]
             self.add(failed=name, why=why)
             print('failed: %s: %s' % (name, why), file=sys.stderr)

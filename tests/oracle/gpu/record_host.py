@@ -233,8 +233,11 @@ def record_malloc(rows, budget):
         held = [malloc_us(runtime, alive_bytes)[0] for _ in range(alive)]
         try:
             for size in sizes:
-                made = [malloc_us(runtime, size) for _ in range(9)]
-                frees = [free_us(runtime, pointer) for pointer, _ in made]
+                made = []
+                for _ in range(9):
+                    made.append(malloc_us(runtime, size))
+                    held.append(made[-1][0])
+                frees = [free_us(runtime, held.pop()) for _ in made]
                 # The first of a size may map new pages; the allocator's segments are such firsts.
                 yield {'malloc': 'cudaMalloc', 'bytes': size, 'alive': alive, 'first_us': round(made[0][1], 2),
                        **summary([us for _, us in made])}

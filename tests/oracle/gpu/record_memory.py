@@ -41,6 +41,8 @@ def more_options(parser):
 class CudaMeter:
     """Reads PyTorch's allocator and the driver."""
 
+    has_holes = True  # construction leaves them in memory
+
     KEYS = {'allocated': 'allocated_bytes.all', 'active': 'active_bytes.all', 'reserved': 'reserved_bytes.all',
             'requested': 'requested_bytes.all'}
 
@@ -52,6 +54,9 @@ class CudaMeter:
 
     def world(self):
         return contextlib.nullcontext()
+
+    def name_modules(self, network):
+        pass
 
     def phase_begins(self, name):
         torch.cuda.reset_peak_memory_stats()
@@ -87,6 +92,8 @@ class CudaMeter:
 class PretendMeter:
     """Adds up what ../recorder sees."""
 
+    has_holes = False
+
     def __init__(self, options):
         import fake_gpu
         import fsdp_marks
@@ -104,6 +111,9 @@ class PretendMeter:
     def world(self):
         with self.fake, self.recorder:
             yield
+
+    def name_modules(self, network):
+        self.recorder.name_modules(network)
 
     def phase_begins(self, name):
         self.count()
@@ -136,7 +146,7 @@ class PretendMeter:
 
 # ---- the run -------------------------------------------------------------------------------------
 
-def start_clean(model, mode):
+def start_clean(model, mode, device):
     """Gives the GPU back all it holds but the shards, and asks for those anew, one by one."""
     if mode == 'fsdp1':
         from torch.distributed.fsdp import FullyShardedDataParallel
@@ -151,11 +161,11 @@ def start_clean(model, mode):
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             for handle, host in zip(handles, kept):
-                handle.flat_param.data = host.to(handle.device, copy=True)
+                handle.flat_param.data = host.to(device, copy=True)
                 if handle._use_orig_params:
                     handle._use_sharded_views()
     elif mode == 'fsdp2':
-        model.to_empty(device='cuda')
+        model.to_empty(device=device)
         with torch.no_grad():
             for tensor in [*model.parameters(), *model.buffers()]:
                 local = tensor.to_local() if hasattr(tensor, 'to_local') else tensor
@@ -166,7 +176,7 @@ def build(options, shape, meter, mesh):
     """The wrapped model with its batch and optimizer, the batch first, as in ../recorder."""
     import networks
     import parallel
-    clean = isinstance(meter, CudaMeter) and not options.real_start
+    clean = meter.has_holes and not options.real_start
     on_meta = clean and options.mode == 'fsdp2'
     torch.manual_seed(0)
     torch.set_default_dtype(parallel.DTYPES[options.model_dtype])
@@ -174,11 +184,10 @@ def build(options, shape, meter, mesh):
         network = networks.make_network(shape)
     torch.set_default_dtype(torch.float32)
     parameters = sum(p.numel() for p in network.parameters())
-    if isinstance(meter, PretendMeter):
-        meter.recorder.name_modules(network)
+    meter.name_modules(network)
     model = parallel.wrap(network, options, mesh, meter.device)
     if clean:
-        start_clean(model, options.mode)
+        start_clean(model, options.mode, meter.device)
     batch = networks.make_batch(shape, options.batch, meter.device)
     return model, batch, parallel.make_optimizer(model, options), parameters
 
