@@ -31,7 +31,7 @@ def python_with_torch():
     """The path of a Python that imports torch 2.11 or later, and its version of it; or (None, '')."""
     question = 'import torch; v = torch.__version__; assert tuple(map(int, v.split(".")[:2])) >= (2, 11); print(v)'
     for python in (os.environ.get('FORESHARD_TORCH_PYTHON'), sys.executable, 'python3'):
-        version = output_of(python, '-c', question) if python else ''
+        version = output_of(python, '-c', question, timeout=180) if python else ''
         if version:
             return python, version.strip()
     return None, ''
@@ -42,8 +42,10 @@ def cuda_folders(python):
     folders = [os.path.join(home, lib) for home in (os.environ.get('CUDA_HOME', '/usr/local/cuda'),)
                for lib in ('lib64', 'lib', 'targets/x86_64-linux/lib')]
     if python:
-        place = output_of(python, '-c', 'import torch, os; print(os.path.dirname(os.path.dirname(torch.__file__)))')
-        folders += sorted(glob.glob(os.path.join(place.strip(), 'nvidia', '*', 'lib')))
+        # Found without importing it, which takes seconds.
+        place = output_of(python, '-c', 'import importlib.util as u; print(u.find_spec("torch").origin)')
+        packages = os.path.dirname(os.path.dirname(place.strip()))
+        folders += sorted(glob.glob(os.path.join(packages, 'nvidia', '*', 'lib')))
     folders.append('/usr/local/nvidia/lib64')
     return [folder for folder in folders if os.path.isdir(folder)]
 
@@ -54,23 +56,23 @@ class Machine:
     def __init__(self, python):
         self.python = python
         self.libraries = []
+        self.cuda_libraries = cuda_folders(python)
         self.variables = {}
-        self.expects = []
 
     def environment(self):
         """For our programs alone: Python keeps its own libraries."""
-        folders = self.libraries + [folder for folder in cuda_folders(self.python)]
+        folders = self.libraries + self.cuda_libraries
         inherited = os.environ.get('LD_LIBRARY_PATH')
         path = ':'.join(folders + ([inherited] if inherited else []))
         return os.environ | ({'LD_LIBRARY_PATH': path} if path else {}) | self.variables
 
-    def missing_libraries(self):
-        """[(program, library)] that the loader cannot find."""
-        missing = []
+    def loaded(self):
+        """(program, library, where the loader finds it or 'not found') of each program."""
+        found = []
         for name, path in sorted(self.programs.items()):
             done = subprocess.run(['ldd', path], capture_output=True, text=True, env=self.environment(), check=False)
-            missing += [(name, match) for match in re.findall(r'(\S+) => not found', done.stdout)]
-        return missing
+            found += [(name, *pair) for pair in re.findall(r'(\S+) => (not found|\S+)', done.stdout)]
+        return found
 
 
 class Bundled(Machine):
@@ -88,7 +90,6 @@ class Bundled(Machine):
         self.libraries = [os.path.join(folder, 'lib')]
         self.data = os.path.join(folder, 'data')
         self.variables = {'FORESHARD_DATA': self.data}
-        self.expects = manifest['expects']
 
     def here(self, word):
         path = os.path.join(self.root, word)

@@ -78,7 +78,7 @@ def far_cluster(session):
 
 def shorter(options):
     """For a toy on the host: without what needs a large network or takes long."""
-    return re.sub(r'--(seq|micro-batch|kernels|offload) \S+', '', options).replace('-n 512', '-n 2')
+    return re.sub(r'--(seq|micro-batch|kernels|offload) \S+', '', options).replace('-n 512', '-n 8')
 
 
 def planned(session, name, network_name, options):
@@ -154,7 +154,7 @@ def side_by_side(session):
     for name, network_name, options in ONE_RANK[:1] if session.dry else ONE_RANK[:2]:
         if has_time(session, name, 10):
             play(session, name, network_name, options)
-    for name, network_name, options in [] if session.dry else REHEARSED:
+    for name, network_name, options in REHEARSED[:1] if session.dry else REHEARSED:
         if has_time(session, name, 10):
             rehearse(session, name, network_name, options)
     for ranks, way, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:
@@ -171,16 +171,21 @@ def side_by_side(session):
 
 
 def rehearse(session, name, network_name, options):
+    foreshard = session.machine.programs['foreshard']
+    if session.call(foreshard, 'rehearse', '--help', limit=20).rc:
+        session.row(name, 'skip', 'this foreshard has no command rehearse')
+        return
     plan = planned(session, name, network_name, options)
     if not plan:
         session.row(name, 'FAIL', 'it cannot be planned; the log says why')
         return
     predicted_trace, measured_trace = traces(session, plan)
     where = far_cluster(session)
-    predicted = session.call(session.machine.programs['foreshard'], 'predict', plan, '--cluster', where, '--trace',
-                             predicted_trace, limit=60)
-    measured = session.call(session.machine.programs['foreshard'], 'rehearse', plan, '--rank', '0', '--cluster', where,
-                            '--device', 'cuda', '--trace', measured_trace, limit=120)
+    steps = ['--steps', 3]  # a step of GPT-175B takes seconds
+    predicted = session.call(foreshard, 'predict', plan, '--cluster', where, *steps, '--trace', predicted_trace,
+                             limit=60)
+    measured = session.call(foreshard, 'rehearse', plan, '--rank', 0, '--cluster', where, '--device',
+                            'host' if session.dry else 'cuda', *steps, '--trace', measured_trace, limit=120)
     if predicted.rc or measured.rc:
         bad = predicted if predicted.rc else measured
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))

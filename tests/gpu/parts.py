@@ -38,9 +38,11 @@ def info(session):
     session.row('programs', '', machine.what)
     session.row('GPU', '' if gpu else 'skip', ', '.join('%s %s' % item for item in gpu.items()) if gpu else 'none here')
     session.row('PyTorch', '' if machine.python else 'skip', machine.torch_version or 'no Python imports torch 2.11')
-    missing = machine.missing_libraries()
-    session.row('shared libraries', 'FAIL' if missing else 'ok',
-                ', '.join('%s lacks %s' % pair for pair in missing) or 'all are found')
+    loaded = machine.loaded()
+    missing = ['%s lacks %s' % (program, library) for program, library, path in loaded if path == 'not found']
+    session.row('shared libraries', 'FAIL' if missing else 'ok', ', '.join(missing) or 'all are found')
+    of_cuda = sorted({path for _, library, path in loaded if re.match(r'lib(cu|nccl)', library)})
+    session.row('of CUDA', '', ', '.join(of_cuda) or 'none')
     for command in (['nvidia-smi'], ['nvidia-smi', '-q', '-d', 'CLOCK,POWER,MEMORY,PERFORMANCE'], ['nvcc', '--version'],
                     ['lscpu'], ['free', '-g'], ['uname', '-a'], ['sh', '-c', 'pip list 2>/dev/null | grep -i -E '
                                                                  '"torch|nvidia|triton"']):
