@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/climb.h"
+#include "cli/climb.h"
 #include "cli/data-dir.h"
 #include "cli/rows-collectives.h"
 

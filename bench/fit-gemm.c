@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bench/climb.h"
+#include "cli/climb.h"
 #include "cli/data-dir.h"
 #include "cli/rows-gemm.h"
 

@@ -10,7 +10,8 @@
 
 void cli_samples_init(CliSamples *samples) {
     *samples = (CliSamples){.ops = g_array_new(FALSE, FALSE, sizeof(CliSample)),
-                            .gaps_ns = g_array_new(FALSE, FALSE, sizeof(double))};
+                            .gaps_ns = g_array_new(FALSE, FALSE, sizeof(double)),
+                            .dtype = PLAN_FP32};
 }
 
 void cli_samples_clear(CliSamples *samples) {
@@ -81,11 +82,16 @@ static double rate_in(const CliSamples *samples, PlanDtype dtype, double start_n
     return ns > 0 ? flops / ns : 0;
 }
 
-static double rate_of_kind(const CliSamples *samples, PlanOpKind kind, bool of_flops) {
+static bool counts(const CliSamples *samples, const CliSample *s) {
+    return samples->dtype == PLAN_N_DTYPES || s->dtype == samples->dtype;
+}
+
+static double rate_of_kind(const CliSamples *samples, PlanOpKind kind, bool of_flops,
+                           double least_bytes) {
     double work = 0, ns = 0;
     for (guint i = 0; i < samples->ops->len; i++) {
         const CliSample *s = sample_at(samples, i);
-        if (s->kind == kind && s->dtype == PLAN_FP32 && s->bytes >= LEAST_BYTES) {
+        if (s->kind == kind && counts(samples, s) && s->bytes >= least_bytes) {
             work += of_flops ? s->flops : s->bytes;
             ns += s->ns;
         }
@@ -103,9 +109,10 @@ static void fit_products(const CliSamples *samples, ModelCluster *cluster) {
     cluster->device_matmul_fp32_tflops = peak / 1e3;
     cluster->device_matmul_bf16_tflops = rate_in(samples, PLAN_BF16, start) * slope * peak / 1e3;
     cluster->device_matmul_fp16_tflops = rate_in(samples, PLAN_FP16, start) * slope * peak / 1e3;
-    cluster->device_attention_efficiency = rate_of_kind(samples, PLAN_OP_ATTENTION, true) / peak;
+    cluster->device_attention_efficiency =
+        rate_of_kind(samples, PLAN_OP_ATTENTION, true, LEAST_BYTES) / peak;
     cluster->device_attention_backward_efficiency =
-        rate_of_kind(samples, PLAN_OP_ATTENTION_BACKWARD, true) / peak;
+        rate_of_kind(samples, PLAN_OP_ATTENTION_BACKWARD, true, LEAST_BYTES) / peak;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -115,13 +122,19 @@ static bool has_own_rate(PlanOpKind kind) {
     return plan_op_info(kind)->op_class == PLAN_CLASS_MEMORY || kind == PLAN_OP_HEADS_MATMUL;
 }
 
-static void fit_memory(const CliSamples *samples, ModelCluster *cluster) {
-    double bytes = 0, ns = 0;
+void cli_calibrate_fit_kernels(const CliSamples *samples, double least_bytes,
+                               ModelCluster *cluster) {
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         if (has_own_rate((PlanOpKind)kind)) {
-            cluster->kernel_gb_per_s[kind] = rate_of_kind(samples, (PlanOpKind)kind, false);
+            cluster->kernel_gb_per_s[kind] =
+                rate_of_kind(samples, (PlanOpKind)kind, false, least_bytes);
         }
     }
+}
+
+static void fit_memory(const CliSamples *samples, ModelCluster *cluster) {
+    double bytes = 0, ns = 0;
+    cli_calibrate_fit_kernels(samples, LEAST_BYTES, cluster);
     for (guint i = 0; i < samples->ops->len; i++) {
         const CliSample *s = sample_at(samples, i);
         if (plan_op_info(s->kind)->op_class == PLAN_CLASS_MEMORY && s->dtype == PLAN_FP32) {
@@ -168,7 +181,8 @@ static void fit_collectives(const Collective *c, unsigned n, ModelCluster *clust
         fmax(0, c[0].least_us - cluster->intra_node_step_latency_us * (n - 1));
 }
 
-static bool take_costs(const char *costs, unsigned n, ModelCluster *cluster, GError **error) {
+bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
+                              GError **error) {
     Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
     const struct {
         const char *name;
@@ -211,7 +225,7 @@ static bool take_costs(const char *costs, unsigned n, ModelCluster *cluster, GEr
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error) {
     g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
-    if (!take_costs(costs, n, cluster, error)) {
+    if (!cli_calibrate_take_costs(costs, n, cluster, error)) {
         return NULL;
     }
     fit_products(samples, cluster);

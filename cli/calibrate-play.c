@@ -17,11 +17,13 @@ enum {
     STEPS = 4 /* the first, which touches fresh memory, is left out */
 };
 
+typedef struct {
+    const char *name, *network, *strategy;
+} Play;
+
 /* Between them they have every op that the host knows at sizes of real training, and products from
  * small to large. */
-static const struct {
-    const char *name, *network, *strategy;
-} plays[] = {
+static const Play on_host[] = {
     {"gpt", "family=gpt layers=2 width=768 heads=12 vocab=8192 seq=256",
      "sharding=none micro_batch=4"},
     {"llama", "family=llama layers=2 width=512 heads=8 kv_heads=4 ffn=1408 vocab=8192 seq=256",
@@ -34,6 +36,25 @@ static const struct {
      "flavour=fsdp2 micro_batch=4 param_dtype=bf16"},
     {"gpt-fp16", "family=gpt layers=1 width=768 heads=12 vocab=2048 seq=256",
      "flavour=fsdp2 micro_batch=4 param_dtype=fp16"},
+};
+
+/* The same for a GPU, where only large ops say how fast they are. */
+static const Play on_gpu[] = {
+    {"gpt", "family=gpt layers=2 width=1600 heads=25 vocab=50304 seq=1024",
+     "flavour=fsdp2 micro_batch=8 param_dtype=bf16"},
+    {"llama", "family=llama layers=1 width=4096 heads=32 kv_heads=8 ffn=14336 vocab=32000 seq=2048",
+     "flavour=fsdp2 micro_batch=2 param_dtype=bf16 optimizer_kernel=fused clip=1"},
+    {"llama-fused",
+     "family=llama layers=1 width=4096 heads=32 kv_heads=8 ffn=14336 vocab=32000 seq=2048",
+     "flavour=fsdp2 micro_batch=2 param_dtype=bf16 kernels=fused optimizer=momentum accumulate=2"},
+    {"gpt-fused", "family=gpt layers=2 width=1600 heads=25 vocab=50304 seq=1024",
+     "flavour=fsdp1 micro_batch=8 param_dtype=bf16 kernels=fused"},
+    {"t5",
+     "family=t5 layers=1 width=1024 heads=16 head_dim=128 ffn=4096 vocab=32128 seq=512 gated=yes",
+     "flavour=fsdp1 micro_batch=8 param_dtype=bf16 optimizer_kernel=loop"},
+    {"gpt-math",
+     "family=gpt layers=2 width=1024 heads=16 vocab=8192 seq=1024 attention=math gelu=erf",
+     "sharding=none micro_batch=8 model_dtype=bf16 optimizer_kernel=fused"},
 };
 
 /* ---- from words to a plan ------------------------------------------------------------------- */
@@ -57,18 +78,19 @@ static bool settle(PlanStrategy *strategy, const char *words, GError **error) {
     return plan_strategy_settle(strategy, error);
 }
 
-static Plan *plan_of(unsigned play, GError **error) {
+static Plan *plan_of(const Play *play, GError **error) {
     PlanStrategy strategy;
-    g_autofree char *words = g_strconcat("ranks=1 ", plays[play].strategy, NULL);
-    g_autoptr(ModelNetwork) network = network_of(plays[play].name, plays[play].network, error);
+    g_autofree char *words = g_strconcat("ranks=1 ", play->strategy, NULL);
+    g_autoptr(ModelNetwork) network = network_of(play->name, play->network, error);
     return network && settle(&strategy, words, error) ? cli_plan_build(network, &strategy, error)
                                                       : NULL;
 }
 
 /* ---- ranks that run beside each other ------------------------------------------------------- */
 
-static GSubprocess *start(const char *plan_path, const char *trace_path, GError **error) {
-    g_autoptr(GPtrArray) argv = cli_ranks_command(1, NULL, error);
+static GSubprocess *start(const char *device, const char *plan_path, const char *trace_path,
+                          GError **error) {
+    g_autoptr(GPtrArray) argv = cli_ranks_command(1, device, error);
     if (!argv) {
         return NULL;
     }
@@ -80,11 +102,12 @@ static GSubprocess *start(const char *plan_path, const char *trace_path, GError 
     return g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
 }
 
-static bool run_copies(unsigned n, const char *plan_path, char **trace_paths, GError **error) {
+static bool run_copies(const char *device, unsigned n, const char *plan_path, char **trace_paths,
+                       GError **error) {
     g_autoptr(GPtrArray) copies = g_ptr_array_new_with_free_func(g_object_unref);
     bool ok = true;
     for (unsigned i = 0; ok && i < n; i++) {
-        GSubprocess *copy = start(plan_path, trace_paths[i], error);
+        GSubprocess *copy = start(device, plan_path, trace_paths[i], error);
         ok = copy != NULL;
         if (copy) {
             g_ptr_array_add(copies, copy);
@@ -96,8 +119,8 @@ static bool run_copies(unsigned n, const char *plan_path, char **trace_paths, GE
     return ok;
 }
 
-char *cli_calibrate_costs(unsigned n, GError **error) {
-    g_autoptr(GPtrArray) argv = cli_ranks_command(n, NULL, error);
+char *cli_calibrate_costs(const char *device, unsigned n, GError **error) {
+    g_autoptr(GPtrArray) argv = cli_ranks_command(n, device, error);
     if (!argv) {
         return NULL;
     }
@@ -191,8 +214,8 @@ static bool take_traces(const Plan *plan, unsigned n, char **paths, CliSamples *
     return ok;
 }
 
-static bool play(unsigned which, unsigned n, const char *folder, CliSamples *samples,
-                 GError **error) {
+static bool play(const Play *which, const char *device, unsigned n, const char *folder,
+                 CliSamples *samples, GError **error) {
     g_autoptr(Plan) plan = plan_of(which, error);
     g_autofree char *plan_path = g_build_filename(folder, "play.plan", NULL);
     g_auto(GStrv) trace_paths = g_new0(char *, n + 1);
@@ -200,7 +223,7 @@ static bool play(unsigned which, unsigned n, const char *folder, CliSamples *sam
         trace_paths[i] = g_strdup_printf("%s/%u.trace", folder, i);
     }
     bool ok = plan && plan_write_file(plan, plan_path, error) &&
-              run_copies(n, plan_path, trace_paths, error) &&
+              run_copies(device, n, plan_path, trace_paths, error) &&
               take_traces(plan, n, trace_paths, samples, error);
     g_unlink(plan_path);
     for (unsigned i = 0; i < n; i++) {
@@ -209,14 +232,17 @@ static bool play(unsigned which, unsigned n, const char *folder, CliSamples *sam
     return ok;
 }
 
-bool cli_calibrate_play(unsigned n, const char *folder, CliSamples *samples, GError **error) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(plays); i++) {
+bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliSamples *samples,
+                        GError **error) {
+    bool gpu = cli_ranks_is_cuda(device);
+    const Play *plays = gpu ? on_gpu : on_host;
+    for (unsigned i = 0; i < (gpu ? G_N_ELEMENTS(on_gpu) : G_N_ELEMENTS(on_host)); i++) {
         gint64 start = g_get_monotonic_time();
-        if (!play(i, n, folder, samples, error)) {
+        if (!play(&plays[i], device, n, folder, samples, error)) {
             g_prefix_error(error, "%s: ", plays[i].name);
             return false;
         }
-        printf("%-10s trained on %u rank%s at once, %.1f s\n", plays[i].name, n, n == 1 ? "" : "s",
+        printf("%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n, n == 1 ? "" : "s",
                (double)(g_get_monotonic_time() - start) / 1e6);
         fflush(stdout);
     }

@@ -5,24 +5,43 @@
 
 #include "cli/calibrate.h"
 #include "cli/commands.h"
+#include "cli/ranks.h"
 
 typedef struct {
     char *device, *output;
     gint ranks;
 } Options;
 
-static GString *measure(unsigned n, const char *folder, GError **error) {
+static char *today(void) {
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    return g_date_time_format(now, "%Y-%m-%d");
+}
+
+static GString *fit_host(const CliSamples *samples, const char *costs, unsigned n, GError **error) {
+    g_autofree char *date = today();
+    g_autoptr(ModelCluster) cluster = cli_calibrate_fit(samples, costs, n, error);
+    return cluster ? cli_calibrate_text(cluster, n, date) : NULL;
+}
+
+static GString *fit_gpu(const CliSamples *samples, const char *costs, unsigned n, GError **error) {
+    g_autofree char *date = today(), *name = NULL;
+    g_autoptr(ModelCluster) cluster = cli_calibrate_fit_gpu(samples, costs, n, &name, error);
+    return cluster ? cli_calibrate_text_gpu(cluster, name, n, date) : NULL;
+}
+
+static GString *measure(const char *device, unsigned n, const char *folder, GError **error) {
     CliSamples samples;
+    GString *text = NULL;
+    bool gpu = cli_ranks_is_cuda(device);
     cli_samples_init(&samples);
-    g_autofree char *costs = cli_calibrate_costs(n, error);
-    g_autoptr(ModelCluster) cluster = NULL;
-    if (costs && cli_calibrate_play(n, folder, &samples, error)) {
-        cluster = cli_calibrate_fit(&samples, costs, n, error);
+    samples.dtype = gpu ? PLAN_N_DTYPES : PLAN_FP32;
+    g_autofree char *costs = cli_calibrate_costs(device, n, error);
+    /* Ops are timed on one GPU; CPU ranks slow one another, and work at once. */
+    if (costs && cli_calibrate_play(device, gpu ? 1 : n, folder, &samples, error)) {
+        text = (gpu ? fit_gpu : fit_host)(&samples, costs, n, error);
     }
     cli_samples_clear(&samples);
-    g_autoptr(GDateTime) now = g_date_time_new_now_local();
-    g_autofree char *date = g_date_time_format(now, "%Y-%m-%d");
-    return cluster ? cli_calibrate_text(cluster, n, date) : NULL;
+    return text;
 }
 
 /* What cannot be read back is not written. */
@@ -34,7 +53,8 @@ static bool write_cluster(const GString *text, const char *path, GError **error)
 static int calibrate(const Options *options) {
     g_autoptr(GError) error = NULL;
     g_autofree char *folder = g_dir_make_tmp("foreshard-calibrate-XXXXXX", &error);
-    g_autoptr(GString) text = folder ? measure((unsigned)options->ranks, folder, &error) : NULL;
+    g_autoptr(GString) text =
+        folder ? measure(options->device, (unsigned)options->ranks, folder, &error) : NULL;
     bool ok = text && write_cluster(text, options->output, &error);
     if (folder) {
         g_rmdir(folder);
@@ -48,9 +68,8 @@ static int calibrate(const Options *options) {
 }
 
 static bool options_are_sound(const Options *options) {
-    if (options->device && !g_str_equal(options->device, "host")) {
-        fprintf(stderr,
-                "foreshard calibrate: there is no device '%s' here; the one there is, is host\n",
+    if (!cli_ranks_know_device(options->device)) {
+        fprintf(stderr, "foreshard calibrate: there is no device '%s'; devices are host and cuda\n",
                 options->device);
         return false;
     }
@@ -69,7 +88,7 @@ static bool options_are_sound(const Options *options) {
 int cmd_calibrate(int argc, char **argv) {
     Options options = {.ranks = 1};
     GOptionEntry entries[] = {{"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
-                               "what is measured: host (default)", "DEVICE"},
+                               "what is measured: host (default) or cuda", "DEVICE"},
                               {"ranks", 'n', 0, G_OPTION_ARG_INT, &options.ranks,
                                "ranks that work at once, as they will in training (default 1)",
                                "N"},

@@ -7,11 +7,14 @@
  * NCCL refuses two ranks on one GPU unless it takes them for different hosts, by NCCL_HOSTID (a
  * setting of NCCL for tests; such ranks talk over sockets, and time means nothing).
  */
-#include <nccl.h>
-#include <stdlib.h>
-
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm.h"
+
+/* Its header declares functions with (), which means something else in C than in C++. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include <nccl.h>
+#pragma GCC diagnostic pop
 
 typedef struct {
     const Plan *plan;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/calibrate.h"
+#include "sim/efficiency.h"
 
 static const char costs[] = "launch_us 0.5\nwait_us 0.05\nhost_wait_us 20\nlane_us 3\n"
                             "segment_new_us 3000\nsegment_free_us 500\nalloc_us 0.03\n"
@@ -94,9 +95,126 @@ static void one_rank(void) {
     cli_samples_clear(&samples);
 }
 
+/* ---- a GPU ---------------------------------------------------------------------------------- */
+
+static const char gpu_costs[] = "gpu Known GPU\nfact sms 100\nfact compute_capability 90\n"
+                                "fact memory_bytes 80000000000\nfact outside_bytes 500000000\n"
+                                "launch_us 4\nrecord_us 1.5\nwait_us 0.6\nhost_wait_us 3\n"
+                                "lane_us 2.2\nsegment_new_us 150\nsegment_free_us 90\n"
+                                "alloc_us 0.1\nfree_us 0.1\nfact copy_gb_per_s 2500\n"
+                                "fact to_gpu_gb_per_s 52\nfact to_host_gb_per_s 48\n";
+
+/* Peak is the fastest product, so a share of it comes back as a share of that. */
+static ModelCluster known_gpu(void) {
+    return (ModelCluster){.device_sms = 100,
+                          .device_memory_gb_per_s = 2500,
+                          .device_memory_efficiency = 1,
+                          .device_matmul_efficiency = 0.8,
+                          .device_attention_efficiency = 0.45,
+                          .device_attention_backward_efficiency = 0.35,
+                          .matmul_start_us = 4,
+                          .matmul_tile_us = 1.2,
+                          .matmul_split_us = 2.5,
+                          .matmul_feed_gb_per_s = 350,
+                          .matmul_sustained = 1,
+                          .attention_start_us = 8,
+                          .attention_tail_share = 0.3};
+}
+
+static const double sizes[][3] = {{256, 256, 256},    {1024, 1024, 1024},  {2048, 2048, 2048},
+                                  {4096, 4096, 4096}, {8192, 8192, 8192},  {8192, 4800, 1600},
+                                  {8192, 1600, 6400}, {4096, 768, 3072},   {2048, 6144, 4096},
+                                  {128, 4096, 4096},  {16384, 1024, 4096}, {1024, 2304, 768}};
+
+static double product_us(const ModelCluster *cluster, const double *size, double peak_flops) {
+    SimProduct product = {1, size[0], size[1], size[2], 2, 2, peak_flops};
+    return sim_product_ns(cluster, &product) / 1e3;
+}
+
+static SimAttention attention_of(double seq, bool backward, double peak_flops) {
+    double passes = backward ? 2.5 : 1;
+    return (SimAttention){.batch = 4,
+                          .heads = 16,
+                          .seq = seq,
+                          .causal = true,
+                          .backward = backward,
+                          .flops = passes * 2 * 4 * seq * seq * 16 * 128,
+                          .bytes = 2 * (backward ? 4.0 : 2.0) * 4 * seq * 32 * 128,
+                          .peak_flops = peak_flops};
+}
+
+/* What such a GPU would have said. */
+static GString *costs_of(const ModelCluster *known, double peak_flops) {
+    GString *text = g_string_new(gpu_costs);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        double us = product_us(known, sizes[i], peak_flops);
+        g_string_append_printf(text, "product bf16 %.0f %.0f %.0f %.6g\n", sizes[i][0], sizes[i][1],
+                               sizes[i][2], us);
+        g_string_append_printf(text, "product fp32 %.0f %.0f %.0f %.6g\n", sizes[i][0], sizes[i][1],
+                               sizes[i][2], us * 10);
+    }
+    for (double seq = 512; seq <= 8192; seq *= 2) {
+        for (int backward = 0; backward < 2; backward++) {
+            SimAttention a = attention_of(seq, backward, peak_flops);
+            g_string_append_printf(text, "attention bf16 4 16 16 %.0f 128 1 %d %.6g\n", seq,
+                                   backward, sim_attention_ns(known, &a) / 1e3);
+        }
+    }
+    return text;
+}
+
+/* Times of a known GPU lead to a cluster that predicts them. */
+static void a_gpu_comes_back(void) {
+    const double peak = 900e12;
+    ModelCluster known = known_gpu();
+    CliSamples samples;
+    cli_samples_init(&samples);
+    samples.dtype = PLAN_N_DTYPES;
+    add(&samples, PLAN_OP_ADD, PLAN_BF16, 0, 1e9, 1e9 / 2300);
+    add(&samples, PLAN_OP_ADAM_FUSED, PLAN_FP32, 0, 1e9, 1e9 / 2100);
+    add(&samples, PLAN_OP_GELU_TANH, PLAN_BF16, 0, 1e4, 3000); /* a launch, no rate */
+    g_autoptr(GString) said = costs_of(&known, peak);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *name = NULL;
+    g_autoptr(ModelCluster) fitted = cli_calibrate_fit_gpu(&samples, said->str, 1, &name, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(name, ==, "Known GPU");
+    g_autoptr(GString) text = cli_calibrate_text_gpu(fitted, name, 1, "2026-11-21");
+    g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(c->device_kind, ==, MODEL_DEVICE_GPU);
+    near(c->kernel_gb_per_s[PLAN_OP_ADD], 2300, 1e-3);
+    near(c->kernel_gb_per_s[PLAN_OP_ADAM_FUSED], 2100, 1e-3);
+    g_assert_cmpfloat(c->kernel_gb_per_s[PLAN_OP_GELU_TANH], ==, 0);
+    near(c->device_host_link_gb_per_s, 48, 1e-3);
+    near(c->host_record_us, 1.5, 1e-3);
+    near(c->device_matmul_fp32_tflops * 10, c->device_matmul_bf16_tflops, 1e-3);
+    double sum = 0, worst = 0, fitted_peak = c->device_matmul_bf16_tflops * 1e12;
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        double off = product_us(c, sizes[i], fitted_peak) / product_us(&known, sizes[i], peak) - 1;
+        worst = fmax(worst, fabs(off));
+        sum += fabs(off);
+    }
+    g_test_message("products: off by %.1f %% in the mean, by %.1f %% at most",
+                   sum / G_N_ELEMENTS(sizes) * 100, worst * 100);
+    g_assert_cmpfloat(sum / G_N_ELEMENTS(sizes), <, 0.04); /* the climb ends on one of many hills */
+    g_assert_cmpfloat(worst, <, 0.15);
+    worst = 0;
+    for (double seq = 512; seq <= 8192; seq *= 2) {
+        SimAttention a = attention_of(seq, false, peak), b = attention_of(seq, false, fitted_peak);
+        worst = fmax(worst, fabs(sim_attention_ns(c, &b) / sim_attention_ns(&known, &a) - 1));
+    }
+    g_test_message("attention: off by at most %.1f %%", worst * 100);
+    g_assert_cmpfloat(worst, <, 0.1);
+    g_assert_null(cli_calibrate_fit_gpu(&samples, gpu_costs, 1, &name, &error));
+    g_assert_nonnull(strstr(error->message, "did not say everything of a GPU"));
+    cli_samples_clear(&samples);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/calibrate/known numbers come back", known_numbers_come_back);
     g_test_add_func("/cli/calibrate/one rank", one_rank);
+    g_test_add_func("/cli/calibrate/a GPU comes back", a_gpu_comes_back);
     return g_test_run();
 }

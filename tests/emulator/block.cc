@@ -21,6 +21,10 @@ dim3 emulator_thread, emulator_block, emulator_block_size, emulator_grid_size;
 
 namespace {
 
+/* All __shared__ variables of the program; the linker knows where their section begins and ends. */
+extern "C" char __start_emulator_shared[] __attribute__((weak));
+extern "C" char __stop_emulator_shared[] __attribute__((weak));
+
 constexpr size_t STACK = 128 << 10; /* bytes; touched only where used */
 constexpr unsigned MOST_THREADS = 1024, LANES = 32;
 
@@ -114,6 +118,7 @@ void begin_threads() {
     }
     n_at_barrier = 0;
     std::fill(shared_memory.begin(), shared_memory.end(), 0xff);
+    std::fill(__start_emulator_shared, __stop_emulator_shared, (char)0xff);
 }
 
 /* Whether any could run. */

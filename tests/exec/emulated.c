@@ -181,6 +181,36 @@ static void header_says_what_ran(void) {
     g_assert_nonnull(trace_get(trace, "gpu_used_bytes_end"));
 }
 
+/* What a small GPU has room for, on two ranks. */
+static void a_gpu_is_measured(void) {
+    static const char *const lines[] = {"gpu emulated GPU\n",
+                                        "fact sms ",
+                                        "\nlaunch_us ",
+                                        "\nsegment_new_us ",
+                                        "\nalloc_us ",
+                                        "\nfact copy_gb_per_s ",
+                                        "\nproduct bf16 256 256 256 ",
+                                        "\nproduct fp32 256 256 256 ",
+                                        "\nattention bf16 1 2 2 64 32 1 1 ",
+                                        "\nall_gather 8192 ",
+                                        "\nreduce_scatter 524288 ",
+                                        "\nall_reduce 65536 ",
+                                        "\ncomm local"};
+    test_run_program = on_emulated;
+    test_run_name = "FORESHARD_EMULATOR_MIB";
+    test_run_value = "80"; /* of which a lane's library handles take 32 */
+    TestRun run = test_run_finish(test_run_start("--costs --device cuda --local-ranks 2"));
+    test_run_name = NULL;
+    g_assert_cmpint(run.status, ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lines); i++) {
+        if (!strstr(run.out, lines[i])) {
+            g_test_message("no '%s' in: %s", lines[i], run.out);
+            g_test_fail();
+        }
+    }
+    test_run_clear(&run);
+}
+
 /* ---- failures ------------------------------------------------------------------------------- */
 
 static void fails(const char *words, int status, const char *expected) {
@@ -271,6 +301,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/exec/emulated/weights are saved and loaded", weights_are_saved_and_loaded);
     g_test_add_func("/exec/emulated/header says what ran", header_says_what_ran);
+    g_test_add_func("/exec/emulated/a GPU is measured", a_gpu_is_measured);
     g_test_add_func("/exec/emulated/failures say why", failures_say_why);
     g_test_add_func("/exec/emulated/a hung collective ends all", a_hung_collective_ends_all);
     g_test_add_func("/exec/emulated/no GPU is said", a_machine_without_gpus_says_so);

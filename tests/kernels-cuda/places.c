@@ -52,7 +52,7 @@ static void test_embedding_repeats(void) {
     g_autofree gint64 *index = new_indices(COUNT, VOCAB, 1237);
     DeviceCase c = {KERNEL_CUDA_F32, 0, 0};
     g_autofree float *dy = device_random(&c, COUNT * WIDTH, -1, 1, 2);
-    g_autofree float *want = g_new(float, VOCAB * WIDTH);
+    g_autofree float *want = g_new(float, VOCAB *WIDTH);
     float *d = device_put_floats(dy, COUNT * WIDTH), *dw = device_new_floats(VOCAB * WIDTH);
     float *again = device_new_floats(VOCAB * WIDTH);
     gint64 *at = device_put_i64(index, COUNT);
@@ -79,7 +79,8 @@ static void test_bad_index(void) {
     g_assert_true(kernel_cuda_bad_index(device_lane, &op));
     g_assert_cmpuint(op, ==, 5);
     kernel_cuda_tag(device_lane, 6);
-    DEVICE_OK(kernel_cuda_embedding_backward(device_lane, dw, weight, at, 4, 4, 2, KERNEL_CUDA_F32));
+    DEVICE_OK(
+        kernel_cuda_embedding_backward(device_lane, dw, weight, at, 4, 4, 2, KERNEL_CUDA_F32));
     device_close_floats("gradient", dw, want_dw, 8, 0, 0);
     g_assert_true(kernel_cuda_bad_index(device_lane, &op));
     g_assert_cmpuint(op, ==, 6);
@@ -94,7 +95,7 @@ static void test_bias_backward(const DeviceCase *c) {
         size_t n = shapes[s][0], limit = shapes[s][1], heads = shapes[s][2];
         g_autofree gint64 *index = new_indices(n, limit, 7);
         g_autofree float *dy = device_random(c, n * heads, -1, 1, 1);
-        g_autofree float *want = g_new0(float, limit * heads);
+        g_autofree float *want = g_new0(float, limit *heads);
         void *dw = device_new(c, limit * heads);
         for (size_t i = 0; i < n * heads; i++) {
             want[(size_t)index[i % n] * heads + i / n] += dy[i];
@@ -112,7 +113,7 @@ static void test_rope(const DeviceCase *c) {
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t tokens = shapes[s][0], heads = shapes[s][1], dim = shapes[s][2], seq = shapes[s][3];
         size_t n = tokens * heads * dim;
-        g_autofree float *cosines = g_new(float, seq * dim), *sines = g_new(float, seq * dim);
+        g_autofree float *cosines = g_new(float, seq *dim), *sines = g_new(float, seq *dim);
         g_autofree float *x = device_random(c, n, -2, 2, 1), *want = g_new(float, n);
         DeviceCase tables = {KERNEL_CUDA_F32, c->shift, 0};
         KernelCudaRope rope = {tokens, heads, dim, seq, c->type, KERNEL_CUDA_F32};
@@ -225,12 +226,11 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
     void *in = device_put(c, x, n);
     DEVICE_OK(kernel_cuda_repeat_heads(device_lane, dlent, in, &h, repeats, apart));
     device_equal("repeat heads", c, dlent, lent, many);
-    DEVICE_OK(kernel_cuda_sum_heads(device_lane, dsums, device_put(c, dy, many), &h, repeats,
-                                    apart));
+    DEVICE_OK(
+        kernel_cuda_sum_heads(device_lane, dsums, device_put(c, dy, many), &h, repeats, apart));
     device_close("sum heads", c, dsums, sums, n, 1e-6, 1e-6);
-    DEVICE_OK(kernel_cuda_heads_copy(device_lane, dtaken,
-                                     device_put(c, strided, h.batch * h.seq * row), &h, row,
-                                     false));
+    DEVICE_OK(kernel_cuda_heads_copy(
+        device_lane, dtaken, device_put(c, strided, h.batch * h.seq * row), &h, row, false));
     device_equal("heads copy", c, dtaken, taken, n);
     DEVICE_OK(kernel_cuda_heads_copy(device_lane, dtaken, in, &h, 0, true));
     device_equal("heads copy back", c, dtaken, back, n);
@@ -335,9 +335,14 @@ static void test_pieces(const DeviceCase *c) {
         for (size_t i = 0, at = 0; i < PIECES; i++) {
             size_t rows = i == 20 ? 2 : i % 7, width = i == 20 ? 10000 : i % 11 + 3;
             rows = i == 20 ? 2 : rows;
-            pieces[i] = (KernelCudaPiece){
-                out + at * size, i % 5 ? in + at * kernel_cuda_type_bytes(c->type) : NULL,
-                rows, width, width, width, other.type, c->type};
+            pieces[i] = (KernelCudaPiece){out + at * size,
+                                          i % 5 ? in + at * kernel_cuda_type_bytes(c->type) : NULL,
+                                          rows,
+                                          width,
+                                          width,
+                                          width,
+                                          other.type,
+                                          c->type};
             for (size_t k = 0; k < rows * width; k++, at++) {
                 want[at] = i % 5 ? x[at] : 0;
             }
@@ -361,9 +366,9 @@ static void test_strided_piece(const DeviceCase *c) {
         want[i] = x[i / CHUNK * SLICE + 9 + i % CHUNK];
     }
     void *in = device_put(c, x, RANKS * SLICE), *out = device_new(c, RANKS * CHUNK);
-    KernelCudaPiece piece = {out,   (char *)in + 9 * kernel_cuda_type_bytes(c->type),
-                             RANKS, CHUNK,
-                             CHUNK, SLICE,
+    KernelCudaPiece piece = {out,     (char *)in + 9 * kernel_cuda_type_bytes(c->type),
+                             RANKS,   CHUNK,
+                             CHUNK,   SLICE,
                              c->type, c->type};
     DEVICE_OK(kernel_cuda_copy_pieces(device_lane, &piece, 1));
     device_equal("strided piece", c, out, want, RANKS * CHUNK);

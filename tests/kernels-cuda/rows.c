@@ -56,8 +56,8 @@ typedef struct {
 } Norm;
 
 static void norm_clear(Norm *n) {
-    float **all[] = {&n->a,    &n->r,   &n->sum,  &n->weight, &n->bias,
-                     &n->dsum, &n->dy,  &n->mean, &n->rstd,   &n->y};
+    float **all[] = {&n->a,    &n->r,  &n->sum,  &n->weight, &n->bias,
+                     &n->dsum, &n->dy, &n->mean, &n->rstd,   &n->y};
     for (size_t i = 0; i < G_N_ELEMENTS(all); i++) {
         g_clear_pointer(all[i], g_free);
     }
@@ -228,7 +228,8 @@ static void test_nll_loss(const DeviceCase *c) {
         }
         gint64 *t = device_put_i64(target, rows);
         void *y = device_new(c, 1), *w = device_new(c, 1), *dx = device_new(c, n);
-        g_assert_true(kernel_nll_loss_forward_f32(&loss, &total, logp, target, rows, classes, -100));
+        g_assert_true(
+            kernel_nll_loss_forward_f32(&loss, &total, logp, target, rows, classes, -100));
         DEVICE_OK(kernel_cuda_nll_loss_forward(device_lane, y, w, device_put(c, logp, n), t, rows,
                                                classes, c->type));
         device_close("loss", c, y, &loss, 1, 1e-6, 0);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/climb.h"
+#include "cli/climb.h"
 #include "cli/data-dir.h"
 #include "cli/rows-gemm.h"
 

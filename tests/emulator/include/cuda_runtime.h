@@ -2,7 +2,8 @@
  * a C++ compiler.
  *
  * A kernel is an ordinary function. Each thread of a block is a fiber of the calling thread; a
- * block runs at a time, so shared memory is static memory. A launch through <<<>>> cannot be
+ * block runs at a time, so shared memory is static memory (in a section of its own, which is filled
+ * with NaN before each block). A launch through <<<>>> cannot be
  * written in C++: kernels/cuda/device.cuh has a function for it, which calls emulator_launch().
  */
 #pragma once
@@ -18,7 +19,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __shared__   static
+#define __shared__   static __attribute__((section("emulator_shared"), used))
 #define __align__(n) alignas(n)
 #define __grid_constant__
 #define __restrict__ __restrict

@@ -1,5 +1,5 @@
-/* bench/climb.h - hill climbing over a few numbers, from a fixed seed: what the fit- programs
- * share. */
+/* cli/climb.h - hill climbing over a few numbers, from a fixed seed: it fits a cluster's numbers to
+ * times, here and in bench/. */
 #pragma once
 
 #include <glib.h>

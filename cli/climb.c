@@ -1,4 +1,4 @@
-#include "bench/climb.h"
+#include "cli/climb.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,330 @@
+/* bench/kernels-cuda.c - how fast each CUDA kernel is on the GPU at hand.
+ *
+ * Prints one line a kernel: its size, the median time of several runs between two CUDA events, and
+ * either GB/s (1e9 bytes; what the kernel must read and write at least once) beside the share of a
+ * measured copy, or TFLOP/s (1e12 operations; a multiply-add is two) beside the share of a measured
+ * product of 8192 cubed. Arrays are 256 MiB of bf16 (optimizer: fp32), past every cache. With
+ * arguments, only kernels whose name contains one of them.
+ */
+#include <glib.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/cuda/activation.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/embedding.h"
+#include "kernels/cuda/heads.h"
+#include "kernels/cuda/loss.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/random.h"
+#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rope.h"
+
+enum {
+    WIDTH = 4096,
+    ROWS = 32768,
+    VOCAB = 50257,
+    TOKENS = 2048, /* rows of logits */
+    RUNS = 11,
+    CUBE = 8192,
+    NO_DEVICE = 77,
+};
+#define N    ((size_t)ROWS * WIDTH)
+#define TYPE KERNEL_CUDA_BF16
+#define HALF 2.0 /* bytes of an element */
+
+typedef struct {
+    char **wanted; /* borrowed; NULL-terminated; empty for all */
+    KernelCuda *lane;
+    cudaStream_t stream;
+    cudaEvent_t start, end;
+    double copy_bytes_per_s, product_flops;
+    void *a, *b, *c, *d;                        /* N bf16 each */
+    float *param, *grad, *exp_avg, *exp_avg_sq; /* N / 4 floats each */
+    float *mean, *rstd;                         /* ROWS each */
+    gint64 *index;                              /* ROWS below VOCAB */
+    guint8 *mask;                               /* N */
+} Bench;
+
+static void cuda_ok(const char *call, cudaError_t error) {
+    if (error != cudaSuccess) {
+        g_error("%s: %s", call, cudaGetErrorString(error));
+    }
+}
+#define CUDA_OK(call) cuda_ok(#call, call)
+
+static void ok(KernelCudaFault fault) {
+    if (fault) {
+        g_error("%s", fault);
+    }
+}
+
+static gboolean is_wanted(const Bench *bench, const char *name) {
+    for (char **word = bench->wanted; *word; word++) {
+        if (strstr(name, *word)) {
+            return TRUE;
+        }
+    }
+    return !bench->wanted[0];
+}
+
+static int compare(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds; `times` holds RUNS of them in ms. */
+static double median(float *times) {
+    qsort(times, RUNS, sizeof *times, compare);
+    return (double)times[RUNS / 2] * 1e-3;
+}
+
+/* Seconds of the call, the median of RUNS, after one that is not counted. */
+#define TIME(ret_seconds, call)                                                                    \
+    do {                                                                                           \
+        float times[RUNS];                                                                         \
+        ok(call);                                                                                  \
+        for (int run = 0; run < RUNS; run++) {                                                     \
+            CUDA_OK(cudaEventRecord(bench->start, bench->stream));                                 \
+            ok(call);                                                                              \
+            CUDA_OK(cudaEventRecord(bench->end, bench->stream));                                   \
+            CUDA_OK(cudaEventSynchronize(bench->end));                                             \
+            CUDA_OK(cudaEventElapsedTime(&times[run], bench->start, bench->end));                  \
+        }                                                                                          \
+        ret_seconds = median(times);                                                               \
+    } while (0)
+
+static void report_bytes(const Bench *bench, const char *name, double bytes, double seconds) {
+    printf("%-26s %10.3f ms %9.1f GB/s %6.1f %% of the copy\n", name, seconds * 1e3,
+           bytes / seconds / 1e9, 100 * bytes / seconds / bench->copy_bytes_per_s);
+}
+
+static void report_flops(const Bench *bench, const char *name, double flops, double seconds) {
+    printf("%-26s %10.3f ms %9.1f TFLOP/s %6.1f %% of the product of 8192 cubed\n", name,
+           seconds * 1e3, flops / seconds / 1e12, 100 * flops / seconds / bench->product_flops);
+}
+
+#define MEASURE(name, report, amount, call)                                                        \
+    do {                                                                                           \
+        if (is_wanted(bench, name)) {                                                              \
+            double seconds;                                                                        \
+            TIME(seconds, call);                                                                   \
+            report(bench, name, amount, seconds);                                                  \
+        }                                                                                          \
+    } while (0)
+#define BYTES(name, bytes, call) MEASURE(name, report_bytes, bytes, call)
+#define FLOPS(name, flops, call) MEASURE(name, report_flops, flops, call)
+
+/* ---- roofs ---------------------------------------------------------------------------------- */
+
+static KernelCudaFault copy(Bench *bench) {
+    CUDA_OK(cudaMemcpyAsync(bench->b, bench->a, N * 2, cudaMemcpyDeviceToDevice, bench->stream));
+    return NULL;
+}
+
+static void measure_roofs(Bench *bench) {
+    double seconds;
+    size_t k = CUBE;
+    TIME(seconds, copy(bench));
+    bench->copy_bytes_per_s = 2 * HALF * (double)N / seconds;
+    TIME(seconds, kernel_cuda_linear_forward(bench->lane, bench->c, bench->a, bench->b, NULL, k, k,
+                                             k, TYPE));
+    bench->product_flops = 2.0 * (double)k * (double)k * (double)k / seconds;
+    printf("copy of 256 MiB: %.1f GB/s; product of 8192 cubed, bf16: %.1f TFLOP/s\n",
+           bench->copy_bytes_per_s / 1e9, bench->product_flops / 1e12);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void measure_elements(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    double n = (double)N;
+    KernelCudaRandom random = {1, 2, 0};
+    BYTES("add", 3 * HALF * n, kernel_cuda_add(lane, bench->c, bench->a, bench->b, N, N, TYPE));
+    BYTES("scale", 2 * HALF * n, kernel_cuda_scale(lane, bench->c, TYPE, bench->a, TYPE, N, 0.5));
+    BYTES("cast fp32 to bf16", 6 * n / 4,
+          kernel_cuda_cast(lane, bench->c, TYPE, bench->param, KERNEL_CUDA_F32, N / 4));
+    BYTES("cast bf16 to fp32", 6 * n / 4,
+          kernel_cuda_cast(lane, bench->exp_avg, KERNEL_CUDA_F32, bench->a, TYPE, N / 4));
+    BYTES("gelu_tanh", 2 * HALF * n,
+          kernel_cuda_activation_forward(lane, bench->c, bench->a, N, KERNEL_CUDA_GELU_TANH, TYPE));
+    BYTES("gelu_tanh_backward", 3 * HALF * n,
+          kernel_cuda_activation_backward(lane, bench->c, bench->b, bench->a, N,
+                                          KERNEL_CUDA_GELU_TANH, TYPE));
+    BYTES("swiglu", 3 * HALF * n,
+          kernel_cuda_swiglu_forward(lane, bench->c, bench->a, bench->b, N, TYPE));
+    BYTES(
+        "dropout", 2 * HALF * n + n,
+        kernel_cuda_dropout_forward(lane, bench->c, bench->mask, bench->a, N, 0.1f, random, TYPE));
+    BYTES("dropout_backward", 2 * HALF * n + n,
+          kernel_cuda_dropout_backward(lane, bench->c, bench->a, bench->mask, N, 0.1f, TYPE));
+}
+
+static void measure_rows(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    KernelCudaNorm norm = {ROWS, WIDTH, 1e-5f, TYPE};
+    double n = (double)N, logits = (double)TOKENS * VOCAB;
+    void *a = bench->a, *b = bench->b, *c = bench->c, *d = bench->d;
+    BYTES("layernorm", 2 * HALF * n,
+          kernel_cuda_layernorm_forward(lane, NULL, c, bench->mean, bench->rstd, a, NULL, b, b,
+                                        &norm));
+    BYTES("add_layernorm", 4 * HALF * n,
+          kernel_cuda_layernorm_forward(lane, d, c, bench->mean, bench->rstd, a, b, b, b, &norm));
+    BYTES("layernorm_backward", 3 * HALF * n,
+          kernel_cuda_layernorm_backward(lane, c, d, d, NULL, a, b, bench->mean, bench->rstd, b,
+                                         &norm));
+    BYTES("rmsnorm", 2 * HALF * n,
+          kernel_cuda_rmsnorm_forward(lane, NULL, c, bench->rstd, a, NULL, b, &norm));
+    BYTES("rmsnorm_backward", 3 * HALF * n,
+          kernel_cuda_rmsnorm_backward(lane, c, d, NULL, a, b, bench->rstd, b, &norm));
+    BYTES("softmax", 2 * HALF * n, kernel_cuda_softmax_forward(lane, c, a, ROWS, WIDTH, TYPE));
+    BYTES("softmax_backward", 3 * HALF * n,
+          kernel_cuda_softmax_backward(lane, c, a, b, ROWS, WIDTH, TYPE));
+    BYTES("cross_entropy", HALF * logits,
+          kernel_cuda_cross_entropy_forward(lane, c, d, bench->mean, a, bench->index, TOKENS, VOCAB,
+                                            TYPE));
+    BYTES("cross_entropy_backward", 2 * HALF * logits,
+          kernel_cuda_cross_entropy_backward(lane, c, a, bench->index, a, bench->mean, TOKENS,
+                                             VOCAB, TYPE));
+    BYTES("column_sum", HALF * n, kernel_cuda_column_sum(lane, c, a, ROWS, WIDTH, TYPE));
+    BYTES("norm", HALF * n, kernel_cuda_norm(lane, c, a, N, TYPE));
+}
+
+static void measure_places(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    double n = (double)N, table = (double)VOCAB * WIDTH / 2;
+    KernelCudaRope rope = {ROWS, WIDTH / 128, 128, 4096, TYPE, TYPE};
+    KernelCudaHeads heads = {8, ROWS / 8, WIDTH / 128, 128, TYPE};
+    KernelCudaPiece piece = {bench->c, bench->a, 8, N / 16, N / 16, N / 8, TYPE, TYPE};
+    BYTES("embedding", 2 * HALF * n / 2,
+          kernel_cuda_embedding_forward(lane, bench->c, bench->a, bench->index, ROWS / 2 * 2, VOCAB,
+                                        WIDTH / 2, TYPE));
+    BYTES("embedding_backward", HALF * (n / 2 + table),
+          kernel_cuda_embedding_backward(lane, bench->c, bench->a, bench->index, ROWS, VOCAB,
+                                         WIDTH / 2, TYPE));
+    BYTES("rope", 2 * HALF * n,
+          kernel_cuda_rope(lane, bench->c, bench->a, bench->b, bench->d, &rope, false));
+    BYTES("heads_copy", 2 * HALF * n,
+          kernel_cuda_heads_copy(lane, bench->c, bench->a, &heads, WIDTH, false));
+    BYTES("copy_pieces", HALF * n, kernel_cuda_copy_pieces(lane, &piece, 1));
+}
+
+static void measure_optimizer(Bench *bench) {
+    size_t elements = N / 4;
+    double n = (double)elements;
+    void *lists[4] = {bench->grad, bench->param, bench->exp_avg, bench->exp_avg_sq};
+    KernelCudaType type = KERNEL_CUDA_F32;
+    KernelCudaTensors tensors = {.n = 1,
+                                 .data = {&lists[0], &lists[1], &lists[2], &lists[3]},
+                                 .types = {&type, &type, &type, &type},
+                                 .elements = &elements};
+    KernelCudaAdam adam = {1e-3, 0.9, 0.999, 1e-8, 0.1, true, 10};
+    BYTES("adam (fused, fp32)", 28 * n, kernel_cuda_adam(bench->lane, &tensors, NULL, &adam));
+    BYTES("foreach lerp (fp32)", 12 * n,
+          kernel_cuda_foreach(bench->lane, &tensors, KERNEL_CUDA_EACH_LERP, 0.1f));
+    BYTES("norms (fp32)", 4 * n, kernel_cuda_norms(bench->lane, &tensors));
+}
+
+/* ---- arithmetic ----------------------------------------------------------------------------- */
+
+static void measure_products(Bench *bench) {
+    static const size_t shapes[][3] = {
+        {8192, 12288, 4096}, {8192, 4096, 14336}, {4096, 6400, 1600}, {512, 4096, 4096}};
+    KernelCuda *lane = bench->lane;
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+        double work = 2.0 * (double)m * (double)n * (double)k;
+        printf("%zu x %zu x %zu\n", m, n, k);
+        FLOPS("linear", work,
+              kernel_cuda_linear_forward(lane, bench->c, bench->a, bench->b, bench->d, m, n, k,
+                                         TYPE));
+        FLOPS("linear_gelu", work,
+              kernel_cuda_linear_gelu_forward(lane, bench->c, bench->mask, bench->a, bench->b,
+                                              bench->d, m, n, k, KERNEL_CUDA_GELU_TANH, TYPE));
+        FLOPS("linear_dx", work,
+              kernel_cuda_linear_backward_input(lane, bench->c, bench->a, bench->b, m, n, k, TYPE));
+        FLOPS(
+            "linear_dw", work,
+            kernel_cuda_linear_backward_weight(lane, bench->c, bench->a, bench->b, m, n, k, TYPE));
+    }
+}
+
+static void measure_attention(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    for (int own = 0; own < 2; own++) {
+        for (int causal = 0; causal < 2; causal++) {
+            size_t seq = 2048, heads = 32, dim = 128, row = heads * dim, part = 4 * seq * row;
+            KernelCudaAttention shape = {4,   heads, heads, seq,    dim, row,
+                                         row, seq,   0.09f, causal, TYPE};
+            char *q = bench->a, *k = q + 2 * part, *v = bench->b, *o = v + 2 * part;
+            char *dq = bench->c, *dk = dq + 2 * part, *dv = bench->d, *d_o = dv + 2 * part;
+            double work = 4.0 * 4 * (double)(heads * dim) * (double)seq * (double)seq;
+            work *= causal ? 0.5 : 1;
+            kernel_cuda_attention_own_only(lane, own);
+            bool cudnn = kernel_cuda_attention_way(lane, &shape) == KERNEL_CUDA_ATTENTION_CUDNN;
+            printf("attention, 4 x 2048 x 32 x 128%s, %s\n", causal ? ", causal" : "",
+                   cudnn ? "cuDNN" : "own kernels");
+            FLOPS("attention", work,
+                  kernel_cuda_attention_forward(lane, o, bench->mean, q, k, v, &shape));
+            FLOPS("attention_backward", 2.5 * work,
+                  kernel_cuda_attention_backward(lane, dq, dk, dv, d_o, q, k, v, o, bench->mean,
+                                                 &shape));
+        }
+    }
+}
+
+/* ---- setting up ----------------------------------------------------------------------------- */
+
+static void *new_array(const Bench *bench, size_t n, KernelCudaType type, uint64_t stream_id) {
+    void *array;
+    CUDA_OK(cudaMalloc(&array, n * kernel_cuda_type_bytes(type)));
+    ok(kernel_cuda_philox_uniform(bench->lane, array, n, (KernelCudaRandom){1, stream_id, 0}, 0.1f,
+                                  1, type));
+    return array;
+}
+
+static void set_up(Bench *bench) {
+    CUDA_OK(cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking));
+    CUDA_OK(cudaEventCreate(&bench->start));
+    CUDA_OK(cudaEventCreate(&bench->end));
+    ok(kernel_cuda_new(&bench->lane, bench->stream, KERNEL_CUDA_TF32));
+    void **halves[] = {&bench->a, &bench->b, &bench->c, &bench->d};
+    float **floats[] = {&bench->param, &bench->grad, &bench->exp_avg, &bench->exp_avg_sq};
+    for (size_t i = 0; i < 4; i++) {
+        *halves[i] = new_array(bench, N, TYPE, i);
+        *floats[i] = new_array(bench, N / 4, KERNEL_CUDA_F32, 4 + i);
+    }
+    bench->mean = new_array(bench, N / 64, KERNEL_CUDA_F32, 8); /* logsumexps too */
+    bench->rstd = new_array(bench, ROWS, KERNEL_CUDA_F32, 9);
+    bench->mask = new_array(bench, N, KERNEL_CUDA_BF16, 10); /* also what went into GELU */
+    CUDA_OK(cudaMalloc((void **)&bench->index, (ROWS + 1) * 2 * sizeof(gint64)));
+    ok(kernel_cuda_tokens(bench->lane, bench->index, bench->index + ROWS + 1, ROWS, VOCAB,
+                          (KernelCudaRandom){1, 11, 0}, (KernelCudaRandom){1, 12, 0}));
+}
+
+int main(int argc, char **argv) {
+    struct cudaDeviceProp device;
+    Bench bench = {.wanted = argv + MIN(argc, 1)};
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || !count) {
+        printf("no GPU: nothing measured\n");
+        return NO_DEVICE;
+    }
+    CUDA_OK(cudaGetDeviceProperties(&device, 0));
+    set_up(&bench);
+    printf("%s, %d multiprocessors; %s\n", device.name, device.multiProcessorCount,
+           kernel_cuda_libraries());
+    measure_roofs(&bench);
+    measure_elements(&bench);
+    measure_rows(&bench);
+    measure_places(&bench);
+    measure_optimizer(&bench);
+    measure_products(&bench);
+    measure_attention(&bench);
+    return 0; /* the process's end frees the rest */
+}

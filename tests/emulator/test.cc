@@ -1,0 +1,361 @@
+/* tests/emulator/test.cc - what the emulator promises: threads, order, memory, and that it finds
+ * the faults it is there to find. Each fault is planted in a child process, which must abort. */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <glib.h>
+#include <math.h>
+
+#include "kernels/cuda/device.cuh"
+#include "tests/emulator/emulator.h"
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static const unsigned N = 256;
+
+template <typename... P, typename... A>
+static void run(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
+    emulator_launch("test", grid, block, 64, stream, [=] { kernel(P(arguments)...); });
+}
+
+static int *new_ints(unsigned n) {
+    int *x;
+    g_assert_cmpint(cudaMalloc((void **)&x, n * sizeof *x), ==, cudaSuccess);
+    return x;
+}
+
+static int read_int(cudaStream_t stream, const int *at) {
+    int x;
+    g_assert_cmpint(cudaStreamSynchronize(stream), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemcpy(&x, at, sizeof x, cudaMemcpyDeviceToHost), ==, cudaSuccess);
+    return x;
+}
+
+static __global__ void index_kernel(int *out) {
+    unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned at = block * blockDim.x * blockDim.y * blockDim.z + thread;
+    out[at] = (int)at;
+}
+
+static void test_indices() {
+    int *x = new_ints(3 * 2 * 2 * 24);
+    run(nullptr, index_kernel, dim3(3, 2, 2), dim3(4, 3, 2), x);
+    for (int i = 0; i < 3 * 2 * 2 * 24; i++) {
+        g_assert_cmpint(read_int(nullptr, x + i), ==, i);
+    }
+    cudaFree(x);
+}
+
+static __global__ void reverse_kernel(int *x) {
+    __shared__ int all[N];
+    all[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
+}
+
+static __global__ void warp_kernel(int *x) {
+    int lane = (int)threadIdx.x % 32;
+    int sum = lane;
+    for (int bits = 16; bits; bits /= 2) {
+        sum += __shfl_xor_sync(0xffffffffu, sum, bits);
+    }
+    x[threadIdx.x] = sum + 1000 * __shfl_sync(0xffffffffu, lane, 5) +
+                     100000 * __popc(__ballot_sync(0xffffffffu, lane < 7)) +
+                     10000000 * __shfl_down_sync(0xffffffffu, lane, 1);
+}
+
+static void test_threads() {
+    int *x = new_ints(N);
+    for (uint64_t seed = 0; seed < 4; seed++) { /* both directions */
+        emulator_set_seed(seed);
+        run(nullptr, index_kernel, dim3(1), dim3(N), x);
+        run(nullptr, reverse_kernel, dim3(1), dim3(N), x);
+        g_assert_cmpint(read_int(nullptr, x), ==, (int)N - 1);
+        run(nullptr, warp_kernel, dim3(1), dim3(N), x);
+        g_assert_cmpint(read_int(nullptr, x + 33), ==, 496 + 5000 + 700000 + 20000000);
+    }
+    emulator_set_seed(0);
+    cudaFree(x);
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+static __global__ void set_kernel(int *x, int value) {
+    *x = value;
+}
+
+static __global__ void copy_kernel(int *to, const int *from) {
+    *to = *from;
+}
+
+typedef struct {
+    cudaStream_t first, second;
+    cudaEvent_t event;
+    int *x, *y;
+} Race;
+
+static Race new_race() {
+    Race r;
+    cudaStreamCreateWithFlags(&r.first, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&r.second, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&r.event, cudaEventDisableTiming);
+    r.x = new_ints(1);
+    r.y = new_ints(1);
+    run(r.first, set_kernel, dim3(1), dim3(1), r.x, 1);
+    cudaStreamSynchronize(r.first);
+    return r;
+}
+
+static void end_race(Race *r) {
+    cudaFree(r->x);
+    cudaFree(r->y);
+    cudaEventDestroy(r->event);
+    cudaStreamDestroy(r->first);
+    cudaStreamDestroy(r->second);
+}
+
+/* What a second stream reads of a first one's work: new with a wait, old without. */
+static int read_after_write(bool waits) {
+    Race r = new_race();
+    run(r.first, set_kernel, dim3(1), dim3(1), r.x, 2);
+    cudaEventRecord(r.event, r.first);
+    if (waits) {
+        cudaStreamWaitEvent(r.second, r.event, 0);
+    }
+    run(r.second, copy_kernel, dim3(1), dim3(1), r.y, r.x);
+    int seen = read_int(r.second, r.y);
+    end_race(&r);
+    return seen;
+}
+
+/* What a first stream reads where a second one writes afterwards. */
+static int write_after_read(bool waits) {
+    Race r = new_race();
+    run(r.first, copy_kernel, dim3(1), dim3(1), r.y, r.x);
+    cudaEventRecord(r.event, r.first);
+    if (waits) {
+        cudaStreamWaitEvent(r.second, r.event, 0);
+    }
+    run(r.second, set_kernel, dim3(1), dim3(1), r.x, 2);
+    cudaStreamSynchronize(r.second);
+    int seen = read_int(r.first, r.y);
+    end_race(&r);
+    return seen;
+}
+
+static void test_order() {
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        emulator_set_seed(seed);
+        g_assert_cmpint(read_after_write(true), ==, 2);
+        g_assert_cmpint(write_after_read(true), ==, 1);
+    }
+    emulator_set_seed(0);
+    g_assert_cmpint(read_after_write(false), ==, 1);
+    g_assert_cmpint(write_after_read(false), ==, 2);
+}
+
+/* An event that is recorded again is waited for as it was then. */
+static void test_event_again() {
+    Race r = new_race();
+    cudaEventRecord(r.event, r.first);
+    cudaStreamWaitEvent(r.second, r.event, 0);
+    run(r.first, set_kernel, dim3(1), dim3(1), r.x, 5);
+    cudaEventRecord(r.event, r.first);
+    run(r.second, copy_kernel, dim3(1), dim3(1), r.y, r.x);
+    g_assert_cmpint(read_int(r.second, r.y), ==, 1);
+    int asked = 0;
+    while (cudaEventQuery(r.event) == cudaErrorNotReady) {
+        asked++;
+    }
+    g_assert_cmpint(asked, >, 0);
+    g_assert_cmpint(read_int(r.first, r.x), ==, 5);
+    end_race(&r);
+}
+
+static void count(void *data) {
+    g_atomic_int_inc((int *)data);
+}
+
+/* A host function that nobody waits for by CUDA is called all the same. */
+static void test_host_function() {
+    int calls = 0;
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaLaunchHostFunc(stream, count, &calls);
+    g_assert_cmpint(g_atomic_int_get(&calls), ==, 0);
+    while (!g_atomic_int_get(&calls)) {
+        g_usleep(1000);
+    }
+    cudaStreamDestroy(stream);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void test_memory() {
+    size_t free_bytes, total, before = emulator_allocations();
+    void *x, *y;
+    emulator_set_memory(1 << 20);
+    g_assert_cmpint(cudaMalloc(&x, 700 << 10), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemGetInfo(&free_bytes, &total), ==, cudaSuccess);
+    g_assert_cmpuint(total, ==, 1 << 20);
+    g_assert_cmpuint(free_bytes, ==, 324 << 10);
+    g_assert_cmpint(cudaMalloc(&y, 400 << 10), ==, cudaErrorMemoryAllocation);
+    g_assert_null(y);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaErrorMemoryAllocation);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaSuccess);
+    float number;
+    cudaMemcpy(&number, (char *)x + 4096, sizeof number, cudaMemcpyDeviceToHost);
+    g_assert_true(isnan(number));
+    g_assert_cmpint(cudaMemcpy(&number, &total, sizeof number, cudaMemcpyDeviceToHost), ==,
+                    cudaErrorInvalidValue);
+    cudaGetLastError();
+    g_assert_cmpint(cudaFree(x), ==, cudaSuccess);
+    g_assert_cmpuint(emulator_allocations(), ==, before);
+    emulator_set_memory((size_t)1 << 30);
+}
+
+/* From pageable memory a copy is taken at once, from pinned memory when its turn comes. */
+static void test_copies() {
+    int pageable = 1, *pinned, *x = new_ints(2);
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaHostAlloc((void **)&pinned, sizeof *pinned, 0);
+    *pinned = 1;
+    cudaMemcpyAsync(x, &pageable, sizeof *x, cudaMemcpyHostToDevice, stream);
+    cudaMemcpyAsync(x + 1, pinned, sizeof *x, cudaMemcpyHostToDevice, stream);
+    pageable = *pinned = 2;
+    g_assert_cmpint(read_int(stream, x), ==, 1);
+    g_assert_cmpint(read_int(stream, x + 1), ==, 2);
+    cudaFree(x);
+    cudaFreeHost(pinned);
+    cudaStreamDestroy(stream);
+}
+
+/* ---- halves: each number there is, and every tie between two --------------------------------- */
+
+static float next_half(unsigned bits) {
+    return __half2float(__half{(unsigned short)bits});
+}
+
+static void test_halves() {
+    for (unsigned bits = 0; bits < 0x10000; bits++) {
+        float x = next_half(bits), y = __bfloat162float(__nv_bfloat16{(unsigned short)bits});
+        if (!isnan(x)) {
+            g_assert_cmpuint(__float2half_rn(x).bits, ==, bits);
+        }
+        if (!isnan(y)) {
+            g_assert_cmpuint(__float2bfloat16_rn(y).bits, ==, bits);
+        }
+        if ((bits & 0x7fff) < 0x7bff) {
+            float tie = (x + next_half(bits + 1)) / 2;
+            g_assert_cmpuint(__float2half_rn(tie).bits, ==, bits + (bits & 1));
+            g_assert_cmpuint(__float2half_rn(nextafterf(tie, x)).bits, ==, bits);
+        }
+    }
+    g_assert_true(isnan(__half2float(__float2half_rn(NAN))));
+    g_assert_true(isnan(__bfloat162float(__float2bfloat16_rn(NAN))));
+    g_assert_cmpuint(__float2half_rn(65520).bits, ==, 0x7c00);
+    g_assert_cmpfloat(__half2float(__half{1}), ==, 0x1p-24f);
+}
+
+/* ---- planted faults ------------------------------------------------------------------------- */
+
+static __global__ void overrun_kernel(int *x) {
+    x[threadIdx.x + 1] = 0;
+}
+
+static __global__ void parting_kernel(int *x) {
+    if (threadIdx.x < 5) {
+        __syncthreads();
+    }
+    x[threadIdx.x] = 0;
+}
+
+/* The barrier is missing. */
+static __global__ void unguarded_kernel(int *x) {
+    __shared__ int all[N];
+    all[threadIdx.x] = (int)threadIdx.x;
+    x[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
+}
+
+static void plant_overrun() {
+    int *x = new_ints(32);
+    run(nullptr, overrun_kernel, dim3(1), dim3(32), x);
+    emulator_check();
+}
+
+static void plant_parting() {
+    run(nullptr, parting_kernel, dim3(1), dim3(32), new_ints(32));
+    cudaDeviceSynchronize();
+}
+
+static void plant_double_free() {
+    int *x = new_ints(32);
+    cudaFree(x);
+    cudaFree(x);
+}
+
+static void plant_long_copy() {
+    int host[40] = {0};
+    cudaMemcpy(new_ints(32), host, sizeof host, cudaMemcpyHostToDevice);
+}
+
+static void plant_use_after_free() {
+    int *x = new_ints(32);
+    cudaFree(x);
+    run(nullptr, set_kernel, dim3(1), dim3(1), x, 1);
+    cudaDeviceSynchronize();
+}
+
+static const struct {
+    const char *name;
+    void (*plant)();
+} faults[] = {{"overrun", plant_overrun},
+              {"parting", plant_parting},
+              {"double-free", plant_double_free},
+              {"long-copy", plant_long_copy},
+              {"use-after-free", plant_use_after_free}};
+
+static void test_fault(gconstpointer data) {
+    if (g_test_subprocess()) {
+        ((void (*)())data)();
+        return;
+    }
+    g_test_trap_subprocess(nullptr, 0, (GTestSubprocessFlags)0);
+    g_test_trap_assert_failed();
+}
+
+/* One of the two directions reads what is not written yet. */
+static void test_missing_barrier() {
+    bool wrong = false;
+    int *x = new_ints(N);
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        emulator_set_seed(seed);
+        run(nullptr, unguarded_kernel, dim3(1), dim3(N), x);
+        wrong |= read_int(nullptr, x) != (int)N - 1 || read_int(nullptr, x + N - 1) != 0;
+        run(nullptr, reverse_kernel, dim3(1), dim3(N), x); /* other numbers in shared memory */
+        cudaDeviceSynchronize();
+    }
+    emulator_set_seed(0);
+    g_assert_true(wrong);
+    cudaFree(x);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, nullptr);
+    g_test_add_func("/emulator/threads/indices", test_indices);
+    g_test_add_func("/emulator/threads/exchange", test_threads);
+    g_test_add_func("/emulator/threads/missing-barrier", test_missing_barrier);
+    g_test_add_func("/emulator/order/races-show", test_order);
+    g_test_add_func("/emulator/order/event-again", test_event_again);
+    g_test_add_func("/emulator/order/host-function", test_host_function);
+    g_test_add_func("/emulator/memory/limit", test_memory);
+    g_test_add_func("/emulator/memory/copies", test_copies);
+    g_test_add_func("/emulator/halves/all", test_halves);
+    for (const auto &fault : faults) {
+        g_autofree char *path = g_strdup_printf("/emulator/faults/%s", fault.name);
+        g_test_add_data_func(path, (gconstpointer)fault.plant, test_fault);
+    }
+    return g_test_run();
+}

@@ -1,0 +1,221 @@
+/* tests/kernels-cuda/products.c - matrix products and attention against the host's. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/matmul.h"
+#include "kernels/host/activation.h"
+#include "kernels/host/attention.h"
+#include "kernels/host/matmul.h"
+#include "kernels/host/view.h"
+#include "tests/kernels-cuda/device.h"
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static const size_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {16, 24, 40}, {33, 64, 17}};
+
+static void test_linear(const DeviceCase *c) {
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+        g_autofree float *x = device_random(c, m * k, -1, 1, 1),
+                         *w = device_random(c, n * k, -1, 1, 2);
+        g_autofree float *bias = device_random(c, n, -1, 1, 3),
+                         *dy = device_random(c, m * n, -1, 1, 4);
+        g_autofree float *want = g_new(float, MAX(m * n, MAX(m * k, n * k)));
+        void *dx = device_put(c, x, m * k), *dw = device_put(c, w, n * k),
+             *y = device_new(c, m * n);
+        void *db = device_put(c, bias, n), *d = device_put(c, dy, m * n);
+        kernel_linear_forward_f32(want, x, w, bias, m, n, k);
+        DEVICE_OK(kernel_cuda_linear_forward(device_lane, y, dx, dw, db, m, n, k, c->type));
+        device_close("linear", c, y, want, m * n, 1e-6, 1e-5);
+        kernel_linear_forward_f32(want, x, w, NULL, m, n, k);
+        DEVICE_OK(kernel_cuda_linear_forward(device_lane, y, dx, dw, NULL, m, n, k, c->type));
+        device_close("linear without bias", c, y, want, m * n, 1e-6, 1e-5);
+        void *gx = device_new(c, m * k), *gw = device_new(c, n * k);
+        kernel_linear_backward_input_f32(want, dy, w, m, n, k);
+        DEVICE_OK(kernel_cuda_linear_backward_input(device_lane, gx, d, dw, m, n, k, c->type));
+        device_close("dx", c, gx, want, m * k, 1e-6, 1e-5);
+        kernel_linear_backward_weight_f32(want, dy, x, m, n, k);
+        DEVICE_OK(kernel_cuda_linear_backward_weight(device_lane, gw, d, dx, m, n, k, c->type));
+        device_close("dw", c, gw, want, n * k, 1e-6, 1e-5);
+    }
+}
+
+/* In the epilogue (n whole 16 bytes of halves, tanh) and by a second kernel (all others). */
+static void test_linear_gelu(const DeviceCase *c) {
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+        g_autofree float *x = device_random(c, m * k, -1, 1, 1),
+                         *w = device_random(c, n * k, -1, 1, 2);
+        g_autofree float *bias = device_random(c, n, -1, 1, 3), *want = g_new(float, m *n);
+        g_autofree float *want_y = g_new(float, m *n);
+        void *dx = device_put(c, x, m * k), *dw = device_put(c, w, n * k),
+             *db = device_put(c, bias, n);
+        for (int erf = 0; erf < 2; erf++) {
+            void *y = device_new(c, m * n), *before = device_new(c, m * n);
+            kernel_linear_forward_f32(want, x, w, bias, m, n, k);
+            (erf ? kernel_gelu_erf_forward_f32 : kernel_gelu_tanh_forward_f32)(want_y, want, m * n);
+            DEVICE_OK(kernel_cuda_linear_gelu_forward(
+                device_lane, y, before, dx, dw, db, m, n, k,
+                erf ? KERNEL_CUDA_GELU_ERF : KERNEL_CUDA_GELU_TANH, c->type));
+            device_close("before", c, before, want, m * n, 1e-6, 1e-5);
+            /* GELU of what was rounded may be off by as much again (its slope is below 1.13). */
+            device_close("gelu", c, y, want_y, m * n, 1e-6 + 2 * c->rounding,
+                         1e-5 + 2 * c->rounding);
+        }
+    }
+}
+
+/* ops.def's layouts: 0 [batch, heads, r, c], 1 its transpose, 2 inside rows, 3 its transpose. */
+static KernelCudaMatrices matrices(void *data, size_t heads, size_t r, size_t c, unsigned layout,
+                                   size_t stride) {
+    size_t rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
+    return layout & 2
+               ? (KernelCudaMatrices){data, rows * stride, cols, stride, layout & 1}
+               : (KernelCudaMatrices){data, heads * rows * cols, rows * cols, cols, layout & 1};
+}
+
+static float element(const float *x, const KernelCudaMatrices *l, size_t b, size_t h, size_t r,
+                     size_t c) {
+    const float *at = x + b * l->batch_stride + h * l->head_stride;
+    return l->transposed ? at[c * l->row_stride + r] : at[r * l->row_stride + c];
+}
+
+static void check_heads_matmul(const DeviceCase *c, unsigned la, unsigned lb, unsigned ly) {
+    enum {
+        BATCH = 2,
+        HEADS = 3,
+        M = 5,
+        N = 4,
+        K = 6,
+        ROW = HEADS * 6 + 2, /* of a and b inside */
+        MOST = BATCH * ROW * 6
+    };
+    g_autofree float *a = device_random(c, MOST, -1, 1, 1), *b = device_random(c, MOST, -1, 1, 2);
+    float want[BATCH * HEADS * M * N];
+    void *out = device_new(c, G_N_ELEMENTS(want));
+    KernelCudaMatrices ma = matrices(device_put(c, a, MOST), HEADS, M, K, la, ROW);
+    KernelCudaMatrices mb = matrices(device_put(c, b, MOST), HEADS, K, N, lb, ROW);
+    KernelCudaMatrices my = matrices(out, HEADS, M, N, ly, HEADS * N);
+    for (size_t i = 0; i < G_N_ELEMENTS(want); i++) {
+        size_t batch = i / (HEADS * M * N), head = i / (M * N) % HEADS, row = i / N % M,
+               col = i % N;
+        double sum = 0;
+        for (size_t k = 0; k < K; k++) {
+            sum += (double)element(a, &ma, batch, head, row, k) *
+                   (double)element(b, &mb, batch, head, k, col);
+        }
+        want[batch * my.batch_stride + head * my.head_stride + row * my.row_stride + col] =
+            (float)sum;
+    }
+    DEVICE_OK(kernel_cuda_heads_matmul(device_lane, my, ma, mb, BATCH, HEADS, M, N, K, c->type));
+    device_close("heads matmul", c, out, want, G_N_ELEMENTS(want), 1e-6, 1e-6);
+}
+
+static void test_heads_matmul(const DeviceCase *c) {
+    for (unsigned i = 0; i < 32; i++) {
+        check_heads_matmul(c, i % 4, i / 4 % 4, i / 16 * 2);
+    }
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+typedef struct {
+    size_t batch, heads, kv_heads, seq, head_dim;
+    bool causal;
+} Case;
+
+static const Case cases[] = {
+    {1, 1, 1, 1, 4, false},   {2, 2, 2, 33, 16, false}, {2, 4, 2, 70, 32, true},
+    {1, 2, 1, 40, 64, false}, {1, 4, 4, 65, 64, true},  {1, 3, 1, 37, 128, true},
+    {1, 1, 1, 20, 10, true},  {1, 2, 2, 18, 160, true}, {1, 1, 1, 17, 256, false},
+};
+
+/* q, k and v are parts of one row, as of a packed projection. */
+static void check_attention(const DeviceCase *c, const Case *k) {
+    size_t q_row = k->heads * k->head_dim, kv_row = k->kv_heads * k->head_dim;
+    size_t row = q_row + 2 * kv_row, tokens = k->batch * k->seq, lse_stride = k->seq + 3;
+    size_t n_lse = k->batch * k->heads * lse_stride, bytes = kernel_cuda_type_bytes(c->type);
+    float scale = 1 / sqrtf((float)k->head_dim);
+    g_autofree float *qkv = device_random(c, tokens * row, -2, 2, 1);
+    g_autofree float *d_o = device_random(c, tokens * q_row, -1, 1, 2);
+    g_autofree float *o = g_new(float, tokens *q_row), *lse = g_new0(float, n_lse);
+    g_autofree float *dq = g_new(float, tokens *q_row), *dk = g_new(float, tokens *kv_row);
+    g_autofree float *dv = g_new(float, tokens *kv_row);
+    KernelAttentionShape host = {k->batch, k->heads,    k->kv_heads, k->seq,
+                                 k->seq,   k->head_dim, scale,       k->causal};
+    KernelCudaAttention shape = {k->batch, k->heads,   k->kv_heads, k->seq,    k->head_dim, row,
+                                 row,      lse_stride, scale,       k->causal, c->type};
+    KernelConstView q = {qkv, k->seq * row, row, k->head_dim};
+    KernelConstView kk = {qkv + q_row, k->seq * row, row, k->head_dim};
+    KernelConstView v = {qkv + q_row + kv_row, k->seq * row, row, k->head_dim};
+    kernel_attention_forward_f32(o, lse, lse_stride, q, kk, v, &host);
+
+    char *in = device_put(c, qkv, tokens * row);
+    char *in_k = in + q_row * bytes, *in_v = in_k + kv_row * bytes;
+    float *got_lse = device_put_floats(lse, n_lse);
+    void *got_o = device_new(c, tokens * q_row);
+    g_autofree float *poison = g_memdup2(lse, n_lse * sizeof *lse);
+    for (size_t i = 0; i < n_lse; i++) {
+        poison[i] = i % lse_stride < k->seq ? NAN : lse[i];
+    }
+    got_lse = device_put_floats(poison, n_lse);
+    DEVICE_OK(kernel_cuda_attention_forward(device_lane, got_o, got_lse, in, in_k, in_v, &shape));
+    device_close("o", c, got_o, o, tokens * q_row, 1e-5 + c->rounding, 1e-5 + c->rounding / 8);
+    device_close_floats("lse", got_lse, lse, n_lse, 2e-6, 2e-6);
+
+    /* From the o and lse that forward left. */
+    g_autofree float *stored_o = device_get(c, got_o, tokens * q_row);
+    kernel_attention_backward_f32(kernel_view_bshd(dq, k->seq, k->heads, k->head_dim),
+                                  kernel_view_bshd(dk, k->seq, k->kv_heads, k->head_dim),
+                                  kernel_view_bshd(dv, k->seq, k->kv_heads, k->head_dim), d_o, q,
+                                  kk, v, stored_o, lse, lse_stride, &host);
+    void *got_dq = device_new(c, tokens * q_row), *got_dk = device_new(c, tokens * kv_row);
+    void *got_dv = device_new(c, tokens * kv_row);
+    DEVICE_OK(kernel_cuda_attention_backward(device_lane, got_dq, got_dk, got_dv,
+                                             device_put(c, d_o, tokens * q_row), in, in_k, in_v,
+                                             got_o, got_lse, &shape));
+    double relative = 2e-5 + 2 * c->rounding, absolute = 2e-5 + c->rounding / 2;
+    device_close("dq", c, got_dq, dq, tokens * q_row, relative, absolute);
+    device_close("dk", c, got_dk, dk, tokens * kv_row, relative, absolute);
+    device_close("dv", c, got_dv, dv, tokens * kv_row, relative, absolute);
+}
+
+static void test_attention_own(const DeviceCase *c) {
+    kernel_cuda_attention_own_only(device_lane, true);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        check_attention(c, &cases[i]);
+    }
+}
+
+#ifndef KERNEL_EMULATED
+/* By whichever way the machine has for each shape; the emulator has one. */
+static void test_attention(const DeviceCase *c) {
+    kernel_cuda_attention_own_only(device_lane, false);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        check_attention(c, &cases[i]);
+    }
+}
+#endif
+
+static void test_head_dim_refused(void) {
+    KernelCudaAttention shape = {1, 1, 1, 1, 257, 257, 257, 1, 1, false, KERNEL_CUDA_F32};
+    float *x = device_new_floats(257);
+    const char *fault = kernel_cuda_attention_forward(device_lane, x, x, x, x, x, &shape);
+    g_assert_nonnull(strstr(fault, "257"));
+}
+
+static void add_tests(void) {
+    DEVICE_TEST("/kernels-cuda/matmul/linear", test_linear);
+    DEVICE_TEST("/kernels-cuda/matmul/linear-gelu", test_linear_gelu);
+    DEVICE_TEST("/kernels-cuda/matmul/heads", test_heads_matmul);
+    DEVICE_TEST("/kernels-cuda/attention/own", test_attention_own);
+#ifndef KERNEL_EMULATED
+    DEVICE_TEST("/kernels-cuda/attention/chosen", test_attention);
+#endif
+    DEVICE_TEST_ONCE("/kernels-cuda/attention/head-dim-refused", test_head_dim_refused);
+}
+
+int main(int argc, char **argv) {
+    return device_main(argc, argv, add_tests);
+}

@@ -1,0 +1,293 @@
+/* tests/kernels-cuda/steps.c - random numbers and optimizer steps against the host's. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/random.h"
+#include "kernels/host/dropout.h"
+#include "kernels/host/optimizer.h"
+#include "kernels/host/random.h"
+#include "kernels/host/reduce.h"
+#include "tests/kernels-cuda/device.h"
+
+/* ---- random numbers: the host's, bit by bit -------------------------------------------------- */
+
+static const KernelCudaRandom randoms[] = {
+    {1, 2, 0}, {77, UINT64_C(5) << 32, 3}, {UINT64_C(1) << 63, 9, (UINT64_C(1) << 34) + 1}};
+
+static void test_philox(const DeviceCase *c) {
+    enum {
+        N = 2050
+    };
+    float want[N];
+    for (size_t r = 0; r < G_N_ELEMENTS(randoms); r++) {
+        const KernelCudaRandom *k = &randoms[r];
+        void *out = device_new(c, N);
+        kernel_philox_normal_f32(want, N, k->seed, k->stream_id, k->first_index, 0.5f, 2);
+        DEVICE_OK(kernel_cuda_philox_normal(device_lane, out, N, *k, 0.5f, 2, c->type));
+        device_equal("normal", c, out, want, N);
+        kernel_philox_uniform_f32(want, N, k->seed, k->stream_id, k->first_index, -1, 3);
+        DEVICE_OK(kernel_cuda_philox_uniform(device_lane, out, N, *k, -1, 3, c->type));
+        device_equal("uniform", c, out, want, N);
+    }
+}
+
+static void test_dropout(const DeviceCase *c) {
+    static const size_t sizes[] = {1, 9, 2050};
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        size_t n = sizes[s];
+        const KernelCudaRandom *k = &randoms[s];
+        g_autofree float *x = device_random(c, n, -1, 1, 1), *want = g_new(float, n);
+        g_autofree guint8 *want_mask = g_malloc(n);
+        guint8 *mask = (guint8 *)device_new_bytes(n + c->shift) + c->shift;
+        void *y = device_new(c, n), *dx = device_put(c, x, n);
+        kernel_dropout_forward_f32(want, want_mask, x, n, 0.3f, k->seed, k->stream_id,
+                                   k->first_index);
+        DEVICE_OK(kernel_cuda_dropout_forward(device_lane, y, mask, device_put(c, x, n), n, 0.3f,
+                                              *k, c->type));
+        device_equal("dropout", c, y, want, n);
+        device_equal_bytes("mask", mask, want_mask, n);
+        kernel_dropout_backward_f32(want, x, want_mask, n, 0.3f);
+        DEVICE_OK(kernel_cuda_dropout_backward(device_lane, dx, dx, mask, n, 0.3f, c->type));
+        device_equal("dropout backward", c, dx, want, n);
+    }
+}
+
+/* The rule of exec's synthetic samples, token after token. */
+static void test_tokens(void) {
+    enum {
+        N = 700,
+        VOCAB = 1009
+    };
+    KernelCudaRandom token = {3, UINT64_C(1) << 40, 0}, noise = {3, UINT64_C(2) << 40, 0};
+    gint64 t[N + 1], is_rule[N + 1];
+    kernel_philox_uniform_i64(is_rule, N + 1, 8, noise.seed, noise.stream_id, 0);
+    kernel_philox_uniform_i64(t, N + 1, VOCAB, token.seed, token.stream_id, 0);
+    for (size_t i = 1; i <= N; i++) {
+        t[i] = is_rule[i] ? (5 * t[i - 1] + 7) % VOCAB : t[i];
+    }
+    gint64 *x = device_new_bytes(N * sizeof *x), *y = device_new_bytes(N * sizeof *y);
+    DEVICE_OK(kernel_cuda_tokens(device_lane, x, y, N, VOCAB, token, noise));
+    device_equal_bytes("tokens", x, t, N * sizeof *x);
+    device_equal_bytes("successors", y, t + 1, N * sizeof *y);
+}
+
+/* ---- lists of tensors ----------------------------------------------------------------------- */
+
+enum {
+    TENSORS = 55, /* more than a launch takes */
+    LISTS = KERNEL_CUDA_MAX_LISTS,
+};
+
+/* The lists of a step, on the host and on the device. Every third tensor's list 0 has another type,
+ * and one of its lists begins elsewhere; tensor 7 is empty, tensor 11 large. */
+typedef struct {
+    size_t elements[TENSORS];
+    DeviceCase cases[LISTS][TENSORS];
+    float *host[LISTS][TENSORS];
+    void *device[LISTS][TENSORS];
+    KernelCudaType types[LISTS][TENSORS];
+    KernelCudaTensors tensors;
+} Lists;
+
+static void lists_free(Lists *l) {
+    for (unsigned j = 0; j < LISTS; j++) {
+        for (unsigned i = 0; i < TENSORS; i++) {
+            g_free(l->host[j][i]);
+        }
+    }
+    g_free(l);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Lists, lists_free)
+
+static Lists *new_lists(const DeviceCase *c) {
+    Lists *l = g_new0(Lists, 1);
+    l->tensors = (KernelCudaTensors){.n = TENSORS, .elements = l->elements};
+    for (unsigned i = 0; i < TENSORS; i++) {
+        l->elements[i] = i == 7 ? 0 : i == 11 ? 40001 : i * 13 % 50 + 1;
+    }
+    for (unsigned j = 0; j < LISTS; j++) {
+        l->tensors.data[j] = l->device[j];
+        l->tensors.types[j] = l->types[j];
+        for (unsigned i = 0; i < TENSORS; i++) {
+            DeviceCase *own = &l->cases[j][i];
+            *own = *c;
+            if (i % 3 == 0 && j == 0) {
+                *own = (DeviceCase){KERNEL_CUDA_F32, i % 2, 0};
+            }
+            l->types[j][i] = own->type;
+            l->host[j][i] = device_random(own, l->elements[i], j < 2 ? -1 : 0.1, 1, 100 * j + i);
+            l->device[j][i] = device_put(own, l->host[j][i], l->elements[i]);
+        }
+    }
+    return l;
+}
+
+static void check_list(const char *what, const Lists *l, unsigned j, double relative,
+                       double absolute) {
+    for (unsigned i = 0; i < TENSORS; i++) {
+        device_close(what, &l->cases[j][i], l->device[j][i], l->host[j][i], l->elements[i],
+                     relative, absolute);
+    }
+}
+
+static void host_each(Lists *l, KernelCudaEach op, unsigned i, float number) {
+    float *x = l->host[0][i], *y = l->host[1][i], *z = l->host[2][i];
+    size_t n = l->elements[i];
+    for (size_t k = 0; k < n; k++) {
+        switch (op) {
+        case KERNEL_CUDA_EACH_ZERO:
+            x[k] = 0;
+            break;
+        case KERNEL_CUDA_EACH_MUL:
+            x[k] *= number;
+            break;
+        case KERNEL_CUDA_EACH_DIV:
+            x[k] /= number;
+            break;
+        case KERNEL_CUDA_EACH_ADD:
+            x[k] += number;
+            break;
+        case KERNEL_CUDA_EACH_COPY:
+            y[k] = x[k];
+            break;
+        case KERNEL_CUDA_EACH_SQRT:
+            y[k] = sqrtf(x[k]);
+            break;
+        case KERNEL_CUDA_EACH_DIV_TO:
+            y[k] = x[k] / number;
+            break;
+        case KERNEL_CUDA_EACH_SUM:
+            y[k] += x[k];
+            break;
+        case KERNEL_CUDA_EACH_ADD_SCALED:
+            y[k] += number * x[k];
+            break;
+        case KERNEL_CUDA_EACH_LERP:
+            kernel_lerp_inplace_f32(&y[k], &x[k], number, 1);
+            break;
+        case KERNEL_CUDA_EACH_ADDCMUL:
+            y[k] += number * x[k] * x[k];
+            break;
+        case KERNEL_CUDA_EACH_ADDCDIV:
+            z[k] += number * x[k] / y[k];
+            break;
+        case KERNEL_CUDA_EACH_ADD_TO:
+            z[k] = x[k] + number * y[k];
+            break;
+        }
+    }
+}
+
+static void test_foreach(const DeviceCase *c) {
+    static const unsigned written[] = {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2};
+    for (int op = KERNEL_CUDA_EACH_ZERO; op <= KERNEL_CUDA_EACH_ADD_TO; op++) {
+        g_autoptr(Lists) l = new_lists(c);
+        float number = op == KERNEL_CUDA_EACH_LERP ? 0.7f : 0.3f;
+        for (unsigned i = 0; i < TENSORS; i++) {
+            for (size_t k = 0; k < l->elements[i]; k++) { /* no root of less than 0 */
+                l->host[0][i][k] = fabsf(l->host[0][i][k]);
+                l->host[1][i][k] = fabsf(l->host[1][i][k]) + 0.25f;
+            }
+            for (unsigned j = 0; j < 2; j++) {
+                l->device[j][i] = device_put(&l->cases[j][i], l->host[j][i], l->elements[i]);
+                g_free(l->host[j][i]);
+                l->host[j][i] = device_get(&l->cases[j][i], l->device[j][i], l->elements[i]);
+            }
+            host_each(l, (KernelCudaEach)op, i, number);
+        }
+        DEVICE_OK(kernel_cuda_foreach(device_lane, &l->tensors, (KernelCudaEach)op, number));
+        check_list("foreach", l, written[op], 1e-6, 1e-6);
+    }
+}
+
+static void test_scale_by(const DeviceCase *c) {
+    g_autoptr(Lists) l = new_lists(c);
+    float factor = 0.25f;
+    void *on_device = device_put(c, &factor, 1);
+    for (unsigned i = 0; i < TENSORS; i++) {
+        kernel_scale_by_inplace_f32(l->host[0][i], &factor, l->elements[i]);
+    }
+    DEVICE_OK(kernel_cuda_foreach_scale_by(device_lane, &l->tensors, on_device, c->type));
+    check_list("scale by", l, 0, 1e-7, 0);
+}
+
+static void test_norms(const DeviceCase *c) {
+    g_autoptr(Lists) l = new_lists(c);
+    l->device[1][7] = device_new(&l->cases[1][7], 1); /* the norm of an empty one */
+    DEVICE_OK(kernel_cuda_norms(device_lane, &l->tensors));
+    for (unsigned i = 0; i < TENSORS; i++) {
+        float norm;
+        kernel_norm_f32(&norm, l->host[0][i], l->elements[i]);
+        device_close("norms", &l->cases[1][i], l->device[1][i], &norm, 1, 1e-6, 0);
+    }
+}
+
+/* Two steps, each from what was stored. */
+static void check_adam(const DeviceCase *c, bool decoupled, bool counts) {
+    g_autoptr(Lists) l = new_lists(c);
+    KernelAdam host = {
+        1e-2, 0.9, 0.99, 1e-8, 0.1, decoupled ? KERNEL_ADAM_DECOUPLED : KERNEL_ADAM_COUPLED, 0};
+    KernelCudaAdam adam = {1e-2, 0.9, 0.99, 1e-8, 0.1, decoupled, 0};
+    float *steps[TENSORS], start = 4;
+    for (unsigned i = 0; i < TENSORS; i++) {
+        steps[i] = device_put_floats(&start, 1);
+    }
+    for (host.step = 5; host.step <= 6; host.step++) {
+        adam.step = counts ? 0 : host.step;
+        for (unsigned i = 0; i < TENSORS; i++) {
+            kernel_adam_f32(l->host[1][i], l->host[2][i], l->host[3][i], l->host[0][i],
+                            l->elements[i], &host);
+        }
+        DEVICE_OK(kernel_cuda_adam(device_lane, &l->tensors, counts ? steps : NULL, &adam));
+        for (unsigned j = 1; j < LISTS; j++) {
+            check_list("adam", l, j, 1e-6, 2e-6);
+            for (unsigned i = 0; i < TENSORS; i++) {
+                g_free(l->host[j][i]);
+                l->host[j][i] = device_get(&l->cases[j][i], l->device[j][i], l->elements[i]);
+            }
+        }
+    }
+    start = 6;
+    device_close_floats("steps", steps[TENSORS - 1], counts ? &start : &(float){4}, 1, 0, 0);
+    device_close_floats("steps of an empty one", steps[7], counts ? &start : &(float){4}, 1, 0, 0);
+}
+
+static void test_adam(const DeviceCase *c) {
+    check_adam(c, true, true);
+    check_adam(c, true, false);
+    check_adam(c, false, true);
+}
+
+static void test_sgd(const DeviceCase *c) {
+    for (unsigned way = 0; way < 3; way++) { /* plain, first with momentum, later */
+        g_autoptr(Lists) l = new_lists(c);
+        KernelSgd host = {1e-2, way ? 0.9 : 0, 0, 0.1, KERNEL_SGD_PLAIN, way == 1 ? 1 : 2};
+        KernelCudaSgd sgd = {1e-2, way ? 0.9 : 0, 0.1, way == 1};
+        for (unsigned i = 0; i < TENSORS; i++) {
+            if (way == 1) {
+                l->device[2][i] = device_new(&l->cases[2][i], l->elements[i]);
+            }
+            kernel_sgd_f32(l->host[1][i], way ? l->host[2][i] : NULL, l->host[0][i], l->elements[i],
+                           &host);
+        }
+        DEVICE_OK(kernel_cuda_sgd(device_lane, &l->tensors, &sgd));
+        check_list("parameter", l, 1, 1e-6, 1e-6);
+        check_list("momentum", l, 2, 1e-6, 1e-6);
+    }
+}
+
+static void add_tests(void) {
+    DEVICE_TEST("/kernels-cuda/random/philox", test_philox);
+    DEVICE_TEST("/kernels-cuda/random/dropout", test_dropout);
+    DEVICE_TEST_ONCE("/kernels-cuda/random/tokens", test_tokens);
+    DEVICE_TEST("/kernels-cuda/optimizer/foreach", test_foreach);
+    DEVICE_TEST("/kernels-cuda/optimizer/scale-by", test_scale_by);
+    DEVICE_TEST("/kernels-cuda/optimizer/norms", test_norms);
+    DEVICE_TEST("/kernels-cuda/optimizer/adam", test_adam);
+    DEVICE_TEST("/kernels-cuda/optimizer/sgd", test_sgd);
+}
+
+int main(int argc, char **argv) {
+    return device_main(argc, argv, add_tests);
+}
