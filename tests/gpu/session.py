@@ -29,10 +29,10 @@ class Done:
 
 
 class Session:
-    def __init__(self, machine, folder, minutes, dry, cluster=None):
+    def __init__(self, machine, folder, minutes, dry, cluster=None, began=None):
         self.machine, self.dry, self.minutes = machine, dry, minutes
         self.folder = os.path.realpath(folder)
-        self.began = time.monotonic()
+        self.began = time.monotonic() if began is None else began
         self.until = self.began + 60 * minutes - PACKING_SECONDS
         self.rows = []
         self.part, self.part_until, self.log_file = '', 0, None
@@ -97,8 +97,8 @@ class Session:
 
     def run(self, parts):
         """parts: [(name, seconds of ten minutes, function)]; seconds are scaled to the minutes given."""
-        scale = (self.minutes * 60 - PACKING_SECONDS) / 600
-        due = self.began
+        due = time.monotonic()
+        scale = max(0, self.until - due) / 600
         for name, seconds, function in parts:
             due += seconds * scale
             self.part, self.part_until = name, min(due, self.until)
