@@ -78,7 +78,8 @@ def parts_case(tap, folder):
 
 def counts_case(tap):
     cases = {'1..2\nok 1 a\nok 2 b # SKIP no GPU\n': (1, 0, 1), 'ok 1 a\nnot ok 2 b\n1..2\n': (1, 1, 0),
-             '1..3\nok 1 a\n': (1, 2, 0), '': (0, 0, 0)}
+             '1..3\nok 1 a\n': (1, 2, 0), '': (0, 0, 0),
+             '1..0 # SKIP no GPU\n': (0, 0, 1)}
     tap.case('/gpu/run/cases of a test are counted', [
         '%r: %s' % (text, parts.tap_counts(text)) for text, wanted in cases.items() if parts.tap_counts(text) != wanted])
 

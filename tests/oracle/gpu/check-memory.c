@@ -17,7 +17,9 @@
 #include "sim/predict.h"
 #include "tests/oracle/recording.h"
 
-#define SEGMENT_BYTES (2u << 20) /* what the allocator rounds segments to */
+/* What the allocator rounds segments and blocks to. */
+#define SEGMENT_BYTES (2u << 20)
+#define BLOCK_BYTES   512u
 
 typedef enum {
     START,
@@ -89,12 +91,21 @@ static Phase phase_of(const Trace *trace, const TraceInstruction *instruction) {
                                             : BACKWARD; /* recomputation is part of it */
 }
 
-static void take_row(Reading *at, const TraceMemoryRow *row, uint64_t bytes) {
-    double values[N_COUNTERS] = {[REQUESTED] =
-                                     at->end[REQUESTED] + (row->delta > 0 ? 1.0 : -1.0) * bytes,
-                                 [ALLOCATED] = row->allocated,
-                                 [ACTIVE] = row->active,
-                                 [RESERVED] = row->reserved};
+/* A record made without a GPU has added up requests, each rounded; the allocator also counts what it
+ * does not split off a large block. */
+static double allocated_after(const Reading *at, const TraceMemoryRow *row, uint64_t bytes,
+                              bool sums_only) {
+    double rounded = (double)((bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
+    return sums_only ? at->end[ALLOCATED] + (row->delta > 0 ? rounded : -rounded)
+                     : (double)row->allocated;
+}
+
+static void take_row(Reading *at, const TraceMemoryRow *row, uint64_t bytes, bool sums_only) {
+    double requested = (row->delta > 0 ? 1.0 : -1.0) * (double)bytes;
+    double values[N_COUNTERS] = {[REQUESTED] = at->end[REQUESTED] + requested,
+                                 [ALLOCATED] = allocated_after(at, row, bytes, sums_only),
+                                 [ACTIVE] = (double)row->active,
+                                 [RESERVED] = (double)row->reserved};
     for (unsigned c = 0; c < N_COUNTERS; c++) {
         at->end[c] = values[c];
         at->peak[c] = fmax(at->peak[c], values[c]);
@@ -103,7 +114,7 @@ static void take_row(Reading *at, const TraceMemoryRow *row, uint64_t bytes) {
 
 /* Phase by phase of each step, N_PHASES a step; what a phase begins with is what the one before it
  * ended with. */
-static Reading *readings_of(const Trace *trace, uint32_t steps) {
+static Reading *readings_of(const Trace *trace, uint32_t steps, bool sums_only) {
     Reading *readings = g_new0(Reading, (gsize)steps * N_PHASES);
     Reading now = {0};
     guint i = 0;
@@ -118,7 +129,7 @@ static Reading *readings_of(const Trace *trace, uint32_t steps) {
                 if (row->step > (int32_t)step || (row->step == (int32_t)step && of > phase)) {
                     break;
                 }
-                take_row(&now, row, instruction->bytes);
+                take_row(&now, row, instruction->bytes, sums_only);
             }
             readings[step * N_PHASES + phase] = now;
         }
@@ -248,7 +259,8 @@ static int check_file(const char *path) {
     }
     JsonObject *machine = json_object_get_object_member(recording->header, "machine");
     JsonObject *options = json_object_get_object_member(recording->header, "options");
-    g_autofree Reading *readings = readings_of(trace, steps);
+    g_autofree Reading *readings =
+        readings_of(trace, steps, g_str_equal(text_at(machine, "device"), "cpu"));
     printf("%s: %s %s on %u ranks (%s group); %s, torch %s, %s\n", path, text_at(options, "preset"),
            text_at(options, "mode"), plan->world, text_at(options, "group"),
            text_at(machine, "gpu"), text_at(machine, "torch"), text_at(machine, "date"));
