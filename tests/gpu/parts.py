@@ -177,8 +177,11 @@ def benches(session):
         session.row('benchmarks', 'skip', 'of a GPU')
         return
     for bench in session.machine.benches:
-        done = session.call(bench, limit=60)
-        session.row(os.path.basename(bench), 'FAIL' if done.rc else 'ok', done.tail())
+        name = os.path.basename(bench)
+        done = session.call(bench)
+        with open(session.path('records', name + '.txt'), 'w', encoding='utf-8') as file:
+            file.write(done.output)
+        session.row(name, 'FAIL' if done.rc else 'ok', '%d lines; %s' % (done.output.count('\n'), done.tail()))
     if not session.machine.benches:
         session.row('benchmarks', 'skip', 'these programs have none of a GPU')
 

@@ -91,8 +91,8 @@ static Phase phase_of(const Trace *trace, const TraceInstruction *instruction) {
                                             : BACKWARD; /* recomputation is part of it */
 }
 
-/* A record made without a GPU has added up requests, each rounded; the allocator also counts what it
- * does not split off a large block. */
+/* A record made without a GPU has added up requests, each rounded; the allocator also counts what
+ * it does not split off a large block. */
 static double allocated_after(const Reading *at, const TraceMemoryRow *row, uint64_t bytes,
                               bool sums_only) {
     double rounded = (double)((bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
