@@ -175,6 +175,9 @@ static double mean_rate(const Collective *a, const Collective *b) {
 static void fit_collectives(const Collective *c, unsigned n, ModelCluster *cluster) {
     cluster->intra_node_bus_gb_per_s = n > 1 ? mean_rate(&c[0], &c[0]) : 1;
     cluster->intra_node_reduce_bus_gb_per_s = n > 1 ? mean_rate(&c[1], &c[2]) : 1;
+    /* Measured where nothing else ran: copying kept a core of each rank busy. */
+    cluster->collectives_core_gb_per_s = cluster->intra_node_bus_gb_per_s;
+    cluster->collectives_reduce_core_gb_per_s = cluster->intra_node_reduce_bus_gb_per_s;
     double step = n > 1 ? (c[2].least_us - c[0].least_us) / (n - 1) : 0;
     cluster->intra_node_step_latency_us = fmax(0.1, step);
     cluster->collectives_base_latency_us =
@@ -231,6 +234,7 @@ ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, un
     fit_products(samples, cluster);
     fit_memory(samples, cluster);
     cluster->device_launch_overhead_ns = cli_median(samples->gaps_ns);
+    cluster->device_cores = (double)g_get_num_processors() / n;
     cluster->device_outside_allocator_bytes = (uint64_t)samples->outside_bytes;
     return g_steal_pointer(&cluster);
 }

@@ -57,6 +57,8 @@ static void write_device(GString *text, const ModelCluster *c, unsigned n) {
     number(text, "memory_gb_per_s", c->device_memory_gb_per_s);
     number(text, "memory_efficiency", c->device_memory_efficiency);
     number(text, "launch_overhead_ns", c->device_launch_overhead_ns);
+    g_string_append(text, "# this machine's, shared out to the ranks\n");
+    number(text, "cores", c->device_cores);
     g_string_append(text, "\n[matmul]\n");
     number(text, "start_us", c->matmul_start_us);
 }
@@ -146,6 +148,10 @@ static void write_links(GString *text, const ModelCluster *c, unsigned n) {
     number(text, "step_latency_us", c->intra_node_step_latency_us);
     g_string_append(text, "\n[collectives]\n");
     number(text, "base_latency_us", c->collectives_base_latency_us);
+    g_string_append(text,
+                    "# as bus_gb_per_s: between ranks of one machine, cores do the copying\n");
+    number(text, "core_gb_per_s", c->collectives_core_gb_per_s);
+    number(text, "reduce_core_gb_per_s", c->collectives_reduce_core_gb_per_s);
 }
 
 GString *cli_calibrate_text(const ModelCluster *cluster, unsigned n, const char *date) {

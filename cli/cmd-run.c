@@ -13,11 +13,10 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/data-dir.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
-#include "plan/text.h"
+#include "cli/scratch.h"
 
 typedef struct {
     gint steps, seed, token_bytes, watchdog;
@@ -99,20 +98,20 @@ static bool is_file(const char *data) {
     return data && !g_str_equal(data, "synthetic");
 }
 
-static GPtrArray *command_line(const Options *options, const Plan *plan, const char *plan_path,
-                               const char *pace_path, GError **error) {
+static GPtrArray *command_line(const Options *options, const Plan *plan, const CliScratch *scratch,
+                               GError **error) {
     GPtrArray *argv = cli_ranks_command(plan->world, options->device, error);
     if (!argv) {
         return NULL;
     }
-    cli_ranks_add(argv, "%s", plan_path);
+    cli_ranks_add(argv, "%s", scratch->plan);
     cli_ranks_add(argv, "--steps=%d", options->steps);
     cli_ranks_add(argv, "--seed=%d", options->seed);
     if (options->memory_limit) {
         cli_ranks_add(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
     }
     add_path(argv, "trace", options->trace);
-    add_path(argv, "pace", options->pace ? pace_path : NULL);
+    add_path(argv, "pace", scratch->pace);
     add_path(argv, "load", options->load);
     add_path(argv, "save", options->save);
     if (is_file(options->data)) {
@@ -181,15 +180,9 @@ static int verdict(const Watch *watch) {
     return watch->status == 2 ? 2 : watch->status != 0;
 }
 
-static int run_in(const char *folder, const Options *options, const Plan *plan,
-                  const ModelCluster *pace, GError **error) {
-    g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
-    g_autofree char *pace_path = g_build_filename(folder, "run.pace", NULL);
-    if (!plan_write_file(plan, plan_path, error) ||
-        (pace && !cli_pace_write(plan, pace, pace_path, error))) {
-        return 1;
-    }
-    g_autoptr(GPtrArray) argv = command_line(options, plan, plan_path, pace_path, error);
+static int run_in(const CliScratch *scratch, const Options *options, const Plan *plan,
+                  GError **error) {
+    g_autoptr(GPtrArray) argv = command_line(options, plan, scratch, error);
     if (!argv) {
         return 1;
     }
@@ -209,17 +202,12 @@ static void say_file(const char *what, const char *path) {
 
 static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *folder = g_dir_make_tmp("foreshard-run-XXXXXX", &error);
-    int status = folder ? run_in(folder, options, plan, pace, &error) : 1;
+    g_auto(CliScratch) scratch = {0};
+    int status = cli_scratch_make(&scratch, plan, pace, &error)
+                     ? run_in(&scratch, options, plan, &error)
+                     : 1;
     if (error) {
         fprintf(stderr, "foreshard run: %s\n", error->message);
-    }
-    if (folder) {
-        g_autofree char *plan_path = g_build_filename(folder, "run.plan", NULL);
-        g_autofree char *pace_path = g_build_filename(folder, "run.pace", NULL);
-        g_unlink(plan_path);
-        g_unlink(pace_path);
-        g_rmdir(folder);
     }
     if (status && options->save) { /* of ranks that were ended while they wrote */
         g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
@@ -249,12 +237,6 @@ static bool options_are_sound(const Options *options) {
         return false;
     }
     return true;
-}
-
-static ModelCluster *load_pace(const char *name, const Plan *plan, GError **error) {
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
-    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
-    return cluster && cli_pace_fits(plan, cluster, error) ? g_steal_pointer(&cluster) : NULL;
 }
 
 int cmd_run(int argc, char **argv) {
@@ -310,7 +292,7 @@ int cmd_run(int argc, char **argv) {
     } else if (options_are_sound(&options)) {
         g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
         g_autoptr(ModelCluster) pace = NULL;
-        if (plan && (!options.pace || (pace = load_pace(options.pace, plan, &error)))) {
+        if (plan && (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
             status = run(&options, plan, pace);
         } else {
             fprintf(stderr, "foreshard run: %s\n", error->message);

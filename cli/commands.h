@@ -10,6 +10,7 @@ int cmd_predict(int argc, char **argv);
 int cmd_collectives(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_rehearse(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_plot(int argc, char **argv);

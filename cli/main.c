@@ -16,6 +16,7 @@ static const struct {
     {"collectives", cmd_collectives, "times of collectives on a cluster, and NCCL's choice"},
     {"validate", cmd_validate, "predict published measurements, and say how far off we are"},
     {"run", cmd_run, "play the same plan for real on local ranks"},
+    {"rehearse", cmd_rehearse, "play one rank of many by itself, with stand-ins for the others"},
     {"calibrate", cmd_calibrate, "measure this machine, as a cluster to predict on"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},

@@ -1,5 +1,6 @@
 #include "cli/pace.h"
 
+#include "cli/data-dir.h"
 #include "plan/op-work.h"
 #include "sim/cost-network.h"
 
@@ -16,7 +17,7 @@ static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelClu
     }
 }
 
-bool cli_pace_fits(const Plan *plan, const ModelCluster *cluster, GError **error) {
+static bool fits(const Plan *plan, const ModelCluster *cluster, GError **error) {
     if (plan->world <= model_cluster_ranks(cluster)) {
         return true;
     }
@@ -25,6 +26,12 @@ bool cli_pace_fits(const Plan *plan, const ModelCluster *cluster, GError **error
                 "cluster, or raise nodes in a copy of its file",
                 cluster->name, model_cluster_ranks(cluster), plan->world);
     return false;
+}
+
+ModelCluster *cli_pace_cluster(const char *name, const Plan *plan, GError **error) {
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
+    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
+    return cluster && fits(plan, cluster, error) ? g_steal_pointer(&cluster) : NULL;
 }
 
 bool cli_pace_write(const Plan *plan, const ModelCluster *cluster, const char *path,

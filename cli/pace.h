@@ -4,7 +4,8 @@
 #include "models/cluster.h"
 #include "plan/plan.h"
 
-/* False with error: the cluster has no place for the plan's ranks. */
-bool cli_pace_fits(const Plan *plan, const ModelCluster *cluster, GError **error);
+/* The cluster of that name or file; NULL with error when there is none, or it has no place for the
+ * plan's ranks. */
+ModelCluster *cli_pace_cluster(const char *name, const Plan *plan, GError **error);
 bool cli_pace_write(const Plan *plan, const ModelCluster *cluster, const char *path,
                     GError **error);

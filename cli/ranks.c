@@ -2,8 +2,12 @@
 
 #include <unistd.h>
 
-/* Beside this program (installed), or where the build tree has it. */
+/* As the environment says; beside this program (installed), or where the build tree has it. */
 static char *find_exec(void) {
+    const char *named = g_getenv("FORESHARD_EXEC");
+    if (named) {
+        return g_strdup(named);
+    }
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
     if (self) {
         g_autofree char *folder = g_path_get_dirname(self);
@@ -24,6 +28,15 @@ void cli_ranks_add(GPtrArray *argv, const char *format, ...) {
     va_start(args, format);
     g_ptr_array_add(argv, g_strdup_vprintf(format, args));
     va_end(args);
+}
+
+char *cli_ranks_program(GError **error) {
+    char *exec = find_exec();
+    if (!exec) {
+        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT,
+                    "foreshard-exec is neither beside foreshard nor in PATH; build or install it");
+    }
+    return exec;
 }
 
 #ifdef FORESHARD_MPI
@@ -51,10 +64,8 @@ static void add_mpirun(GPtrArray *argv, const char *mpirun, unsigned n) {
 GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error) {
     bool by_mpi = STARTED_BY_MPI && !cli_ranks_is_cuda(device);
     g_autofree char *mpirun = by_mpi ? g_find_program_in_path("mpirun") : NULL;
-    g_autofree char *exec = find_exec();
+    g_autofree char *exec = cli_ranks_program(error);
     if (!exec) {
-        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT,
-                    "foreshard-exec is neither beside foreshard nor in PATH; build or install it");
         return NULL;
     }
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
@@ -82,9 +93,5 @@ bool cli_ranks_know_device(const char *device) {
 GSubprocessLauncher *cli_ranks_launcher(GSubprocessFlags flags) {
     GSubprocessLauncher *launcher = g_subprocess_launcher_new(flags);
     g_subprocess_launcher_setenv(launcher, "OPENBLAS_NUM_THREADS", "1", FALSE);
-    /* Containers often forbid what the fast path between processes wants; Open MPI then says so on
-     * every start although it works. */
-    g_subprocess_launcher_setenv(launcher, "OMPI_MCA_btl_vader_single_copy_mechanism", "none",
-                                 FALSE);
     return launcher;
 }

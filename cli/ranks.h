@@ -9,6 +9,8 @@
 #include <gio/gio.h>
 #include <stdbool.h>
 
+/* The path of foreshard-exec: what FORESHARD_EXEC names, or this build's. Transfer full. */
+char *cli_ranks_program(GError **error);
 /* What starts n ranks of foreshard-exec on a device (NULL: host); its arguments are to follow, then
  * NULL. Fails when foreshard-exec is not here. */
 GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error);

@@ -1,9 +1,10 @@
 /* exec/comm.h - what binds ranks together: collectives as a device asks for them, and start-up.
  *
  * One table of functions: exec/mpi.c fills it for ranks under MPI, exec/fork.c for ranks that this
- * program itself has forked, exec/alone.c for one rank. Collectives are in the host's memory; those
- * between GPUs (exec/cuda/comm.h) use this table to find each other. Calls on one axis come one at
- * a time and in the same order on every rank; the caller sees to it.
+ * program itself has forked, exec/alone.c for one rank, exec/rehearse.c for one of many.
+ * Collectives are in the host's memory; those between GPUs (exec/cuda/comm.h) use this table to
+ * find each other. Calls on one axis come one at a time and in the same order on every rank; the
+ * caller sees to it.
  */
 #pragma once
 
@@ -13,6 +14,7 @@ typedef struct {
     const char *name;
     uint32_t rank, world;
     uint32_t local_rank, local_world; /* among the ranks of this machine */
+    bool rehearsed; /* the other ranks are made up (exec/rehearse.h): losses mean nothing */
     gpointer self;
 
     /* Collectives may be asked for once the ranks have joined a plan of their number. */

@@ -15,6 +15,7 @@
 #include "exec/error.h"
 #include "exec/fork.h"
 #include "exec/mpi.h"
+#include "exec/rehearse.h"
 #include "exec/results.h"
 #include "exec/watchdog.h"
 #include "kernels/host/runtime.h"
@@ -22,7 +23,7 @@
 
 typedef struct {
     char *trace, *load, *save, *data, *pace, *device, *comm;
-    gint steps, threads, seed, token_bytes, local_ranks, watchdog;
+    gint steps, threads, seed, token_bytes, local_ranks, watchdog, rehearse;
     gint64 memory_limit;
     gboolean json, costs, no_op_times;
 } Options;
@@ -83,6 +84,15 @@ static bool can_write(const char *path, GError **error) {
 
 /* ---- playing -------------------------------------------------------------------------------- */
 
+static void say_step(const ExecResults *results, unsigned step) {
+    printf("step %-4u ", step);
+    if (!results->comm->rehearsed) {
+        printf("loss %.9g   ", results->losses[step]);
+    }
+    printf("%.3f ms\n", results->step_ms[step]);
+    fflush(stdout);
+}
+
 /* After each step: its time, and its loss averaged over ranks. */
 static bool report_step(Run *run, const ExecPlay *play, GError **error) {
     ExecResults *results = &run->results;
@@ -90,11 +100,8 @@ static bool report_step(Run *run, const ExecPlay *play, GError **error) {
         return false;
     }
     exec_watchdog_beat(run->watchdog);
-    if (run->comm.rank == 0 && !run->options->json) {
-        unsigned step = results->n_steps - 1;
-        printf("step %-4u loss %.9g   %.3f ms\n", step, results->losses[step],
-               results->step_ms[step]);
-        fflush(stdout);
+    if (exec_results_speaks(&run->comm) && !run->options->json) {
+        say_step(results, results->n_steps - 1);
     }
     return true;
 }
@@ -167,7 +174,7 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
         (options->save && !save_weights(run, play, error))) {
         return false;
     }
-    if (run->comm.rank == 0) {
+    if (exec_results_speaks(&run->comm)) {
         (options->json ? exec_results_print_json : exec_results_print_summary)(&run->results, play);
     }
     return true;
@@ -185,7 +192,10 @@ static int run_plan(Run *run, const char *path) {
     g_autoptr(ExecData) data = NULL;
     g_autoptr(ExecPace) pace = NULL;
     unsigned token_bytes = (unsigned)options->token_bytes;
-    if ((options->save && !can_write(options->save, &error)) ||
+    if ((options->rehearse >= 0 &&
+         !exec_rehearse_open(plan, (uint32_t)options->rehearse, (uint64_t)options->seed, &run->comm,
+                             &error)) ||
+        (options->save && !can_write(options->save, &error)) ||
         (options->trace && !can_write(options->trace, &error)) ||
         (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
         (options->data && !(data = exec_data_open(options->data, token_bytes, &error))) ||
@@ -260,6 +270,9 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
          "on a GPU: no events around ops, for the step's time alone", NULL},
         {"watchdog", 0, 0, G_OPTION_ARG_INT, &options->watchdog,
          "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
+        {"rehearse", 0, 0, G_OPTION_ARG_INT, &options->rehearse,
+         "play this rank alone, with stand-ins for the others' part of collectives; needs --pace",
+         "R"},
         {"costs", 0, 0, G_OPTION_ARG_NONE, &options->costs,
          "no PLAN: measure what calls, lanes and collectives cost here", NULL},
         {0}};
@@ -280,6 +293,13 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
             "not negative, a token has 1 or 2 bytes, local ranks are at most 1024");
         return false;
     }
+    if (options->rehearse >= 0 &&
+        (!options->pace || options->local_ranks || options->save || options->costs)) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "--rehearse needs --pace, and goes with neither --local-ranks nor --save nor "
+                    "--costs");
+        return false;
+    }
     return true;
 }
 
@@ -298,6 +318,10 @@ static const ExecDevice *find_device(const char *name, GError **error) {
 
 static bool bind_ranks(const Options *options, int *argc, char ***argv, ExecComm *ret_comm,
                        GError **error) {
+    if (options->rehearse >= 0) { /* the plan says of how many, once it is read */
+        *ret_comm = exec_comm_alone;
+        return true;
+    }
     if (options->local_ranks) {
         return exec_fork((unsigned)options->local_ranks, ret_comm, error);
     }
@@ -325,7 +349,8 @@ int main(int argc, char **argv) {
                        .memory_limit = G_MAXINT64 / 4,
                        .seed = 1,
                        .token_bytes = 1,
-                       .watchdog = 300};
+                       .watchdog = 300,
+                       .rehearse = -1};
     g_autoptr(GError) error = NULL;
     Run run = {.options = &options};
     if (!read_options(&argc, &argv, &options, &error) || /* --help needs no MPI */

@@ -1,19 +1,21 @@
 #include "exec/mpi.h"
 
 #include <mpi.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "exec/error.h"
+#include "exec/mpi-call.h"
+#include "exec/ring.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
 
 typedef struct {
     int rank, size;
     MPI_Comm axis[PLAN_N_AXES];
-    MPI_Op sum_bf16, sum_fp16; /* MPI knows neither: two at a time are added in fp32, and rounded */
+    char *scratch[PLAN_N_AXES]; /* NULL until needed: fresh pages at each call would cost more */
     bool joined;
 } ExecMpi;
 
@@ -21,39 +23,6 @@ typedef struct {
 enum {
     MAX_COUNT = 1 << 30
 };
-
-static bool check(const ExecMpi *mpi, int status, const char *call, GError **error) {
-    if (status == MPI_SUCCESS) {
-        return true;
-    }
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(status, text, &length);
-    g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM, "%s failed on rank %d: %s", call, mpi->rank,
-                text);
-    return false;
-}
-
-/* Between tests, the core is given away: at first to whoever wants it, since most collectives are
- * short, then by sleeping, up to 100 us. */
-static bool finish(const ExecMpi *mpi, MPI_Request *request, const char *call, GError **error) {
-    long sleep_ns = 5000;
-    for (unsigned tries = 0;; tries++) {
-        int done = 0;
-        if (!check(mpi, MPI_Test(request, &done, MPI_STATUS_IGNORE), call, error)) {
-            return false;
-        }
-        if (done) {
-            return true;
-        }
-        if (tries < 300) {
-            sched_yield();
-            continue;
-        }
-        nanosleep(&(struct timespec){0, sleep_ns}, NULL);
-        sleep_ns = MIN(sleep_ns * 2, 100000);
-    }
-}
 
 static bool fits(uint64_t elements, PlanDtype dtype, GError **error) {
     bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
@@ -73,16 +42,30 @@ static MPI_Datatype type_of(PlanDtype dtype) {
     return dtype == PLAN_FP32 ? MPI_FLOAT : MPI_UINT16_T;
 }
 
-static MPI_Op sum_of(const ExecMpi *mpi, PlanDtype dtype) {
-    return dtype == PLAN_FP32 ? MPI_SUM : dtype == PLAN_BF16 ? mpi->sum_bf16 : mpi->sum_fp16;
+static void add_fp32(gpointer to, gconstpointer from, size_t n) {
+    kernel_add_inplace_f32(to, from, n);
 }
 
-static void add_bf16(void *in, void *inout, int *n, MPI_Datatype *type) {
-    kernel_add_inplace_bf16(inout, in, (size_t)*n);
+static void add_bf16(gpointer to, gconstpointer from, size_t n) {
+    kernel_add_inplace_bf16(to, from, n);
 }
 
-static void add_fp16(void *in, void *inout, int *n, MPI_Datatype *type) {
-    kernel_add_inplace_f16(inout, in, (size_t)*n);
+static void add_fp16(gpointer to, gconstpointer from, size_t n) {
+    kernel_add_inplace_f16(to, from, n);
+}
+
+/* Numbers of 16 bits are added in fp32 and rounded, two at a time. */
+static ExecRing ring_of(ExecMpi *mpi, PlanAxis axis, PlanDtype dtype) {
+    if (!mpi->scratch[axis]) {
+        mpi->scratch[axis] = g_malloc(EXEC_RING_SCRATCH_BYTES);
+    }
+    return (ExecRing){.comm = mpi->axis[axis],
+                      .type = type_of(dtype),
+                      .element_bytes = plan_dtype_bytes(dtype),
+                      .add = dtype == PLAN_FP32   ? add_fp32
+                             : dtype == PLAN_BF16 ? add_bf16
+                                                  : add_fp16,
+                      .scratch = mpi->scratch[axis]};
 }
 
 static void average_over(gpointer x, PlanDtype dtype, uint64_t n, int ranks) {
@@ -109,42 +92,33 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
     MPI_Datatype type = type_of(dtype);
     MPI_Request request;
     return fits(elements, dtype, error) &&
-           check(mpi,
-                 MPI_Iallgather(shard ? shard : MPI_IN_PLACE, count, type, gathered, count, type,
-                                mpi->axis[axis], &request),
-                 "MPI_Iallgather", error) &&
-           finish(mpi, &request, "MPI_Iallgather", error);
+           exec_mpi_check(MPI_Iallgather(shard ? shard : MPI_IN_PLACE, count, type, gathered, count,
+                                         type, mpi->axis[axis], &request),
+                          "MPI_Iallgather", error) &&
+           exec_mpi_finish(&request, 1, "MPI_Iallgather", error);
 }
 
 static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
                            uint64_t elements, PlanDtype dtype, bool average, GError **error) {
-    const ExecMpi *mpi = self;
-    int ranks = axis_size(mpi, axis), count = (int)(elements / (uint64_t)ranks);
-    MPI_Request request;
+    ExecMpi *mpi = self;
+    int ranks = axis_size(mpi, axis);
+    uint64_t count = elements / (uint64_t)ranks;
+    ExecRing ring = ring_of(mpi, axis, dtype);
     if (!fits(elements, dtype, error) ||
-        !check(mpi,
-               MPI_Ireduce_scatter_block(packed, shard, count, type_of(dtype), sum_of(mpi, dtype),
-                                         mpi->axis[axis], &request),
-               "MPI_Ireduce_scatter_block", error) ||
-        !finish(mpi, &request, "MPI_Ireduce_scatter_block", error)) {
+        !exec_ring_reduce_scatter(&ring, packed, shard, count, error)) {
         return false;
     }
     if (average) {
-        average_over(shard, dtype, (uint64_t)count, ranks);
+        average_over(shard, dtype, count, ranks);
     }
     return true;
 }
 
 static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                        PlanDtype dtype, bool average, GError **error) {
-    const ExecMpi *mpi = self;
-    MPI_Request request;
-    if (!fits(elements, dtype, error) ||
-        !check(mpi,
-               MPI_Iallreduce(MPI_IN_PLACE, buffer, (int)elements, type_of(dtype),
-                              sum_of(mpi, dtype), mpi->axis[axis], &request),
-               "MPI_Iallreduce", error) ||
-        !finish(mpi, &request, "MPI_Iallreduce", error)) {
+    ExecMpi *mpi = self;
+    ExecRing ring = ring_of(mpi, axis, dtype);
+    if (!fits(elements, dtype, error) || !exec_ring_all_reduce(&ring, buffer, elements, error)) {
         return false;
     }
     if (average) {
@@ -158,16 +132,16 @@ static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t el
     const ExecMpi *mpi = self;
     MPI_Request request;
     return fits(elements, dtype, error) &&
-           check(mpi,
-                 MPI_Ibcast(buffer, (int)elements, type_of(dtype), 0, mpi->axis[axis], &request),
-                 "MPI_Ibcast", error) &&
-           finish(mpi, &request, "MPI_Ibcast", error);
+           exec_mpi_check(
+               MPI_Ibcast(buffer, (int)elements, type_of(dtype), 0, mpi->axis[axis], &request),
+               "MPI_Ibcast", error) &&
+           exec_mpi_finish(&request, 1, "MPI_Ibcast", error);
 }
 
 static bool barrier_of(const ExecMpi *mpi, MPI_Comm comm, GError **error) {
     MPI_Request request;
-    return check(mpi, MPI_Ibarrier(comm, &request), "MPI_Ibarrier", error) &&
-           finish(mpi, &request, "MPI_Ibarrier", error);
+    return exec_mpi_check(MPI_Ibarrier(comm, &request), "MPI_Ibarrier", error) &&
+           exec_mpi_finish(&request, 1, "MPI_Ibarrier", error);
 }
 
 static bool barrier(gpointer self, GError **error) {
@@ -182,11 +156,10 @@ static bool meet(gpointer self, PlanAxis axis, GError **error) {
 static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     const ExecMpi *mpi = self;
     MPI_Request request;
-    if (!check(mpi,
-               MPI_Iallreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
-                              &request),
-               "MPI_Iallreduce", error) ||
-        !finish(mpi, &request, "MPI_Iallreduce", error)) {
+    if (!exec_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, MPI_SUM,
+                                       MPI_COMM_WORLD, &request),
+                        "MPI_Iallreduce", error) ||
+        !exec_mpi_finish(&request, 1, "MPI_Iallreduce", error)) {
         return false;
     }
     for (unsigned i = 0; i < n; i++) {
@@ -200,8 +173,8 @@ static bool join(gpointer self, const Plan *plan, GError **error) {
     ExecMpi *mpi = self;
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES; axis++) {
         int color = (int)exec_comm_color(plan, (PlanAxis)axis, (uint32_t)mpi->rank);
-        if (!check(mpi, MPI_Comm_split(MPI_COMM_WORLD, color, mpi->rank, &mpi->axis[axis]),
-                   "MPI_Comm_split", error)) {
+        if (!exec_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, color, mpi->rank, &mpi->axis[axis]),
+                            "MPI_Comm_split", error)) {
             return false;
         }
         MPI_Comm_set_errhandler(mpi->axis[axis], MPI_ERRORS_RETURN);
@@ -214,26 +187,28 @@ static bool join(gpointer self, const Plan *plan, GError **error) {
 static bool send_text(const ExecMpi *mpi, const char *text, GError **error) {
     uint64_t length = strlen(text);
     bool ok =
-        check(mpi, MPI_Send(&length, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
+        exec_mpi_check(MPI_Send(&length, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
     for (uint64_t at = 0; ok && at < length; at += MAX_COUNT) {
         int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
-        ok = check(mpi, MPI_Send(text + at, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
+        ok = exec_mpi_check(MPI_Send(text + at, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD), "MPI_Send",
+                            error);
     }
     return ok;
 }
 
 static char *receive_text(const ExecMpi *mpi, int from, GError **error) {
     uint64_t length = 0;
-    if (!check(mpi, MPI_Recv(&length, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-               "MPI_Recv", error)) {
+    if (!exec_mpi_check(
+            MPI_Recv(&length, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            "MPI_Recv", error)) {
         return NULL;
     }
     g_autofree char *text = g_malloc(length + 1);
     for (uint64_t at = 0; at < length; at += MAX_COUNT) {
         int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
-        if (!check(mpi,
-                   MPI_Recv(text + at, n, MPI_CHAR, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-                   "MPI_Recv", error)) {
+        if (!exec_mpi_check(
+                MPI_Recv(text + at, n, MPI_CHAR, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                "MPI_Recv", error)) {
             return NULL;
         }
     }
@@ -259,8 +234,8 @@ static bool collect(gpointer self, const char *text, char ***ret_texts, GError *
 }
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
-    const ExecMpi *mpi = self;
-    return check(mpi, MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast", error);
+    return exec_mpi_check(MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast",
+                          error);
 }
 
 static void close_mpi(gpointer self) {
@@ -268,11 +243,10 @@ static void close_mpi(gpointer self) {
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES && mpi->joined; axis++) {
         MPI_Comm_free(&mpi->axis[axis]);
     }
-    if (mpi->sum_bf16) { /* not where opening failed */
-        MPI_Op_free(&mpi->sum_bf16);
-        MPI_Op_free(&mpi->sum_fp16);
-    }
     MPI_Finalize();
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        g_free(mpi->scratch[axis]);
+    }
     g_free(mpi);
 }
 
@@ -299,9 +273,20 @@ static void find_neighbours(ExecComm *comm) {
     comm->local_world = (uint32_t)size;
 }
 
+/* Open MPI moves large messages between processes by reading the other's memory (CMA), ten times as
+ * fast as through shared memory; where a container forbids that, it says so on every start although
+ * it works. Whether it is forbidden shows by reading one's own. */
+static void choose_copies(void) {
+    char from = 1, to = 0;
+    struct iovec there = {&from, 1}, here = {&to, 1};
+    bool allowed = process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1;
+    g_setenv("OMPI_MCA_btl_vader_single_copy_mechanism", allowed ? "cma" : "none", FALSE);
+}
+
 bool exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **error) {
     ExecMpi *mpi = g_new0(ExecMpi, 1);
     int provided = MPI_THREAD_SINGLE;
+    choose_copies();
     MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mpi->size);
@@ -313,8 +298,6 @@ bool exec_mpi_open(int *argc, char ***argv, ExecComm *ret_comm, GError **error) 
         close_mpi(mpi);
         return false;
     }
-    MPI_Op_create(add_bf16, 1, &mpi->sum_bf16);
-    MPI_Op_create(add_fp16, 1, &mpi->sum_fp16);
     *ret_comm = (ExecComm){
         .name = "MPI",
         .rank = (uint32_t)mpi->rank,

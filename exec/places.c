@@ -14,6 +14,7 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
     uint64_t from = start > offset ? start - offset : 0;
     return (ExecPlace){.parameter = parameter,
                        .buffer = plan_op_operands(role, init)[0].buffer,
+                       .slot = PLAN_NONE,
                        .first = first,
                        .from = from,
                        .count = from < total ? MIN(n - first, total - from) : 0};
@@ -39,6 +40,16 @@ static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
     return buffer;
 }
 
+static uint32_t sent_to(const PlanRole *role, uint32_t buffer) {
+    for (uint32_t i = 0; i < role->n_ops && !role->buffers[buffer].carried; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (op->kind == PLAN_OP_TO_HOST && plan_op_operands(role, op)[0].buffer == buffer) {
+            return (uint32_t)plan_op_dims(role, op)[1];
+        }
+    }
+    return PLAN_NONE;
+}
+
 GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t rank) {
     g_autofree const PlanOp **last = g_new0(const PlanOp *, plan->n_parameters);
     GArray *places = g_array_new(FALSE, FALSE, sizeof(ExecPlace));
@@ -51,6 +62,7 @@ GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t ran
         if (last[p] && saves(plan, role, last[p], rank)) {
             ExecPlace place = exec_place_of(plan, role, last[p], rank);
             place.buffer = moved_to(role, place.buffer);
+            place.slot = sent_to(role, place.buffer);
             g_array_append_val(places, place);
         }
     }

@@ -1,6 +1,7 @@
 /* exec/places.h - which elements of a parameter lie where on this rank.
  *
- * An init op says so for the buffer it fills first; the buffer holds them as long as it lives.
+ * An init op says so for the buffer it fills first; the buffer holds them as long as it lives. What
+ * is sent to the host's memory at once and let go lies in a slot there.
  */
 #pragma once
 
@@ -8,6 +9,7 @@
 
 typedef struct {
     uint32_t parameter, buffer;
+    uint32_t slot;  /* that it is in, as floats; PLAN_NONE: in the buffer */
     uint64_t first; /* element of the buffer */
     uint64_t from;  /* which is this element of the parameter */
     uint64_t count; /* and so many follow; may be 0 */

@@ -251,7 +251,7 @@ double exec_play_loss_share(const ExecPlay *play, const PlanPosition *at, const 
 bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share, GError **error) {
     double *sum = &play->losses[step];
     *sum = (isnan(*sum) ? 0 : *sum) + loss * share;
-    if (isfinite(loss)) {
+    if (isfinite(loss) || play->context.comm->rehearsed) {
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS,
@@ -284,8 +284,20 @@ enum {
     SAVE_BYTES = 1 << 24 /* fetched at a time */
 };
 
+/* What waits on the host needs no fetching. */
+static bool save_slot(ExecPlay *play, const ExecPlace *place, ExecWeightsFile *file,
+                      GError **error) {
+    const float *slot = exec_slots_at(play->context.slots, place->slot,
+                                      (place->first + place->count) * sizeof(float), error);
+    return slot && exec_weights_put(file, place->parameter, place->from, place->count,
+                                    slot + place->first, PLAN_FP32, error);
+}
+
 static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,
                        ExecWeightsFile *file, GError **error) {
+    if (place->slot != PLAN_NONE) {
+        return save_slot(play, place, file, error);
+    }
     PlanDtype dtype = (PlanDtype)play->context.role->buffers[place->buffer].dtype;
     uint64_t size = plan_dtype_bytes(dtype), most = SAVE_BYTES / size;
     const char *from = (char *)exec_play_pointer(play, place->buffer) + place->first * size;

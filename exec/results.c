@@ -55,7 +55,10 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
     trace_set(trace, "comm", results->comm->name);
     trace_set_uint(trace, "steps", results->n_steps);
     trace_set_uint(trace, "seed", play->options.seed);
-    if (results->comm->rank == 0) {
+    if (results->comm->rehearsed) {
+        trace_set(trace, "rehearsed", "yes");
+    }
+    if (exec_results_speaks(results->comm)) {
         trace_set_uint(trace, "resident_bytes", resident("VmRSS:"));
         trace_set_uint(trace, "resident_peak_bytes", resident("VmHWM:"));
     }
@@ -95,6 +98,10 @@ static double median_step_ms(const ExecResults *results) {
     return n ? g_array_index(sorted, double, n / 2) : 0;
 }
 
+bool exec_results_speaks(const ExecComm *comm) {
+    return comm->rank == 0 || comm->rehearsed;
+}
+
 static void add_number(JsonBuilder *json, const char *key, double value) {
     json_builder_set_member_name(json, key);
     json_builder_add_double_value(json, value);
@@ -105,6 +112,15 @@ static void add_count(JsonBuilder *json, const char *key, uint64_t value) {
     json_builder_add_int_value(json, (gint64)value);
 }
 
+static void add_losses(JsonBuilder *json, const ExecResults *results) {
+    json_builder_set_member_name(json, "losses");
+    json_builder_begin_array(json);
+    for (unsigned i = 0; i < results->n_steps; i++) {
+        json_builder_add_double_value(json, results->losses[i]);
+    }
+    json_builder_end_array(json);
+}
+
 void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     const MemoryPeak *peak = memory_ledger_peak_allocated(play->ledger);
@@ -112,16 +128,16 @@ void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
     json_builder_set_member_name(json, "plan_digest");
     json_builder_add_string_value(json, plan_digest(results->plan));
     add_count(json, "ranks", results->comm->world);
+    if (results->comm->rehearsed) {
+        add_count(json, "rehearsed_rank", results->comm->rank);
+    }
     if (play->options.pace) {
-        json_builder_set_member_name(json, "paced_as");
+        json_builder_set_member_name(json, results->comm->rehearsed ? "rehearsed_as" : "paced_as");
         json_builder_add_string_value(json, exec_pace_cluster(play->options.pace));
     }
-    json_builder_set_member_name(json, "losses");
-    json_builder_begin_array(json);
-    for (unsigned i = 0; i < results->n_steps; i++) {
-        json_builder_add_double_value(json, results->losses[i]);
+    if (!results->comm->rehearsed) {
+        add_losses(json, results);
     }
-    json_builder_end_array(json);
     add_number(json, "step_ms", median_step_ms(results));
     add_number(json, "tokens_per_s",
                (double)results->plan->tokens_per_rank * results->comm->world /
@@ -139,14 +155,20 @@ void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
 void exec_results_print_summary(const ExecResults *results, const ExecPlay *play) {
     MemoryLedger *ledger = play->ledger;
     double ms = median_step_ms(results);
-    if (play->options.pace) {
+    if (results->comm->rehearsed) {
+        printf(
+            "rehearsed  rank %u of %u by itself; collectives are stand-ins that last at least as "
+            "long as on %s\n",
+            results->comm->rank, results->comm->world, exec_pace_cluster(play->options.pace));
+    } else if (play->options.pace) {
         printf("paced      collectives last at least as long as on %s\n",
                exec_pace_cluster(play->options.pace));
     }
     printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
            (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);
-    printf("memory     rank 0 at most: allocated %.3f MB, reserved %.3f MB, process %.3f MB "
+    printf("memory     rank %u at most: allocated %.3f MB, reserved %.3f MB, process %.3f MB "
            "(1e6 bytes)\n",
+           results->comm->rank,
            (double)memory_ledger_peak_allocated(ledger)->totals.allocated_bytes / 1e6,
            (double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes / 1e6,
            (double)resident("VmHWM:") / 1e6);

@@ -18,6 +18,8 @@ void exec_results_init(ExecResults *results, const Plan *plan, const ExecComm *c
                        uint32_t steps);
 void exec_results_clear(ExecResults *results); /* of zeros is fine */
 
+bool exec_results_speaks(const ExecComm *comm); /* one rank of a play does */
+
 /* The next step, which has ended on this rank: its loss and time become means over ranks. */
 bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **error);
 void exec_results_print_json(const ExecResults *results, const ExecPlay *play);

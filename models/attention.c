@@ -33,12 +33,22 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
         k = repeat_heads(w, a, k);
         v = repeat_heads(w, a, v);
     }
-    return plan_graph_op(w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v}, 3, dtypes, elements, 4,
-                         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads,
-                                     (int64_t)w->seq, (int64_t)a->head_dim, (int64_t)a->q_stride,
-                                     (int64_t)kv_stride, (int64_t)lse_stride, a->causal,
-                                     (int64_t)w->graph->ops->len},
-                         (double[]){a->scale, w->dropout});
+    uint32_t o = plan_graph_op(
+        w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v}, 3, dtypes, elements, 4,
+        (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
+                    (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)kv_stride,
+                    (int64_t)lse_stride, a->causal, (int64_t)w->graph->ops->len},
+        (double[]){a->scale, w->dropout});
+    /* Where nothing keeps them the others go from the last to the first: they are a tuple of the
+     * recorder's Python, whose first item is asked for. */
+    uint32_t lse = o + 1, seed = o + 2, offset = o + 3;
+    plan_graph_let_go_after(w->graph, seed, offset);
+    plan_graph_let_go_after(w->graph, lse, seed);
+    if (repeated) {
+        plan_graph_let_go_after(w->graph, k, lse);
+        plan_graph_let_go_after(w->graph, v, k);
+    }
+    return o;
 }
 
 /* ---- scores in memory ----------------------------------------------------------------------- */
@@ -109,6 +119,22 @@ static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t sc
                          (int64_t[]){(int64_t)rows, (int64_t)w->seq}, NULL);
 }
 
+/* Python's function returns: its variables go in the order in which it names them, after what was
+ * only an argument of its last call. */
+static void let_go_of_variables(PlanGraph *graph, uint32_t argument, const uint32_t *variables,
+                                unsigned n) {
+    uint32_t before = argument;
+    for (unsigned i = 0; i < n; i++) {
+        if (variables[i] != PLAN_NONE) {
+            plan_graph_keep(graph, variables[i]);
+            if (before != PLAN_NONE) {
+                plan_graph_let_go_after(graph, variables[i], before);
+            }
+            before = variables[i];
+        }
+    }
+}
+
 static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                               uint32_t v) {
     bool inside = w->batch == 1 || a->heads == 1; /* heads lie inside a token's row */
@@ -119,10 +145,14 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         k = repeat_heads(w, a, k);
         v = repeat_heads(w, a, v);
     }
-    q = apart(w, a, q, a->q_stride);
-    k = repeated ? k : apart(w, a, k, a->kv_stride);
-    uint32_t scores = matmul(w, a, q, k, w->seq, a->head_dim, inside ? 2 : 0, kv_inside ? 3 : 1,
-                             inside ? a->q_stride : own, kv_inside ? a->kv_stride : own);
+    uint32_t q_apart = apart(w, a, q, a->q_stride);
+    uint32_t k_apart = repeated ? k : apart(w, a, k, a->kv_stride);
+    if (q_apart != q && k_apart != k) {
+        plan_graph_let_go_after(w->graph, q_apart, k_apart); /* as a call's arguments are */
+    }
+    uint32_t scores =
+        matmul(w, a, q_apart, k_apart, w->seq, a->head_dim, inside ? 2 : 0, kv_inside ? 3 : 1,
+               inside ? a->q_stride : own, kv_inside ? a->kv_stride : own);
     uint32_t mask = PLAN_NONE;
     scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, 1, &w->graph->dtype, &elements,
                            1, (int64_t[]){(int64_t)elements}, &a->scale);
@@ -133,13 +163,12 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         scores = mask_causal(w, a, scores, &mask);
     }
     uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores), elements);
-    v = repeated ? v : apart(w, a, v, a->kv_stride);
-    uint32_t mixed = matmul(w, a, weights, v, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
+    uint32_t v_apart = repeated ? v : apart(w, a, v, a->kv_stride);
+    uint32_t mixed = matmul(w, a, weights, v_apart, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
                             kv_inside ? a->kv_stride : own);
-    plan_graph_keep(w->graph, scores);
-    if (mask != PLAN_NONE) {
-        plan_graph_keep(w->graph, mask);
-    }
+    let_go_of_variables(
+        w->graph, v_apart == v ? PLAN_NONE : v_apart,
+        (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask, weights}, 5);
     return a->heads == 1 ? mixed : merge(w, a, mixed);
 }
 

@@ -199,6 +199,9 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     if (cluster->intra_node_reduce_bus_gb_per_s == 0) {
         cluster->intra_node_reduce_bus_gb_per_s = cluster->intra_node_bus_gb_per_s;
     }
+    if (cluster->collectives_reduce_core_gb_per_s == 0) {
+        cluster->collectives_reduce_core_gb_per_s = cluster->collectives_core_gb_per_s;
+    }
     if (cluster->device_attention_backward_efficiency == 0) {
         cluster->device_attention_backward_efficiency = cluster->device_attention_efficiency;
     }

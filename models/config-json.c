@@ -90,12 +90,37 @@ static bool append_number(JsonObject *config, const char *word, GString *ini, co
 /* ---- what is not a number ------------------------------------------------------------------- */
 
 static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    if (flag_of(config, "add_cross_attention", false)) {
+        return refuse(file_name, error, "a GPT-2 with add_cross_attention is not known");
+    }
     const char *act = text_of(config, "activation_function", "gelu_new");
     bool is_tanh = g_str_equal(act, "gelu_new") || g_str_equal(act, "gelu_pytorch_tanh");
     g_string_append_printf(ini, "gelu = %s\n", is_tanh ? "tanh" : "erf");
     return is_tanh || g_str_equal(act, "gelu") ||
            refuse(file_name, error, "activation_function '%s' is not known; gelu_new and gelu are",
                   act);
+}
+
+/* The longest sequence: no further than attention looks back (Mistral's sliding_window, Qwen2's
+ * where it is used), for within it attention is causal and no more. */
+static bool append_seq(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    bool slides = flag_of(config, "use_sliding_window",
+                          !g_str_equal(text_of(config, "model_type", ""), "qwen2"));
+    const char *names[] = {"max_position_embeddings", "sliding_window"};
+    gint64 seq = G_MAXINT64;
+    for (unsigned i = 0; i < 1 + (unsigned)slides; i++) {
+        JsonNode *node = field(config, names[i]);
+        bool is_int =
+            node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64;
+        if (!is_int && (node || i == 0)) {
+            return refuse(file_name, error,
+                          node ? "the field '%s' must be a number" : "the field '%s' is missing",
+                          names[i]);
+        }
+        seq = is_int ? MIN(seq, json_node_get_int(node)) : seq;
+    }
+    g_string_append_printf(ini, "seq = %" G_GINT64_FORMAT "\n", seq);
+    return true;
 }
 
 static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
@@ -111,16 +136,27 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
     if (g_str_equal(text_of(config, "model_type", ""), "qwen2")) {
         g_string_append(ini, "qkv_bias = yes\n");
     }
-    return true;
+    return append_seq(config, ini, file_name, error);
+}
+
+/* Whether the field is missing or that number. */
+static bool is_number(JsonObject *config, const char *name, gint64 number) {
+    JsonNode *node = field(config, name);
+    return !node ||
+           (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 &&
+            json_node_get_int(node) == number);
 }
 
 static bool rest_of_t5(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     const char *act = text_of(config, "feed_forward_proj", "relu");
-    JsonNode *decoder = field(config, "num_decoder_layers");
-    if (decoder && json_node_get_int(decoder) != json_object_get_int_member(config, "num_layers")) {
+    if (!is_number(config, "num_decoder_layers",
+                   json_object_get_int_member(config, "num_layers"))) {
         return refuse(file_name, error,
                       "num_decoder_layers differs from num_layers, which is not "
                       "known");
+    }
+    if (!is_number(config, "relative_attention_num_buckets", 32)) {
+        return refuse(file_name, error, "relative_attention_num_buckets is not 32, as T5 has it");
     }
     g_string_append_printf(ini, "gated = %s\n", g_str_equal(act, "gated-gelu") ? "yes" : "no");
     return g_str_equal(act, "relu") || g_str_equal(act, "gated-gelu") ||
@@ -130,7 +166,7 @@ static bool rest_of_t5(JsonObject *config, GString *ini, const char *file_name, 
 
 static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     JsonNode *attention = field(config, "attn_config");
-    bool alibi = attention && JSON_NODE_HOLDS_OBJECT(attention) &&
+    bool alibi = !attention || !JSON_NODE_HOLDS_OBJECT(attention) ||
                  flag_of(json_node_get_object(attention), "alibi", true);
     if (alibi || !flag_of(config, "learned_pos_emb", true)) {
         return refuse(file_name, error,
@@ -148,7 +184,7 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
 #define LLAMA_NUMBERS                                                                              \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
     "kv_heads=num_key_value_heads? head_dim=head_dim? ffn=intermediate_size vocab=vocab_size "     \
-    "seq=max_position_embeddings rope_base=rope_theta:10000"
+    "rope_base=rope_theta:10000"
 
 static const Type types[] = {
     {"gpt2", "gpt",

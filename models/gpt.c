@@ -95,12 +95,11 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
 
 static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
     const ModelWalk *w = &gpt->walk;
-    uint64_t elements = w->rows * w->width;
     plan_graph_enter(w->graph, block->module, &x, 1);
     uint32_t a = run_attention(gpt, block, model_run_layernorm(w, &block->ln_1, x));
     uint32_t normed = model_run_add_norm(w, &block->ln_2, x, a, 0, &x);
     uint32_t m = run_mlp(gpt, block, normed);
-    uint32_t y = model_run_add(w, x, m, elements);
+    uint32_t y = model_run_residual(w, x, m);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

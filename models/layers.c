@@ -112,13 +112,19 @@ uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, 
                          &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
 }
 
+uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term) {
+    uint32_t y = model_run_add(w, x, term, w->rows * w->width);
+    plan_graph_let_go_after(w->graph, x, term);
+    return y;
+}
+
 /* By one kernel, or as an addition of the current module and the norm; eps of RMSNorm alone. */
 uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
                             double eps, uint32_t *ret_sum) {
     bool has_bias = layer->bias != PLAN_NONE;
     uint64_t n = w->rows * w->width;
     if (!w->graph->fused) {
-        *ret_sum = model_run_add(w, a, r, n);
+        *ret_sum = model_run_residual(w, a, r);
         return has_bias ? model_run_layernorm(w, layer, *ret_sum)
                         : model_run_rmsnorm(w, layer, *ret_sum, eps);
     }
@@ -159,6 +165,8 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
     }
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_DROPOUT, &x, 1, dtypes, (uint64_t[]){n, n}, 2,
                                (int64_t[]){(int64_t)n, (int64_t)w->graph->ops->len}, &w->dropout);
+    uint32_t mask = y + 1;
+    plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {
         plan_graph_leave(w->graph, &y, 1);
     }

@@ -37,6 +37,8 @@ uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32
                              uint64_t n, uint64_t vocab);
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);
 /* An op that makes one tensor of n elements from one or two others of as many. */
+/* x + term, where x is a variable and term is none: it goes first. */
+uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term);
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a

@@ -148,12 +148,11 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
 
 static uint32_t run_block(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
-    uint64_t elements = w->rows * w->width;
     plan_graph_enter(w->graph, block->module, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
     uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, x, EPS));
     uint32_t normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
     uint32_t m = run_mlp(llama, block, normed);
-    uint32_t y = model_run_add(w, x, m, elements);
+    uint32_t y = model_run_residual(w, x, m);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

@@ -189,7 +189,7 @@ static uint32_t run_block(const T5 *t5, const Block *block, uint32_t x, uint32_t
         a = model_run_dropout(w, block->drop, a, elements);
     }
     uint32_t m = run_mlp(t5, block, model_run_add_norm(w, &block->norm_2, x, a, EPS, &x));
-    uint32_t y = model_run_add(w, x, model_run_dropout(w, block->drop, m, elements), elements);
+    uint32_t y = model_run_residual(w, x, model_run_dropout(w, block->drop, m, elements));
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

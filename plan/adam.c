@@ -3,7 +3,7 @@
  * foreach: one launch per arithmetic step over all tensors; the square roots live in a list of
  * temporaries until the step ends, and are let go from the last to the first. loop: the same steps
  * for one tensor after the other; a tensor's denominator lives until the next one's is made. fused:
- * one launch for everything, and a count of steps per tensor on the device.
+ * one launch for everything, and a count of steps per tensor on the device, of empty ones too.
  * State is made in the first step, in the order of the parameters. AdamW's weight decay shrinks the
  * parameter; Adam's is added to the gradient in a new tensor, which foreach drops before the roots
  * and the loop before the next tensor's.
@@ -29,15 +29,16 @@ static void make_state(const PlanOver *all, uint32_t p, unsigned state, uint64_t
 
 void plan_adam_first(const PlanOver *all) {
     PlanRun *run = all->run;
+    bool counts = run->strategy->optimizer_kernel == PLAN_KERNEL_FUSED;
     for (uint32_t p = all->from; p < all->to; p++) {
-        PlanOperand owned = run->flavour->owned(run, p);
+        PlanOperand owned = all->owned[p];
+        if (counts && (owned.elements || run->flavour->has_empty_shards)) {
+            make_state(all, p, PLAN_STATE_STEPS, 1, PLAN_FP32);
+        }
         if (!owned.elements) {
             continue;
         }
         PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, owned.buffer)->dtype;
-        if (run->strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
-            make_state(all, p, PLAN_STATE_STEPS, 1, PLAN_FP32);
-        }
         make_state(all, p, PLAN_STATE_EXP_AVG, owned.elements, dtype);
         make_state(all, p, PLAN_STATE_EXP_AVG_SQ, owned.elements, dtype);
     }

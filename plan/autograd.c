@@ -96,7 +96,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
         plan_run_ref(run, gradients[i]);
     }
     for (uint32_t i = 0; i < node->n_edges; i++) {
-        PlanEdge edge = g_array_index(run->edges, PlanEdge, node->edges + i);
+        PlanEdge edge = run->edges.items[node->edges + i];
         if (edge.slot == PLAN_NONE) {
             continue;
         }
@@ -107,9 +107,8 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
             }
             continue;
         }
-        PlanNode *next = &g_array_index(run->nodes, PlanNode, edge.node);
-        add_into(run, &g_array_index(run->slots, PlanTensor, next->slots + edge.slot),
-                 gradients[i]);
+        PlanNode *next = &run->nodes.items[edge.node];
+        add_into(run, &run->slots.items[next->slots + edge.slot], gradients[i]);
         if (--next->n_dependencies == 0) {
             heap_push(heap, edge.node);
         }
@@ -127,7 +126,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
 }
 
 static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
-    return &g_array_index(run->checkpoints, PlanCheckpoint, id);
+    return &run->checkpoints.items[id];
 }
 
 /* The last node of a checkpoint that has used its tensors lets go of the block's arguments. */
@@ -138,7 +137,7 @@ static void used(PlanRun *run, PlanCheckpoint *checkpoint) {
 }
 
 static void run_flat_node(PlanRun *run, const PlanNode *node) {
-    PlanTensor *given = &g_array_index(run->slots, PlanTensor, node->slots);
+    PlanTensor *given = &run->slots.items[node->slots];
     plan_run_at(run, PLAN_PHASE_BACKWARD, node->module);
     plan_run_at_unit(run, node->unit);
     run->flavour->flatten(run, node->unit, given);
@@ -149,7 +148,7 @@ static void run_flat_node(PlanRun *run, const PlanNode *node) {
 }
 
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
-    PlanNode node = g_array_index(run->nodes, PlanNode, id);
+    PlanNode node = run->nodes.items[id];
     if (node.flat) {
         run_flat_node(run, &node);
         return;
@@ -157,7 +156,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     PlanTensor given[PLAN_MAX_SLOTS], made[PLAN_MAX_SLOTS];
     g_assert(node.n_slots <= PLAN_MAX_SLOTS && node.n_edges <= PLAN_MAX_SLOTS);
     for (uint32_t i = 0; i < node.n_slots; i++) {
-        given[i] = g_array_index(run->slots, PlanTensor, node.slots + i);
+        given[i] = run->slots.items[node.slots + i];
     }
     uint32_t module;
     if (node.op == PLAN_NONE) {
@@ -167,7 +166,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     }
     plan_run_at(run, PLAN_PHASE_BACKWARD, module);
     for (uint32_t hook = node.first_hook; hook != PLAN_NONE;) {
-        const PlanHook *h = &g_array_index(run->hooks, PlanHook, hook);
+        const PlanHook *h = &run->hooks.items[hook];
         run->flavour->pre_backward(run, h->unit);
         hook = h->next;
     }
@@ -211,8 +210,8 @@ void plan_run_backward(PlanRun *run) {
     plan_run_operand(run, seed);
     plan_builder_launch(&run->builder, 0);
     g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    PlanNode *first = &g_array_index(run->nodes, PlanNode, loss.node);
-    g_array_index(run->slots, PlanTensor, first->slots + loss.slot) = plan_run_ref(run, seed);
+    PlanNode *first = &run->nodes.items[loss.node];
+    run->slots.items[first->slots + loss.slot] = plan_run_ref(run, seed);
     heap_push(heap, loss.node);
     while (heap->len) {
         run_node(run, heap_pop(heap), heap);
@@ -222,11 +221,11 @@ void plan_run_backward(PlanRun *run) {
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
-    g_array_set_size(run->nodes, 0);
-    g_array_set_size(run->edges, 0);
-    g_array_set_size(run->slots, 0);
-    g_array_set_size(run->saved, 0);
-    g_array_set_size(run->kept, 0);
-    g_array_set_size(run->hooks, 0);
-    g_array_set_size(run->checkpoints, 0);
+    run->nodes.len = 0;
+    run->edges.len = 0;
+    run->slots.len = 0;
+    run->saved.len = 0;
+    run->kept.len = 0;
+    run->hooks.len = 0;
+    run->checkpoints.len = 0;
 }

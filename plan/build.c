@@ -44,7 +44,6 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     }
     run->n_flavour_lanes = n_names(run->flavour->lanes);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
-    run->storages = g_array_new(FALSE, FALSE, sizeof(PlanStorage));
     run->storage_of_value = g_new(uint32_t, n_values);
     run->producer_of_value = g_new(PlanEdge, n_values);
     run->producer_of_parameter = g_new(PlanEdge, n_parameters);
@@ -52,21 +51,11 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->storage_of_value[i] = PLAN_NONE;
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
-    run->nodes = g_array_new(FALSE, FALSE, sizeof(PlanNode));
-    run->edges = g_array_new(FALSE, FALSE, sizeof(PlanEdge));
-    run->slots = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
-    run->saved = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
-    run->hooks = g_array_new(FALSE, FALSE, sizeof(PlanHook));
-    run->checkpoints = g_array_new(FALSE, FALSE, sizeof(PlanCheckpoint));
     run->checkpoint = PLAN_NONE;
-    run->kept = g_array_new(FALSE, FALSE, sizeof(PlanTensor));
     run->node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         run->node_of_op[i] = PLAN_NONE;
     }
-    run->aliases = g_array_new(FALSE, FALSE, sizeof(uint32_t) + sizeof(PlanEdge));
-    run->frame_buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    run->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     run->gradients = g_new(PlanTensor, n_parameters);
     run->incoming = g_new(PlanTensor, n_parameters);
     run->n_contributions = g_new0(uint32_t, n_parameters);
@@ -100,12 +89,17 @@ static void run_clear(PlanRun *run) {
     g_free(run->n_contributions);
     g_free(run->states);
     g_free(run->node_of_op);
-    GArray *arrays[] = {run->storages,      run->nodes,  run->edges,       run->slots,
-                        run->saved,         run->hooks,  run->checkpoints, run->aliases,
-                        run->frame_buffers, run->frames, run->kept};
-    for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
-        g_array_unref(arrays[i]);
-    }
+    plan_vector_clear(&run->storages);
+    plan_vector_clear(&run->nodes);
+    plan_vector_clear(&run->edges);
+    plan_vector_clear(&run->slots);
+    plan_vector_clear(&run->saved);
+    plan_vector_clear(&run->hooks);
+    plan_vector_clear(&run->checkpoints);
+    plan_vector_clear(&run->kept);
+    plan_vector_clear(&run->aliases);
+    plan_vector_clear(&run->frame_buffers);
+    plan_vector_clear(&run->frames);
 }
 
 static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
@@ -238,7 +232,8 @@ static void name_everything(Plan *plan, PlanRun *run) {
 }
 
 static void name_lanes(Plan *plan, const PlanRun *run) {
-    bool offloads = run->strategy->offload != PLAN_OFFLOAD_NONE;
+    bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
+                    run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
     uint32_t own = run->n_flavour_lanes;
     plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
     plan->lanes = g_new(const char *, plan->n_lanes);

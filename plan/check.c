@@ -20,8 +20,7 @@ typedef struct {
 typedef struct {
     bool live, touched;
     uint16_t marks; /* lanes */
-    Clock debt;     /* at its allocation: uses of its pool's freed memory */
-    Clock used;     /* last use by each lane */
+    Clock used;     /* last use by each lane; before the first, its pool's debt when it was made */
     uint32_t written_at;
     uint8_t written_by; /* lane */
     uint8_t used_by;    /* lanes that have used it, a bit each */
@@ -63,7 +62,7 @@ static bool alloc(Check *c, uint32_t b) {
     if (state->live) {
         return fail(c, "buffer b%u is allocated twice; free it before", b);
     }
-    *state = (BufferState){.live = true, .debt = c->debt[c->role->buffers[b].lane]};
+    *state = (BufferState){.live = true, .used = c->debt[c->role->buffers[b].lane]};
     return true;
 }
 
@@ -83,16 +82,29 @@ static bool free_buffer(Check *c, uint32_t b) {
     return true;
 }
 
+static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
+    const Clock *debt = &c->buffers[b].used;
+    unsigned other = 0;
+    while (debt->of[other] <= c->lanes[lane].of[other]) {
+        other++;
+    }
+    return fail(c,
+                "b%u may lie in memory that lane %s still uses, and lane %s has not waited for it; "
+                "add a wait, or mark the buffer freed before",
+                b, c->plan->lanes[other], c->plan->lanes[lane]);
+}
+
+/* A lane knows itself best, so it owes itself nothing. */
 static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
     BufferState *state = &c->buffers[b];
-    for (unsigned other = 0; other < c->plan->n_lanes; other++) {
-        if (other != lane && state->debt.of[other] > c->lanes[lane].of[other]) {
-            return fail(c,
-                        "b%u may lie in memory that lane %s still uses, and lane %s has not waited "
-                        "for it; add a wait, or mark the buffer freed before",
-                        b, c->plan->lanes[other], c->plan->lanes[lane]);
-        }
+    unsigned owes = 0;
+    for (unsigned other = 0; other < PLAN_MAX_LANES; other++) {
+        owes |= state->used.of[other] > c->lanes[lane].of[other];
     }
+    if (owes) {
+        return fail_in_debt(c, b, lane);
+    }
+    state->used = (Clock){0};
     state->touched = true;
     return true;
 }

@@ -108,7 +108,7 @@ void plan_linear_backward(const PlanBackward *b) {
     }
     linear_dx(b);
     linear_dw(b);
-    if (g_array_index(b->run->nodes, PlanNode, b->node).checkpoint != PLAN_NONE) {
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
     }
     b->dx[2] = like_input(b, 2, "db");
@@ -370,7 +370,7 @@ static void view(const PlanBackward *b) {
 
 void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs) {
-    const PlanNode *n = &g_array_index(run->nodes, PlanNode, node);
+    const PlanNode *n = &run->nodes.items[node];
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
     PlanBackward b = {run, node, op, outputs, ret_inputs};
     if (op->kind >= PLAN_N_OP_KINDS) {
@@ -518,6 +518,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
     case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:

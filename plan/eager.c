@@ -15,7 +15,7 @@ void plan_run_at_unit(PlanRun *run, uint32_t unit) {
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 static PlanStorage *storage_at(PlanRun *run, uint32_t storage) {
-    return &g_array_index(run->storages, PlanStorage, storage);
+    return &run->storages.items[storage];
 }
 
 PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer) {
@@ -23,8 +23,8 @@ PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer) {
     const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
     uint64_t elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
     plan_builder_alloc(&run->builder, buffer);
-    g_array_append_val(run->storages, storage);
-    return (PlanTensor){run->storages->len - 1, 0, elements};
+    plan_vector_push(&run->storages, storage);
+    return (PlanTensor){run->storages.len - 1, 0, elements};
 }
 
 PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
@@ -123,7 +123,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         run->storage_of_value[value] = tensor.storage;
         uint32_t buffer = plan_run_buffer_of(run, tensor);
         if (!before_root) {
-            g_array_append_val(run->frame_buffers, buffer);
+            plan_vector_push(&run->frame_buffers, buffer);
         }
     }
     uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
@@ -156,39 +156,43 @@ static void add_edge(PlanRun *run, PlanNode *node, uint32_t value) {
         if (edge.node == PLAN_NONE) {
             run->n_contributions[edge.slot]++;
         } else {
-            g_array_index(run->nodes, PlanNode, edge.node).n_dependencies++;
+            run->nodes.items[edge.node].n_dependencies++;
         }
     }
-    g_array_append_val(run->edges, edge);
+    plan_vector_push(&run->edges, edge);
     node->n_edges++;
 }
 
 static uint32_t add_node(PlanRun *run, PlanNode node) {
     PlanTensor none = PLAN_NO_TENSOR;
-    node.slots = run->slots->len;
+    node.slots = run->slots.len;
     for (unsigned i = 0; i < node.n_slots; i++) {
-        g_array_append_val(run->slots, none);
+        plan_vector_push(&run->slots, none);
     }
     node.first_hook = PLAN_NONE;
-    g_array_append_val(run->nodes, node);
-    return run->nodes->len - 1;
+    plan_vector_push(&run->nodes, node);
+    return run->nodes.len - 1;
 }
 
 void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     uint8_t positions[PLAN_MAX_SLOTS];
-    node->saved = run->saved->len;
+    node->saved = run->saved.len;
     node->n_saved = plan_saved_values(run->graph, op, positions);
     for (unsigned i = 0; i < node->n_saved; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + positions[i]);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        g_array_append_val(run->saved, tensor);
+        plan_vector_push(&run->saved, tensor);
     }
 }
 
+/* A node's own tensors go in the order of its fields. A checkpoint's are unpacked to variables of
+ * the node's function, which go from the last to the first. */
 void plan_run_drop_saved(PlanRun *run, uint32_t id) {
-    PlanNode *node = &g_array_index(run->nodes, PlanNode, id);
+    PlanNode *node = &run->nodes.items[id];
+    bool unpacked = node->checkpoint != PLAN_NONE;
     for (uint32_t i = 0; i < node->n_saved; i++) {
-        plan_run_unref(run, g_array_index(run->saved, PlanTensor, node->saved + i));
+        uint32_t next = unpacked ? node->n_saved - 1 - i : i;
+        plan_run_unref(run, run->saved.items[node->saved + next]);
     }
     node->n_saved = 0;
 }
@@ -207,7 +211,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
         return;
     }
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
-    node.edges = run->edges->len;
+    node.edges = run->edges.len;
     for (unsigned i = 0; i < op->n_inputs; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
     }
@@ -215,7 +219,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     if (node.checkpoint == PLAN_NONE) {
         plan_run_save(run, op, &node);
     } else {
-        PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, node.checkpoint);
+        PlanCheckpoint *c = &run->checkpoints.items[node.checkpoint];
         c->n_pending++;
         c->last_op = op_id;
     }
@@ -261,22 +265,17 @@ void plan_run_split_flat(PlanRun *run, uint32_t unit) {
     }
 }
 
-typedef struct {
-    uint32_t value;
-    PlanEdge producer;
-} Alias;
-
 /* A unit's arguments pass through an identity whose backward is the unit's post_backward: it runs
  * when their gradients are complete. Inside the unit, they are the identity's outputs. */
 static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     PlanNode node = {
-        .op = PLAN_NONE, .unit = unit, .edges = run->edges->len, .checkpoint = PLAN_NONE};
-    uint32_t n_aliases = run->aliases->len;
+        .op = PLAN_NONE, .unit = unit, .edges = run->edges.len, .checkpoint = PLAN_NONE};
+    uint32_t n_aliases = run->aliases.len;
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
-            Alias alias = {value, run->producer_of_value[value]};
-            g_array_append_val(run->aliases, alias);
+            PlanAlias alias = {value, run->producer_of_value[value]};
+            plan_vector_push(&run->aliases, alias);
             add_edge(run, &node, value);
             node.n_slots++;
         }
@@ -286,31 +285,31 @@ static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     }
     uint32_t id = add_node(run, node);
     for (uint32_t i = 0; i < node.n_slots; i++) {
-        const Alias *alias = &g_array_index(run->aliases, Alias, n_aliases + i);
+        const PlanAlias *alias = &run->aliases.items[n_aliases + i];
         run->producer_of_value[alias->value] = (PlanEdge){id, i};
     }
 }
 
 static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, uint32_t n_aliases) {
-    while (run->aliases->len > n_aliases) {
-        const Alias *alias = &g_array_index(run->aliases, Alias, run->aliases->len - 1);
+    while (run->aliases.len > n_aliases) {
+        const PlanAlias *alias = &run->aliases.items[run->aliases.len - 1];
         run->producer_of_value[alias->value] = alias->producer;
-        g_array_set_size(run->aliases, run->aliases->len - 1);
+        run->aliases.len--;
     }
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
             PlanEdge producer = run->producer_of_value[value];
-            PlanNode *node = &g_array_index(run->nodes, PlanNode, producer.node);
+            PlanNode *node = &run->nodes.items[producer.node];
             PlanHook hook = {unit, node->first_hook};
-            node->first_hook = run->hooks->len;
-            g_array_append_val(run->hooks, hook);
+            node->first_hook = run->hooks.len;
+            plan_vector_push(&run->hooks, hook);
         }
     }
 }
 
 void plan_run_begin_frame(PlanRun *run) {
-    g_array_append_val(run->frames, run->frame_buffers->len);
+    plan_vector_push(&run->frames, run->frame_buffers.len);
 }
 
 static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
@@ -318,7 +317,7 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     plan_run_at(run, run->builder.phase, step->index);
     plan_run_begin_frame(run);
     if (unit != PLAN_NONE) {
-        run->units[unit].n_aliases = run->aliases->len;
+        run->units[unit].n_aliases = run->aliases.len;
         run->flavour->pre_forward(run, unit);
         if (!run->flavour->flatten) {
             enter_unit(run, step, unit);
@@ -333,15 +332,15 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
  * temporary.
  */
 void plan_run_end_frame(PlanRun *run) {
-    uint32_t n_buffers = g_array_index(run->frames, uint32_t, run->frames->len - 1);
-    g_array_set_size(run->frames, run->frames->len - 1);
-    for (uint32_t i = n_buffers; i < run->frame_buffers->len; i++) {
-        uint32_t buffer = g_array_index(run->frame_buffers, uint32_t, i);
+    uint32_t n_buffers = run->frames.items[run->frames.len - 1];
+    run->frames.len = run->frames.len - 1;
+    for (uint32_t i = n_buffers; i < run->frame_buffers.len; i++) {
+        uint32_t buffer = run->frame_buffers.items[i];
         if (run->builder.live.items[buffer]) {
             plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
         }
     }
-    g_array_set_size(run->frame_buffers, n_buffers);
+    run->frame_buffers.len = n_buffers;
 }
 
 static void leave(PlanRun *run, const PlanGraphStep *step) {

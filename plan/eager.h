@@ -57,6 +57,12 @@ typedef struct {
     uint32_t n_dependencies;
 } PlanNode;
 
+/* A producer to restore when the unit is left. */
+typedef struct {
+    uint32_t value;
+    PlanEdge producer;
+} PlanAlias;
+
 enum {
     PLAN_STATE_EXP_AVG,
     PLAN_STATE_EXP_AVG_SQ,
@@ -110,6 +116,7 @@ typedef struct {
     PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
     /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
     PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
+    bool has_empty_shards; /* the optimizer sees those of which this rank owns nothing, too */
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*drop_gradients)(PlanRun *run);
@@ -143,20 +150,24 @@ struct _PlanRun {
     uint32_t n_flavour_lanes; /* those of offload.c follow them */
     uint32_t *unit_of_parameter;
 
-    GArray *storages;                /* PlanStorage */
+    PLAN_VECTOR(PlanStorage) storages;
     uint32_t *storage_of_value;      /* of base values */
     PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
     PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
 
-    GArray *nodes, *edges, *slots, *saved,
-        *hooks;          /* of the structs above; PlanTensor in the middle */
-    GArray *checkpoints; /* PlanCheckpoint */
-    uint32_t checkpoint; /* that forward is in; PLAN_NONE */
-    GArray *kept;        /* PlanTensor, of checkpoints */
+    PLAN_VECTOR(PlanNode) nodes;
+    PLAN_VECTOR(PlanEdge) edges;
+    PLAN_VECTOR(PlanTensor) slots;
+    PLAN_VECTOR(PlanTensor) saved;
+    PLAN_VECTOR(PlanHook) hooks;
+    PLAN_VECTOR(PlanCheckpoint) checkpoints;
+    uint32_t checkpoint;          /* that forward is in; PLAN_NONE */
+    PLAN_VECTOR(PlanTensor) kept; /* of checkpoints */
     uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
     uint32_t *node_of_op;
-    GArray *aliases;                /* producers to restore when a unit is left */
-    GArray *frame_buffers, *frames; /* buffers made in the modules being run */
+    PLAN_VECTOR(PlanAlias) aliases;
+    PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
+    PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 
     PlanTensor *gradients;     /* .grad of each whole parameter */
     PlanTensor *incoming;      /* what a parameter's accumulation waits with */

@@ -16,10 +16,15 @@
  * Marks delay the reuse of what is freed until the other lane has come so far, which is why active
  * memory exceeds allocated memory here, and what the limiter is for.
  *
+ * Offloaded (CPUOffload), the shard comes from the host's memory on the pre-unshard lane, also
+ * where nothing is gathered; the reduced gradient leaves on the lane that reduced it and dies when
+ * the host has waited for all, at the end of backward.
+ *
  * Without sharding (NO_SHARD, also for one rank) the flat parameter is whole everywhere, its
  * gradient is all-reduced, and the cast parameter takes the place of the gathered one.
  */
 #include "plan/fsdp1.h"
+#include "plan/offload.h"
 #include "plan/optimizer.h"
 
 static void begin_pass(PlanRun *run) {
@@ -138,6 +143,20 @@ static void post_backward(PlanRun *run, uint32_t u) {
     plan_fsdp1_let_go_of_new(run, u);
 }
 
+/* The host waits until all gradients are its own; what was sent goes. */
+static void wait_for_host(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    uint32_t sent = plan_builder_record(&run->builder, PLAN_FSDP1_COMPUTE);
+    plan_builder_host_wait(&run->builder, sent, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        if (plan_fsdp1_has_parameters(run, u)) {
+            plan_run_at_unit(run, u);
+            plan_builder_free(&run->builder, f->units[u].grad);
+            f->units[u].grad = PLAN_NONE;
+        }
+    }
+}
+
 static void end_backward(PlanRun *run) {
     PlanFsdp1 *f = run->state;
     plan_run_at_unit(run, 0);
@@ -146,6 +165,9 @@ static void end_backward(PlanRun *run) {
     }
     if (run->reduces && f->shards && f->replicas > 1) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_ALL_REDUCE);
+    }
+    if (run->reduces && plan_offload_has_params(run)) {
+        wait_for_host(run);
     }
     f->order_known = true;
 }
@@ -177,8 +199,7 @@ static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
                              .elements = part.elements};
     }
     bool is_first = p == plan_fsdp1_parameter_of(run, u, 0);
-    return (PlanOperand){.buffer = buffer,
-                         .elements = is_first ? plan_fsdp1_elements(run, buffer) : 0};
+    return (PlanOperand){.buffer = buffer, .elements = is_first ? f->flat.units[u].shard : 0};
 }
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {

@@ -15,10 +15,14 @@
  *                  freed, the last parameter's only when the function returns; output allocated and
  *                  reduced on the reduce lane. Reduction averages.
  * A unit whose inputs want no gradient gets its post-backward at the end of backward.
+ * Offloaded, each shard comes from the host's memory on the copy-in lane before it is cast, by
+ * itself, and is held until the gather has been issued; each reduced gradient leaves on the lane
+ * that reduced it, and at the end of backward the host waits for every one.
  * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
  * be reduced is copied too.
  */
 #include "plan/fsdp2.h"
+#include "plan/offload.h"
 #include "plan/optimizer.h"
 
 static bool has_parameters(const PlanRun *run, uint32_t unit) {
@@ -27,7 +31,8 @@ static bool has_parameters(const PlanRun *run, uint32_t unit) {
 
 static void begin_pass(PlanRun *run) {
     PlanFsdp2 *f = run->state;
-    if (run->builder.section == PLAN_SECTION_FIRST && run->pass == 0) {
+    if (run->builder.section == PLAN_SECTION_FIRST && run->pass == 0 &&
+        !plan_offload_has_params(run)) {
         plan_fsdp2_pad_again(run);
     }
     plan_run_at_unit(run, 0);
@@ -159,9 +164,7 @@ static PlanOperand owned(PlanRun *run, uint32_t p) {
 
 static PlanOperand gradient(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    return (PlanOperand){.buffer = f->units[run->unit_of_parameter[p]].gradients,
-                         .offset_bytes = f->slice_start[p] * plan_dtype_bytes(f->master),
-                         .elements = f->local[p]};
+    return plan_fsdp2_gradient_in(f, p, f->units[run->unit_of_parameter[p]].gradients);
 }
 
 static void clip(PlanRun *run) {
@@ -172,6 +175,9 @@ static void clip(PlanRun *run) {
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */
 static void drop_gradients(PlanRun *run) {
     PlanFsdp2 *f = run->state;
+    if (plan_offload_has_params(run)) {
+        return; /* they are the host's */
+    }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         uint32_t u = run->unit_of_parameter[p];
         if (p != plan_fsdp2_parameter_of(run, u, run->units[u].parameters->len - 1)) {
@@ -204,6 +210,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .end_backward = plan_fsdp2_end_backward,
     .parameter = parameter,
     .owned = owned,
+    .has_empty_shards = true,
     .gradient = gradient,
     .clip = clip,
     .drop_gradients = drop_gradients,

@@ -1,5 +1,6 @@
 /* plan/fsdp1-gather.c - from a unit's shard to its flat parameter and back. */
 #include "plan/fsdp1.h"
+#include "plan/offload.h"
 
 static void free_marked(PlanRun *run, uint32_t buffer, uint8_t lane) {
     plan_builder_mark(&run->builder, buffer, lane);
@@ -17,6 +18,56 @@ static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_UNSHARD, PLAN_FSDP1_PRE_UNSHARD);
 }
 
+/* Offloaded. With use_orig_params the parameters are views of what was fetched last: it stays until
+ * they are made views of something else. */
+
+static bool views_hold_it(const PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        if (plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_fetched(PlanRun *run, PlanFsdp1Unit *unit) {
+    if (unit->fetched != PLAN_NONE) {
+        plan_builder_free(&run->builder, unit->fetched);
+        unit->fetched = PLAN_NONE;
+    }
+}
+
+static void fetch(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    PlanFsdp1Unit *unit = &f->units[u];
+    const uint32_t *fetched = unit->b.fetched;
+    uint32_t next = fetched[unit->fetched == fetched[0]];
+    plan_builder_alloc(&run->builder, next);
+    plan_offload_get_shard(run, plan_fsdp1_parameter_of(run, u, 0), next, PLAN_FSDP1_PRE_UNSHARD);
+    drop_fetched(run, unit);
+    unit->fetched = next;
+}
+
+/* The shard is asked for also where the parameter is whole, for FSDP1 does not look. */
+static void fetch_or_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    const PlanFsdp1Buffers *b = &f->units[u].b;
+    if (!f->casts) {
+        fetch(run, f, u);
+    } else {
+        plan_builder_alloc(&run->builder, b->cast);
+        fetch(run, f, u);
+        plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_PRE_UNSHARD, f->units[u].fetched, b->cast,
+                      plan_fsdp1_elements(run, b->cast));
+        drop_fetched(run, &f->units[u]);
+    }
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP1_UNSHARD, PLAN_FSDP1_PRE_UNSHARD);
+}
+
+static uint32_t gathers_from(const PlanFsdp1 *f, uint32_t u) {
+    const PlanFsdp1Unit *unit = &f->units[u];
+    return f->casts ? unit->b.cast : unit->fetched != PLAN_NONE ? unit->fetched : unit->b.local;
+}
+
 static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
     plan_builder_alloc(&run->builder, b->full);
@@ -24,11 +75,11 @@ static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         &run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
         (int64_t[]){(int64_t)plan_fsdp1_elements(run, b->full), (int64_t)f->flat.ranks},
         (double[]){0});
-    plan_builder_whole(&run->builder, f->casts ? b->cast : b->local);
+    plan_builder_whole(&run->builder, gathers_from(f, u));
     plan_builder_whole(&run->builder, b->full);
     plan_builder_launch(&run->builder, PLAN_FSDP1_UNSHARD);
-    if (f->casts) {
-        free_marked(run, b->cast, PLAN_FSDP1_UNSHARD);
+    if (plan_offload_has_params(run)) {
+        plan_builder_mark(&run->builder, gathers_from(f, u), PLAN_FSDP1_UNSHARD);
     }
 }
 
@@ -36,13 +87,24 @@ void plan_fsdp1_unshard(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
     uint32_t context = run->builder.unit, number;
     uint8_t before;
+    bool offloads = plan_offload_has_params(run);
     plan_run_at_unit(run, u);
-    make_cast(run, f, u);
+    if (offloads) {
+        fetch_or_cast(run, f, u);
+    } else {
+        make_cast(run, f, u);
+    }
     if (plan_limiter_gather(&f->limiter, &number, &before)) {
         plan_builder_host_wait(&run->builder, number, before);
     }
     if (f->shards && !f->units[u].gathered) {
         gather(run, f, u);
+    }
+    if (offloads && !views_hold_it(run, f, u)) {
+        drop_fetched(run, &f->units[u]);
+    }
+    if (f->shards && f->casts && plan_fsdp1_lives(run, f->units[u].b.cast)) {
+        free_marked(run, f->units[u].b.cast, PLAN_FSDP1_UNSHARD);
     }
     f->units[u].gathered = true;
     if (run->builder.phase == PLAN_PHASE_FORWARD) {
@@ -68,6 +130,11 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
     unit->prefetched = false;
+    bool keeps_views =
+        run->builder.phase == PLAN_PHASE_FORWARD && !plan_fsdp1_reshards(run->strategy);
+    if (!keeps_views) {
+        drop_fetched(run, unit);
+    }
     if (!f->shards) {
         unit->gathered = false;
         if (f->casts) {

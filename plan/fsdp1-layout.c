@@ -1,6 +1,7 @@
 /* plan/fsdp1-layout.c - the buffers of each unit of FSDP1, and which part of them is a rank's. */
 #include "plan/fsdp1.h"
 
+#include "plan/offload.h"
 #include "plan/whole.h"
 
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer) {
@@ -91,6 +92,10 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
         b->cast = buffer_for(run, flat->shard, f->param, PLAN_COMMUNICATION_GATHER,
                              PLAN_FSDP1_PRE_UNSHARD, "cast_shard");
     }
+    for (unsigned i = 0; i < G_N_ELEMENTS(b->fetched) && plan_offload_has_params(run); i++) {
+        b->fetched[i] = buffer_for(run, flat->shard, f->master, PLAN_COMMUNICATION_GATHER,
+                                   PLAN_FSDP1_PRE_UNSHARD, "fetched_shard");
+    }
     bool pads = flat->elements < whole;
     if (f->reduce != f->param && pads) {
         b->cast_grad = buffer_for(run, flat->elements, f->reduce, PLAN_TEMPORARY_OP,
@@ -153,7 +158,7 @@ static void name_buffers(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
         name_whole(run, f, flat, b);
     }
     unit->flat_grad = unit->new_flat_grad = PLAN_NO_TENSOR;
-    unit->grad = PLAN_NONE;
+    unit->grad = unit->fetched = PLAN_NONE;
 }
 
 /* ---- construction --------------------------------------------------------------------------- */
@@ -181,6 +186,10 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
         plan_init_parameter(run, p, local, f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, stride,
                             f->flat.start[p]);
+    }
+    if (plan_offload_has_params(run)) {
+        plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
+        plan_builder_free(&run->builder, local);
     }
 }
 

@@ -5,6 +5,7 @@
  * Without sharding the one gradient is both: later passes are added to it and it is reduced again.
  */
 #include "plan/fsdp1.h"
+#include "plan/offload.h"
 
 static uint32_t buffer_of(PlanRun *run, PlanTensor tensor) {
     return plan_run_buffer_of(run, tensor);
@@ -80,11 +81,13 @@ void plan_fsdp1_flatten(PlanRun *run, uint32_t u, const PlanTensor *gradients) {
 }
 
 /* With use_orig_params each parameter shows its part of the gradient. A parameter that is sharded,
- * or not computed in its own dtype, first gets an empty one of its own shape, which goes. */
+ * or not computed in its own dtype, first gets an empty one of its own shape, which goes; offloaded
+ * ones are the host's. */
 void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
     const PlanFsdp1 *f = run->state;
     const PlanFsdp1Unit *unit = &f->units[u];
-    bool is_first = unit->new_flat_grad.storage == PLAN_NONE && unit->grad == PLAN_NONE;
+    bool is_first = unit->new_flat_grad.storage == PLAN_NONE && unit->grad == PLAN_NONE &&
+                    !plan_offload_has_params(run);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_first && f->keeps_views; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
         const PlanGraphParameter *parameter =
@@ -196,6 +199,11 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         unit->grad = gradient;
     } else {
         add(run, lane, gradient, unit->grad, plan_fsdp1_elements(run, gradient));
+    }
+    if (plan_offload_has_params(run)) {
+        PlanOperand all = {.buffer = gradient, .elements = plan_fsdp1_elements(run, gradient)};
+        plan_offload_put_gradient(run, plan_fsdp1_parameter_of(run, u, 0), all, lane);
+        plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
     }
     free_if(run, b->cast_grad);
     if (ready != flat_grad) {

@@ -16,10 +16,11 @@ enum {
 
 /* Buffers of a unit; each is the same in every section. PLAN_NONE: there is none. */
 typedef struct {
-    uint32_t local;          /* the shard that the optimizer owns */
-    uint32_t cast;           /* of it, in the dtype of compute */
-    uint32_t full;           /* what compute uses */
-    uint32_t flat_grad;      /* the gradient of full */
+    uint32_t local;      /* the shard that the optimizer owns; offloaded: while it is made */
+    uint32_t fetched[2]; /* offloaded: it on the device, and the next while the first is there */
+    uint32_t cast;       /* of it, in the dtype of compute */
+    uint32_t full;       /* what compute uses */
+    uint32_t flat_grad;  /* the gradient of full */
     uint32_t next_flat_grad; /* of a later pass, added to it */
     uint32_t cast_grad;      /* flat_grad cast, where it is padded too */
     uint32_t ready;          /* flat_grad cast and padded, to be reduced */
@@ -32,6 +33,7 @@ typedef struct {
     PlanTensor flat_grad; /* the gradient that has not been reduced, of this and earlier passes */
     PlanTensor new_flat_grad; /* this pass's, where there were earlier ones */
     uint32_t grad;            /* buffer of the reduced gradient; PLAN_NONE */
+    uint32_t fetched;         /* of b.fetched the one that lives; PLAN_NONE */
     bool gathered, prefetched, awaits_backward;
 } PlanFsdp1Unit;
 

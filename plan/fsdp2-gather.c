@@ -8,6 +8,7 @@
  * slice is made of parts: the n-th of part_ranks equal ranges of a padded parameter.
  */
 #include "plan/fsdp2.h"
+#include "plan/offload.h"
 
 void plan_fsdp2_gather_lanes_wait(PlanRun *run, uint32_t event) {
     plan_builder_wait(&run->builder, PLAN_FSDP2_COPY_IN, event);
@@ -48,6 +49,40 @@ static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     plan_builder_whole(&run->builder, flat);
     plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
     return flat;
+}
+
+/* A shard from the host, and its cast, which then takes its place. */
+static uint32_t fetch_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcategory sub) {
+    const PlanFsdp2 *f = run->state;
+    uint64_t elements = plan_fsdp2_chunk(f, p);
+    uint32_t shard = plan_builder_buffer(&run->builder, elements, f->master, sub, lane, "shard");
+    plan_builder_alloc(&run->builder, shard);
+    plan_offload_get_shard(run, p, shard, lane);
+    if (f->param == f->master) {
+        return shard;
+    }
+    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
+    plan_builder_alloc(&run->builder, cast);
+    plan_run_copy(run, PLAN_OP_CAST, lane, shard, cast, elements);
+    plan_builder_free(&run->builder, shard);
+    return cast;
+}
+
+static void fetch_shards(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        f->shards[p] = fetch_shard(run, p, PLAN_FSDP2_COPY_IN, PLAN_COMMUNICATION_GATHER);
+    }
+}
+
+static void drop_shards(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
+        uint32_t *shard = &f->shards[plan_fsdp2_parameter_of(run, u, i)];
+        plan_builder_free(&run->builder, *shard);
+        *shard = PLAN_NONE;
+    }
 }
 
 static void copy_in(PlanRun *run, uint32_t u, const Pieces *pieces, uint32_t flat) {
@@ -94,7 +129,12 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     if (unit->in_parts) {
         plan_fsdp2_gather_lanes_wait(run, unit->parted_event);
     }
-    uint32_t flat = f->param == f->master ? PLAN_NONE : cast_pieces(run, u, &pieces);
+    bool offloads = plan_offload_has_params(run), fetches = offloads && !unit->in_parts;
+    if (fetches) {
+        fetch_shards(run, u);
+    }
+    bool casts = !offloads && f->param != f->master;
+    uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
     unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
                                          PLAN_COMMUNICATION_GATHER, PLAN_FSDP2_COPY_IN, "gathered");
     plan_builder_alloc(&run->builder, unit->gathered);
@@ -102,6 +142,9 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     all_gather(run, unit, &pieces);
     if (flat != PLAN_NONE) {
         plan_builder_free(&run->builder, flat);
+    }
+    if (fetches) {
+        drop_shards(run, u);
     }
     plan_run_at_unit(run, context);
 }
@@ -144,35 +187,46 @@ static void make_whole(PlanRun *run, uint32_t p) {
     plan_builder_alloc(&run->builder, f->whole[p]);
 }
 
-/* Mixed precision on one rank: a shard's cast, which lives until the next shard's is there. */
-static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t last) {
+static uint32_t cast_shard(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
     uint64_t elements = plan_fsdp2_chunk(f, p);
     uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
                                         PLAN_FSDP2_COMPUTE, "cast_shard");
     plan_builder_alloc(&run->builder, cast);
     plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP2_COMPUTE, f->shards[p], cast, elements);
+    return cast;
+}
+
+/* On one rank: what a shard is copied from, PLAN_NONE when that is the shard itself. It lives until
+ * the next shard's is there. */
+static uint32_t stage_shard(PlanRun *run, uint32_t p, uint32_t last) {
+    PlanFsdp2 *f = run->state;
+    uint32_t staged = plan_offload_has_params(run)
+                          ? fetch_shard(run, p, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP)
+                      : f->param == f->master ? PLAN_NONE
+                                              : cast_shard(run, p);
     if (last != PLAN_NONE) {
         plan_builder_free(&run->builder, last);
     }
-    return cast;
+    return staged;
 }
 
 static void copy_out_alone(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
-    uint32_t cast = PLAN_NONE;
+    uint32_t staged = PLAN_NONE;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        cast = f->param == f->master ? PLAN_NONE : cast_shard(run, p, cast);
+        staged = stage_shard(run, p, staged);
         make_whole(run, p);
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
-                      cast == PLAN_NONE ? f->shards[p] : cast, f->whole[p], plan_fsdp2_chunk(f, p));
+                      staged == PLAN_NONE ? f->shards[p] : staged, f->whole[p],
+                      plan_fsdp2_chunk(f, p));
     }
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
     plan_fsdp2_gather_lanes_wait(run, unit->copied_event);
-    if (cast != PLAN_NONE) {
-        plan_builder_free(&run->builder, cast);
+    if (staged != PLAN_NONE) {
+        plan_builder_free(&run->builder, staged);
     }
 }
 

@@ -5,6 +5,7 @@
  */
 #include "plan/fsdp2.h"
 
+#include "plan/offload.h"
 #include "plan/whole.h"
 
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
@@ -22,7 +23,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
             f->slice_start[p] = unit->slice;
             unit->slice += plan_fsdp2_chunk(f, p);
-            f->whole[p] = f->parts[p] = PLAN_NONE;
+            f->whole[p] = f->parts[p] = f->offload_events[p] = PLAN_NONE;
             f->accumulated[p] = PLAN_NO_TENSOR;
         }
     }
@@ -81,6 +82,10 @@ static void make_shards(PlanRun *run, PlanFsdp2 *f, uint32_t u) {
             zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
         }
         plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, plan_fsdp2_chunk(f, p), 0);
+        if (plan_offload_has_params(run)) {
+            plan_offload_put_shard(run, p, f->shards[p], PLAN_FSDP2_COMPUTE);
+            plan_builder_free(&run->builder, f->shards[p]);
+        }
     }
 }
 
@@ -103,6 +108,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->shards = g_new0(uint32_t, n);
     f->whole = g_new0(uint32_t, n);
     f->parts = g_new0(uint32_t, n);
+    f->offload_events = g_new0(uint32_t, n);
     f->accumulated = g_new0(PlanTensor, n);
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->held = f->reducing = f->post_reduce_event = PLAN_NONE;
@@ -156,6 +162,7 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->shards);
         g_free(f->whole);
         g_free(f->parts);
+        g_free(f->offload_events);
         g_free(f->accumulated);
         g_array_unref(f->post_forward_order);
         g_free(f);

@@ -12,6 +12,7 @@
  * other dtypes are averaged by the collective.
  */
 #include "plan/fsdp2.h"
+#include "plan/offload.h"
 
 /* ---- whole gradients ------------------------------------------------------------------------ */
 
@@ -106,13 +107,27 @@ static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dt
     return buffer;
 }
 
+/* What is reduced to is the gradient, unless its cast, its copy on the host or its sum with an
+ * earlier one is. Nobody tells the difference where it is a reduce-scatter's output. */
+static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
+    const PlanFsdp2 *f = run->state;
+    bool moves_on = f->reduce != f->master || plan_offload_has_params(run);
+    bool is_added = f->units[u].gradients != PLAN_NONE;
+    if (f->ranks > 1) {
+        return PLAN_GRADIENTS_SHARDED;
+    }
+    if (f->replicas > 1) {
+        return moves_on || is_added ? PLAN_COMMUNICATION_REPLICATE : PLAN_GRADIENTS_SHARDED;
+    }
+    return moves_on ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
+}
+
 static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     uint64_t slice = f->units[u].slice;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
-    bool is_copy = f->ranks == 1 && f->reduce != f->master; /* its cast is the gradient */
-    uint32_t reduced = new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE,
-                                  is_copy ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED);
+    uint32_t reduced =
+        new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
     divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
     if (f->ranks == 1) {
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
@@ -154,6 +169,28 @@ static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradient
     }
 }
 
+static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        if (f->local[p]) {
+            plan_offload_put_gradient(run, p, plan_fsdp2_gradient_in(f, p, gradients), lane);
+        }
+        f->offload_events[p] = plan_builder_record(&run->builder, lane);
+    }
+}
+
+static void wait_for_host(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t *event = &f->offload_events[plan_fsdp2_parameter_of(run, u, i)];
+        if (*event != PLAN_NONE) {
+            plan_builder_host_wait(&run->builder, *event, 0);
+            *event = PLAN_NONE;
+        }
+    }
+}
+
 /* Returns the unit's new gradients in the dtype of the shards. */
 static uint32_t reduce(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
@@ -166,7 +203,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
     }
     divide(run, lane, reduced, unit->slice, divided_after(f));
     if (f->reduce != f->master) {
-        bool is_first = unit->gradients == PLAN_NONE;
+        bool is_first = unit->gradients == PLAN_NONE && !plan_offload_has_params(run);
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
@@ -174,7 +211,9 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
             plan_builder_free(&run->builder, reduced);
         }
     }
-    if (unit->gradients != PLAN_NONE) {
+    if (plan_offload_has_params(run)) {
+        send_to_host(run, u, lane, gradients);
+    } else if (unit->gradients != PLAN_NONE) {
         add_shards(run, u, lane, gradients);
     }
     f->post_reduce_event = plan_builder_record(&run->builder, lane);
@@ -206,7 +245,7 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
     if (held) {
         drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, n - 1)));
     }
-    if (unit->gradients == PLAN_NONE) {
+    if (unit->gradients == PLAN_NONE && !plan_offload_has_params(run)) {
         unit->gradients = gradients;
     } else if (gradients != unit->all_reduced) {
         plan_builder_free(&run->builder, gradients);
@@ -249,6 +288,7 @@ void plan_fsdp2_end_backward(PlanRun *run) {
             plan_builder_free(&run->builder, unit->all_reduced);
         }
         unit->all_reduced = PLAN_NONE;
+        wait_for_host(run, u);
     }
     plan_run_at_unit(run, 0);
     let_go_of_reduced(run);

@@ -36,7 +36,8 @@ typedef struct {
     uint64_t *row;              /* elements of one row */
     uint64_t *local;            /* elements that are this rank's */
     uint64_t *slice_start;      /* elements before it in its unit's slice */
-    uint32_t *shards;           /* buffers */
+    uint32_t *shards;           /* buffers; offloaded: while a gather needs them */
+    uint32_t *offload_events;   /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
     uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */
     uint32_t *parts;            /* buffers of their parts, PLAN_NONE */
     PlanTensor *accumulated;    /* gradients of earlier passes in what is reduced in */
@@ -57,6 +58,13 @@ static inline uint32_t plan_fsdp2_parameter_of(const PlanRun *run, uint32_t unit
 
 static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
     return f->chunk_rows[p] * f->row[p];
+}
+
+/* The parameter's gradient in a buffer of its unit's sharded gradients. */
+static inline PlanOperand plan_fsdp2_gradient_in(const PlanFsdp2 *f, uint32_t p, uint32_t buffer) {
+    return (PlanOperand){.buffer = buffer,
+                         .offset_bytes = f->slice_start[p] * plan_dtype_bytes(f->master),
+                         .elements = f->local[p]};
 }
 
 /* Layout: who has what. */

@@ -9,11 +9,11 @@ enum {
 const char *const plan_offload_lanes[] = {"to_host", "from_host", NULL};
 
 static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
-    return &g_array_index(run->checkpoints, PlanCheckpoint, id);
+    return &run->checkpoints.items[id];
 }
 
 static PlanTensor *argument_of(PlanRun *run, const PlanCheckpoint *c) {
-    return &g_array_index(run->saved, PlanTensor, c->arguments);
+    return &run->saved.items[c->arguments];
 }
 
 /* The value that the argument is of: its storage moves. */
@@ -93,6 +93,45 @@ static uint32_t slot_of(const PlanRun *run, uint32_t parameter, unsigned which) 
     return run->n_checkpointed + parameter * N_SLOTS + which;
 }
 
+static bool is_adam(const PlanStrategy *s) {
+    return s->optimizer == PLAN_OPTIMIZER_ADAMW || s->optimizer == PLAN_OPTIMIZER_ADAM;
+}
+
+/* Numbers that the host moves for one of a parameter. In one pass: gradient, parameter and the
+ * optimizer's state read, all but the gradient written. */
+static int64_t moves_in_one_pass(const PlanStrategy *s) {
+    unsigned states = is_adam(s) ? 2 : s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    return 3 + 2 * states;
+}
+
+/* As PyTorch's loop, which is its default there, op by op (torch/optim/adam.py, sgd.py): lerp 3,
+ * mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; or mul 2, add 3, and add 3. Decay scales the
+ * parameter (2), or makes a new gradient of it and of the parameter (3). */
+static int64_t moves_op_by_op(const PlanStrategy *s) {
+    int64_t decay = s->weight_decay == 0 ? 0 : s->optimizer == PLAN_OPTIMIZER_ADAMW ? 2 : 3;
+    int64_t step = is_adam(s) ? 18 : s->optimizer == PLAN_OPTIMIZER_MOMENTUM ? 8 : 3;
+    return step + decay;
+}
+
+static int64_t moves_of(const PlanStrategy *s) {
+    bool one_pass =
+        s->offload == PLAN_OFFLOAD_OPTIMIZER || s->optimizer_kernel == PLAN_KERNEL_FUSED;
+    return one_pass ? moves_in_one_pass(s) : moves_op_by_op(s);
+}
+
+static void optimize_on_host(PlanRun *run, uint32_t slot, uint64_t offset, uint64_t elements) {
+    const PlanStrategy *s = run->strategy;
+    double momentum = s->optimizer == PLAN_OPTIMIZER_MOMENTUM ? s->momentum : 0;
+    double sgd[] = {s->lr, momentum, s->weight_decay};
+    double adam[] = {s->lr,  s->beta1,        s->beta2,
+                     s->eps, s->weight_decay, s->optimizer == PLAN_OPTIMIZER_ADAMW};
+    plan_builder_begin_op(&run->builder, is_adam(s) ? PLAN_OP_HOST_ADAM : PLAN_OP_HOST_SGD,
+                          PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements, slot, (int64_t)offset, moves_of(s)},
+                          is_adam(s) ? adam : sgd);
+    plan_builder_host_op(&run->builder);
+}
+
 static uint32_t send_gradient(PlanRun *run, uint32_t p, bool first) {
     uint8_t lane = lane_of(run, TO_HOST);
     plan_run_at_unit(run, run->unit_of_parameter[p]);
@@ -106,15 +145,10 @@ static uint32_t send_gradient(PlanRun *run, uint32_t p, bool first) {
 }
 
 static void step_on_host(PlanRun *run, uint32_t p, uint32_t sent) {
-    const PlanStrategy *s = run->strategy;
     PlanOperand owned = run->flavour->owned(run, p);
     plan_run_at_unit(run, run->unit_of_parameter[p]);
     plan_builder_host_wait(&run->builder, sent, 0);
-    plan_builder_begin_op(&run->builder, PLAN_OP_HOST_ADAM, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)owned.elements, slot_of(run, p, SLOT_GRADIENT)},
-                          (double[]){s->lr, s->beta1, s->beta2, s->eps, s->weight_decay,
-                                     s->optimizer == PLAN_OPTIMIZER_ADAMW});
-    plan_builder_host_op(&run->builder);
+    optimize_on_host(run, slot_of(run, p, SLOT_GRADIENT), 0, owned.elements);
     move(run, PLAN_OP_FROM_HOST, slot_of(run, p, SLOT_PARAMETER), owned, lane_of(run, FROM_HOST));
 }
 
@@ -134,5 +168,51 @@ void plan_offload_step(const PlanOver *all, bool first) {
         }
     }
     plan_builder_wait_lane(&run->builder, LANE_COMPUTE, lane_of(run, FROM_HOST));
+    plan_run_at_unit(run, PLAN_NONE);
+}
+
+/* ---- parameters on the host ------------------------------------------------------------------ */
+
+bool plan_offload_has_params(const PlanRun *run) {
+    return run->strategy->offload == PLAN_OFFLOAD_PARAMS;
+}
+
+/* Whose slots hold the parameter. */
+static uint32_t owner_of(const PlanRun *run, uint32_t p) {
+    const GArray *unit = run->units[run->unit_of_parameter[p]].parameters;
+    return run->flavour->flatten ? g_array_index(unit, uint32_t, 0) : p;
+}
+
+static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    return (PlanOperand){.buffer = buffer,
+                         .elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype)};
+}
+
+void plan_offload_put_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {
+    move(run, PLAN_OP_TO_HOST, slot_of(run, owner_of(run, p), SLOT_PARAMETER), all_of(run, buffer),
+         lane);
+}
+
+void plan_offload_get_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {
+    move(run, PLAN_OP_FROM_HOST, slot_of(run, owner_of(run, p), SLOT_PARAMETER),
+         all_of(run, buffer), lane);
+}
+
+void plan_offload_put_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, uint8_t lane) {
+    move(run, PLAN_OP_TO_HOST, slot_of(run, owner_of(run, p), SLOT_GRADIENT), gradient, lane);
+}
+
+void plan_offload_step_params(const PlanOver *all) {
+    PlanRun *run = all->run;
+    uint64_t size = plan_dtype_bytes(plan_strategy_model_dtype(run->strategy));
+    for (uint32_t p = all->from; p < all->to; p++) {
+        PlanOperand owned = all->owned[p];
+        if (owned.elements) {
+            plan_run_at_unit(run, run->unit_of_parameter[p]);
+            optimize_on_host(run, slot_of(run, owner_of(run, p), SLOT_GRADIENT),
+                             owned.offset_bytes / size, owned.elements);
+        }
+    }
     plan_run_at_unit(run, PLAN_NONE);
 }

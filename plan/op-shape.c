@@ -181,6 +181,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? d[0] : d[0] / d[1];
     case PLAN_OP_ARANGE:
     case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_DROPOUT:
@@ -247,50 +248,65 @@ static bool wants_integers(PlanOpKind kind, const PlanSlot *slot, const uint64_t
            (kind == PLAN_OP_BATCH && d[2] > 0);
 }
 
+/* What a list's tensor i takes of what its op counts; UINT64_MAX with a fault. */
+static uint64_t taken_by(const PlanOp *op, const PlanOperand *o, const uint64_t *d,
+                         const char **ret_fault) {
+    if (op->kind == PLAN_OP_GATHER_COPY_OUT) {
+        if (o->elements % d[1]) {
+            *ret_fault = "a gathered parameter does not divide by the ranks";
+            return UINT64_MAX;
+        }
+        return o->elements / d[1];
+    }
+    if (op->kind == PLAN_OP_REDUCE_COPY_IN) {
+        if (!o->rows || o->elements % o->rows) {
+            *ret_fault = "a gradient needs /ROWS that divide its elements";
+            return UINT64_MAX;
+        }
+        return times((o->rows + d[1] - 1) / d[1], o->elements / o->rows);
+    }
+    return o->elements;
+}
+
+/* One number a tensor, whatever the other lists' sizes. */
+static bool counts_tensors(const PlanOp *op, unsigned list) {
+    return (op->kind == PLAN_OP_ADAM_FUSED && list == 4) ||
+           (op->kind == PLAN_OP_NORMS && list == 1);
+}
+
 /* Lists are dealt out one after the other: what their elements take together. */
 static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanOperand *operands = plan_op_operands(role, op);
-    unsigned length = plan_op_list_length(info, op->n_operands);
+    unsigned length = plan_op_list_length(info, op->n_operands), list = 0;
     uint64_t total = 0;
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        const PlanOperand *o = &operands[i];
-        if (!(info->slots[plan_op_slot_of(info, op->n_operands, i)].flags & PLAN_SLOT_LIST)) {
-            continue;
-        }
-        if (op->kind == PLAN_OP_GATHER_COPY_OUT) {
-            if (o->elements % d[1]) {
-                return g_strdup("a gathered parameter does not divide by the ranks");
+    const char *fault = NULL;
+    for (unsigned slot = 0, first = 0; slot < info->n_slots && !fault; slot++) {
+        bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
+        for (unsigned i = 0; is_list && i < length && !fault; i++) {
+            const PlanOperand *o = &operands[first + i];
+            total = plus(total, taken_by(op, o, d, &fault));
+            uint64_t size = counts_tensors(op, list) ? 1 : operands[i].elements;
+            if (!fault && info->n_lists > 1 && o->elements != size) {
+                fault = "the lists' tensors are not of the same sizes";
             }
-            total = plus(total, o->elements / d[1]);
-        } else if (op->kind == PLAN_OP_REDUCE_COPY_IN) {
-            if (!o->rows || o->elements % o->rows) {
-                return g_strdup("a gradient needs /ROWS that divide its elements");
-            }
-            total = plus(total, times((o->rows + d[1] - 1) / d[1], o->elements / o->rows));
-        } else {
-            total = plus(total, o->elements);
         }
-        bool counts = (op->kind == PLAN_OP_ADAM_FUSED && i >= 4 * length) ||
-                      (op->kind == PLAN_OP_NORMS && i >= length); /* one number a tensor */
-        if (info->n_lists > 1 && o->elements != (counts ? 1 : operands[i % length].elements)) {
-            return g_strdup("the lists' tensors are not of the same sizes");
-        }
+        list += is_list;
+        first += is_list ? length : 1;
     }
     bool bounded = info->n_dims > 0 && op->kind != PLAN_OP_CONCAT_COLUMNS;
-    if (bounded && total > d[0]) {
+    if (!fault && bounded && total > d[0]) {
         return g_strdup_printf("its list has %" G_GUINT64_FORMAT " elements for %" G_GUINT64_FORMAT,
                                total, d[0]);
     }
-    return NULL;
+    return g_strdup(fault);
 }
 
-/* Elements that the kernel touches of operand i, from its start; 0 for a list's, of which every
- * element is. */
-static uint64_t wanted_by(const PlanOp *op, uint32_t i, const uint64_t *d) {
+/* Elements that the kernel touches of a slot's operand, from its start; 0 for a list's, of which
+ * every element is. */
+static uint64_t wanted_of(const PlanOp *op, unsigned slot, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
-    unsigned slot = plan_op_slot_of(info, op->n_operands, i);
     bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
     if (kind == PLAN_OP_CONCAT_COLUMNS) {
         uint64_t part = times(d[0], d[1]);
@@ -299,29 +315,42 @@ static uint64_t wanted_by(const PlanOp *op, uint32_t i, const uint64_t *d) {
     return is_list ? 0 : elements_wanted(kind, slot, info->slots[slot].name, d);
 }
 
-static char *operand_fault(const PlanRole *role, const PlanOp *op, uint32_t i, const uint64_t *d) {
+static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
+                        const PlanOperand *operands, unsigned n, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
-    const PlanOpInfo *info = plan_op_info(kind);
-    const PlanOperand *o = plan_op_operands(role, op) + i;
-    unsigned slot = plan_op_slot_of(info, op->n_operands, i);
-    const char *name = info->slots[slot].name;
-    if (o->buffer == PLAN_NONE) {
-        return NULL;
+    const PlanSlot *info = &plan_op_info(kind)->slots[slot];
+    bool wants_int = wants_integers(kind, info, d), wants_mask = info->flags & PLAN_SLOT_MASK;
+    uint64_t wanted = wanted_of(op, slot, d);
+    for (const PlanOperand *o = operands; o < operands + n; o++) {
+        if (o->buffer == PLAN_NONE) {
+            continue;
+        }
+        const PlanBuffer *b = &role->buffers[o->buffer];
+        if ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask) {
+            return g_strdup_printf("operand %s cannot be %s", info->name,
+                                   plan_dtype_name((PlanDtype)b->dtype));
+        }
+        uint64_t room = plan_dtype_count((PlanDtype)b->dtype, b->bytes - o->offset_bytes);
+        if (wanted > room) {
+            return g_strdup_printf("operand %s needs %" G_GUINT64_FORMAT
+                                   " elements of b%u, where %" G_GUINT64_FORMAT " are left",
+                                   info->name, wanted, o->buffer, room);
+        }
     }
-    const PlanBuffer *b = &role->buffers[o->buffer];
-    bool integers = b->dtype == PLAN_INT64;
-    bool is_mask = info->slots[slot].flags & PLAN_SLOT_MASK;
-    if (integers != wants_integers(kind, &info->slots[slot], d) ||
-        (b->dtype == PLAN_UINT8) != is_mask) {
-        return g_strdup_printf("operand %s cannot be %s", name,
-                               plan_dtype_name((PlanDtype)b->dtype));
-    }
-    uint64_t wanted = wanted_by(op, i, d);
-    uint64_t room = (b->bytes - o->offset_bytes) / plan_dtype_bytes((PlanDtype)b->dtype);
-    if (wanted > room) {
-        return g_strdup_printf("operand %s needs %" G_GUINT64_FORMAT
-                               " elements of b%u, where %" G_GUINT64_FORMAT " are left",
-                               name, wanted, o->buffer, room);
+    return NULL;
+}
+
+static char *operands_fault(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    const PlanOperand *operands = plan_op_operands(role, op);
+    unsigned length = plan_op_list_length(info, op->n_operands);
+    for (unsigned slot = 0; slot < info->n_slots; slot++) {
+        unsigned n = info->slots[slot].flags & PLAN_SLOT_LIST ? length : 1;
+        char *fault = slot_fault(role, op, slot, operands, n, d);
+        if (fault) {
+            return fault;
+        }
+        operands += n;
     }
     return NULL;
 }
@@ -336,7 +365,8 @@ static bool may_be_zero(const char *dim) {
 }
 
 uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32_t i) {
-    uint64_t wanted = wanted_by(op, i, (const uint64_t *)plan_op_dims(role, op));
+    unsigned slot = plan_op_slot_of(plan_op_info((PlanOpKind)op->kind), op->n_operands, i);
+    uint64_t wanted = wanted_of(op, slot, (const uint64_t *)plan_op_dims(role, op));
     return wanted ? wanted : plan_op_operands(role, op)[i].elements;
 }
 
@@ -380,11 +410,6 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1].buffer == PLAN_NONE) {
         return g_strdup("tokens need targets");
     }
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        char *fault = operand_fault(role, op, i, d);
-        if (fault) {
-            return fault;
-        }
-    }
-    return info->n_lists ? list_fault(role, op, d) : NULL;
+    char *fault = operands_fault(role, op, d);
+    return fault || !info->n_lists ? fault : list_fault(role, op, d);
 }

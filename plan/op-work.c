@@ -57,9 +57,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;
-    } else if (kind == PLAN_OP_HOST_ADAM) {
-        /* Of the host's memory, fp32: gradient, parameter and both moments read, three written. */
-        work.bytes = 7 * 4 * (double)dims[0];
+    } else if (kind == PLAN_OP_HOST_ADAM || kind == PLAN_OP_HOST_SGD) {
+        work.bytes = 4 * (double)dims[3] * (double)dims[0]; /* of the host's memory, fp32 */
     } else if (kind == PLAN_OP_PART) {
         work.bytes = 2 * (double)dims[0] * size; /* and read */
     } else {

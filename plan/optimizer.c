@@ -5,12 +5,8 @@
 
 /* ---- launches over lists --------------------------------------------------------------------- */
 
-static PlanOperand owned(const PlanOver *over, uint32_t p) {
-    return over->run->flavour->owned(over->run, p);
-}
-
 bool plan_over_owns(const PlanOver *over, uint32_t parameter) {
-    return owned(over, parameter).elements > 0;
+    return over->owned[parameter].elements > 0;
 }
 
 PlanOver plan_over_one(const PlanOver *over, uint32_t parameter) {
@@ -22,9 +18,9 @@ PlanOver plan_over_one(const PlanOver *over, uint32_t parameter) {
 
 static PlanOperand listed(const PlanOver *over, uint32_t p, unsigned list) {
     PlanRun *run = over->run;
-    uint64_t elements = owned(over, p).elements;
+    uint64_t elements = over->owned[p].elements;
     if (list == PLAN_LIST_PARAMETER) {
-        return owned(over, p);
+        return over->owned[p];
     }
     if (list == PLAN_LIST_GRADIENT && over->temporaries[PLAN_TEMPORARY_DECAYED][p] == PLAN_NONE) {
         return run->flavour->gradient(run, p);
@@ -59,14 +55,14 @@ void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const u
 /* ---- temporaries and state ------------------------------------------------------------------- */
 
 static PlanDtype dtype_of(const PlanOver *over, uint32_t p) {
-    return (PlanDtype)plan_builder_at(&over->run->builder, owned(over, p).buffer)->dtype;
+    return (PlanDtype)plan_builder_at(&over->run->builder, over->owned[p].buffer)->dtype;
 }
 
 void plan_over_make(const PlanOver *over, unsigned temporary, const char *name) {
     PlanBuilder *builder = &over->run->builder;
     for (uint32_t p = over->from; p < over->to; p++) {
         if (plan_over_owns(over, p)) {
-            uint32_t buffer = plan_builder_buffer(builder, owned(over, p).elements,
+            uint32_t buffer = plan_builder_buffer(builder, over->owned[p].elements,
                                                   dtype_of(over, p), PLAN_TEMPORARY_OP, 0, name);
             plan_builder_alloc(builder, buffer);
             over->temporaries[temporary][p] = buffer;
@@ -112,7 +108,7 @@ void plan_over_decay_gradients(const PlanOver *over) {
         for (uint32_t p = over->from; p < over->to; p++) {
             if (plan_over_owns(over, p)) {
                 PlanOperand o = list == 0   ? over->run->flavour->gradient(over->run, p)
-                                : list == 1 ? owned(over, p)
+                                : list == 1 ? over->owned[p]
                                             : listed(over, p, PLAN_LIST_GRADIENT);
                 plan_builder_operand(&over->run->builder, o.buffer, o.offset_bytes, o.elements);
             }
@@ -132,25 +128,55 @@ static bool owns_something(const PlanOver *all) {
     return false;
 }
 
-static void step(const PlanOver *all, bool first) {
-    if (all->run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER) {
-        plan_offload_step(all, first);
-        return;
-    }
+static void make_states(const PlanOver *all) {
     switch ((PlanOptimizer)all->run->strategy->optimizer) {
     case PLAN_OPTIMIZER_ADAMW:
     case PLAN_OPTIMIZER_ADAM:
-        if (first) {
-            plan_adam_first(all);
-        }
+        plan_adam_first(all);
+        return;
+    case PLAN_OPTIMIZER_SGD:
+    case PLAN_OPTIMIZER_MOMENTUM:
+        plan_sgd_first(all);
+        return;
+    }
+}
+
+static void step(const PlanOver *all) {
+    switch ((PlanOptimizer)all->run->strategy->optimizer) {
+    case PLAN_OPTIMIZER_ADAMW:
+    case PLAN_OPTIMIZER_ADAM:
         plan_adam_step(all);
         return;
     case PLAN_OPTIMIZER_SGD:
     case PLAN_OPTIMIZER_MOMENTUM:
-        if (first) {
-            plan_sgd_first(all);
-        }
         plan_sgd_step(all);
+        return;
+    }
+}
+
+/* A rank beyond the last row has nothing to step. */
+static void step_on_device(const PlanOver *all, bool first) {
+    if (first) {
+        make_states(all);
+    }
+    if (owns_something(all)) {
+        step(all);
+    }
+}
+
+static void optimize(const PlanOver *all, bool first) {
+    switch ((PlanOffload)all->run->strategy->offload) {
+    case PLAN_OFFLOAD_OPTIMIZER:
+        if (owns_something(all)) {
+            plan_offload_step(all, first);
+        }
+        return;
+    case PLAN_OFFLOAD_PARAMS:
+        plan_offload_step_params(all);
+        return;
+    case PLAN_OFFLOAD_NONE:
+    case PLAN_OFFLOAD_ACTIVATIONS:
+        step_on_device(all, first);
         return;
     }
 }
@@ -176,7 +202,11 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     for (uint32_t i = 0; i < PLAN_N_TEMPORARIES * n; i++) {
         buffers[i] = PLAN_NONE;
     }
-    PlanOver all = {.run = run, .to = n};
+    g_autofree PlanOperand *owned = g_new(PlanOperand, n);
+    for (uint32_t p = 0; p < n; p++) {
+        owned[p] = run->flavour->owned(run, p);
+    }
+    PlanOver all = {.run = run, .to = n, .owned = owned};
     for (unsigned i = 0; i < PLAN_N_TEMPORARIES; i++) {
         all.temporaries[i] = buffers + i * n;
     }
@@ -185,11 +215,9 @@ void plan_run_optimizer(PlanRun *run, bool first) {
         run->flavour->clip(run);
     }
     bool keeps = run->strategy->zero_grad == PLAN_ZERO_KEEP;
-    if (owns_something(&all)) { /* a rank beyond the last row has nothing to step */
-        step(&all, first);
-        if (keeps) {
-            zero_gradients(&all);
-        }
+    optimize(&all, first);
+    if (keeps && owns_something(&all)) {
+        zero_gradients(&all);
     }
     if (!keeps) {
         run->flavour->drop_gradients(run);

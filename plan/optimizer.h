@@ -21,11 +21,12 @@ enum {
     PLAN_N_TEMPORARIES
 };
 
-/* The parameters [from, to) that a launch goes over, and their temporaries: buffers by parameter,
- * PLAN_NONE where there is none. */
+/* The parameters [from, to) that a launch goes over, what this rank owns of each, and their
+ * temporaries: buffers by parameter, PLAN_NONE where there is none. */
 typedef struct {
     PlanRun *run;
     uint32_t from, to;
+    const PlanOperand *owned;
     uint32_t *temporaries[PLAN_N_TEMPORARIES];
 } PlanOver;
 

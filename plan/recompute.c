@@ -12,19 +12,19 @@
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
     const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, step_id);
     PlanCheckpoint checkpoint = {.enter_step = step_id,
-                                 .arguments = run->saved->len,
+                                 .arguments = run->saved.len,
                                  .last_op = PLAN_NONE,
-                                 .kept = run->kept->len,
-                                 .next_kept = run->kept->len};
+                                 .kept = run->kept.len,
+                                 .next_kept = run->kept.len};
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        g_array_append_val(run->saved, tensor);
+        plan_vector_push(&run->saved, tensor);
         checkpoint.n_arguments++;
     }
     run->n_products = 0;
-    run->checkpoint = run->checkpoints->len;
-    g_array_append_val(run->checkpoints, checkpoint);
+    run->checkpoint = run->checkpoints.len;
+    plan_vector_push(&run->checkpoints, checkpoint);
 }
 
 void plan_run_leave_checkpoint(PlanRun *run) {
@@ -48,11 +48,11 @@ void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op) {
     if (!selects(run) || !is_selected(run, op)) {
         return;
     }
-    PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, run->checkpoint);
+    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        g_array_append_val(run->kept, tensor);
+        plan_vector_push(&run->kept, tensor);
         c->n_kept++;
     }
 }
@@ -61,17 +61,18 @@ void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op) {
 static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
-        run->storage_of_value[value] = g_array_index(run->kept, PlanTensor, c->next_kept++).storage;
+        run->storage_of_value[value] = run->kept.items[c->next_kept++].storage;
     }
 }
 
-/* What a recomputation that stopped early has not taken goes with the block's arguments. */
+/* What a recomputation that stopped early has not taken goes with the block's arguments, before
+ * them. */
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
-    for (uint32_t i = 0; i < c->n_arguments; i++) {
-        plan_run_unref(run, g_array_index(run->saved, PlanTensor, c->arguments + i));
-    }
     while (c->next_kept < c->kept + c->n_kept) {
-        plan_run_unref(run, g_array_index(run->kept, PlanTensor, c->next_kept++));
+        plan_run_unref(run, run->kept.items[c->next_kept++]);
+    }
+    for (uint32_t i = c->n_arguments; i-- > 0;) { /* a tuple goes from its end */
+        plan_run_unref(run, run->saved.items[c->arguments + i]);
     }
 }
 
@@ -88,11 +89,11 @@ static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
     return false;
 }
 
-/* The exception that ends a recompute unwinds what its frames still hold; at its regular end that
- * are the results. */
+/* The exception that ends a recompute unwinds what its frames still hold, the innermost first,
+ * which made theirs last; at its regular end that are the results. */
 static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
     const PlanGraph *graph = run->graph;
-    for (uint32_t i = first_step; i <= last_step; i++) {
+    for (uint32_t i = last_step; i >= first_step; i--) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
         if (step->kind != PLAN_STEP_OP || (i == last_step && !last_ran)) {
             continue;
@@ -112,12 +113,12 @@ static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
 }
 
 void plan_run_recompute(PlanRun *run, uint32_t id) {
-    PlanCheckpoint *c = &g_array_index(run->checkpoints, PlanCheckpoint, id);
+    PlanCheckpoint *c = &run->checkpoints.items[id];
     const PlanGraph *graph = run->graph;
     bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
     plan_offload_bring_back(run, id);
     PlanPhase phase = run->builder.phase;
-    uint32_t module = run->builder.module, n_frames = run->frames->len;
+    uint32_t module = run->builder.module, n_frames = run->frames.len;
     c->recomputed = true;
     run->n_products = 0;
     run->builder.phase = PLAN_PHASE_RECOMPUTE;
@@ -145,7 +146,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         }
         uint32_t node_id = is_op ? run->node_of_op[step->index] : PLAN_NONE;
         if (node_id != PLAN_NONE) {
-            PlanNode *node = &g_array_index(run->nodes, PlanNode, node_id);
+            PlanNode *node = &run->nodes.items[node_id];
             if (node->checkpoint == id) {
                 plan_run_save(run, op, node);
             }
@@ -156,9 +157,9 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         }
         plan_run_let_go(run, step);
     }
-    while (run->frames->len > n_frames) { /* modules that the exception left */
+    while (run->frames.len > n_frames) { /* modules that the exception left */
         plan_run_end_frame(run);
     }
-    g_array_set_size(run->frame_buffers, 0);
+    run->frame_buffers.len = 0;
     plan_run_at(run, phase, module);
 }

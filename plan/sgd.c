@@ -21,7 +21,7 @@ static bool is_first(const PlanOver *over) {
 
 static uint32_t new_momentum(const PlanOver *over, uint32_t p) {
     PlanRun *run = over->run;
-    PlanOperand owned = run->flavour->owned(run, p);
+    PlanOperand owned = over->owned[p];
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, owned.buffer)->dtype;
     uint32_t buffer = plan_over_new_state(over, p, PLAN_STATE_MOMENTUM, owned.elements, dtype);
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);

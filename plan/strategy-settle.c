@@ -170,13 +170,32 @@ static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
            refuse(error, "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
 }
 
-static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
-    bool adam =
-        strategy->optimizer == PLAN_OPTIMIZER_ADAMW || strategy->optimizer == PLAN_OPTIMIZER_ADAM;
-    if (strategy->offload == PLAN_OFFLOAD_OPTIMIZER && !adam) {
-        return refuse(error, "offload=optimizer steps by Adam on the host; set optimizer=adam or "
-                             "adamw");
+/* What PyTorch allows, and what of it is known. */
+static bool params_are_offloaded(const PlanStrategy *s, GError **error) {
+    if (s->offload != PLAN_OFFLOAD_PARAMS) {
+        return true;
     }
+    if (!is_fsdp(s)) {
+        return refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                             "offload=optimizer");
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP1 && plan_strategy_shard_ranks(s) == 1) {
+        return refuse(error, "offload=params with flavour=fsdp1 is known for sharded parameters "
+                             "only; set sharding=full, or flavour=fsdp2");
+    }
+    if (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY) {
+        return refuse(error, "offload=params adds no gradients up on the host: FSDP1 cannot, and "
+                             "FSDP2's way is not known; set accumulate_sync=last");
+    }
+    if (s->zero_grad == PLAN_ZERO_KEEP) {
+        return refuse(error, "offload=params with kept gradients is not known; set zero_grad=drop");
+    }
+    return s->clip == 0 ||
+           refuse(error, "offload=params with clipping joins norms in the host's memory, over a "
+                         "second process group that no plan has; set clip=0");
+}
+
+static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
     return strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
            strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
            refuse(error, "offload=activations moves what checkpointed blocks keep; set "
@@ -298,5 +317,5 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           kept_gradients_stay(strategy, error);
+           params_are_offloaded(strategy, error) && kept_gradients_stay(strategy, error);
 }

@@ -91,7 +91,8 @@ typedef enum {
 typedef enum {
     PLAN_OFFLOAD_NONE,
     PLAN_OFFLOAD_ACTIVATIONS,
-    PLAN_OFFLOAD_OPTIMIZER
+    PLAN_OFFLOAD_OPTIMIZER,
+    PLAN_OFFLOAD_PARAMS
 } PlanOffload;
 typedef enum {
     PLAN_NO,

@@ -97,7 +97,7 @@ static void share(gpointer self, const SimCommand *const *running, double *speed
             uses[lane] = &device->costs[row->op].use;
         }
     }
-    sim_share(uses, device->plan->n_lanes, speeds);
+    sim_share(uses, device->plan->n_lanes, device->cluster->device_cores, speeds);
 }
 
 static const SimWatcher watcher = {op_starts, op_ends, share};

@@ -13,10 +13,14 @@ static double channels_of(const ModelCluster *cluster, const SimNetworkPath *pat
     return path->nodes > 1 ? MIN(near, 16.0) : near;
 }
 
+static bool adds(PlanOpKind kind) {
+    return kind == PLAN_OP_REDUCE_SCATTER || kind == PLAN_OP_ALL_REDUCE;
+}
+
 /* Bytes through memory for each byte that a rank passes on: it is written where it arrives and read
  * where it leaves; adding reads the rank's own beside it. */
 static double traffic_per_byte(PlanOpKind kind) {
-    return kind == PLAN_OP_REDUCE_SCATTER || kind == PLAN_OP_ALL_REDUCE ? 3 : 2;
+    return adds(kind) ? 3 : 2;
 }
 
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
@@ -25,6 +29,11 @@ void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPa
     double passed_on = bytes * (double)plan_op_info(kind)->ring_steps * (n - 1) / n;
     double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
     use->far = path->nodes > 1;
+    double core_rate =
+        adds(kind) ? cluster->collectives_reduce_core_gb_per_s : cluster->collectives_core_gb_per_s;
+    if (core_rate > 0 && ns > 0) { /* GB/s are bytes a ns */
+        use->cores = MIN(1, passed_on / core_rate / ns);
+    }
     if (cluster->device_compute_capability && cluster->device_sms && ns > 0) {
         use->sm_share = MIN(1, channels_of(cluster, path) / (double)cluster->device_sms);
         use->memory_share = MIN(1, traffic_per_byte(kind) * passed_on / ns / memory);
@@ -43,7 +52,19 @@ static double collective_speed(const SimNetworkCost *cost, unsigned n_on_link) {
     return beside > 0 ? (cost->latency_ns + cost->transfer_ns) / beside : 1;
 }
 
-void sim_share(const SimUse *const *running, unsigned n, double *speeds) {
+/* Of one rank's lanes that work, each a thread. */
+static double core_speed(const SimUse *const *running, unsigned n, double cores) {
+    double wanted = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (running[i]) {
+            wanted += running[i]->collective ? running[i]->cores : 1;
+        }
+    }
+    return cores > 0 && wanted > cores ? cores / wanted : 1;
+}
+
+void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds) {
+    double core = core_speed(running, n, cores);
     double sms_left = 1, memory_left = 1;
     unsigned n_on_link[2] = {0, 0}; /* near, far */
     for (unsigned i = 0; i < n; i++) {
@@ -57,9 +78,10 @@ void sim_share(const SimUse *const *running, unsigned n, double *speeds) {
     memory_left = MAX(memory_left, LEAST_LEFT);
     for (unsigned i = 0; i < n; i++) {
         if (running[i]) {
-            speeds[i] = running[i]->collective
+            speeds[i] =
+                core * (running[i]->collective
                             ? collective_speed(&running[i]->network, n_on_link[running[i]->far])
-                            : kernel_speed(&running[i]->compute, sms_left, memory_left);
+                            : kernel_speed(&running[i]->compute, sms_left, memory_left));
         }
     }
 }

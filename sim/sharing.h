@@ -6,7 +6,8 @@
  *     bytes / (1 - their bandwidth));
  *   - collectives whose slowest link is of one kind share it evenly: latency + n * transfer.
  * Collectives themselves are not slowed by kernels: NCCL's blocks are resident, and links are
- * slower than memory.
+ * slower than memory. On CPU ranks they are: a kernel keeps a core busy, a collective for as long
+ * as copying takes, and where that is more cores than the rank has, all go slower alike.
  */
 #pragma once
 
@@ -22,10 +23,12 @@ typedef struct {
     bool far;               /* its slowest link leaves the node */
     double sm_share;        /* of the multiprocessors */
     double memory_share;    /* of the memory bandwidth */
+    double cores;           /* of a collective, how busy a core is with it */
 } SimUse;
 
 /* Fills in the shares of a collective of so many bytes that lasts so long alone. */
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes);
-/* speeds[i] of running[i], 1 being alone; entries may be NULL, their speed is left alone. */
-void sim_share(const SimUse *const *running, unsigned n, double *speeds);
+/* speeds[i] of running[i], 1 being alone; entries may be NULL, their speed is left alone. cores:
+ * of the rank; 0: as many as it has lanes. */
+void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds);

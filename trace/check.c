@@ -22,9 +22,12 @@ bool trace_check_header(const Trace *trace, GError **error) {
     if (trace_get(trace, "digest") == NULL) {
         return fault(error, "the header lacks the plan's digest");
     }
-    const char *paced = trace_get(trace, "paced");
-    if (paced != NULL && !g_str_equal(paced, "yes") && !g_str_equal(paced, "no")) {
-        return fault(error, "the header's paced is \"%s\"; it is yes or no", paced);
+    static const char *const answers[] = {"paced", "rehearsed"};
+    for (unsigned k = 0; k < G_N_ELEMENTS(answers); k++) {
+        const char *answer = trace_get(trace, answers[k]);
+        if (answer != NULL && !g_str_equal(answer, "yes") && !g_str_equal(answer, "no")) {
+            return fault(error, "the header's %s is \"%s\"; it is yes or no", answers[k], answer);
+        }
     }
     static const char *const whole[] = {"world", "steps", "seed"};
     for (guint i = 0; i < G_N_ELEMENTS(whole); i++) {

@@ -53,7 +53,7 @@ static void build_memory(JsonBuilder *builder, const TraceComparison *comparison
 }
 
 static void build_sides(JsonBuilder *builder, const TraceComparison *comparison) {
-    static const char *const facts[] = {"side", "device", "cluster", "paced"};
+    static const char *const facts[] = {"side", "device", "cluster", "paced", "rehearsed"};
     json_builder_set_member_name(builder, "sides");
     json_builder_begin_array(builder);
     for (guint side = 0; side < 2; side++) {

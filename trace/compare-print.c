@@ -103,8 +103,8 @@ static void append_side(GString *text, const TraceComparison *comparison, guint 
             g_string_append_printf(text, " %s %s,", facts[i], value);
         }
     }
-    if (g_strcmp0(trace_get(trace, "paced"), "yes") == 0) {
-        g_string_append(text, " paced,");
+    if (trace_manner(trace)) {
+        g_string_append_printf(text, " %s,", trace_manner(trace));
     }
     g_string_append_printf(text, " rank %u, %u steady step%s\n", comparison->summaries[side]->rank,
                            comparison->n_steps[side], comparison->n_steps[side] == 1 ? "" : "s");

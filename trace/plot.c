@@ -26,8 +26,8 @@ static char *panel_label(const TracePanel *panel) {
             g_string_append_printf(label, ", %s %s", facts[i], value);
         }
     }
-    if (g_strcmp0(trace_get(panel->trace, "paced"), "yes") == 0) {
-        g_string_append(label, ", paced");
+    if (trace_manner(panel->trace)) {
+        g_string_append_printf(label, ", %s", trace_manner(panel->trace));
     }
     g_string_append_printf(label, ", rank %u", panel->rank);
     return g_string_free(label, FALSE);

@@ -122,6 +122,16 @@ const char *trace_get(const Trace *trace, const char *key) {
     return NULL;
 }
 
+const char *trace_manner(const Trace *trace) {
+    static const char *const manners[] = {"rehearsed", "paced"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(manners); i++) {
+        if (g_strcmp0(trace_get(trace, manners[i]), "yes") == 0) {
+            return manners[i];
+        }
+    }
+    return NULL;
+}
+
 static uint32_t add_name(Trace *trace, GPtrArray *table, const char *name) {
     g_ptr_array_add(table, g_string_chunk_insert_const(trace->strings, name));
     return table->len - 1;

@@ -127,12 +127,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trace, trace_free)
  *   title network strategy   one line each
  *   device cluster allocator
  *   world steps seed         whole numbers
- *   paced      yes | no
+ *   paced      yes | no: each collective lasted at least its modeled time
+ *   rehearsed  yes | no: one rank by itself, with stand-ins for the others
  * Any other key is a free fact (resident_bytes, loss, openblas, ...). Setting a key again replaces
  * its value. */
 void trace_set(Trace *trace, const char *key, const char *value);
 void trace_set_uint(Trace *trace, const char *key, uint64_t value);
 const char *trace_get(const Trace *trace, const char *key); /* NULL when not set */
+
+const char *trace_manner(const Trace *trace); /* "rehearsed", "paced", or NULL for neither */
 
 /* Tables: each returns the new entry's number. Fill them before the first row. */
 uint32_t trace_add_lane(Trace *trace, const char *name);

@@ -7,8 +7,8 @@
 #include "trace/text-private.h"
 
 const char *const trace_text_known_keys[] = {
-    "side",      "digest", "title", "network", "strategy", "device", "cluster",
-    "allocator", "world",  "steps", "seed",    "paced",    NULL};
+    "side",      "digest", "title", "network", "strategy", "device",    "cluster",
+    "allocator", "world",  "steps", "seed",    "paced",    "rehearsed", NULL};
 
 const char *const trace_text_table_names[TRACE_TEXT_N_TABLES] = {
     "lanes", "units", "phases", "categories", "modules", "kinds", "roles", "ranks"};

@@ -1,8 +1,9 @@
 /* exec/cuda/comm.h - collectives between GPUs, put on a stream.
  *
- * One table, two ways to fill it: NCCL (nccl.c), and staging through the host's memory, where any
+ * One table, three ways to fill it: NCCL (nccl.c); staging through the host's memory, where any
  * ExecComm carries them out (local.c), which is slow, needs no NCCL and lets several ranks share
- * one GPU. Calls on one axis come in the same order on every rank.
+ * one GPU; and stand-ins for a rehearsal (standin.c). Calls on one axis come in the same order on
+ * every rank.
  *
  * Threads: the host's.
  */
@@ -11,6 +12,7 @@
 #include <cuda_runtime_api.h>
 
 #include "exec/comm.h"
+#include "kernels/cuda/runtime.h"
 
 typedef struct {
     PlanOpKind kind; /* a collective */
@@ -20,6 +22,9 @@ typedef struct {
     uint64_t elements; /* the whole tensor */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */
+    /* For stand-ins: */
+    KernelCuda *kernels; /* of the stream */
+    int64_t least_ns;    /* that it shall last */
 } ExecCudaCall;
 
 typedef struct {
@@ -46,11 +51,12 @@ bool exec_cuda_comm_open(ExecCudaComm *ret_comm, ExecCudaCommKind kind, const Pl
                          const ExecComm *comm, uint64_t largest_bytes, GError **error);
 void exec_cuda_comm_close(ExecCudaComm *comm); /* of zeros is fine */
 
-/* The two of them. */
+/* The three of them. */
 bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                           uint64_t largest_bytes, GError **error);
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                          GError **error);
+void exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm);
 
 /* What the call reads and writes on this rank. */
 uint64_t exec_cuda_call_in_bytes(const ExecCudaCall *call, uint32_t ranks);

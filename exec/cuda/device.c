@@ -117,10 +117,14 @@ static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, 
                   GError **error) {
     ExecPlay *play = &cuda->play;
     cudaStream_t stream = cuda->streams[lane];
-    ExecCudaLane at_lane = {cuda->kernels[lane], stream, cuda->stage, &cuda->comm};
+    ExecCudaLane at_lane = {cuda->kernels[lane], stream, cuda->stage, &cuda->comm, 0};
     TraceOpRow *row = exec_play_op_row(play, at, lane);
     double share = exec_play_loss_share(play, at, task->op);
-    kernel_cuda_tag(cuda->kernels[lane], (uint32_t)(task->op - play->context.role->ops));
+    uint32_t op = (uint32_t)(task->op - play->context.role->ops);
+    if (play->options.pace && plan_op_is_collective((PlanOpKind)task->op->kind)) {
+        at_lane.least_ns = exec_pace_ns(play->options.pace, play->role_id, op);
+    }
+    kernel_cuda_tag(cuda->kernels[lane], op);
     if (row && play->options.no_op_times) { /* when it was issued is all that is known */
         row->start_ns = row->end_ns = row->host_issue_ns;
     }
@@ -149,7 +153,7 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
     ExecCuda *cuda = self;
     g_autofree gpointer *pointers = g_new(gpointer, op->n_operands + 1);
     ExecTask task = exec_play_task(&cuda->play, at, op, pointers);
-    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm};
+    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm, 0};
     if (!exec_cuda_launch(&task, &lane, error)) {
         exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
         return PLAN_FAILED;
@@ -376,9 +380,10 @@ static ExecPlay *open_cuda(const Plan *plan, const ExecComm *comm, uint32_t step
     g_autoptr(ExecPlay) play = &cuda->play;
     play->device = &exec_cuda;
     cuda->idle_events = g_ptr_array_new();
-    if (options->pace) {
+    if (options->pace && !comm->rehearsed) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "the cuda device paces nothing; leave --pace away");
+                            "between GPUs collectives take what they take; leave --pace away, or "
+                            "rehearse");
         return NULL;
     }
     return exec_play_init(play, &exec_cuda, plan, comm, steps, options, exec_cuda_knows, error) &&

@@ -5,7 +5,7 @@
  */
 #include "exec/cuda/launch.h"
 #include "exec/error.h"
-#include "exec/host-adam.h"
+#include "exec/host-step.h"
 
 static bool refuse(const PlanOp *op, const char *why, GError **error) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "the cuda device cannot do %s: %s",
@@ -75,9 +75,10 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     return true;
 }
 
-/* The host's AdamW reads what was sent there as fp32. */
-static bool host_adam_fits(const PlanRole *role, const PlanOp *adam, GError **error) {
-    int64_t first = plan_op_dims(role, adam)[1];
+/* The host's step reads what was sent there as fp32. */
+static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
+    int64_t first = plan_op_dims(role, step)[1];
+    int64_t behind = first + exec_host_step_slots(role, step);
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind != PLAN_OP_TO_HOST && op->kind != PLAN_OP_FROM_HOST) {
@@ -85,9 +86,8 @@ static bool host_adam_fits(const PlanRole *role, const PlanOp *adam, GError **er
         }
         int64_t slot = plan_op_dims(role, op)[1];
         const PlanOperand *operand = plan_op_operands(role, op);
-        if (slot >= first && slot < first + 4 &&
-            role->buffers[operand->buffer].dtype != PLAN_FP32) {
-            return refuse(adam, "an offloaded optimizer works in fp32; set model_dtype = fp32",
+        if (slot >= first && slot < behind && role->buffers[operand->buffer].dtype != PLAN_FP32) {
+            return refuse(step, "an optimizer on the host works in fp32; set model_dtype = fp32",
                           error);
         }
     }
@@ -106,8 +106,9 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (attention && d[4] > 256) {
         return refuse(op, "heads are at most 256 wide; set attention = math in the network", error);
     }
-    if (op->kind == PLAN_OP_HOST_ADAM && (!exec_host_adam_is_bounded(context->role, op, error) ||
-                                          !host_adam_fits(context->role, op, error))) {
+    if (exec_host_step_slots(context->role, op) &&
+        (!exec_host_step_is_bounded(context->role, op, error) ||
+         !host_step_fits(context->role, op, error))) {
         return false;
     }
     if (op->kind == PLAN_OP_BATCH && context->data &&

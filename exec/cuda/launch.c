@@ -9,7 +9,7 @@
 #include "exec/convert.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/operands.h"
-#include "exec/host-adam.h"
+#include "exec/host-step.h"
 #include "exec/places.h"
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/attention.h"
@@ -285,7 +285,9 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
                          .average = attr(t, 0) != 0,
                          .elements = dim(t, 0),
                          .in = t->pointers[0],
-                         .out = in_place ? t->pointers[0] : t->pointers[1]};
+                         .out = in_place ? t->pointers[0] : t->pointers[1],
+                         .kernels = lane->kernels,
+                         .least_ns = lane->least_ns};
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 
@@ -479,6 +481,7 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
@@ -503,7 +506,8 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_FROM_HOST:
         return between(t, lane, false, error);
     case PLAN_OP_HOST_ADAM:
-        return exec_host_adam(t, error);
+    case PLAN_OP_HOST_SGD:
+        return exec_host_step(t, error);
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:

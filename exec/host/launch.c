@@ -11,7 +11,7 @@
 #include "exec/batch.h"
 #include "exec/data.h"
 #include "exec/error.h"
-#include "exec/host-adam.h"
+#include "exec/host-step.h"
 #include "exec/host/fused.h"
 #include "exec/host/half.h"
 #include "exec/host/heads.h"
@@ -198,7 +198,8 @@ static bool run(const ExecTask *t, GError **error) {
         add(t);
         return true;
     case PLAN_OP_HOST_ADAM:
-        return exec_host_adam(t, error);
+    case PLAN_OP_HOST_SGD:
+        return exec_host_step(t, error);
     case PLAN_OP_TO_HOST:
         return to_host(t, error);
     case PLAN_OP_FROM_HOST:
@@ -470,7 +471,7 @@ static bool run(const ExecTask *t, GError **error) {
 }
 
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    if (op->kind == PLAN_OP_HOST_ADAM && !exec_host_adam_is_bounded(context->role, op, error)) {
+    if (!exec_host_step_is_bounded(context->role, op, error)) {
         return false;
     }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {

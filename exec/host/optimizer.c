@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "exec/host-adam.h"
+#include "exec/host-step.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/optimizer.h"

@@ -206,3 +206,46 @@ KERNEL(void, kernel_philox_uniform_i64)
         done += part;
     }
 }
+
+/* The word of a batch whose bits are for elements at .. at + 31. */
+KERNEL_INLINE uint32_t sign_bits(const Batch *batch, size_t at) {
+    return batch->word[at / 32 % 4][at / 128 % BATCH];
+}
+
+KERNEL(void, kernel_random_signs_f32)
+(float *out, const float *x, size_t n, uint64_t seed, uint64_t stream_id) {
+    Batch batch;
+
+    for (size_t at = 0; at < n; at += 32) {
+        size_t count = n - at < 32 ? n - at : 32;
+
+        if (at % (128 * BATCH) == 0) {
+            batch_fill(&batch, at / 128, seed, stream_id);
+        }
+        uint32_t bits = sign_bits(&batch, at);
+
+        KERNEL_LOOP
+        for (uint32_t j = 0; j < count; j++) {
+            out[at + j] = float_from_bits(float_bits(x[at + j]) ^ (bits >> j & 1u) << 31);
+        }
+    }
+}
+
+KERNEL(void, kernel_random_signs_16)
+(uint16_t *out, const uint16_t *x, size_t n, uint64_t seed, uint64_t stream_id) {
+    Batch batch;
+
+    for (size_t at = 0; at < n; at += 32) {
+        size_t count = n - at < 32 ? n - at : 32;
+
+        if (at % (128 * BATCH) == 0) {
+            batch_fill(&batch, at / 128, seed, stream_id);
+        }
+        uint32_t bits = sign_bits(&batch, at);
+
+        KERNEL_LOOP
+        for (uint32_t j = 0; j < count; j++) {
+            out[at + j] = (uint16_t)(x[at + j] ^ (bits >> j & 1u) << 15);
+        }
+    }
+}

@@ -70,6 +70,9 @@ static void known_numbers_come_back(void) {
     near(c->host_launch_us, 0.5, 1e-3);
     near(c->allocator_segment_new_us, 3000, 1e-3);
     near(c->intra_node_bus_gb_per_s, 8, 1e-2);
+    near(c->collectives_core_gb_per_s, c->intra_node_bus_gb_per_s, 1e-3);
+    near(c->collectives_reduce_core_gb_per_s, c->intra_node_reduce_bus_gb_per_s, 1e-3);
+    near(c->device_cores, (double)g_get_num_processors() / 4, 1e-3);
     near(c->intra_node_reduce_bus_gb_per_s, 2, 1e-2);
     near(c->intra_node_step_latency_us, 2, 1e-2);
     near(c->collectives_base_latency_us, 10.77, 1e-2); /* with the smallest size's bytes */

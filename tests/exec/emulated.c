@@ -105,6 +105,8 @@ static const Case cases[] = {
     {"gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 --micro-batch 1", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --use-orig-params yes --optimizer-kernel loop --clip 1", FP32},
     {"gpt-toy -n 2 --offload optimizer --optimizer adam --weight-decay 0.1", FP32},
+    {"gpt-toy -n 2 --offload params", FP32},
+    {"gpt-toy -n 2 --flavour fsdp1 --offload params --optimizer momentum --lr 0.05", FP32},
     {"gpt-toy -n 2 --reshard-after-forward no --zero-grad keep --accumulate 2", FP32},
     {"gpt-toy-dropout -n 2 --checkpointing full", FP32},
     {"llama-toy -n 2 --checkpointing selective-op", FP32},
@@ -211,6 +213,61 @@ static void a_gpu_is_measured(void) {
     test_run_clear(&run);
 }
 
+/* One GPU plays rank 3 of 8: the memory that is predicted, and collectives no shorter. */
+static void one_rank_of_many_is_rehearsed(void) {
+    static const char *const plans[] = {
+        "gpt-toy -n 8", "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
+        "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
+        test_run_program = foreshard;
+        test_run_ok("predict %s --cluster a100-node --steps %d --trace %s/p.trace", plans[i], STEPS,
+                    folder);
+        test_run_name = "FORESHARD_EXEC";
+        test_run_value = on_emulated;
+        test_run_ok("rehearse %s --rank 3 --cluster a100-node --device cuda --steps %d --trace "
+                    "%s/r.trace",
+                    plans[i], STEPS, folder);
+        test_run_name = NULL;
+        g_autoptr(Trace) p = read_trace("p.trace");
+        g_autoptr(Trace) r = read_trace("r.trace");
+        g_assert_cmpuint(p->memory->len, ==, r->memory->len);
+        for (guint row = 0; row < p->memory->len; row++) {
+            const TraceMemoryRow *x = trace_memory(p, row), *y = trace_memory(r, row);
+            g_assert_cmpuint(x->instruction, ==, y->instruction);
+            g_assert_cmpuint(x->allocated, ==, y->allocated);
+            g_assert_cmpuint(x->active, ==, y->active);
+            g_assert_cmpuint(x->reserved, ==, y->reserved);
+        }
+        g_assert_cmpuint(trace_op(r, 0)->rank, ==, 3);
+        unsigned collectives = 0;
+        for (guint row = 0; row < r->ops->len; row++) {
+            const TraceOpRow *op = trace_op(r, row);
+            uint32_t kind = trace_instruction(r, 0, op->instruction)->kind;
+            if (trace_kind(r, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
+                g_assert_cmpint(op->end_ns - op->start_ns, >, 5000); /* NVLink's latency alone */
+                collectives++;
+            }
+        }
+        g_test_message("%s: memory equal at %u instructions, %u collectives stood in for", plans[i],
+                       p->memory->len, collectives);
+        g_assert_cmpuint(collectives, >, 10);
+    }
+}
+
+/* The same by the command that users give. */
+static void foreshard_run_plays_it(void) {
+    double losses[STEPS], expected[STEPS];
+    test_run_program = foreshard;
+    test_run_losses("gpt-toy -n 2", expected, STEPS);
+    test_run_name = "FORESHARD_EXEC";
+    test_run_value = on_emulated;
+    test_run_losses("gpt-toy -n 2 --device cuda --comm local", losses, STEPS);
+    test_run_name = NULL;
+    for (unsigned i = 0; i < STEPS; i++) {
+        g_assert_cmpfloat(fabs(losses[i] / expected[i] - 1), <=, FP32);
+    }
+}
+
 /* ---- failures ------------------------------------------------------------------------------- */
 
 static void fails(const char *words, int status, const char *expected) {
@@ -302,6 +359,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/emulated/weights are saved and loaded", weights_are_saved_and_loaded);
     g_test_add_func("/exec/emulated/header says what ran", header_says_what_ran);
     g_test_add_func("/exec/emulated/a GPU is measured", a_gpu_is_measured);
+    g_test_add_func("/exec/emulated/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
+    g_test_add_func("/exec/emulated/foreshard run plays it", foreshard_run_plays_it);
     g_test_add_func("/exec/emulated/failures say why", failures_say_why);
     g_test_add_func("/exec/emulated/a hung collective ends all", a_hung_collective_ends_all);
     g_test_add_func("/exec/emulated/no GPU is said", a_machine_without_gpus_says_so);

@@ -45,6 +45,10 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --checkpointing full --offload activations",
     "-n 3 --micro-batch 4 --offload optimizer",
     "-n 2 --micro-batch 6 --sharding none --bucket-view yes --offload optimizer",
+    "-n 3 --micro-batch 4 --offload params",
+    "-n 4 --micro-batch 3 --sharding hybrid --replicate 2 --offload params --checkpointing full",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --offload params",
+    "-n 2 --micro-batch 2 --flavour fsdp1 --sharding grad-op --offload params --accumulate 3",
     "-n 2 --micro-batch 3 --flavour fsdp1 --checkpointing full --offload activations "
     "--accumulate 2",
     "-n 3 --micro-batch 4 --kernels fused --checkpointing full",
@@ -74,6 +78,13 @@ static const char *const with_sgd[] = {
     "-n 1 --micro-batch 12 --sharding none --optimizer sgd --lr 0.05",
     "-n 3 --micro-batch 4 --optimizer sgd --lr 0.05",
     "-n 2 --micro-batch 6 --sharding none --optimizer sgd --lr 0.05 --optimizer-kernel fused",
+    "-n 3 --micro-batch 4 --optimizer sgd --lr 0.05 --offload params",
+    NULL,
+};
+static const char *const with_momentum[] = {
+    "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --optimizer momentum --lr 0.05 --weight-decay 0.1 --offload params",
+    "-n 2 --micro-batch 6 --optimizer momentum --lr 0.05 --weight-decay 0.1 --offload optimizer",
     NULL,
 };
 static const char *const with_momentum_and_clip[] = {
@@ -196,6 +207,7 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 3 --sharding optimizer-only",
         "gpt-toy -n 2 --allocator expandable",
         "gpt-toy -n 2 --offload optimizer",
+        "gpt-toy -n 2 --offload params",
         "gpt-toy -n 1 --sharding none --checkpointing full",
         "gpt-toy -n 2 --kernels fused",
         "gpt-toy -n 2 --allocator conf=roundup_power2_divisions:4,max_split_size_mb:21",
@@ -266,6 +278,8 @@ static void weights_are_saved(void) {
         "-n 3 --micro-batch 4 --sharding optimizer-only",
         "-n 3 --micro-batch 4 --flavour fsdp1",
         "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes",
+        "-n 3 --micro-batch 4 --offload params",
+        "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --offload params",
         "-n 4 --micro-batch 3 --flavour fsdp1 --sharding hybrid --replicate 2",
         "-n 2 --micro-batch 6 --flavour fsdp1 --sharding none",
     };
@@ -409,6 +423,7 @@ int main(int argc, char **argv) {
     } families[] = {{"on 1 to 4 ranks", {"gpt-toy", with_adamw}},
                     {"with Adam", {"gpt-toy", with_adam}},
                     {"with SGD", {"gpt-toy", with_sgd}},
+                    {"with momentum", {"gpt-toy", with_momentum}},
                     {"with momentum and clipping", {"gpt-toy", with_momentum_and_clip}},
                     {"with dropout", {"gpt-toy-dropout", with_dropout}},
                     {"of another family, some of it kept", {"llama-toy", with_llama}}};

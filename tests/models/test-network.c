@@ -99,6 +99,20 @@ static void configs(void) {
          "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
          "\"max_position_embeddings\": 32768, \"vocab_size\": 32000}",
          7241732096},
+        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+         "\"max_position_embeddings\": 32768, \"sliding_window\": 4096, \"vocab_size\": 32000}",
+         7241732096},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 2048, \"intermediate_size\": 8192,"
+         "\"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+         "\"head_dim\": 64, \"max_position_embeddings\": 131072, \"rope_theta\": 500000.0,"
+         "\"vocab_size\": 128256, \"tie_word_embeddings\": true}",
+         1235814400},
+        {"{\"model_type\": \"qwen2\", \"hidden_size\": 896, \"intermediate_size\": 4864,"
+         "\"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
+         "\"max_position_embeddings\": 131072, \"sliding_window\": 131072,"
+         "\"use_sliding_window\": false, \"vocab_size\": 151936, \"tie_word_embeddings\": true}",
+         494032768},
         {"{\"model_type\": \"qwen2\", \"hidden_size\": 3584, \"intermediate_size\": 18944,"
          "\"num_hidden_layers\": 28, \"num_attention_heads\": 28, \"num_key_value_heads\": 4,"
          "\"max_position_embeddings\": 32768, \"vocab_size\": 152064}",
@@ -106,6 +120,15 @@ static void configs(void) {
         {"{\"model_type\": \"t5\", \"d_model\": 1024, \"d_kv\": 128, \"d_ff\": 65536,"
          "\"num_layers\": 24, \"num_heads\": 128, \"vocab_size\": 32128}",
          11307321344},
+        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024,"
+         "\"num_layers\": 8, \"num_decoder_layers\": 8, \"num_heads\": 6, \"vocab_size\": 32128,"
+         "\"feed_forward_proj\": \"gated-gelu\", \"tie_word_embeddings\": false}",
+         76961152},
+        /* By hand: each block 12 * 512^2 without the MLP's 8, and 2 * 512 * 1000 in their place. */
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 512, \"n_head\": 8,"
+         "\"n_inner\": 1000, \"vocab_size\": 100, \"n_positions\": 64}",
+         164 * 512 + 2 * 512 +
+             2 * (4 * 512 * 512 + 4 * 512 + 2 * 512 * 1000 + 1000 + 512 + 4 * 512)},
         {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
          "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"attn_config\": {\"alibi\": false}}",
          125311488},
@@ -115,6 +138,9 @@ static void configs(void) {
         g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
         g_assert_no_error(error);
         g_assert_cmpuint(parameters_of(network->text), ==, cases[i].parameters);
+        bool slides = strstr(cases[i].text, "\"sliding_window\": 4096") != NULL;
+        g_assert_true(!slides || network->seq == 4096);
+        g_assert_true(!strstr(cases[i].text, "131072") || network->seq == 131072);
     }
 }
 
@@ -128,6 +154,24 @@ static void bad_configs(void) {
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
         {"{\"model_type\": \"mpt\", \"n_layers\"", "not JSON"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048}",
+         "an MPT with ALiBi is not known"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"no_bias\": true,"
+         "\"attn_config\": {\"alibi\": false}}",
+         "an MPT without biases (no_bias) is not known"},
+        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
+         "8,"
+         "\"num_decoder_layers\": \"8\", \"num_heads\": 6, \"vocab_size\": 32128}",
+         "num_decoder_layers differs from num_layers"},
+        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
+         "8,"
+         "\"relative_attention_num_buckets\": 64, \"num_heads\": 6, \"vocab_size\": 32128}",
+         "relative_attention_num_buckets is not 32"},
+        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"vocab_size\": 32000}",
+         "the field 'max_position_embeddings' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": -768, \"n_head\": 12,"
          "\"vocab_size\": 50257, \"n_positions\": 1024}",
          "width must be a whole number from 1"},

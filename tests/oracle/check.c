@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "plan/op-work.h"
-#include "tests/oracle/recording.h"
+#include "tests/oracle/events.h"
 
 /* The recorder's categories, folded to ours. */
 static const struct {
@@ -44,6 +44,8 @@ typedef struct {
     gint64 step;
     unsigned n_differences;
     uint64_t live[2][PLAN_N_SUBCATEGORIES]; /* exact, rounded */
+    OracleRecorded *recorded;
+    OraclePlanned *planned;
 } Check;
 
 static void G_GNUC_PRINTF(2, 3) differ(Check *c, const char *format, ...) {
@@ -155,11 +157,6 @@ static const char *recorded_kind(const PlanOp *op) {
     return "none";
 }
 
-static uint64_t output_bytes(const PlanRole *role, const PlanOp *op) {
-    uint64_t whole = (uint64_t)plan_op_work(role, op).bytes;
-    return op->kind == PLAN_OP_REDUCE_SCATTER ? whole / (uint64_t)plan_op_dims(role, op)[1] : whole;
-}
-
 static const PlanInstr *next_collective(const Check *c, PlanSection section, uint32_t *at) {
     while (*at < c->role->n_instrs[section]) {
         const PlanInstr *instr = &c->role->sections[section][(*at)++];
@@ -181,13 +178,13 @@ static void compare_collective(Check *c, unsigned i, JsonArray *recorded, const 
     const char *kind = json_array_get_string_element(recorded, 0);
     const char *phase = json_array_get_string_element(recorded, 4);
     if (!g_str_equal(kind, recorded_kind(op)) || !g_str_equal(unit, our_unit) ||
-        bytes != output_bytes(c->role, op) ||
+        bytes != oracle_output_bytes(c->role, op) ||
         !g_str_equal(phase, plan_phase_name((PlanPhase)instr->phase))) {
         differ(c,
                "collective %u: PyTorch %s of %s, %" G_GUINT64_FORMAT
                " bytes in %s; plan %s of %s, %" G_GUINT64_FORMAT " bytes in %s",
-               i, kind, unit, bytes, phase, recorded_kind(op), our_unit, output_bytes(c->role, op),
-               plan_phase_name((PlanPhase)instr->phase));
+               i, kind, unit, bytes, phase, recorded_kind(op), our_unit,
+               oracle_output_bytes(c->role, op), plan_phase_name((PlanPhase)instr->phase));
     }
 }
 
@@ -207,154 +204,13 @@ static void compare_collectives(Check *c, JsonObject *summary, PlanSection secti
 
 /* ---- every event, where the recording has them ---------------------------------------------- */
 
-typedef struct {
-    char what; /* alloc, free, mark, collective, host waits */
-    uint64_t bytes;
-    /* A free or mark: which allocation of this step it is of, NONE for an older one. A wait: which
-     * recording of its step. */
-    uint32_t which;
-    unsigned before; /* a wait: how many steps ago that was recorded */
-} Event;
-
-/* A recording numbers blocks and events from start to end. */
-typedef struct {
-    GHashTable *stream_of; /* block: its stream's name */
-    GHashTable *recorded;  /* event: step << 16 | number in it */
-} Numbers;
-
-static gpointer number_at(JsonObject *line, const char *key) {
-    return GINT_TO_POINTER((gint)json_object_get_int_member(line, key));
-}
-
-static Numbers numbers_of(const Recording *recording) {
-    Numbers n = {g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL)};
-    for (unsigned step = 0; step < recording->events->len; step++) {
-        const GPtrArray *lines = recording->events->pdata[step];
-        unsigned n_recorded = 0;
-        for (unsigned i = 0; i < lines->len; i++) {
-            JsonObject *line = lines->pdata[i];
-            const char *kind = json_object_get_string_member(line, "kind");
-            if (g_str_equal(kind, "alloc") || g_str_equal(kind, "alive")) {
-                g_hash_table_insert(n.stream_of, number_at(line, "block"),
-                                    (gpointer)json_object_get_string_member(line, "stream"));
-            } else if (g_str_equal(kind, "event_record")) {
-                g_hash_table_insert(n.recorded, number_at(line, "event"),
-                                    GUINT_TO_POINTER(step << 16 | n_recorded++));
-            }
-        }
-    }
-    return n;
-}
-
-static bool is_mark(const Numbers *n, JsonObject *line) {
-    if (json_object_get_null_member(line, "block")) {
-        return false; /* a storage without bytes */
-    }
-    const char *own = g_hash_table_lookup(n->stream_of, number_at(line, "block"));
-    return own && !g_str_equal(own, json_object_get_string_member(line, "stream"));
-}
-
-static bool is_made_by(JsonObject *line, const char *op) {
-    return json_object_has_member(line, "op") &&
-           g_str_has_prefix(json_object_get_string_member(line, "op"), op);
-}
-
-/* A functional collective makes its result and reduces it in place; the recorder notes it before
- * what it makes. What waiting for it returns is the same tensor; on tensors without memory it is a
- * new one, and the first dies at once. Puts both right. */
-static GPtrArray *as_on_a_device(GPtrArray *lines) {
-    GPtrArray *kept = g_ptr_array_new();
-    gint64 result = -1, waited = -1;
-    for (unsigned i = 0; i < lines->len; i++) {
-        JsonObject *line = lines->pdata[i];
-        bool has_block =
-            json_object_has_member(line, "block") && !json_object_get_null_member(line, "block");
-        gint64 block = has_block ? json_object_get_int_member(line, "block") : -1;
-        if (is_made_by(line, "_c10d_functional.wait_tensor")) {
-            waited = block;
-        } else if (is_made_by(line, "_c10d_functional.")) {
-            result = block;
-            waited = -1;
-            g_ptr_array_insert(kept, (gint)kept->len - 1, line);
-        } else if (waited >= 0 && block == result) {
-            continue;
-        } else {
-            if (waited >= 0 && block == waited) {
-                json_object_set_int_member(line, "block", result);
-            }
-            g_ptr_array_add(kept, line);
-        }
-    }
-    return kept;
-}
-
-static GArray *recorded_events(const Numbers *n, const GPtrArray *lines, unsigned step) {
-    GArray *events = g_array_new(FALSE, FALSE, sizeof(Event));
-    g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
-    uint32_t n_allocs = 0;
-    for (unsigned i = 0; i < lines->len; i++) {
-        JsonObject *line = lines->pdata[i];
-        const char *kind = json_object_get_string_member(line, "kind");
-        Event e = {0};
-        if (g_str_equal(kind, "alloc")) {
-            e = (Event){.what = 'a', .bytes = (uint64_t)json_object_get_int_member(line, "bytes")};
-            g_hash_table_insert(blocks, number_at(line, "block"), GUINT_TO_POINTER(++n_allocs));
-        } else if (g_str_equal(kind, "free") ||
-                   (g_str_equal(kind, "record_stream") && is_mark(n, line))) {
-            gpointer which = g_hash_table_lookup(blocks, number_at(line, "block"));
-            e = (Event){.what = *kind == 'f' ? 'f' : 'm',
-                        .which = which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE};
-        } else if (g_str_equal(kind, "collective")) {
-            e = (Event){.what = 'c',
-                        .bytes = (uint64_t)json_object_get_int_member(line, "output_bytes")};
-        } else if (g_str_equal(kind, "event_synchronize")) {
-            guint at = GPOINTER_TO_UINT(g_hash_table_lookup(n->recorded, number_at(line, "event")));
-            e = (Event){.what = 'h', .which = at & 0xffff, .before = step - (at >> 16)};
-        }
-        if (e.what) {
-            g_array_append_val(events, e);
-        }
-    }
-    return events;
-}
-
-static GArray *planned_events(const Check *c, PlanSection section) {
-    GArray *events = g_array_new(FALSE, FALSE, sizeof(Event));
-    g_autofree uint32_t *alloc_of = g_new(uint32_t, c->role->n_buffers);
-    memset(alloc_of, 0xff, c->role->n_buffers * sizeof *alloc_of);
-    uint32_t n_allocs = 0;
-    for (uint32_t i = 0; i < c->role->n_instrs[section]; i++) {
-        const PlanInstr *instr = &c->role->sections[section][i];
-        Event e = {0};
-        if (instr->kind == PLAN_ALLOC) {
-            e = (Event){.what = 'a', .bytes = c->role->buffers[instr->arg].bytes};
-            alloc_of[instr->arg] = n_allocs++;
-        } else if (instr->kind == PLAN_FREE || instr->kind == PLAN_MARK) {
-            e = (Event){.what = instr->kind == PLAN_FREE ? 'f' : 'm',
-                        .which = alloc_of[instr->arg]};
-        } else if (instr->kind == PLAN_LAUNCH &&
-                   plan_op_is_collective((PlanOpKind)c->role->ops[instr->arg].kind)) {
-            e = (Event){.what = 'c', .bytes = output_bytes(c->role, &c->role->ops[instr->arg])};
-        } else if (instr->kind == PLAN_HOST_WAIT) {
-            e = (Event){.what = 'h', .which = instr->arg, .before = instr->before};
-        }
-        if (e.what) {
-            g_array_append_val(events, e);
-        }
-    }
-    return events;
-}
-
 static void compare_events(Check *c, const Recording *recording, unsigned step,
                            PlanSection section) {
-    g_autoptr(GPtrArray) kept = as_on_a_device(recording->events->pdata[step]);
-    Numbers numbers = numbers_of(recording);
-    g_autoptr(GArray) theirs = recorded_events(&numbers, kept, step);
-    g_hash_table_unref(numbers.stream_of);
-    g_hash_table_unref(numbers.recorded);
-    g_autoptr(GArray) ours = planned_events(c, section);
+    g_autoptr(GArray) theirs = oracle_recorded_events(c->recorded, recording, step);
+    g_autoptr(GArray) ours = oracle_planned_events(c->planned, c->role, section);
     for (unsigned i = 0; i < MIN(theirs->len, ours->len); i++) {
-        const Event *a = &g_array_index(theirs, Event, i), *b = &g_array_index(ours, Event, i);
+        const OracleEvent *a = &g_array_index(theirs, OracleEvent, i),
+                          *b = &g_array_index(ours, OracleEvent, i);
         if (a->what != b->what || a->bytes != b->bytes || a->which != b->which ||
             a->before != b->before) {
             differ(c,
@@ -404,6 +260,8 @@ static int check_file(const char *path) {
     uint32_t rank = (uint32_t)json_object_get_int_member(options, "rank");
     Check c = {.plan = plan, .file_name = path};
     c.role = &plan->roles[rank < plan->world ? plan_role_of_rank(plan, rank) : 0];
+    c.recorded = oracle_recorded_new(recording);
+    c.planned = oracle_planned_new(c.role);
     uint64_t parameters = 0;
     for (uint32_t i = 0; i < plan->n_parameters; i++) {
         parameters += plan->parameters[i].elements;
@@ -418,6 +276,8 @@ static int check_file(const char *path) {
     for (unsigned i = 0; i < recording->summaries->len; i++) {
         check_step(&c, recording, i);
     }
+    oracle_recorded_free(c.recorded);
+    oracle_planned_free(c.planned);
     if (c.n_differences) {
         printf("%s: %u differences\n", path, c.n_differences);
     } else {

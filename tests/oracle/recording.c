@@ -217,6 +217,11 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         flag_of(options, "selective")) {
         strategy->checkpointing.choice = PLAN_CHECKPOINTING_SELECTIVE_OP;
     }
+    bool is_fsdp =
+        strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+    if (is_fsdp && has(options, "cpu_offload") && flag_of(options, "cpu_offload")) {
+        strategy->offload = PLAN_OFFLOAD_PARAMS;
+    }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
         return;
     }

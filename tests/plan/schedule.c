@@ -157,6 +157,38 @@ static void offloaded_optimizer(void) {
     g_assert_cmpuint(n_steps, ==, plan->n_parameters);
 }
 
+/* Between steps nothing of the model is on the GPU. A shard comes for each gather, also in
+ * backward; each gradient goes to the host once, and the host waits for it before it steps. */
+static void offloaded_parameters(void) {
+    static const char *const flavours[] = {"fsdp1", "fsdp2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(flavours); i++) {
+        g_autofree char *words = g_strdup_printf("ranks=2 offload=params flavour=%s", flavours[i]);
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+        const PlanRole *role = &plan->roles[0];
+        uint64_t root = plan->units[0].elements, all = 0;
+        for (uint32_t b = 0; b < role->n_buffers; b++) {
+            g_assert_true(!role->buffers[b].carried ||
+                          role->buffers[b].sub == PLAN_ACTIVATIONS_INPUT);
+        }
+        for (uint32_t u = 0; u < plan->n_units; u++) {
+            all += plan->units[u].elements;
+        }
+        Counts counts = count_steady(plan);
+        /* FSDP1 also asks for the root, which is whole. */
+        uint64_t again = i == 0 ? all : all - root;
+        g_assert_cmpuint(counts.bytes[PLAN_OP_FROM_HOST], ==, 4 * (all + again) / 2);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_TO_HOST], ==, 4 * all / 2);
+        bool waited = false, stepped = false;
+        for (uint32_t n = 0; n < role->n_instrs[PLAN_SECTION_STEADY]; n++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][n];
+            waited |= instr->kind == PLAN_HOST_WAIT && instr->phase == PLAN_PHASE_BACKWARD;
+            stepped |= instr->kind == PLAN_HOST_OP;
+            g_assert_true(waited || !stepped);
+        }
+        g_assert_true(stepped);
+    }
+}
+
 static void known_sums(void) {
     const char *one = "[network]\nfamily=mlp\nlayers=10\nwidth=10000\nseq=1\n"; /* 1.0001e9 */
     g_autoptr(Plan) plan = test_plan(one, "ranks=1 sharding=none optimizer_kernel=fused");
@@ -320,6 +352,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/optimizer only", optimizer_only);
     g_test_add_func("/plan/schedule/offloaded activations", offloaded_activations);
     g_test_add_func("/plan/schedule/offloaded optimizer", offloaded_optimizer);
+    g_test_add_func("/plan/schedule/offloaded parameters", offloaded_parameters);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);

@@ -18,7 +18,7 @@ static const SimUse far = {.collective = true,
 
 static void speeds_of(const SimUse *a, const SimUse *b, const SimUse *c, double *speeds) {
     const SimUse *running[] = {a, b, c};
-    sim_share(running, G_N_ELEMENTS(running), speeds);
+    sim_share(running, G_N_ELEMENTS(running), 0, speeds);
 }
 
 static void speeds(void) {
@@ -61,7 +61,7 @@ static void share(gpointer self, const SimCommand *const *running, double *ret_s
     for (unsigned i = 0; i < 2; i++) {
         use[i] = running[i] ? uses[running[i]->tag] : NULL;
     }
-    sim_share(use, 2, ret_speeds);
+    sim_share(use, 2, 0, ret_speeds);
 }
 
 /* A kernel of 100 on lane 0 from 0; a collective of 100 on lane 1 from 40. Until 40 the kernel has
@@ -101,10 +101,31 @@ static void shares(void) {
     g_assert_cmpfloat(fabs(use.memory_share - 525.0 / 1800), <, 1e-9);
 }
 
+/* A kernel and a collective that keeps a core half busy, on one core: 1.5 cores of work. */
+static void cores(void) {
+    ModelCluster cluster = {.collectives_core_gb_per_s = 5};
+    SimNetworkPath path = {.ranks = 2, .nodes = 1};
+    SimUse copies = {.collective = true, .network = {.latency_ns = 0, .transfer_ns = 4e6}};
+    sim_use_shares(&copies, &cluster, &path, PLAN_OP_ALL_GATHER, 2e7);
+    g_assert_cmpfloat(fabs(copies.cores - 0.5), <, 1e-12); /* 10 MB at 5 GB/s: 2 of 4 ms */
+    const SimUse *running[] = {&arithmetic, &copies, NULL};
+    double s[3];
+    sim_share(running, 3, 1, s);
+    g_assert_cmpfloat(fabs(s[0] - 1 / 1.5), <, 1e-12);
+    g_assert_cmpfloat(fabs(s[1] - 1 / 1.5), <, 1e-12);
+    sim_share(running, 3, 2, s); /* room for both */
+    g_assert_cmpfloat(s[0], ==, 1);
+    g_assert_cmpfloat(s[1], ==, 1);
+    running[2] = &traffic; /* 2.5 cores of work on 2 */
+    sim_share(running, 3, 2, s);
+    g_assert_cmpfloat(fabs(s[2] - 0.8), <, 1e-12);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/sharing/speeds", speeds);
     g_test_add_func("/sim/sharing/ends move", in_time);
     g_test_add_func("/sim/sharing/what a collective takes", shares);
+    g_test_add_func("/sim/sharing/cores", cores);
     return g_test_run();
 }

@@ -7,9 +7,9 @@ Ops are tiny, so that what is timed is the host and not the device: `issue` rows
 fake process group of 8). `malloc` rows are the driver's cudaMalloc and cudaFree by size and by segments
 alive, `retry` rows what PyTorch's allocator takes to give its cached segments back and ask again.
 """
+import argparse
 import ctypes
 import time
-import types
 
 import torch
 import torch.nn.functional as F
@@ -83,13 +83,13 @@ def wrapped_blocks(mode, device, layers):
     import networks
     import parallel
     from building_blocks import Shape
+    from options import add_training_options
     shape = Shape(kind='gpt', layers=layers, width=64, heads=2, vocab=96, seq=32)
     network = networks.make_network(shape).to(device)
-    options = types.SimpleNamespace(
-        mode=mode, real=False, world=8, rank=0, shard_size=None, param_dtype='bf16', reduce_dtype='fp32',
-        strategy='FULL_SHARD', use_orig_params=True, backward_prefetch='pre', forward_prefetch=False,
-        limit_all_gathers=True, reshard_after_forward='default', fsdp2_backward_prefetch=True,
-        reshard_last=True, fsdp2_forward_prefetch=0)
+    parser = argparse.ArgumentParser()
+    add_training_options(parser)
+    options = parser.parse_args(['--mode', mode, '--world', '8', '--param-dtype', 'bf16', '--reduce-dtype', 'fp32'])
+    options.real = False
     if mode != 'none' and not torch.distributed.is_initialized():
         parallel.start_process_group(options)
     where = torch.device(device, 0) if device == 'cuda' else torch.device(device)

@@ -226,6 +226,8 @@ def settle(options):
     """What the plan must know of choices that PyTorch makes by itself."""
     if options.accumulate != 1:
         raise SystemExit('record_memory.py: phases are told apart in steps of one pass; leave --accumulate')
+    if options.cpu_offload:
+        raise SystemExit('record_memory.py: what lies on the host is not counted; leave --cpu-offload')
     if options.mode == 'fsdp2' and options.tied and options.device == 'cuda' and not options.real_start:
         raise SystemExit('record_memory.py: a tied head cannot start clean under fsdp2; say --no-tied or --real-start')
     if options.optimizer_kernel == 'default' and options.device == 'cuda':

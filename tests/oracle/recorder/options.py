@@ -44,6 +44,9 @@ def add_training_options(p):
     par.add_argument("--reshard-last", action=argparse.BooleanOptionalAction, default=True,
                      help="fsdp2: the last block too is resharded after forward")
     par.add_argument("--fsdp2-forward-prefetch", type=int, default=0, help="explicitly, this many blocks ahead")
+    par.add_argument("--cpu-offload", action="store_true",
+                     help="fsdp1, fsdp2: shards, their gradients and the optimizer stay in the host's pinned memory")
+    par.add_argument("--keep-low-precision-grads", action="store_true", help="fsdp1")
     par.add_argument("--ddp-bucket-mb", type=float, help="default: PyTorch's own (25)")
     par.add_argument("--ddp-bucket-view", action="store_true", help="gradient_as_bucket_view")
     step = p.add_argument_group("training step")

@@ -1,0 +1,20 @@
+/* exec/host-step.h - the step of an optimizer whose tensors lie on the host, in slots, as fp32.
+ *
+ * Gradient, parameter and what the optimizer keeps lie in slots from the op's on; an op may be of a
+ * part of them. Threads: any.
+ */
+#pragma once
+
+#include "exec/task.h"
+#include "kernels/host/optimizer.h"
+
+/* False with error: such a step, of more elements than any tensor of the plan; so nobody put them
+ * there. */
+bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error);
+bool exec_host_step(const ExecTask *task, GError **error); /* Adam or SGD, as the op says */
+
+/* The slots of such a step, from the op's on; 0: it is another op. */
+unsigned exec_host_step_slots(const PlanRole *role, const PlanOp *op);
+
+/* What an Adam op's attributes say. */
+KernelAdam exec_adam_of(const ExecTask *task, int64_t step);

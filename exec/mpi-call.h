@@ -1,0 +1,16 @@
+/* exec/mpi-call.h - what every call of MPI shares: its errors, and waiting without spinning.
+ *
+ * Ranks share cores, and a spinning rank would slow the very one it waits for.
+ *
+ * Threads: any.
+ */
+#pragma once
+
+#include <glib.h>
+#include <mpi.h>
+#include <stdbool.h>
+
+/* False with an error that names call and rank. */
+bool exec_mpi_check(int status, const char *call, GError **error);
+/* Until all n requests are done. */
+bool exec_mpi_finish(MPI_Request *requests, int n, const char *call, GError **error);

@@ -1,0 +1,190 @@
+#include "tests/oracle/events.h"
+
+#include <string.h>
+
+#include "plan/op-work.h"
+
+uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op) {
+    uint64_t whole = (uint64_t)plan_op_work(role, op).bytes;
+    return op->kind == PLAN_OP_REDUCE_SCATTER ? whole / (uint64_t)plan_op_dims(role, op)[1] : whole;
+}
+
+/* ---- of a recording ------------------------------------------------------------------------- */
+
+/* A recording numbers blocks and events from start to end. */
+struct _OracleRecorded {
+    GHashTable *stream_of; /* block: its stream's name */
+    GHashTable *moments;   /* event: step << 24 | how many events of the step came before it */
+};
+
+static gpointer number_at(JsonObject *line, const char *key) {
+    return GINT_TO_POINTER((gint)json_object_get_int_member(line, key));
+}
+
+OracleRecorded *oracle_recorded_new(const Recording *recording) {
+    OracleRecorded *recorded = g_new(OracleRecorded, 1);
+    *recorded = (OracleRecorded){g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL)};
+    for (unsigned step = 0; step < recording->events->len; step++) {
+        const GPtrArray *lines = recording->events->pdata[step];
+        for (unsigned i = 0; i < lines->len; i++) {
+            JsonObject *line = lines->pdata[i];
+            const char *kind = json_object_get_string_member(line, "kind");
+            if (g_str_equal(kind, "alloc") || g_str_equal(kind, "alive")) {
+                g_hash_table_insert(recorded->stream_of, number_at(line, "block"),
+                                    (gpointer)json_object_get_string_member(line, "stream"));
+            }
+        }
+    }
+    return recorded;
+}
+
+void oracle_recorded_free(OracleRecorded *recorded) {
+    g_hash_table_unref(recorded->stream_of);
+    g_hash_table_unref(recorded->moments);
+    g_free(recorded);
+}
+
+static bool is_mark(const OracleRecorded *recorded, JsonObject *line) {
+    if (json_object_get_null_member(line, "block")) {
+        return false; /* a storage without bytes */
+    }
+    const char *own = g_hash_table_lookup(recorded->stream_of, number_at(line, "block"));
+    return own && !g_str_equal(own, json_object_get_string_member(line, "stream"));
+}
+
+static bool is_made_by(JsonObject *line, const char *op) {
+    return json_object_has_member(line, "op") &&
+           g_str_has_prefix(json_object_get_string_member(line, "op"), op);
+}
+
+/* A functional collective makes its result and reduces it in place; the recorder notes it before
+ * what it makes. What waiting for it returns is the same tensor; on tensors without memory it is a
+ * new one, and the first dies at once. Puts both right. */
+static GPtrArray *as_on_a_device(GPtrArray *lines) {
+    GPtrArray *kept = g_ptr_array_new();
+    gint64 result = -1, waited = -1;
+    for (unsigned i = 0; i < lines->len; i++) {
+        JsonObject *line = lines->pdata[i];
+        bool has_block =
+            json_object_has_member(line, "block") && !json_object_get_null_member(line, "block");
+        gint64 block = has_block ? json_object_get_int_member(line, "block") : -1;
+        if (is_made_by(line, "_c10d_functional.wait_tensor")) {
+            waited = block;
+        } else if (is_made_by(line, "_c10d_functional.")) {
+            result = block;
+            waited = -1;
+            g_ptr_array_insert(kept, (gint)kept->len - 1, line);
+        } else if (waited >= 0 && block == result) {
+            continue;
+        } else {
+            if (waited >= 0 && block == waited) {
+                json_object_set_int_member(line, "block", result);
+            }
+            g_ptr_array_add(kept, line);
+        }
+    }
+    return kept;
+}
+
+GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *recording,
+                               unsigned step) {
+    g_autoptr(GPtrArray) lines = as_on_a_device(recording->events->pdata[step]);
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
+    g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
+    uint32_t n_allocs = 0;
+    for (unsigned i = 0; i < lines->len; i++) {
+        JsonObject *line = lines->pdata[i];
+        const char *kind = json_object_get_string_member(line, "kind");
+        OracleEvent e = {0};
+        if (g_str_equal(kind, "alloc")) {
+            e = (OracleEvent){.what = 'a',
+                              .bytes = (uint64_t)json_object_get_int_member(line, "bytes")};
+            g_hash_table_insert(blocks, number_at(line, "block"), GUINT_TO_POINTER(++n_allocs));
+        } else if (g_str_equal(kind, "free") ||
+                   (g_str_equal(kind, "record_stream") && is_mark(recorded, line))) {
+            gpointer which = g_hash_table_lookup(blocks, number_at(line, "block"));
+            e = (OracleEvent){.what = *kind == 'f' ? 'f' : 'm',
+                              .which = which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE};
+        } else if (g_str_equal(kind, "collective")) {
+            e = (OracleEvent){.what = 'c',
+                              .bytes = (uint64_t)json_object_get_int_member(line, "output_bytes")};
+        } else if (g_str_equal(kind, "event_record")) {
+            g_hash_table_insert(recorded->moments, number_at(line, "event"),
+                                GUINT_TO_POINTER(step << 24 | events->len));
+        } else if (g_str_equal(kind, "event_synchronize")) {
+            guint at =
+                GPOINTER_TO_UINT(g_hash_table_lookup(recorded->moments, number_at(line, "event")));
+            e = (OracleEvent){.what = 'h', .which = at & 0xffffff, .before = step - (at >> 24)};
+        } else if (g_str_equal(kind, "stream_synchronize")) {
+            e = (OracleEvent){.what = 'h', .which = events->len}; /* for all until now */
+        }
+        if (e.what) {
+            g_array_append_val(events, e);
+        }
+    }
+    return events;
+}
+
+/* ---- of a plan ------------------------------------------------------------------------------ */
+
+struct _OraclePlanned {
+    uint32_t n_events;
+    uint32_t *moments[PLAN_MAX_BEFORE + 1]; /* of each event, in this step and those before */
+};
+
+OraclePlanned *oracle_planned_new(const PlanRole *role) {
+    OraclePlanned *planned = g_new(OraclePlanned, 1);
+    planned->n_events = role->n_events;
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
+        planned->moments[before] = g_new0(uint32_t, role->n_events);
+    }
+    return planned;
+}
+
+void oracle_planned_free(OraclePlanned *planned) {
+    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
+        g_free(planned->moments[before]);
+    }
+    g_free(planned);
+}
+
+static void begin_step(OraclePlanned *planned) {
+    uint32_t *oldest = planned->moments[PLAN_MAX_BEFORE];
+    for (unsigned before = PLAN_MAX_BEFORE; before > 0; before--) {
+        planned->moments[before] = planned->moments[before - 1];
+    }
+    planned->moments[0] = oldest;
+}
+
+GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section) {
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
+    g_autofree uint32_t *alloc_of = g_new(uint32_t, role->n_buffers);
+    memset(alloc_of, 0xff, role->n_buffers * sizeof *alloc_of);
+    uint32_t n_allocs = 0;
+    begin_step(planned);
+    for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
+        const PlanInstr *instr = &role->sections[section][i];
+        OracleEvent e = {0};
+        if (instr->kind == PLAN_ALLOC) {
+            e = (OracleEvent){.what = 'a', .bytes = role->buffers[instr->arg].bytes};
+            alloc_of[instr->arg] = n_allocs++;
+        } else if (instr->kind == PLAN_FREE || instr->kind == PLAN_MARK) {
+            e = (OracleEvent){.what = instr->kind == PLAN_FREE ? 'f' : 'm',
+                              .which = alloc_of[instr->arg]};
+        } else if (instr->kind == PLAN_LAUNCH &&
+                   plan_op_is_collective((PlanOpKind)role->ops[instr->arg].kind)) {
+            e = (OracleEvent){.what = 'c',
+                              .bytes = oracle_output_bytes(role, &role->ops[instr->arg])};
+        } else if (instr->kind == PLAN_RECORD) {
+            planned->moments[0][instr->arg] = events->len;
+        } else if (instr->kind == PLAN_HOST_WAIT) {
+            e = (OracleEvent){.what = 'h',
+                              .which = planned->moments[instr->before][instr->arg],
+                              .before = instr->before};
+        }
+        if (e.what) {
+            g_array_append_val(events, e);
+        }
+    }
+    return events;
+}

@@ -1,0 +1,34 @@
+/* tests/oracle/events.h - a step's events, of a recording and of a plan, in one form.
+ *
+ * What can be compared one by one: allocations, frees, marks (record_stream) and collectives in
+ * host order, and where the host waits. Steps are asked for in order, for a wait may be for what
+ * was recorded in a step before.
+ *
+ * Owns: what it remembers of the steps before. Borrows: recording and role. Threads: one.
+ */
+#pragma once
+
+#include "tests/oracle/recording.h"
+
+typedef struct {
+    char what; /* alloc, free, mark, collective, host waits */
+    uint64_t bytes;
+    /* A free or mark: which allocation of this step it is of, NONE for an older one. A wait: how
+     * many of its step's events had been issued when that was recorded which is waited for. */
+    uint32_t which;
+    unsigned before; /* a wait: how many steps ago that was recorded */
+} OracleEvent;
+
+typedef struct _OracleRecorded OracleRecorded;
+typedef struct _OraclePlanned OraclePlanned;
+
+OracleRecorded *oracle_recorded_new(const Recording *recording);
+void oracle_recorded_free(OracleRecorded *recorded);
+GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *recording, unsigned step);
+
+OraclePlanned *oracle_planned_new(const PlanRole *role);
+void oracle_planned_free(OraclePlanned *planned);
+GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section);
+
+/* What a collective leaves on each rank. */
+uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op);
