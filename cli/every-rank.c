@@ -5,6 +5,7 @@
 
 #include "cli/progress.h"
 #include "plan/ini.h"
+#include "trace/json.h"
 
 struct _CliEveryRank {
     gboolean asked;

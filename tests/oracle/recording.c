@@ -241,7 +241,9 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     plan_strategy_init(strategy);
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
-    strategy->silu_backward = PLAN_SILU_OPS; /* the recorder's device has no kernel for it */
+    /* The recorder's own device has no kernel for it; a real GPU does. */
+    strategy->silu_backward =
+        g_str_equal(text_of(options, "device"), "cuda") ? PLAN_SILU_KERNEL : PLAN_SILU_OPS;
     /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
     const char *kernel = text_of(options, "optimizer_kernel");
     if (g_str_equal(kernel, "default")) {

@@ -1,0 +1,240 @@
+"""tests/gpu/matrix.py - predicted against measured: one rank, several ranks on one card, rehearsed ranks, PyTorch.
+
+Each case is planned, predicted on the cluster file of this session, played, and compared by `foreshard compare`,
+whose verdict says of allocated, active and reserved bytes at how many instructions they are equal.
+"""
+import json
+import os
+import re
+import statistics
+
+import parts
+
+# What `dry` plays instead: the same options, on a toy.
+TOY = 'gpt-toy'
+# (name, network, seq of a network of our own or 0, options): one rank, as record_training.py's
+ONE_RANK = [
+    ('gpt2-xl', 'gpt2-xl', '-n 1 --sharding none --model-dtype bf16 --micro-batch 4 --kernels fused '
+     '--optimizer-kernel fused'),
+    ('llama3-8b, 8 blocks', 'llama3-8b-8.ini', '-n 1 --sharding none --model-dtype bf16 --seq 4096 --kernels fused '
+     '--optimizer-kernel fused'),
+    ('gpt2-xl, eager', 'gpt2-xl', '-n 1 --sharding none --model-dtype bf16 --micro-batch 4'),
+    ('gpt2-xl, FSDP2', 'gpt2-xl', '-n 1 --param-dtype bf16 --reduce-dtype fp32 --micro-batch 4'),
+    ('gpt2-xl, FSDP2, checkpointed', 'gpt2-xl', '-n 1 --param-dtype bf16 --reduce-dtype fp32 --micro-batch 8 '
+     '--checkpointing full'),
+    ('llama3-8b, 8 blocks, FSDP1', 'llama3-8b-8.ini', '-n 1 --flavour fsdp1 --param-dtype bf16 --seq 2048 '
+     '--micro-batch 2'),
+    ('gpt2-xl, offloaded activations', 'gpt2-xl', '-n 1 --sharding none --model-dtype bf16 --micro-batch 4 '
+     '--checkpointing full --offload activations'),
+]
+# Several ranks on one card: which rank runs when is the driver's choice, so only memory is compared.
+SHARED_CARD = [(ranks, name, options) for ranks in (2, 4) for name, options in (
+    ('FSDP2', '--param-dtype bf16 --reduce-dtype fp32'), ('FSDP1', '--flavour fsdp1 --param-dtype bf16'),
+    ('DDP', '--sharding none'), ('ZeRO-1', '--sharding optimizer-only'), ('grad-op', '--sharding grad-op'),
+    ('hybrid', '--sharding hybrid --replicate 2'))]
+REHEARSED = [
+    ('GPT-175B of 512', 'gpt-175b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full'),
+    ('T5-11B of 512', 't5-11b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full --micro-batch 8'),
+]
+
+
+def network(session, name):
+    """A network by name; those with .ini are cut from another here: fewer layers."""
+    match = re.fullmatch(r'(.*)-(\d+)\.ini', name)
+    if session.dry:
+        return TOY
+    if not match:
+        return name
+    with open(os.path.join(session.machine.data, 'networks', match.group(1) + '.ini'), encoding='utf-8') as file:
+        text = re.sub(r'(?m)^layers *=.*$', 'layers = ' + match.group(2), file.read())
+    path = session.path('work', name)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    return path
+
+
+def cluster(session):
+    """What the predictions are made with."""
+    return session.cluster or ('this-machine' if session.dry else 'h200-node')
+
+
+def far_cluster(session):
+    """This GPU, 512 of them: its own numbers, and the network of models/clusters/dgx-h100.ini."""
+    def sections(path):
+        with open(path, encoding='utf-8') as file:
+            return {part.split(']', 1)[0]: part for part in re.split(r'(?m)^\[', file.read())[1:]}
+    folder = os.path.join(session.machine.data, 'clusters')
+    own = cluster(session)
+    own = sections(own if os.sep in own else os.path.join(folder, own + '.ini'))
+    network_of = sections(os.path.join(folder, 'dgx-h100.ini'))
+    for name in ('topology', 'intra_node', 'inter_node', 'collectives'):
+        own[name] = network_of[name]
+    own['topology'] = 'topology]\nnodes = 64\ngpus_per_node = 8\n\n'
+    path = session.path('work', 'sixty-four-nodes.ini')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(''.join('[' + text for text in own.values()))
+    return path
+
+
+def shorter(options):
+    """For a toy on the host: without what needs a large network or takes long."""
+    return re.sub(r'--(seq|micro-batch|kernels|offload) \S+', '', options).replace('-n 512', '-n 8')
+
+
+def planned(session, name, network_name, options):
+    words = (shorter(options) if session.dry else options).split()
+    plan = session.path('work', re.sub(r'\W+', '-', name.lower()) + '.plan')
+    done = session.call(session.machine.programs['foreshard'], 'plan', network(session, network_name), *words,
+                        '-o', plan, limit=60)
+    return plan if done.rc == 0 else None
+
+
+def traces(session, plan):
+    base = os.path.basename(plan)[:-len('.plan')]
+    return (session.path('traces', base + '.' + side + '.trace') for side in ('predicted', 'measured'))
+
+
+def last_object(output):
+    """The JSON object that a program printed last; {} when there is none."""
+    start = output.find('\n{') + 1 if not output.startswith('{') else 0
+    try:
+        return json.loads(output[start:])
+    except ValueError:
+        return {}
+
+
+def compared(session, name, predicted_trace, measured_trace, times):
+    done = session.call(session.machine.programs['foreshard'], 'compare', predicted_trace, measured_trace, '--json',
+                        limit=60)
+    answer = last_object(done.output)
+    verdict = answer.get('verdict', done.tail())
+    memory = verdict.split('; step time')[0].replace(' instructions', '')
+    step = next((row for row in answer.get('rows', []) if row['group'] == 'step'), None)
+    if step and times:
+        session.errors.append(abs(step['error']))
+        memory = 'step %.2f ms, measured %.2f (%+.1f %%); %s' % (step['first'] / 1e6, step['second'] / 1e6,
+                                                                 step['error'] * 100, memory)
+    session.row(name, 'FAIL' if not answer else 'ok' if 'allocated equal' in verdict else 'MISS', memory)
+
+
+def play(session, name, network_name, options, ranks=1, times=True, steps=6):
+    """Plans, predicts, runs and compares one case."""
+    plan = planned(session, name, network_name, options)
+    if not plan:
+        session.row(name, 'FAIL', 'it cannot be planned; the log says why')
+        return None
+    predicted_trace, measured_trace = traces(session, plan)
+    device = 'host' if session.dry else 'cuda'
+    predicted = session.call(session.machine.programs['foreshard'], 'predict', plan, '--cluster', cluster(session),
+                             '--steps', steps, '--trace', predicted_trace, limit=60)
+    local = ['--local-ranks', ranks] if ranks > 1 else []
+    measured = session.call(session.machine.programs['foreshard-exec'], plan, '--device', device, *local,
+                            '--steps', steps, '--trace', measured_trace, '--json', limit=90)
+    if predicted.rc or measured.rc:
+        bad = predicted if predicted.rc else measured
+        session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
+        return None
+    compared(session, name, predicted_trace, measured_trace, times)
+    return last_object(measured.output)
+
+
+def has_time(session, name, seconds):
+    if session.remaining() >= (1 if session.dry else seconds):
+        return True
+    session.row(name, 'skip', 'no time is left')
+    return False
+
+
+def side_by_side(session):
+    if 'foreshard-exec' not in session.machine.programs:
+        session.row('side by side', 'skip', 'these programs have no foreshard-exec')
+        return
+    session.errors = []
+    session.row('predicted with', '', os.path.basename(cluster(session)))
+    for name, network_name, options in ONE_RANK[:1] if session.dry else ONE_RANK[:2]:
+        if has_time(session, name, 10):
+            play(session, name, network_name, options)
+    for name, network_name, options in REHEARSED[:1] if session.dry else REHEARSED:
+        if has_time(session, name, 10):
+            rehearse(session, name, network_name, options)
+    for ranks, way, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:
+        name = '%d ranks on one card, %s' % (ranks, way)
+        if (way != 'hybrid' or ranks == 4) and has_time(session, name, 5):
+            play(session, name, 'gpt2' if ranks == 2 else TOY, '-n %d %s' % (ranks, options), ranks, times=False)
+    for name, network_name, options in [] if session.dry else ONE_RANK[2:]:
+        if has_time(session, name, 10):
+            play(session, name, network_name, options)
+    if session.errors and not session.dry:
+        median = statistics.median(session.errors)
+        session.row('step time, median error of %d' % len(session.errors), 'ok' if median <= 0.05 else 'MISS',
+                    '%.1f %%; 5 %% is allowed' % (median * 100))
+
+
+def rehearse(session, name, network_name, options):
+    foreshard = session.machine.programs['foreshard']
+    if session.call(foreshard, 'rehearse', '--help', limit=20).rc:
+        session.row(name, 'skip', 'this foreshard has no command rehearse')
+        return
+    plan = planned(session, name, network_name, options)
+    if not plan:
+        session.row(name, 'FAIL', 'it cannot be planned; the log says why')
+        return
+    predicted_trace, measured_trace = traces(session, plan)
+    where = far_cluster(session)
+    steps = ['--steps', 3]  # a step of GPT-175B takes seconds
+    predicted = session.call(foreshard, 'predict', plan, '--cluster', where, *steps, '--trace', predicted_trace,
+                             limit=60)
+    measured = session.call(foreshard, 'rehearse', plan, '--rank', 0, '--cluster', where, '--device',
+                            'host' if session.dry else 'cuda', *steps, '--trace', measured_trace, limit=120)
+    if predicted.rc or measured.rc:
+        bad = predicted if predicted.rc else measured
+        session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
+        return
+    compared(session, name, predicted_trace, measured_trace, times=True)
+
+
+# ---- training, against PyTorch -----------------------------------------------------------------------
+
+# Name and sequence as record_training.py has them, tokens a step alike.
+TRAINED = [('gpt2-xl', 'gpt2-xl', 2048, 8), ('llama3-8b, 8 blocks', 'llama3-8b-8.ini', 2048, 8),
+           ('gpt2-xl', 'gpt2-xl', 8192, 2), ('llama3-8b, 8 blocks', 'llama3-8b-8.ini', 8192, 2),
+           ('gpt2-xl', 'gpt2-xl', 4096, 4), ('llama3-8b, 8 blocks', 'llama3-8b-8.ini', 4096, 4)]
+
+
+def ours(session):
+    """Tokens per second by network and sequence."""
+    rates = {}
+    for name, network_name, seq, batch in TRAINED[:1] if session.dry else TRAINED:
+        plan = has_time(session, '%s, %d' % (name, seq), 8) and planned(
+            session, '%s-%d-trained' % (name, seq), network_name, '-n 1 --sharding none --model-dtype bf16 --kernels '
+            'fused --optimizer-kernel fused --seq %d --micro-batch %d' % (seq, batch))
+        if not plan:
+            continue
+        done = session.call(session.machine.programs['foreshard-exec'], plan, '--device',
+                            'host' if session.dry else 'cuda', '--steps', 8, '--json',
+                            *([] if session.dry else ['--no-op-times']), limit=60)
+        answer = last_object(done.output)
+        if 'tokens_per_s' in answer:
+            rates[name, seq] = answer['tokens_per_s']
+        else:
+            session.row('%s, %d' % (name, seq), 'FAIL', 'status %d: %s' % (done.rc, done.tail()))
+    return rates
+
+
+def training(session):
+    """Ours and PyTorch's in one session; the better of PyTorch's ways is what is held against."""
+    rates = ours(session) if 'foreshard-exec' in session.machine.programs else {}
+    parts.timed_recorder('training')(session)
+    best = {}
+    for row in parts.rows_of(session.path('records', 'training.jsonl')):
+        if 'train' in row:
+            session.row('PyTorch %s, %d, %s' % (row['train'], row['seq'], row['how']), '',
+                        '%.0f tokens/s, %.0f TFLOP/s' % (row['tokens_per_s'], row['tflops']))
+            key = row['train'], row['seq']
+            best[key] = max(best.get(key, 0), row['tokens_per_s'])
+    for (name, seq), rate in rates.items():
+        rival = best.get((name, seq))
+        share = rate / rival if rival else None
+        verdict = '' if share is None else 'ok' if share >= 1 else 'MISS'
+        session.row('ours %s, %d' % (name, seq), verdict, '%.0f tokens/s%s' % (
+            rate, ', %.2f of the best of PyTorch' % share if share else ''))

@@ -1,0 +1,155 @@
+"""tests/gpu/session.py - runs parts one after the other, each within its time, and keeps what they leave.
+
+A part is a function that gets the Session. Whatever it does, the next one runs: an exception or a command
+that hangs ends that part alone, and is named. Time a part leaves over goes to those after it.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import traceback
+
+# What comes back from a machine that is lent: few files, each below 16 MiB.
+MOST_FILE_BYTES = 15 * 2**20
+PACKING_SECONDS = 15
+
+
+class Done:
+    """How a command ended. rc is 124 when its time was up."""
+
+    def __init__(self, rc, wall_s, output):
+        self.rc, self.wall_s, self.output = rc, wall_s, output
+
+    def tail(self):
+        lines = [line for line in self.output.split('\n') if line.strip()]
+        return lines[-1].strip()[:160] if lines else ''
+
+
+class Session:
+    def __init__(self, machine, folder, minutes, dry, cluster=None, began=None):
+        self.machine, self.dry, self.minutes = machine, dry, minutes
+        self.folder = os.path.realpath(folder)
+        self.began = time.monotonic() if began is None else began
+        self.until = self.began + 60 * minutes - PACKING_SECONDS
+        self.rows = []
+        self.part, self.part_until, self.log_file = '', 0, None
+        self.cluster = cluster
+        for name in ('logs', 'records', 'traces', 'work'):
+            os.makedirs(os.path.join(self.folder, name), exist_ok=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def remaining(self):
+        """Seconds this part has left."""
+        return max(0.0, self.part_until - time.monotonic())
+
+    # ---- what a part calls ---------------------------------------------------------------------------
+
+    def log(self, text):
+        self.log_file.write(text + '\n')
+        self.log_file.flush()
+
+    def row(self, name, verdict, value=''):
+        """One line of the table: 'ok', 'MISS', 'FAIL', 'skip', or '' for a figure alone."""
+        self.rows.append({'part': self.part, 'name': name, 'verdict': verdict, 'value': value,
+                          'at_s': round(time.monotonic() - self.began, 1)})
+        self.log('row: %s | %s | %s' % (name, verdict, value))
+        with open(self.path('results.jsonl'), 'a', encoding='utf-8') as file:
+            file.write(json.dumps(self.rows[-1]) + '\n')
+
+    def call(self, *command, limit=None, environment=None, ours=True):
+        """Runs one command, all it prints in the part's log; at its limit its whole group is killed."""
+        limit = min(limit or 1e9, self.remaining())
+        command = [str(word) for word in command]
+        self.log('\n$ ' + ' '.join(command) + '   (at most %.0f s)' % limit)
+        if limit < 1:
+            self.log('no time is left')
+            return Done(124, 0, 'no time was left')
+        variables = (self.machine.environment() if ours else dict(os.environ)) | (environment or {})
+        began = time.monotonic()
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                       errors='replace', env=variables, start_new_session=True,
+                                       stdin=subprocess.DEVNULL, cwd=self.path('work'))
+        except OSError as error:
+            self.log(str(error))
+            return Done(127, 0, str(error))
+        try:
+            output, _ = process.communicate(timeout=limit)
+            rc = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            rc = 124
+        except BaseException:  # this program itself is being ended
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        wall_s = time.monotonic() - began
+        self.log(output)
+        self.log('status %d after %.1f s' % (rc, wall_s))
+        return Done(rc, wall_s, output)
+
+    # ---- the parts, in order ---------------------------------------------------------------------------
+
+    def run(self, parts):
+        """parts: [(name, seconds of ten minutes, function)]; seconds are scaled to the minutes given."""
+        due = time.monotonic()
+        scale = max(0, self.until - due) / 600
+        for name, seconds, function in parts:
+            due += seconds * scale
+            self.part, self.part_until = name, min(due, self.until)
+            began = time.monotonic()
+            with open(self.path('logs', name + '.log'), 'a', encoding='utf-8') as self.log_file:
+                if self.remaining() < 2:
+                    self.row('all of it', 'skip', 'no time is left')
+                    continue
+                print('%-12s begins at %3.0f s, at most %.0f s' % (name, began - self.began, self.remaining()))
+                sys.stdout.flush()
+                try:
+                    function(self)
+                except Exception as error:  # the next part must run, whatever went wrong here
+                    self.log(traceback.format_exc())
+                    self.row('all of it', 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
+                self.row('time', '', '%.1f s' % (time.monotonic() - began))
+
+    # ---- what is left ------------------------------------------------------------------------------------
+
+    def table(self, head):
+        lines = [*head, '']
+        part = None
+        for row in self.rows:
+            if row['name'] == 'time':
+                continue
+            lines.append('%-12s %-5s %s%s' % (row['part'] if row['part'] != part else '', row['verdict'], row['name'],
+                                             ': ' + row['value'] if row['value'] else ''))
+            part = row['part']
+        counts = {verdict: sum(row['verdict'] == verdict for row in self.rows)
+                  for verdict in ('ok', 'MISS', 'FAIL', 'skip')}
+        lines += ['', '%d ok, %d missed, %d failed, %d skipped in %.0f s' % (*counts.values(), time.monotonic() -
+                                                                              self.began)]
+        return [line[:200] for line in lines]
+
+    def pack(self):
+        """Puts each folder of results into one file; what makes a file too large is named and left out."""
+        for name in ('logs', 'records', 'traces'):
+            files = sorted(os.listdir(self.path(name)), key=lambda file: os.path.getsize(self.path(name, file)))
+            kept, size = [], 0
+            for file in files:
+                size += os.path.getsize(self.path(name, file))
+                if size > MOST_FILE_BYTES * (4 if name != 'records' else 8):  # text shrinks so much
+                    break
+                kept.append(file)
+            archive_path = self.path(name + '.tar.gz')
+            while True:
+                with tarfile.open(archive_path, 'w:gz') as archive:
+                    for file in kept:
+                        archive.add(self.path(name, file), os.path.join(name, file))
+                if os.path.getsize(archive_path) <= MOST_FILE_BYTES or not kept:
+                    break
+                kept.pop()
+            for file in set(files) - set(kept):
+                print('left out of %s.tar.gz for its size: %s' % (name, file))

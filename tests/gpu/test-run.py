@@ -1,0 +1,204 @@
+"""tests/gpu/run and tests/gpu/bundle, as far as a machine without a GPU can tell.
+
+    test-run.py SOURCE-ROOT BUILD-FOLDER
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import types
+
+ROOT, BUILD = sys.argv[1:3]
+HERE = os.path.join(ROOT, 'tests', 'gpu')
+sys.path[:0] = [os.path.join(ROOT, 'tests', 'style'), HERE]
+
+import machine as machines  # noqa: E402
+import parts  # noqa: E402
+from session import Session  # noqa: E402
+from tap import Tap  # noqa: E402
+
+RUN, BUNDLE, KEEP = (os.path.join(HERE, name) for name in ('run', 'bundle', 'keep'))
+
+
+def run(*command, **more):
+    return subprocess.run([sys.executable, '-B', *command] if command[0].startswith(HERE) else command,
+                          capture_output=True, text=True, check=False, **more)
+
+
+def unlike(done, status, *texts):
+    said = done.stdout + done.stderr
+    complaints = ['status %d, not %d' % (done.returncode, status)] if done.returncode != status else []
+    complaints += ['does not say "%s"' % text for text in texts if text not in said]
+    return complaints + (said.split('\n')[-25:] if complaints else [])
+
+
+# ---- the order of parts ----------------------------------------------------------------------------
+
+def parts_case(tap, folder):
+    """A part that raises, one that hangs, one that works: each ends alone."""
+    def breaks(session):
+        raise ValueError('planted')
+
+    def hangs(session):
+        done = session.call('sh', '-c', 'echo begun; sleep 60 & wait')
+        session.row('hanging', 'FAIL', 'status %d, %s' % (done.rc, done.tail()))
+
+    def works(session):
+        done = session.call('sh', '-c', 'echo fine')
+        session.row('working', 'ok' if done.rc == 0 else 'FAIL', done.tail())
+
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
+    session = Session(machine, os.path.join(folder, 'parts'), 1, dry=True)
+    began = time.monotonic()
+    out = sys.stdout
+    sys.stdout = sys.stderr  # what is printed is no TAP
+    try:
+        session.run([('late', 0, works), ('hangs', 40, hangs), ('breaks', 40, breaks), ('works', 40, works)])
+    finally:
+        sys.stdout = out
+    took = time.monotonic() - began
+    rows = [(row['part'], row['name'], row['verdict'], row['value']) for row in session.rows if row['name'] != 'time']
+    wanted = [('late', 'all of it', 'skip', 'no time is left'), ('hangs', 'hanging', 'FAIL', 'status 124, begun'),
+              ('breaks', 'all of it', 'FAIL', 'ValueError: planted'), ('works', 'working', 'ok', 'fine')]
+    complaints = [] if rows == wanted else ['%s' % (rows,)]
+    if took > 20:
+        complaints.append('a part that hangs held the next one up: %.0f s' % took)
+    tap.case('/gpu/run/no part keeps the next one from running', complaints)
+    session.pack()
+    with tarfile.open(session.path('logs.tar.gz')) as archive:
+        names = archive.getnames()
+    tap.case('/gpu/run/what parts print is kept', [] if 'logs/hangs.log' in names else [str(names)])
+
+
+def counts_case(tap):
+    cases = {'1..2\nok 1 a\nok 2 b # SKIP no GPU\n': (1, 0, 1), 'ok 1 a\nnot ok 2 b\n1..2\n': (1, 1, 0),
+             '1..3\nok 1 a\n': (1, 2, 0), '': (0, 0, 0),
+             '1..0 # SKIP no GPU\n': (0, 0, 1)}
+    tap.case('/gpu/run/cases of a test are counted', [
+        '%r: %s' % (text, parts.tap_counts(text)) for text, wanted in cases.items() if parts.tap_counts(text) != wanted])
+
+
+# ---- the command -----------------------------------------------------------------------------------
+
+def command_cases(tap, folder):
+    output = os.path.join(folder, 'results')
+    done = run(RUN, '--dry', '--build', BUILD, '--output', output, '--minutes', '2', env=os.environ | {
+        'FORESHARD_TORCH_PYTHON': ''})
+    complaints = unlike(done, 0, 'allocated equal at all', '2 ranks on one card', 'ours gpt2-xl', ' 0 failed')
+    left = sorted(os.listdir(output)) if os.path.isdir(output) else []
+    if left != ['logs.tar.gz', 'records.tar.gz', 'results.jsonl', 'summary.txt', 'traces.tar.gz']:
+        complaints.append('leaves ' + ' '.join(left))
+    else:
+        with open(os.path.join(output, 'summary.txt'), encoding='utf-8') as file:
+            if file.read().strip() not in done.stdout:
+                complaints.append('the table is not what is printed')
+        with open(os.path.join(output, 'results.jsonl'), encoding='utf-8') as file:
+            rows = [json.loads(line) for line in file]
+        if len({row['part'] for row in rows if 'part' in row}) != 12:
+            complaints.append('not all parts left a row')
+    tap.case('/gpu/run/all of it runs without a GPU', complaints)
+    tap.case('/gpu/run/it says what is wrong', [
+        *unlike(run(RUN, '--parts', 'info,everything'), 2, 'there is no part everything'),
+        *unlike(run(RUN, '--dry', '--bundle', os.path.join(ROOT, 'README.md')), 2, 'README.md', 'tests/gpu/bundle'),
+        *unlike(run(RUN, '--dry', '--build', HERE), 2, 'no build folder'),
+        *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
+
+
+def keep_case(tap, folder):
+    """What a GPU machine left is filed by date and GPU; what a dry run left is not."""
+    left = os.path.join(folder, 'left')
+    os.makedirs(os.path.join(left, 'records'))
+    with open(os.path.join(left, 'records', 'host.jsonl'), 'w', encoding='utf-8') as file:
+        file.write('{"header":{}}\n')
+    with tarfile.open(os.path.join(left, 'records.tar.gz'), 'w:gz') as archive:
+        archive.add(os.path.join(left, 'records'), 'records')
+    for name in ('summary.txt', 'calibrated.ini', 'logs.tar.gz'):
+        with open(os.path.join(left, name), 'w', encoding='utf-8') as file:
+            file.write('text\n')
+    head = {'header': '2026-01-02, ...', 'date': '2026-01-02', 'gpu': {'name': 'NVIDIA H200'}, 'dry': False}
+    complaints = []
+    for dry, status in ((False, 0), (True, 2)):
+        with open(os.path.join(left, 'results.jsonl'), 'w', encoding='utf-8') as file:
+            file.write(json.dumps(head | {'dry': dry}) + '\n')
+        done = run(KEEP, left, '--into', os.path.join(folder, 'kept%d' % dry))
+        complaints += unlike(done, status)
+    kept = os.path.join(folder, 'kept0', '2026-01-02-nvidia-h200')
+    files = sorted(os.path.relpath(os.path.join(where, name), kept) for where, _, names in os.walk(kept)
+                   for name in names)
+    if files != ['calibrated.ini', 'host.jsonl', 'results.jsonl', 'summary.txt']:
+        complaints.append('keeps ' + ' '.join(files))
+    tap.case('/gpu/keep/results are filed by date and GPU', complaints)
+
+
+# ---- the bundle --------------------------------------------------------------------------------------
+
+def bundle_cases(tap, folder):
+    bundle = os.path.join(folder, 'bundle.tar.gz')
+    done = run(BUNDLE, '--build', BUILD, '--no-build', '-o', bundle)
+    tap.case('/gpu/bundle/it is packed', unlike(done, 0, 'MiB'))
+    if done.returncode:
+        return
+    output = os.path.join(folder, 'from-bundle')
+    done = run(RUN, '--dry', '--bundle', bundle, '--output', output, '--parts', 'info,matrix', '--minutes', '1')
+    tap.case('/gpu/bundle/run takes its programs from it', unlike(done, 0, 'bundle of commit', 'allocated equal at all'))
+    case = '/gpu/bundle/its programs need nothing but a C library'
+    if os.getuid() != 0 or not shutil.which('chroot'):
+        tap.skip(case, 'only root may change the root')
+        return
+    jail = os.path.join(folder, 'jail')
+    furnish(jail, bundle)
+    if glob.glob(os.path.join(jail, 'gpu-bundle', 'lib', 'lib*san.so*')):
+        tap.skip(case, 'sanitizers need more')
+        return
+    inside = ['env', '-i', 'LD_LIBRARY_PATH=/gpu-bundle/lib', 'FORESHARD_DATA=/gpu-bundle/data', shutil.which('chroot'),
+              jail]
+    complaints = unlike(run(*inside, '/gpu-bundle/bin/foreshard', 'plan', 'gpt-toy', '-n', '2', '-o', '/toy.plan'), 0)
+    complaints += unlike(run(*inside, '/gpu-bundle/bin/foreshard', 'predict', '/toy.plan', '--cluster', 'h200-node'), 0,
+                         'fits')
+    complaints += unlike(run(*inside, '/gpu-bundle/bin/check-memory', '/gpu-bundle/tests/oracle/gpu/samples/'
+                             'memory-gpt-toy-fsdp2-w8.jsonl'), 0, 'allocated holds')
+    with tarfile.open(bundle) as archive:
+        manifest = json.load(archive.extractfile('gpu-bundle/manifest.json'))
+    if not any(re.match(r'lib(cuda|cublas|cudnn|nccl)', name) for name in manifest['expects']):
+        complaints += unlike(run(*inside, '/gpu-bundle/bin/foreshard-exec', '--help'), 0, 'local-ranks')
+    tap.case(case, complaints)
+
+
+def furnish(jail, bundle):
+    """A root with the C library, its loader and the unpacked bundle; nothing else."""
+    os.makedirs(jail)
+    with tarfile.open(bundle) as archive:
+        archive.extractall(jail)
+    printed = subprocess.run(['ldd', os.path.join(jail, 'gpu-bundle', 'bin', 'foreshard')], capture_output=True,
+                             text=True, check=True).stdout
+    for path in re.findall(r'(/\S+)', printed):
+        if re.match(r'(ld-linux.*|libc|libm)\.so', os.path.basename(path)):
+            os.makedirs(os.path.dirname(jail + path), exist_ok=True)
+            shutil.copy2(os.path.realpath(path), jail + path)
+    for folder in glob.glob('/lib*'):  # the loader looks in /lib; here that may be a link into /usr
+        target = os.path.join(jail, 'usr' + folder)
+        if os.path.islink(folder) and not os.path.exists(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if os.path.isdir(jail + folder):
+                shutil.copytree(jail + folder, target)
+
+
+def main():
+    tap = Tap()
+    counts_case(tap)
+    with tempfile.TemporaryDirectory() as folder:
+        parts_case(tap, folder)
+        command_cases(tap, folder)
+        keep_case(tap, folder)
+        bundle_cases(tap, folder)
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The command line of the recorders: the same words for the pretended GPU here and a real one (../gpu)."""
+
+import argparse
+
+import networks
+import parallel
+from building_blocks import Shape
+
+
+def add_training_options(p):
+    """Everything about the run that is trained; how it is recorded is each recorder's own."""
+    net = p.add_argument_group("network")
+    net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
+    for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq"):
+        net.add_argument("--" + name, type=int, help="replaces the preset's value")
+    net.add_argument("--tied", action=argparse.BooleanOptionalAction, help="head shares the embedding's weight")
+    net.add_argument("--attention", choices=("flash", "math-eager"))
+    net.add_argument("--gelu", choices=("tanh", "none"))
+    net.add_argument("--gated", action="store_true", default=None, help="t5: gated GELU instead of ReLU")
+    net.add_argument("--batch", type=int, default=1, help="sequences per rank and pass")
+    net.add_argument("--model-dtype", choices=parallel.DTYPES, default="fp32", help="dtype the network is made in")
+    net.add_argument("--dropout", type=float, help="gpt, t5: in every place where they have it")
+    net.add_argument("--checkpointing", choices=("none", "inside", "outside"), default="none",
+                     help="full activation checkpointing per block; inside: FSDP(checkpoint(block))")
+    net.add_argument("--selective", action="store_true", default=None,
+                     help="checkpointing keeps attention's outputs and every other matrix product's")
+    net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
+                     help="recomputation stops when all that was needed is there")
+    par = p.add_argument_group("parallelism")
+    par.add_argument("--mode", choices=("none", "ddp", "fsdp1", "fsdp2"), default="fsdp2")
+    par.add_argument("--world", type=int, default=8)
+    par.add_argument("--rank", type=int, default=0)
+    par.add_argument("--shard-size", type=int, help="ranks per shard group (hybrid sharding)")
+    par.add_argument("--param-dtype", choices=parallel.DTYPES, help="mixed precision: compute and gather dtype")
+    par.add_argument("--reduce-dtype", choices=parallel.DTYPES, help="mixed precision: reduce dtype")
+    par.add_argument("--strategy", default="FULL_SHARD", choices=(
+        "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"), help="fsdp1")
+    par.add_argument("--use-orig-params", action=argparse.BooleanOptionalAction, default=True, help="fsdp1")
+    par.add_argument("--backward-prefetch", choices=("pre", "post", "none"), default="pre", help="fsdp1")
+    par.add_argument("--forward-prefetch", action="store_true", help="fsdp1")
+    par.add_argument("--limit-all-gathers", action=argparse.BooleanOptionalAction, default=True, help="fsdp1")
+    par.add_argument("--reshard-after-forward", default="default", help="fsdp2: true, false, default or a number")
+    par.add_argument("--fsdp2-backward-prefetch", action=argparse.BooleanOptionalAction, default=True)
+    par.add_argument("--reshard-last", action=argparse.BooleanOptionalAction, default=True,
+                     help="fsdp2: the last block too is resharded after forward")
+    par.add_argument("--fsdp2-forward-prefetch", type=int, default=0, help="explicitly, this many blocks ahead")
+    par.add_argument("--cpu-offload", action="store_true",
+                     help="fsdp1, fsdp2: shards, their gradients and the optimizer stay in the host's pinned memory")
+    par.add_argument("--keep-low-precision-grads", action="store_true", help="fsdp1")
+    par.add_argument("--ddp-bucket-mb", type=float, help="default: PyTorch's own (25)")
+    par.add_argument("--ddp-bucket-view", action="store_true", help="gradient_as_bucket_view")
+    step = p.add_argument_group("training step")
+    step.add_argument("--steps", type=int, default=2, help="the first makes the optimizer state")
+    step.add_argument("--accumulate", type=int, default=1, help="passes per step")
+    step.add_argument("--accumulate-sync", choices=("last", "every"), default="last",
+                      help="reduce gradients in the last pass only, or in every pass")
+    step.add_argument("--optimizer", choices=("adamw", "adam", "sgd"), default="adamw")
+    step.add_argument("--optimizer-kernel", choices=("default", "foreach", "fused", "loop"), default="default")
+    step.add_argument("--momentum", type=float, default=0.0, help="sgd")
+    step.add_argument("--weight-decay", type=float, help="default: the optimizer's own")
+    step.add_argument("--keep-gradients", action="store_true", help="zero_grad sets them to zero, as before PyTorch 2.0")
+    step.add_argument("--clip", type=float, help="clip the gradient norm")
+
+
+def make_shape(options):
+    fields = dict(networks.PRESETS[options.preset])
+    for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
+                 "gelu", "gated", "dropout", "selective"):
+        if getattr(options, name) is not None:
+            fields[name] = getattr(options, name)
+    return Shape(**fields, checkpointing=options.checkpointing)
