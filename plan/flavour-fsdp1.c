@@ -168,6 +168,8 @@ static void end_backward(PlanRun *run) {
     }
     if (run->reduces && plan_offload_has_params(run)) {
         wait_for_host(run);
+    } else if (run->reduces) {
+        plan_fsdp1_lower(run);
     }
     f->order_known = true;
 }
@@ -194,8 +196,9 @@ static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
     uint32_t u = run->unit_of_parameter[p];
     if (f->keeps_views) {
         PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks);
+        PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
         return (PlanOperand){.buffer = buffer,
-                             .offset_bytes = part.offset * plan_dtype_bytes(f->master),
+                             .offset_bytes = part.offset * plan_dtype_bytes(dtype),
                              .elements = part.elements};
     }
     bool is_first = p == plan_fsdp1_parameter_of(run, u, 0);

@@ -112,6 +112,10 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
         lane = f->replicas > 1 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
     }
     b->grad = buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED, lane, "gradients");
+    if (f->keeps_low) {
+        b->low_grad = buffer_for(run, flat->shard, f->param, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE,
+                                 "low_gradients");
+    }
     /* Added to the first and dropped: the reduction's output, or no more than its cast. */
     PlanSubcategory next = f->reduce == f->master ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP;
     b->next_grad = buffer_for(run, flat->shard, f->master, next, lane, "gradients");
@@ -149,6 +153,7 @@ static void name_buffers(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
     PlanFsdp1Buffers *b = &unit->b;
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[u].module);
     b->cast = b->cast_grad = b->ready = b->reduced = b->grad = b->next_grad = PLAN_NONE;
+    b->low_grad = PLAN_NONE;
     b->flat_grad = buffer_for(run, flat->elements, f->param, PLAN_GRADIENTS_UNSHARDED,
                               PLAN_FSDP1_COMPUTE, "flat_gradient");
     b->next_flat_grad = buffer_for(run, flat->elements, f->param, PLAN_GRADIENTS_UNSHARDED,
@@ -207,6 +212,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->pads_always = f->shards && s->pytorch == PLAN_PYTORCH_1_13;
     f->replicas = s->ranks / ranks;
     f->keeps_views = s->use_orig_params == PLAN_YES;
+    f->keeps_low = s->keep_low_precision_grads == PLAN_YES && f->casts && f->shards;
     f->units = g_new0(PlanFsdp1Unit, run->n_units);
     f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));

@@ -187,6 +187,37 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     return lane;
 }
 
+/* Parameters of another dtype than their gradients first get one of their own, which goes; an
+ * earlier pass has shown them one already. */
+static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane) {
+    bool shows = f->keeps_low && f->keeps_views && run->strategy->accumulate == 1;
+    for (uint32_t i = 0; i < run->units[u].parameters->len && shows; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
+        if (part) {
+            uint32_t empty = plan_builder_buffer(&run->builder, part, f->master, PLAN_TEMPORARY_OP,
+                                                 lane, "empty_gradient");
+            plan_builder_alloc(&run->builder, empty);
+            plan_builder_free(&run->builder, empty);
+        }
+    }
+}
+
+void plan_fsdp1_lower(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units && f->keeps_low; u++) {
+        PlanFsdp1Unit *unit = &f->units[u];
+        if (plan_fsdp1_has_parameters(run, u)) {
+            plan_run_at_unit(run, u);
+            plan_builder_alloc(&run->builder, unit->b.low_grad);
+            plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, unit->grad, unit->b.low_grad,
+                          plan_fsdp1_elements(run, unit->b.low_grad));
+            plan_builder_free(&run->builder, unit->grad);
+            unit->grad = unit->b.low_grad;
+        }
+    }
+}
+
 static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     PlanFsdp1Unit *unit = &f->units[u];
     const PlanFsdp1Buffers *b = &unit->b;
@@ -205,6 +236,7 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         plan_offload_put_gradient(run, plan_fsdp1_parameter_of(run, u, 0), all, lane);
         plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
     }
+    show_low(run, f, u, lane);
     free_if(run, b->cast_grad);
     if (ready != flat_grad) {
         plan_builder_free(&run->builder, ready);

@@ -27,6 +27,7 @@ typedef struct {
     uint32_t ready;          /* flat_grad cast and padded, to be reduced */
     uint32_t reduced;        /* what the reduction makes, where the optimizer reads another dtype */
     uint32_t grad, next_grad; /* what the optimizer reads; the second where the first lives on */
+    uint32_t low_grad;        /* grad in the dtype of compute again, and read in its place */
 } PlanFsdp1Buffers;
 
 typedef struct {
@@ -42,6 +43,7 @@ typedef struct {
     PlanFlat flat;
     PlanLimiter limiter;
     bool shards, casts, keeps_views; /* views: use_orig_params */
+    bool keeps_low;                  /* keep_low_precision_grads, where that changes something */
     /* PyTorch 1.13 padded gradients also by nothing, which copied them (pytorch #88769). */
     bool pads_always;
     uint64_t replicas; /* groups that hold a copy of the model */
@@ -90,5 +92,6 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t unit, bool is_free);
 void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
 void plan_fsdp1_reduce(PlanRun *run, uint32_t unit);
 void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t unit); /* as the parameters' gradients */
+void plan_fsdp1_lower(PlanRun *run);                         /* gradients to the dtype of compute */
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);  /* of a gradient that has been added */
 void plan_fsdp1_drop_gradients(PlanRun *run);

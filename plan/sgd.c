@@ -22,7 +22,10 @@ static bool is_first(const PlanOver *over) {
 static uint32_t new_momentum(const PlanOver *over, uint32_t p) {
     PlanRun *run = over->run;
     PlanOperand owned = over->owned[p];
-    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, owned.buffer)->dtype;
+    /* Made of the gradient, as it is or decayed, which makes it the parameter's dtype. */
+    bool decays = run->strategy->weight_decay != 0;
+    uint32_t of = decays ? owned.buffer : run->flavour->gradient(run, p).buffer;
+    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, of)->dtype;
     uint32_t buffer = plan_over_new_state(over, p, PLAN_STATE_MOMENTUM, owned.elements, dtype);
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
     return buffer;

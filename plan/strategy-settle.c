@@ -250,14 +250,34 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
-    if (strategy->keep_low_precision_grads == PLAN_YES) {
-        return refuse(error, "keep_low_precision_grads=yes leaves Adam gradients of another dtype "
-                             "than its parameters', which PyTorch refuses; set it to no");
+/* Gradients of another dtype than their parameters'. */
+static bool low_gradients_are_known(const PlanStrategy *s, GError **error) {
+    bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    if (s->keep_low_precision_grads == PLAN_NO ||
+        plan_strategy_param_dtype(s) == plan_strategy_model_dtype(s)) {
+        return true;
     }
+    if (s->flavour != PLAN_FLAVOUR_FSDP1) {
+        return refuse(error, "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or no");
+    }
+    if (!sgd || s->optimizer_kernel == PLAN_KERNEL_FUSED) {
+        return refuse(error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
+                             "the parameters', which PyTorch's Adam and fused kernels refuse; set "
+                             "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
+    }
+    bool adds_up = s->zero_grad == PLAN_ZERO_KEEP ||
+                   (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
+    return (!adds_up && s->clip == 0 && s->offload == PLAN_OFFLOAD_NONE &&
+            plan_strategy_shard_ranks(s) > 1) ||
+           refuse(error, "keep_low_precision_grads=yes is known for sharded parameters whose "
+                         "gradients are reduced once and dropped, without clip or offload");
+}
+
+static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
     return strategy->pytorch == PLAN_PYTORCH_CURRENT || strategy->flavour != PLAN_FLAVOUR_FSDP2 ||
-           refuse(error, "flavour=fsdp2 is known as current PyTorch runs it; set pytorch=current, "
-                         "or flavour=fsdp1");
+           refuse(error, "flavour=fsdp2 is known as current PyTorch runs it, for 2.4 cast, reduced "
+                         "and freed in another order, which nothing here records; set "
+                         "pytorch=current, or flavour=fsdp1");
 }
 
 static bool settle_flavour(PlanStrategy *strategy, GError **error) {
@@ -317,5 +337,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           params_are_offloaded(strategy, error) && kept_gradients_stay(strategy, error);
+           low_gradients_are_known(strategy, error) && params_are_offloaded(strategy, error) &&
+           kept_gradients_stay(strategy, error);
 }

@@ -217,6 +217,10 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         flag_of(options, "selective")) {
         strategy->checkpointing.choice = PLAN_CHECKPOINTING_SELECTIVE_OP;
     }
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP1 && has(options, "keep_low_precision_grads") &&
+        flag_of(options, "keep_low_precision_grads")) {
+        strategy->keep_low_precision_grads = PLAN_YES;
+    }
     bool is_fsdp =
         strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
     if (is_fsdp && has(options, "cpu_offload") && flag_of(options, "cpu_offload")) {

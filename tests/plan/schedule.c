@@ -458,7 +458,8 @@ static uint64_t bytes_of(const Plan *plan) {
     return bytes;
 }
 
-/* GPT-175B on 512 ranks, each block checkpointed: the plan is small, and each block adds as much. */
+/* GPT-175B on 512 ranks, each block checkpointed: the plan is small, and each block adds as much.
+ */
 static void large_plans(void) {
     uint64_t n[4] = {0};
     for (uint32_t i = 1; i <= 3; i++) {

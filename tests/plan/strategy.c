@@ -117,8 +117,12 @@ static void contradictions(void) {
         {"ranks=2 sharding=none forward_prefetch=1", "forward_prefetch is FSDP's"},
         {"ranks=2 flavour=fsdp1 forward_prefetch=2", "forward_prefetch=N is FSDP2's"},
         {"ranks=2 flavour=fsdp1 reshard_last=no", "reshard_last=no is FSDP2's"},
-        {"ranks=2 flavour=fsdp1 keep_low_precision_grads=yes",
+        {"ranks=2 flavour=fsdp1 param_dtype=bf16 keep_low_precision_grads=yes",
          "keep_low_precision_grads=yes leaves"},
+        {"ranks=2 param_dtype=bf16 keep_low_precision_grads=yes",
+         "keep_low_precision_grads is FSDP1's"},
+        {"ranks=2 flavour=fsdp1 param_dtype=bf16 keep_low_precision_grads=yes optimizer=sgd clip=1",
+         "keep_low_precision_grads=yes is known for"},
         {"ranks=2 pytorch=2.4", "flavour=fsdp2 is known as current PyTorch"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
