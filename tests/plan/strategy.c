@@ -23,6 +23,32 @@ static void text_reads_back(void) {
     g_assert_cmpstr(text, ==, again);
 }
 
+/* Each key's value is one that the key takes, and the same again. */
+static void values_read_back(void) {
+    static const char *const set[][2] = {{"wrap", "every=3"},
+                                         {"ranks", "12"},
+                                         {"clip", "0.25"},
+                                         {"sharding", "grad-op"},
+                                         {"reshard_after_forward", "4"}};
+    PlanStrategy s, again;
+    plan_strategy_init(&s);
+    plan_strategy_init(&again);
+    for (gsize i = 0; i < G_N_ELEMENTS(set); i++) {
+        g_assert_true(plan_strategy_set(&s, set[i][0], set[i][1], NULL));
+        g_autofree char *value = plan_strategy_value(&s, set[i][0]);
+        g_assert_cmpstr(value, ==, set[i][1]);
+    }
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *value = plan_strategy_value(&s, keys[i].key);
+        g_assert_true(plan_strategy_set(&again, keys[i].key, value, NULL));
+    }
+    g_autofree char *text = plan_strategy_text(&s), *same = plan_strategy_text(&again);
+    g_assert_cmpstr(text, ==, same);
+    g_assert_null(plan_strategy_value(&s, "no_such_key"));
+}
+
 /* A version sets defaults, and what is said later wins. */
 static void versions(void) {
     PlanStrategy s;
@@ -151,6 +177,7 @@ static void units_that_cannot_be(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/strategy/text reads back", text_reads_back);
+    g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/versions set defaults", versions);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
