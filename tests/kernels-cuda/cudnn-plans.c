@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) &&
         (argc < 2 || !dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL))) {
         g_print("1..0 # SKIP neither a driver nor its stub\n");
-        return 77;
+        return 0;
     }
     g_test_add_func("/kernels-cuda/cudnn-plans/known", test_known);
     g_test_add_func("/kernels-cuda/cudnn-plans/unknown", test_unknown);
