@@ -44,14 +44,17 @@ static KernelCudaAttention shape_of(size_t head_dim, size_t group, bool causal,
                                  row, 512,   0.1f,     causal, type};
 }
 
+/* Each head_dim, mask and direction; heads alone or in groups and the two types take turns, for
+ * cuDNN makes a kernel each time, which takes seconds. */
 static void test_known(void) {
-    for (unsigned i = 0; i < 32; i++) {
-        KernelCudaAttention shape = shape_of(i & 1 ? 128 : 64, i & 2 ? 4 : 1, i & 4,
-                                             i & 8 ? KERNEL_CUDA_BF16 : KERNEL_CUDA_F16);
+    for (unsigned i = 0; i < 8; i++) {
+        bool backward = i & 4;
+        KernelCudaAttention shape = shape_of(i & 1 ? 128 : 64, (i ^ i >> 1) & 1 ? 4 : 1, i & 2,
+                                             (i ^ i >> 2) & 1 ? KERNEL_CUDA_BF16 : KERNEL_CUDA_F16);
         g_test_message("head_dim %zu, %zu of %zu heads, %s, %s", shape.head_dim, shape.kv_heads,
                        shape.heads, shape.causal ? "causal" : "not causal",
-                       i & 16 ? "backward" : "forward");
-        g_assert_true(is_planned(&shape, i & 16));
+                       backward ? "backward" : "forward");
+        g_assert_true(is_planned(&shape, backward));
     }
 }
 
@@ -70,7 +73,7 @@ int main(int argc, char **argv) {
     if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) &&
         (argc < 2 || !dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL))) {
         g_print("1..0 # SKIP neither a driver nor its stub\n");
-        return 77;
+        return 0;
     }
     g_test_add_func("/kernels-cuda/cudnn-plans/known", test_known);
     g_test_add_func("/kernels-cuda/cudnn-plans/unknown", test_unknown);

@@ -15,7 +15,6 @@
 enum {
     GUARD = 256, /* bytes before and after an array */
     GUARD_BYTE = 0x5a,
-    NO_DEVICE = 77, /* the exit status that is a skip */
 };
 
 typedef struct {
@@ -250,7 +249,7 @@ int device_main(int argc, char **argv, void (*add_tests)(void)) {
     g_test_init(&argc, &argv, NULL);
     if (cudaGetDeviceCount(&count) != cudaSuccess || !count) {
         printf("1..0 # SKIP no GPU: these kernels were compiled, not run\n");
-        return NO_DEVICE;
+        return 0; /* as TAP has it: the plan says that all is skipped */
     }
     arrays = g_array_new(FALSE, FALSE, sizeof(Array));
     add_tests();

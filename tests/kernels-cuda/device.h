@@ -7,7 +7,7 @@
  * by device_end().
  *
  * The same programs run on a GPU, and on the emulated one (tests/emulator) with each of several
- * orders of its work. Without a GPU the first kind ends with 77, which is a skip.
+ * orders of its work. Without a GPU the first kind skips all of its tests.
  */
 #pragma once
 #include <glib.h>
