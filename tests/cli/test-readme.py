@@ -42,6 +42,9 @@ def main():
                 lost.update(outputs(words))
                 tap.skip(name, 'needs Open MPI')
                 continue
+            if 'cuda' in words:
+                tap.skip(name, 'needs a GPU')
+                continue
             if words[1] in ('plot', 'report') and not shutil.which('gnuplot'):
                 tap.skip(name, 'needs gnuplot')
                 continue
