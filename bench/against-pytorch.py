@@ -34,6 +34,8 @@ def read_options():
     p.add_argument("--python", default=os.environ.get("FORESHARD_TORCH_PYTHON", sys.executable))
     p.add_argument("--pairs", type=int, default=5)
     p.add_argument("--steps", type=int, default=6)
+    p.add_argument("--kernels", choices=("eager", "fused"), default="eager",
+                   help="foreshard's: PyTorch's program op by op (default), or what a tuned stack fuses")
     p.add_argument("--optimizer-kernel", choices=("loop", "foreach", "fused"), default="fused")
     return p.parse_args()
 
@@ -53,8 +55,8 @@ def pytorch_ms(options):
 
 def foreshard_ms(options, network):
     return json.loads(output_of([options.foreshard, "run", network, "-n", str(RANKS), "--micro-batch", str(BATCH),
-                                 "--optimizer-kernel", options.optimizer_kernel, "--steps", str(options.steps),
-                                 "--json"]))["step_ms"]
+                                 "--kernels", options.kernels, "--optimizer-kernel", options.optimizer_kernel,
+                                 "--steps", str(options.steps), "--json"]))["step_ms"]
 
 
 def main():

@@ -69,7 +69,7 @@ def main():
         optimizer.zero_grad()
         step_ms.append(1e3 * (time.perf_counter() - start))
     if rank == 0:
-        print(json.dumps({"torch": torch.__version__, "step_ms": step_ms, "loss": float(loss)}), flush=True)
+        print(json.dumps({"torch": torch.__version__, "step_ms": step_ms, "loss": float(loss.detach())}), flush=True)
     dist.barrier()
     os._exit(0)  # gloo's threads now and then abort where Python ends by itself
 

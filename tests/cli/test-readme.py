@@ -121,7 +121,9 @@ def expand(word, folder):
 
 def cannot_run(words, lost, mpi):
     """Why a command cannot run on this machine; empty: it can."""
-    if (words[1] in ('run', 'calibrate') and not mpi) or lost & set(words):
+    if 'cuda' in words:
+        return 'needs a GPU'
+    if (words[1] in ('run', 'calibrate', 'rehearse') and not mpi) or lost & set(words):
         return 'needs Open MPI'
     if words[1] in ('plot', 'report') and not shutil.which('gnuplot'):
         return 'needs gnuplot'
