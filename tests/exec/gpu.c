@@ -1,5 +1,6 @@
-/* The identical plan on CPU ranks and on a GPU: losses agree within what the dtype allows, memory is
- * equal at every instruction, and equal again when it is replayed. Failures name rank, step and op.
+/* The identical plan on CPU ranks and on a GPU: losses agree within what the dtype allows, memory
+ * is equal at every instruction, and equal again when it is replayed. Failures name rank, step and
+ * op.
  *
  * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator
  * (tests/emulator), where streams are played as late as they may be and out of step with one
