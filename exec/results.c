@@ -105,6 +105,10 @@ bool exec_results_speaks(const ExecComm *comm) {
     return comm->rank == 0 || comm->rehearsed;
 }
 
+static const char *between(const ExecResults *results, const ExecPlay *play) {
+    return play->device->between ? play->device->between(play) : results->comm->name;
+}
+
 static void add_losses(JsonBuilder *json, const ExecResults *results) {
     trace_json_begin_array(json, "losses");
     for (unsigned i = 0; i < results->n_steps; i++) {
@@ -119,6 +123,7 @@ void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
     json_builder_begin_object(json);
     trace_json_add_text(json, "plan_digest", plan_digest(results->plan));
     trace_json_add_int(json, "ranks", results->comm->world);
+    trace_json_add_text(json, "comm", between(results, play));
     if (results->comm->rehearsed) {
         trace_json_add_int(json, "rehearsed_rank", results->comm->rank);
     }
@@ -153,6 +158,9 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     } else if (play->options.pace) {
         printf("paced      collectives last at least as long as on %s\n",
                exec_pace_cluster(play->options.pace));
+    }
+    if (results->comm->world > 1 && !results->comm->rehearsed) {
+        printf("between    %s\n", between(results, play));
     }
     printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
            (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);
