@@ -3,6 +3,11 @@
     record_memory.py --preset gpt2-xl --no-tied --mode fsdp2 --world 8 --param-dtype bf16 --output FILE
         [--group fake|single] [--workspaces none|default] [--device cpu]
 
+    record_memory.py --each LIST [--seconds S]
+
+The second form records several, one after the other, each in a process of its own that need not import PyTorch anew.
+LIST has a line for each: its output, a tab, and its options.
+
 Options for network and parallelism are those of ../recorder/record_fsdp.py, and so is the header, so that a plan
 can be built from it (`check-memory` does). The process group is a fake one of any size, whose collectives take no time
 and move nothing, or one real rank with NCCL.
@@ -18,6 +23,11 @@ rounded to 512, and no reserved ones.
 import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
 import warnings
 from dataclasses import asdict
 
@@ -234,6 +244,72 @@ def settle(options):
         options.optimizer_kernel = 'foreach'
 
 
+CASE_SECONDS = 120
+
+
+def record_each(path, seconds):
+    """Each line of the list in a process of its own. Status 1 when one fails."""
+    with open(path, encoding='utf-8') as lines:
+        cases = [line.rstrip('\n').split('\t', 1) for line in lines]
+    start = forked if can_fork() else started
+    until, failed = time.monotonic() + seconds, 0
+    for output, options in cases:
+        if time.monotonic() > until:
+            print('no time is left for ' + output)
+            continue
+        status = ended(start(['--output', output, *options.split()]))
+        failed |= status != 0
+        print('%s: %s' % (output, 'status %d' % status if status else 'recorded'), flush=True)
+    return failed
+
+
+def can_fork():
+    """A child may use the GPU only if this process has not: asked of a child, after the slow imports."""
+    instrument.find_recorder()
+    import parallel  # noqa: F401
+    if os.path.exists('/dev/nvidiactl'):
+        return ended(forked(None)) == 0
+    return True
+
+
+def forked(arguments):
+    """A child of this process that records one case, or only tries the GPU."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        if arguments is None:
+            torch.cuda.init()
+        else:
+            sys.argv[1:] = arguments
+            main()
+        status = 0
+    except SystemExit as error:
+        print(error, file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def started(arguments):
+    return subprocess.Popen([sys.executable, '-B', os.path.abspath(__file__), *arguments]).pid
+
+
+def ended(child):
+    """The status of a child that has its time."""
+    until = time.monotonic() + CASE_SECONDS
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            until = float('inf')
+        time.sleep(0.02)
+
+
 def main():
     warnings.filterwarnings('ignore')
     instrument.find_recorder()
@@ -273,4 +349,6 @@ def main():
 
 
 if __name__ == '__main__':
+    if '--each' in sys.argv[1:2]:
+        sys.exit(record_each(sys.argv[2], float(sys.argv[4]) if '--seconds' in sys.argv[3:4] else 1e9))
     main()

@@ -219,18 +219,34 @@ def recorder_cases(tap, folder):
         if not complaints:
             with open(path, encoding='utf-8') as file:
                 rows = [json.loads(line) for line in file]
-            good = 'header' in rows[0] and 'end' in rows[-1] and len(rows) > 3
+            # The seconds may suffice for one measurement alone.
+            good = 'header' in rows[0] and 'end' in rows[-1] and len(rows) >= 3
             complaints = [] if good else ['%d rows' % len(rows)]
         tap.case(case, complaints)
-    case = '/oracle/gpu/record_memory makes what check-memory reads'
-    if not python:
-        tap.skip(case, 'no Python with PyTorch; FORESHARD_TORCH_PYTHON names one')
-        return
+    for case, check in (('makes what check-memory reads', memory_is_read),
+                        ('goes on after a case that fails', each_is_tried)):
+        if python:
+            tap.case('/oracle/gpu/record_memory ' + case, check(python, folder))
+        else:
+            tap.skip('/oracle/gpu/record_memory ' + case, 'no Python with PyTorch; FORESHARD_TORCH_PYTHON names one')
+
+
+def memory_is_read(python, folder):
     path = os.path.join(folder, 'memory-llama.jsonl')
     done = run(python, '-B', os.path.join(HERE, 'record_memory.py'), '--device', 'cpu', '--preset', 'llama-toy',
                '--mode', 'fsdp2', '--world', '512', '--checkpointing', 'inside', '--output', path)
-    tap.case(case, expect('record_memory.py', done, 0) or expect(
-        'check-memory', run(CHECK_MEMORY, path), 0, 'allocated holds: off by +0.000 %'))
+    return expect('record_memory.py', done, 0) or expect(
+        'check-memory', run(CHECK_MEMORY, path), 0, 'allocated holds: off by +0.000 %')
+
+
+def each_is_tried(python, folder):
+    toy = '--device cpu --preset gpt-toy --mode fsdp2 --steps 2 '
+    listed = os.path.join(folder, 'cases')
+    with open(listed, 'w', encoding='utf-8') as file:
+        file.write('%s/bad.jsonl\t%s--accumulate 2\n%s/good.jsonl\t%s\n' % (folder, toy, folder, toy))
+    done = run(python, '-B', os.path.join(HERE, 'record_memory.py'), '--each', listed, '--seconds', '100')
+    return expect('record_memory.py', done, 1, 'bad.jsonl: status 1', 'good.jsonl: recorded') + expect(
+        'check-memory', run(CHECK_MEMORY, os.path.join(folder, 'good.jsonl')), 0, 'allocated holds')
 
 
 def main():
