@@ -93,6 +93,14 @@ KernelCudaFault new_layout(cublasLtMatrixLayout_t *ret_layout, cudaDataType_t ty
     return NULL;
 }
 
+/* What differs from call to call of a shape; the heuristics want to see it too. */
+KernelCudaFault set_pointers(const KernelCudaProduct *p, const void *bias, void *before) {
+    if (bias) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    }
+    return before ? set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before) : NULL;
+}
+
 KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     const Shape &s = p->shape;
     cudaDataType_t type = data_type((KernelCudaType)s.type);
@@ -162,16 +170,19 @@ void product_free(KernelCudaProduct *p) {
     delete p;
 }
 
-KernelCudaFault decide(const KernelCuda *lane, KernelCudaProduct *p) {
+KernelCudaFault decide(const KernelCuda *lane, KernelCudaProduct *p, const void *bias,
+                       void *before) {
     cublasLtMatmulPreference_t preference;
     KERNEL_CUDA_TRY(describe(lane, p));
+    KERNEL_CUDA_TRY(set_pointers(p, bias, before));
     TRY_BLAS(cublasLtMatmulPreferenceCreate, &preference);
     KernelCudaFault fault = choose(lane, p, preference);
     cublasLtMatmulPreferenceDestroy(preference);
     return fault;
 }
 
-KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, KernelCudaProduct **ret_product) {
+KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const void *bias, void *before,
+                            KernelCudaProduct **ret_product) {
     for (KernelCudaProduct *known : lane->products) {
         if (!memcmp(&known->shape, &shape, sizeof shape)) {
             *ret_product = known;
@@ -180,7 +191,7 @@ KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, KernelCudaProd
     }
     KernelCudaProduct *p = new KernelCudaProduct();
     p->shape = shape;
-    KernelCudaFault fault = decide(lane, p);
+    KernelCudaFault fault = decide(lane, p, bias, before);
     if (fault) {
         product_free(p);
         return fault;
@@ -213,7 +224,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     s.type = (uint8_t)z.type;
     s.ending = (uint8_t)(before ? (bias ? BIAS_GELU : GELU) : bias ? BIAS : PLAIN);
     KernelCudaProduct *p;
-    KERNEL_CUDA_TRY(product_for(lane, s, &p));
+    KERNEL_CUDA_TRY(product_for(lane, s, bias, before, &p));
     if (ret_possible) {
         *ret_possible = p->is_possible;
     }
@@ -223,12 +234,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
                                                 "product of %zu x %zu x %zu",
                                                 z.m, z.n, z.k);
     }
-    if (bias) {
-        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
-    }
-    if (before) {
-        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before));
-    }
+    KERNEL_CUDA_TRY(set_pointers(p, bias, before));
     const float one = 1, zero = 0;
     TRY_BLAS(cublasLtMatmul, lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &zero, y, p->y,
              y, p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
