@@ -57,7 +57,7 @@ static float *take(Arena *arena, size_t n) {
 static void linear(Arena *arena, PlanOpKind kind, const int64_t *dims) {
     size_t m = (size_t)dims[0], n = (size_t)dims[1], k = (size_t)dims[2];
     float *x = take(arena, m * k), *w = take(arena, n * k), *y = take(arena, m * n);
-    if (kind == PLAN_OP_LINEAR) {
+    if (kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_GELU) {
         kernel_linear_forward_f32(y, x, w, NULL, m, n, k);
     } else if (kind == PLAN_OP_LINEAR_DX) {
         kernel_linear_backward_input_f32(x, y, w, m, n, k);
@@ -110,7 +110,8 @@ static Times products_alone(const PlanRole *role, Arena *arena) {
         const PlanOp *op = &role->ops[instr->arg];
         PlanOpKind kind = (PlanOpKind)op->kind;
         const int64_t *dims = plan_op_dims(role, op);
-        if (kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_DX || kind == PLAN_OP_LINEAR_DW) {
+        if (kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_GELU || kind == PLAN_OP_LINEAR_DX ||
+            kind == PLAN_OP_LINEAR_DW) {
             linear(arena, kind, dims);
         } else if (kind == PLAN_OP_ATTENTION || kind == PLAN_OP_ATTENTION_BACKWARD) {
             attention(arena, kind, dims);

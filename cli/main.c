@@ -19,6 +19,7 @@ static const struct {
     {"rehearse", cmd_rehearse, "play one rank of many by itself, with stand-ins for the others"},
     {"calibrate", cmd_calibrate, "measure this machine, as a cluster to predict on"},
     {"compare", cmd_compare, "hold a predicted trace against a measured one"},
+    {"replay", cmd_replay, "a measured play's memory again: equal at every instruction?"},
     {"plot", cmd_plot, "draw traces: memory over time, lanes"},
     {"report", cmd_report, "traces as one page of HTML: verdicts, pictures, tables, diagnosis"},
     {"diagnose", cmd_diagnose, "what a trace waits for, what it holds, and what would change it"},

@@ -29,6 +29,8 @@ struct _ExecDevice {
     GString *(*costs)(const ExecComm *comm, const char *between, GError **error);
     /* What it is about while the host hangs; only reads. NULL: nothing to add. */
     void (*explain)(const ExecPlay *play, GString *text);
+    /* What carries its collectives. NULL: the ExecComm itself. */
+    const char *(*between)(const ExecPlay *play);
 };
 
 extern const ExecDevice exec_host; /* CPU cores: exec/host/device.c */

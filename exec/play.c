@@ -77,12 +77,16 @@ bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer 
     play->caching = memory_caching_new(&allocator, source, self, &cause);
     if (!play->caching) { /* the source cannot do what the plan asks for */
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
+    } else if (play->options.keep_rows) {
+        play->answers = memory_answers_new();
+        memory_caching_keep_answers(play->caching, play->answers);
     }
     return play->caching != NULL;
 }
 
 void exec_play_clear(ExecPlay *play) {
     memory_caching_free(play->caching);
+    memory_answers_free(play->answers);
     memory_ledger_free(play->ledger);
     g_free(play->blocks);
     g_clear_pointer(&play->op_rows, g_ptr_array_unref);
@@ -323,7 +327,17 @@ bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, GError **error) {
     return true;
 }
 
+/* What the allocator was told decides, with the plan, all that it did. */
+static void add_answers(const ExecPlay *play, Trace *trace) {
+    g_autofree char *key = g_strdup_printf("answers.%u", play->context.comm->rank);
+    g_autofree char *text = memory_answers_text(play->answers);
+    if (*text) {
+        trace_set(trace, key, text);
+    }
+}
+
 void exec_play_add_rows(const ExecPlay *play, Trace *trace) {
+    add_answers(play, trace);
     trace_add_rank(trace, play->context.comm->rank, play->role_id);
     for (guint i = 0; i < play->op_rows->len; i++) {
         TraceOpRow row = *(const TraceOpRow *)play->op_rows->pdata[i];

@@ -38,6 +38,7 @@ typedef struct {
     uint32_t role_id, steps;
     uint64_t turn; /* passes begun since training began, less one */
     MemoryCaching *caching;
+    MemoryAnswers *answers; /* that the allocator was given; NULL where no rows are kept */
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* of each buffer */
     double *losses;       /* of each step, this rank's; NaN where the plan names none */

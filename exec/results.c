@@ -55,6 +55,9 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
     trace_set(trace, "comm", results->comm->name);
     trace_set_uint(trace, "steps", results->n_steps);
     trace_set_uint(trace, "seed", play->options.seed);
+    if (play->options.memory_limit_bytes < G_MAXINT64 / 4) {
+        trace_set_uint(trace, "memory_limit_bytes", play->options.memory_limit_bytes);
+    }
     if (results->comm->rehearsed) {
         trace_set(trace, "rehearsed", "yes");
     }
@@ -102,6 +105,10 @@ bool exec_results_speaks(const ExecComm *comm) {
     return comm->rank == 0 || comm->rehearsed;
 }
 
+static const char *between(const ExecResults *results, const ExecPlay *play) {
+    return play->device->between ? play->device->between(play) : results->comm->name;
+}
+
 static void add_number(JsonBuilder *json, const char *key, double value) {
     json_builder_set_member_name(json, key);
     json_builder_add_double_value(json, value);
@@ -128,6 +135,8 @@ void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
     json_builder_set_member_name(json, "plan_digest");
     json_builder_add_string_value(json, plan_digest(results->plan));
     add_count(json, "ranks", results->comm->world);
+    json_builder_set_member_name(json, "comm");
+    json_builder_add_string_value(json, between(results, play));
     if (results->comm->rehearsed) {
         add_count(json, "rehearsed_rank", results->comm->rank);
     }
@@ -163,6 +172,9 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     } else if (play->options.pace) {
         printf("paced      collectives last at least as long as on %s\n",
                exec_pace_cluster(play->options.pace));
+    }
+    if (results->comm->world > 1 && !results->comm->rehearsed) {
+        printf("between    %s\n", between(results, play));
     }
     printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
            (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);

@@ -1,5 +1,7 @@
 #include "exec/ring.h"
 
+#include <string.h>
+
 #include "exec/mpi-call.h"
 
 typedef struct {
@@ -58,6 +60,10 @@ bool exec_ring_reduce_scatter(const ExecRing *ring, gconstpointer packed, gpoint
                               uint64_t count, GError **error) {
     Walk walk = walk_of(ring);
     uint64_t bytes = ring->element_bytes;
+    if (walk.ranks == 1) {
+        memcpy(shard, packed, count * bytes);
+        return true;
+    }
     char *halves[2] = {ring->scratch, ring->scratch + EXEC_RING_PIECE_BYTES};
     for (uint64_t at = 0; at < count; at += walk.piece) {
         if (!reduce_piece(&walk, (const char *)packed + at * bytes, (char *)shard + at * bytes,

@@ -75,6 +75,7 @@ struct _MemoryCaching {
     GPtrArray *pages;    /* block records, many at a time */
     MemoryBlock *spares; /* linked by next */
 
+    MemoryAnswers *answers; /* borrowed; NULL: nobody keeps them */
     MemoryStats stats;
     void (*done)(gpointer self, MemoryBlock *block);
     gpointer done_self;

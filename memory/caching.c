@@ -259,6 +259,10 @@ void memory_caching_reset_peaks(MemoryCaching *caching) {
     }
 }
 
+void memory_caching_keep_answers(MemoryCaching *caching, MemoryAnswers *answers) {
+    caching->answers = answers;
+}
+
 void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
                           gpointer self) {
     caching->done = done;

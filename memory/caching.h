@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include "memory/answers.h"
 #include "memory/options.h"
 #include "memory/source.h"
 #include "memory/stats.h"
@@ -73,6 +74,9 @@ static inline uint64_t memory_caching_reserved(const MemoryCaching *caching) {
  * nobody. */
 void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
                           gpointer self);
+
+/* From now on every answer of the source to event_query() is added to answers (borrowed). */
+void memory_caching_keep_answers(MemoryCaching *caching, MemoryAnswers *answers);
 
 /* A block lies at the source's handle plus the offset. */
 gpointer memory_block_handle(const MemoryBlock *block);

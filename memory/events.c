@@ -47,13 +47,20 @@ void memory_events_record(MemoryCaching *caching, MemoryBlock *block) {
     block->marks = 0;
 }
 
+static bool has_passed(MemoryCaching *caching, MemoryEvent event) {
+    bool passed = caching->source->event_query(caching->self, event);
+    if (caching->answers) {
+        memory_answers_add(caching->answers, passed);
+    }
+    return passed;
+}
+
 void memory_events_process(MemoryCaching *caching) {
     for (uint64_t waits = caching->waits; waits; waits &= waits - 1) {
         uint32_t stream = (uint32_t)__builtin_ctzll(waits);
         const MemoryPendingQueue *queue = &caching->pending[stream];
         /* The first that has not passed hides those behind it. */
-        while (queue->n &&
-               caching->source->event_query(caching->self, queue->ring[queue->first].event)) {
+        while (queue->n && has_passed(caching, queue->ring[queue->first].event)) {
             one_passed(caching, pop(caching, stream));
         }
     }

@@ -154,7 +154,16 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
     return y;
 }
 
-/* Each place draws from a stream of its own: the op's number. */
+/* Each place draws from a stream of its own: its number among the network's dropouts, which no
+ * strategy changes. */
+static int64_t dropouts_so_far(const PlanGraph *graph) {
+    int64_t n = 0;
+    for (guint i = 0; i < graph->ops->len; i++) {
+        n += plan_graph_at(graph->ops, PlanGraphOp, i)->kind == PLAN_OP_DROPOUT;
+    }
+    return n;
+}
+
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n) {
     if (w->dropout == 0) {
         return x;
@@ -164,7 +173,7 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
         plan_graph_enter(w->graph, module, &x, 1);
     }
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_DROPOUT, &x, 1, dtypes, (uint64_t[]){n, n}, 2,
-                               (int64_t[]){(int64_t)n, (int64_t)w->graph->ops->len}, &w->dropout);
+                               (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &w->dropout);
     uint32_t mask = y + 1;
     plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {

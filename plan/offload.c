@@ -42,6 +42,9 @@ void plan_offload_send(PlanRun *run, uint32_t id) {
         return;
     }
     uint32_t buffer = plan_run_buffer_of(run, *argument);
+    if (plan_builder_at(&run->builder, buffer)->sub == PLAN_ACTIVATIONS_INPUT) {
+        return; /* the batch, which the training loop holds anyway: nothing would be saved */
+    }
     c->dtype = plan_builder_at(&run->builder, buffer)->dtype;
     c->is_away = true;
     plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE);

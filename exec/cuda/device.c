@@ -15,6 +15,7 @@
 #include "exec/cuda/segments.h"
 #include "exec/cuda/times.h"
 #include "exec/device.h"
+#include "exec/results.h"
 
 /* A loss on its way to the host. */
 typedef struct {
@@ -76,6 +77,7 @@ static bool add_flight(ExecCuda *cuda, const PlanPosition *at, const PlanOp *op,
 static void forget_flights(ExecCuda *cuda) {
     for (Flight *flight; (flight = g_queue_peek_head(&cuda->flights));) {
         if (flight->end && cudaEventQuery(flight->end) == cudaErrorNotReady) {
+            cudaGetLastError(); /* or the next launch would take it for its own */
             return;
         }
         if (flight->end) {
@@ -447,10 +449,10 @@ static uint64_t scratch_bytes(const ExecCuda *cuda) {
     return bytes;
 }
 
-/* Rank 0 speaks for all. Used bytes are those of all ranks and programs on its GPU. */
+/* One rank speaks for all. Used bytes are those of all ranks and programs on its GPU. */
 static void describe(const ExecPlay *play, Trace *trace) {
     const ExecCuda *cuda = (const ExecCuda *)play;
-    if (play->context.comm->rank != 0) {
+    if (!exec_results_speaks(play->context.comm)) {
         return;
     }
     exec_cuda_facts_add(trace);
@@ -476,6 +478,10 @@ static void explain(const ExecPlay *play, GString *text) {
     }
 }
 
+static const char *between(const ExecPlay *play) {
+    return ((const ExecCuda *)play)->comm.name;
+}
+
 const ExecDevice exec_cuda = {
     .name = "cuda",
     .instructions = &instructions,
@@ -487,4 +493,5 @@ const ExecDevice exec_cuda = {
     .describe = describe,
     .costs = exec_cuda_costs,
     .explain = explain,
+    .between = between,
 };

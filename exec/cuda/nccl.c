@@ -159,9 +159,9 @@ static bool init(Nccl *nccl, const ExecComm *comm, ncclConfig_t *config, GError 
         !nccl_ok(id.result, NULL, "ncclGetUniqueId", error)) {
         return false;
     }
-    return finish(
-        ncclCommInitRankConfig(&nccl->world, (int)comm->world, id.id, (int)comm->rank, config),
-        nccl->world, "ncclCommInitRankConfig", error);
+    ncclResult_t result =
+        ncclCommInitRankConfig(&nccl->world, (int)comm->world, id.id, (int)comm->rank, config);
+    return finish(result, nccl->world, "ncclCommInitRankConfig", error);
 }
 
 static bool split(Nccl *nccl, PlanAxis axis, ncclConfig_t *config, GError **error) {

@@ -12,6 +12,7 @@
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
+#include "exec/results.h"
 #include "kernels/host/runtime.h"
 
 typedef struct {
@@ -248,7 +249,7 @@ static void describe(const ExecPlay *play, Trace *trace) {
     trace_set(trace, "blas", kernel_blas_name());
     trace_set(trace, "isa", kernel_isa_name());
     trace_set(trace, "compiler", __VERSION__);
-    if (play->context.comm->rank == 0) {
+    if (exec_results_speaks(play->context.comm)) {
         trace_set_uint(trace, "mapped_bytes", ((const ExecHost *)play)->segments.mapped_bytes);
     }
 }

@@ -7,10 +7,10 @@
  *
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,
  * kv_heads, head_dim] with rows kv_stride apart; o, d_o, dq, dk, dv are dense. Query head h reads
- * key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. Backward is the same bits in
- * every run in this room's kernels; cuDNN's adds dq in any order unless told otherwise, and it is
- * told otherwise. Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq *
- * head_dim of a head, half of that if causal. Dropout is refused: set attention = math.
+ * key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. This room's backward is the
+ * same bits in every run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq
+ * array). Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq * head_dim
+ * of a head, half of that if causal. Dropout is refused: set attention = math.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"

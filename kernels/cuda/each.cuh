@@ -95,4 +95,24 @@ static inline KernelCudaFault each(KernelCuda *lane, const char *name,
                   f);
 }
 
+/* ---- a thread an element -------------------------------------------------------------------- */
+
+/* Threads stride over n pieces of work; I is the type they are counted in. */
+#define FOR_WORK(I, i, n)                                                                          \
+    for (I i = (I)blockIdx.x * (I)blockDim.x + (I)threadIdx.x; i < (n);                            \
+         i += (I)gridDim.x * (I)blockDim.x)
+
+template <typename... P, typename... A>
+static inline KernelCudaFault launch_for(KernelCuda *lane, const char *name, size_t n,
+                                         void (*kernel)(P...), A... arguments) {
+    return n ? launch(lane, name, kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, arguments...)
+             : NULL;
+}
+
+/* Places are found by dividing, which takes several times as long in 64 bits as in 32: f is called
+ * with a number of the type that counts up to n (and past it, by what a grid strides). */
+template <typename F> static inline KernelCudaFault with_index(size_t n, F f) {
+    return n < (size_t)1 << 31 ? f(uint32_t()) : f(size_t());
+}
+
 } // namespace cu

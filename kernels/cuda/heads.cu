@@ -8,10 +8,6 @@ using namespace cu;
 
 namespace {
 
-#define FOR_WORK(i, n)                                                                             \
-    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                        \
-         i += (size_t)gridDim.x * blockDim.x)
-
 struct Shape {
     size_t batch, seq, heads, dim;
 };
@@ -27,7 +23,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
     repeat_kernel(T *y, const T *x, Shape s, size_t repeats, bool apart) {
     size_t heads = s.heads * repeats;
-    FOR_WORK(i, s.batch * s.seq * heads * s.dim) { /* in y's order */
+    FOR_WORK(size_t, i, s.batch * s.seq * heads * s.dim) { /* in y's order */
         size_t j = i % s.dim, row = i / s.dim;
         size_t head = apart ? row / s.seq % heads : row % heads;
         size_t token = apart ? row / s.seq / heads * s.seq + row % s.seq : row / heads;
@@ -38,7 +34,7 @@ __global__ void __launch_bounds__(THREADS)
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     sum_kernel(T *y, const T *x, Shape s, size_t repeats, bool apart) {
-    FOR_WORK(i, s.batch * s.seq * s.heads * s.dim) {
+    FOR_WORK(size_t, i, s.batch * s.seq * s.heads * s.dim) {
         size_t j = i % s.dim, row = i / s.dim;
         size_t head = apart ? row / s.seq % s.heads : row % s.heads;
         size_t token = apart ? row / s.seq / s.heads * s.seq + row % s.seq : row / s.heads;
@@ -53,7 +49,7 @@ __global__ void __launch_bounds__(THREADS)
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     heads_copy_kernel(T *y, const T *x, Shape s, size_t row_stride, bool back) {
-    FOR_WORK(i, s.batch * s.seq * s.heads * s.dim) {
+    FOR_WORK(size_t, i, s.batch * s.seq * s.heads * s.dim) {
         size_t j = i % s.dim, row = i / s.dim;
         if (back) {
             y[i] = x[head_row(s, row / s.heads, row % s.heads, s.heads, true) + j];
@@ -68,23 +64,22 @@ __global__ void __launch_bounds__(THREADS)
 
 __global__ void __launch_bounds__(THREADS)
     upper_mask_kernel(uint8_t *mask, const uint8_t *all, size_t rows, size_t cols) {
-    FOR_WORK(i, rows * cols) {
+    FOR_WORK(size_t, i, rows * cols) {
         mask[i] = i % cols > i / cols ? all[i] : (uint8_t)0;
     }
 }
 
-template <typename T>
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    masked_fill_kernel(T *y, const T *x, const uint8_t *mask, size_t all, size_t n, size_t inner,
-                       float value) {
-    FOR_WORK(i, all) {
+    masked_fill_kernel(T *y, const T *x, const uint8_t *mask, I all, I n, I inner, float value) {
+    FOR_WORK(I, i, all) {
         narrow(&y[i], mask[i / inner % n] ? value : widen(x[i]));
     }
 }
 
 __global__ void __launch_bounds__(THREADS)
     positive_kernel(uint8_t *mask, const int64_t *x, size_t n) {
-    FOR_WORK(i, n) {
+    FOR_WORK(size_t, i, n) {
         mask[i] = x[i] > 0;
     }
 }
@@ -93,39 +88,31 @@ __global__ void __launch_bounds__(THREADS)
 
 __global__ void __launch_bounds__(THREADS)
     distances_kernel(int64_t *distance, const int64_t *position, size_t n) {
-    FOR_WORK(i, n * n) {
+    FOR_WORK(size_t, i, n * n) {
         distance[i] = position[i % n] - position[i / n];
     }
 }
 
 __global__ void __launch_bounds__(THREADS)
     absolute_kernel(int64_t *out, const int64_t *x, size_t n) {
-    FOR_WORK(i, n) {
+    FOR_WORK(size_t, i, n) {
         out[i] = x[i] < 0 ? -x[i] : x[i];
     }
 }
 
 __global__ void __launch_bounds__(THREADS)
     at_most_kernel(int64_t *out, const int64_t *x, size_t n, int64_t limit) {
-    FOR_WORK(i, n) {
+    FOR_WORK(size_t, i, n) {
         out[i] = x[i] < limit ? x[i] : limit;
     }
 }
 
-template <typename T>
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    bias_add_kernel(T *y, const T *x, const T *bias, size_t batch, size_t heads, size_t n) {
-    FOR_WORK(i, batch * heads * n) {
+    bias_add_kernel(T *y, const T *x, const T *bias, I all, I heads, I n) {
+    FOR_WORK(I, i, all) {
         narrow(&y[i], widen(x[i]) + widen(bias[i % n * heads + i / n % heads]));
     }
-}
-
-/* A thread an element. */
-template <typename... P, typename... A>
-KernelCudaFault launch_for(KernelCuda *lane, const char *name, size_t n, void (*kernel)(P...),
-                           A... arguments) {
-    return n ? launch(lane, name, kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, arguments...)
-             : NULL;
 }
 
 /* What only moves goes 16 bytes at a time where rows are made of those: f is called with a number
@@ -190,11 +177,14 @@ KernelCudaFault kernel_cuda_upper_mask(KernelCuda *lane, uint8_t *mask, const ui
 KernelCudaFault kernel_cuda_masked_fill(KernelCuda *lane, void *y, const void *x,
                                         const uint8_t *mask, size_t outer, size_t n, size_t inner,
                                         double value, KernelCudaType type) {
+    size_t all = outer * n * inner;
     return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        size_t all = outer * n * inner;
-        return launch_for(lane, "masked_fill", all, masked_fill_kernel<T>, (T *)y, (const T *)x,
-                          mask, all, n, inner, (float)value);
+        return with_index(all, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "masked_fill", all, masked_fill_kernel<T, I>, (T *)y,
+                              (const T *)x, mask, (I)all, (I)n, (I)inner, (float)value);
+        });
     });
 }
 
@@ -220,9 +210,13 @@ KernelCudaFault kernel_cuda_positive_mask(KernelCuda *lane, uint8_t *mask, const
 
 KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x, const void *bias,
                                      size_t batch, size_t heads, size_t n, KernelCudaType type) {
+    size_t all = batch * heads * n;
     return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "bias_add", batch * heads * n, bias_add_kernel<T>, (T *)y,
-                          (const T *)x, (const T *)bias, batch, heads, n);
+        return with_index(all, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "bias_add", all, bias_add_kernel<T, I>, (T *)y, (const T *)x,
+                              (const T *)bias, (I)all, (I)heads, (I)n);
+        });
     });
 }

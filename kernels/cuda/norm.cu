@@ -45,7 +45,6 @@ template <typename T> struct Backward {
 /* This thread's part of a row, in registers: `each` calls f(i, x[V]) for each of its pieces. */
 template <typename T> struct Held {
     static constexpr int V = VECTOR<T>;
-    static constexpr int N = ITEMS;
     static __device__ bool has(int item, size_t width) {
         return column(item) < width;
     }

@@ -7,16 +7,11 @@ using namespace cu;
 
 namespace {
 
-/* Threads stride over n pieces of work. */
-#define FOR_WORK(i, n)                                                                             \
-    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);                        \
-         i += (size_t)gridDim.x * blockDim.x)
-
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     tables_kernel(T *cosines, T *sines, size_t seq, size_t dim, double base) {
     size_t half = dim / 2;
-    FOR_WORK(i, seq * half) {
+    FOR_WORK(size_t, i, seq * half) {
         size_t s = i / half, j = i % half;
         double angle = (double)s * pow(base, -2.0 * (double)j / (double)dim);
         float c = (float)cos(angle), d = (float)sin(angle);
@@ -36,7 +31,7 @@ __global__ void __launch_bounds__(THREADS)
     rotate_kernel(T *y, const T *x, const C *cosines, const C *sines, size_t rows, size_t heads,
                   size_t seq, size_t half, bool back) {
     size_t pieces = half / V;
-    FOR_WORK(i, rows * pieces) {
+    FOR_WORK(size_t, i, rows * pieces) {
         size_t row = i / pieces, j = i % pieces * V, at = row * 2 * half + j;
         size_t table = row / heads % seq * 2 * half + j;
         float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
@@ -76,7 +71,7 @@ __global__ void __launch_bounds__(THREADS)
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     negate_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t from) {
-    FOR_WORK(i, rows * half) {
+    FOR_WORK(size_t, i, rows * half) {
         narrow(&y[i], -widen(x[i / half * 2 * half + from + i % half]));
     }
 }
@@ -84,7 +79,7 @@ __global__ void __launch_bounds__(THREADS)
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     join_halves_kernel(T *y, const T *lower, const T *x, size_t rows, size_t half) {
-    FOR_WORK(i, rows * 2 * half) {
+    FOR_WORK(size_t, i, rows * 2 * half) {
         size_t row = i / (2 * half), j = i % (2 * half);
         y[i] = j < half ? lower[row * half + j] : x[row * 2 * half + j - half];
     }
@@ -94,7 +89,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
     put_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t width, size_t from,
                     size_t to) {
-    FOR_WORK(i, rows * 2 * half) {
+    FOR_WORK(size_t, i, rows * 2 * half) {
         size_t row = i / (2 * half), j = i % (2 * half);
         bool inside = j >= to && j < to + half;
         narrow(&y[i], inside ? widen(x[row * width + from + j - to]) : 0.0f);
@@ -106,7 +101,7 @@ template <typename T, typename C>
 __global__ void __launch_bounds__(THREADS)
     table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t dim,
                      size_t seq) {
-    FOR_WORK(i, rows * dim) {
+    FOR_WORK(size_t, i, rows * dim) {
         size_t position = i / dim / heads % seq;
         narrow(&y[i], widen(x[i]) * widen(table[position * dim + i % dim]));
     }

@@ -1,8 +1,8 @@
 /* tests/emulator/block.cc - one block of a kernel: its threads are fibers of the calling thread.
  *
  * A fiber runs until it must wait for others: at a barrier of the block, or for the lanes of its
- * warp. Then the next one runs, up or down through the threads (in turn, so that a barrier that is
- * missing shows one way or the other). Fibers live as long as the process and take body after body;
+ * warp. Then the next one runs, up or down through the threads (in turn), and a warp goes as far as
+ * it can before the next one does: so a barrier that is missing shows one way or the other. Fibers live as long as the process and take body after body;
  * they are entered first by setcontext() and from then on by longjmp(), which asks no kernel.
  */
 #include <cuda_runtime.h>
@@ -121,31 +121,47 @@ void begin_threads() {
     std::fill(__start_emulator_shared, __stop_emulator_shared, (char)0xff);
 }
 
-/* Whether any could run. */
-bool run_round(bool downwards, unsigned *n_done) {
-    bool any = false;
-    *n_done = 0;
-    for (unsigned k = 0; k < n_threads; k++) {
-        unsigned i = downwards ? n_threads - 1 - k : k;
-        if (fibers[i].state == READY) {
-            any = true;
-            resume(i);
+/* The lanes of a warp, until each waits for another warp or has ended. */
+void run_warp(unsigned first, unsigned n, bool downwards) {
+    for (bool any = true; any;) {
+        any = false;
+        for (unsigned k = 0; k < n; k++) {
+            unsigned i = first + (downwards ? n - 1 - k : k);
+            if (fibers[i].state == READY) {
+                any = true;
+                resume(i);
+            }
         }
-        *n_done += fibers[i].state == DONE;
     }
-    return any;
+}
+
+/* Each warp in turn goes as far ahead of the others as it can. */
+void run_round(bool downwards) {
+    unsigned n_warps = (n_threads + LANES - 1) / LANES;
+    for (unsigned k = 0; k < n_warps; k++) {
+        unsigned first = (downwards ? n_warps - 1 - k : k) * LANES;
+        run_warp(first, std::min(LANES, n_threads - first), downwards);
+    }
+}
+
+unsigned count(State state) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < n_threads; i++) {
+        n += fibers[i].state == state;
+    }
+    return n;
 }
 
 void run_block(bool downwards) {
-    unsigned n_done = 0;
     begin_threads();
-    while (n_done < n_threads) {
-        if (!run_round(downwards, &n_done) && n_done < n_threads) {
-            emulator_fault("%s, block %u %u %u: %u threads have ended, %u wait at a barrier, the "
-                           "others for lanes of their warp that do not come",
-                           kernel_name, emulator_block.x, emulator_block.y, emulator_block.z,
-                           n_done, n_at_barrier);
-        }
+    do {
+        run_round(downwards);
+    } while (count(READY));
+    if (count(DONE) < n_threads) {
+        emulator_fault("%s, block %u %u %u: %u threads have ended, %u wait at a barrier, the "
+                       "others for lanes of their warp that do not come",
+                       kernel_name, emulator_block.x, emulator_block.y, emulator_block.z,
+                       count(DONE), n_at_barrier);
     }
 }
 

@@ -279,6 +279,23 @@ static __global__ void unguarded_kernel(int *x) {
     x[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
 }
 
+/* Two sums through one array, and no barrier before it is written again. */
+static __global__ void hasty_kernel(int *x) {
+    __shared__ int parts[N / 32];
+    for (int round = 1; round <= 2; round++) {
+        int sum = __shfl_sync(0xffffffffu, round, 0);
+        if (threadIdx.x % 32 == 0) {
+            parts[threadIdx.x / 32] = sum;
+        }
+        __syncthreads();
+        int all = 0;
+        for (unsigned w = 0; w < N / 32; w++) {
+            all += parts[w];
+        }
+        x[threadIdx.x] = round == 1 ? all : x[threadIdx.x];
+    }
+}
+
 static void plant_overrun() {
     int *x = new_ints(32);
     run(nullptr, overrun_kernel, dim3(1), dim3(32), x);
@@ -336,6 +353,15 @@ static void test_missing_barrier() {
         wrong |= read_int(nullptr, x) != (int)N - 1 || read_int(nullptr, x + N - 1) != 0;
         run(nullptr, reverse_kernel, dim3(1), dim3(N), x); /* other numbers in shared memory */
         cudaDeviceSynchronize();
+    }
+    g_assert_true(wrong);
+    wrong = false;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        emulator_set_seed(seed);
+        run(nullptr, hasty_kernel, dim3(1), dim3(N), x);
+        for (unsigned i = 0; i < N; i++) {
+            wrong |= read_int(nullptr, x + i) != (int)N / 32;
+        }
     }
     emulator_set_seed(0);
     g_assert_true(wrong);

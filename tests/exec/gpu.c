@@ -1,8 +1,10 @@
-/* The identical plan on CPU ranks and on an emulated GPU (tests/emulator): losses agree within what
- * the dtype allows, memory is equal at every instruction, with streams played as late as they may
- * be and out of step with one another. Failures name rank, step and op.
+/* The identical plan on CPU ranks and on a GPU: losses agree within what the dtype allows, memory
+ * is equal at every instruction, and equal again when it is replayed. Failures name rank, step and
+ * op.
  *
- * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator.
+ * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator
+ * (tests/emulator), where streams are played as late as they may be and out of step with one
+ * another. Where the last two are one program, a real GPU is meant, or all is skipped.
  */
 #include <gio/gio.h>
 #include <math.h>
@@ -14,7 +16,8 @@
 #include "tests/exec/runs.h"
 #include "trace/text.h"
 
-static const char *foreshard, *on_host, *on_emulated;
+static const char *foreshard, *on_host, *on_gpu;
+static bool real; /* the GPU */
 static char *folder;
 
 enum {
@@ -127,12 +130,12 @@ static void plays_alike(gconstpointer data) {
     test_run_name = "FORESHARD_EMULATOR_SEED";
     test_run_value = seed;
     g_autofree char *host_line = line_of(c->words, "host", "h.trace");
-    g_autofree char *emulated_line = line_of(c->words, "cuda", "e.trace");
+    g_autofree char *gpu_line = line_of(c->words, "cuda", "e.trace");
     plan(c->words);
     test_run_program = on_host;
     test_run_losses_of(host_line, host, STEPS);
-    test_run_program = on_emulated;
-    test_run_losses_of(emulated_line, emulated, STEPS);
+    test_run_program = on_gpu;
+    test_run_losses_of(gpu_line, emulated, STEPS);
     for (unsigned i = 0; i < STEPS; i++) {
         worst = MAX(worst, fabs(emulated[i] / host[i] - 1));
     }
@@ -142,8 +145,11 @@ static void plays_alike(gconstpointer data) {
     ops_are_timed(h, e);
     g_test_message("%s: losses differ by %.2g relative, memory equal at %u instructions", c->words,
                    worst, h->memory->len);
-    g_assert_cmpfloat(worst, <=, c->bound);
+    /* A GPU adds up in other orders, and its libraries choose theirs. */
+    g_assert_cmpfloat(worst, <=, real && c->bound == FP32 ? 10 * FP32 : c->bound);
     test_run_name = NULL;
+    test_run_program = foreshard;
+    test_run_ok("replay %s/x.plan %s/e.trace", folder, folder);
 }
 
 /* One file whoever writes it, and either reads the other's. */
@@ -152,7 +158,7 @@ static void weights_are_saved_and_loaded(void) {
     static const char *const ways[][2] = {{"host", "cuda"}, {"cuda", "host"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
         const char *writer = ways[i][0], *reader = ways[i][1];
-        test_run_program = on_emulated; /* it knows both */
+        test_run_program = on_gpu; /* it knows both */
         test_run_ok("%s/x.plan --local-ranks 2 --device %s --steps 2 --save %s/%s.w", folder,
                     writer, folder, writer);
         double own[1], other[1];
@@ -170,22 +176,22 @@ static void weights_are_saved_and_loaded(void) {
 
 static void header_says_what_ran(void) {
     plan("gpt-toy -n 2");
-    test_run_program = on_emulated;
-    test_run_ok(
-        "%s/x.plan --local-ranks 2 --device cuda --steps 2 --no-op-times --trace %s/t.trace",
-        folder, folder);
+    test_run_program = on_gpu;
+    test_run_ok("%s/x.plan --local-ranks 2 --device cuda --comm local --steps 2 --no-op-times "
+                "--trace %s/t.trace",
+                folder, folder);
     g_autoptr(Trace) trace = read_trace("t.trace");
     g_assert_cmpstr(trace_get(trace, "device"), ==, "cuda");
-    g_assert_cmpstr(trace_get(trace, "gpu"), ==, "emulated GPU");
+    g_assert_nonnull(trace_get(trace, "gpu"));
     g_assert_cmpstr(trace_get(trace, "op_times"), ==, "no");
-    g_assert_cmpstr(trace_get(trace, "gpu_ranks_sharing"), ==, "2");
+    g_assert_nonnull(trace_get(trace, "gpu_ranks_sharing"));
     g_assert_nonnull(strstr(trace_get(trace, "gpu_comm"), "local"));
     g_assert_nonnull(trace_get(trace, "gpu_used_bytes_end"));
 }
 
 /* What a small GPU has room for, on two ranks. */
 static void a_gpu_is_measured(void) {
-    static const char *const lines[] = {"gpu emulated GPU\n",
+    static const char *const lines[] = {"gpu ",
                                         "fact sms ",
                                         "\nlaunch_us ",
                                         "\nsegment_new_us ",
@@ -197,10 +203,10 @@ static void a_gpu_is_measured(void) {
                                         "\nall_gather 8192 ",
                                         "\nreduce_scatter 524288 ",
                                         "\nall_reduce 65536 ",
-                                        "\ncomm local"};
-    test_run_program = on_emulated;
-    test_run_name = "FORESHARD_EMULATOR_MIB";
-    test_run_value = "80"; /* of which a lane's library handles take 32 */
+                                        "\ncomm "};
+    test_run_program = on_gpu;
+    test_run_name = "FORESHARD_EMULATOR_MIB"; /* means nothing to a real one */
+    test_run_value = "80";                    /* of which a lane's library handles take 32 */
     TestRun run = test_run_finish(test_run_start("--costs --device cuda --local-ranks 2"));
     test_run_name = NULL;
     g_assert_cmpint(run.status, ==, 0);
@@ -223,7 +229,7 @@ static void one_rank_of_many_is_rehearsed(void) {
         test_run_ok("predict %s --cluster a100-node --steps %d --trace %s/p.trace", plans[i], STEPS,
                     folder);
         test_run_name = "FORESHARD_EXEC";
-        test_run_value = on_emulated;
+        test_run_value = on_gpu;
         test_run_ok("rehearse %s --rank 3 --cluster a100-node --device cuda --steps %d --trace "
                     "%s/r.trace",
                     plans[i], STEPS, folder);
@@ -260,7 +266,7 @@ static void foreshard_run_plays_it(void) {
     test_run_program = foreshard;
     test_run_losses("gpt-toy -n 2", expected, STEPS);
     test_run_name = "FORESHARD_EXEC";
-    test_run_value = on_emulated;
+    test_run_value = on_gpu;
     test_run_losses("gpt-toy -n 2 --device cuda --comm local", losses, STEPS);
     test_run_name = NULL;
     for (unsigned i = 0; i < STEPS; i++) {
@@ -280,23 +286,24 @@ static void fails(const char *words, int status, const char *expected) {
     test_run_clear(&run);
 }
 
-static void fails_on_emulated(const char *words, int status, const char *expected) {
+static void fails_on_gpu(const char *words, int status, const char *expected) {
     g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda %s", folder, words);
-    test_run_program = on_emulated;
+    test_run_program = on_gpu;
     fails(line, status, expected);
 }
 
 static void failures_say_why(void) {
     plan("gpt-toy -n 2 --lr 1000 --weight-decay 10");
-    fails_on_emulated("--local-ranks 2 --steps 200", 1, "op nll_loss of unit root: the loss is ");
-    fails_on_emulated("--local-ranks 2 --memory-limit 3000000", 1, "out of memory: step ");
-    fails_on_emulated("--local-ranks 2 --memory-limit 3000000", 1,
-                      "allocated: parameters/sharded ");
-    fails_on_emulated("--local-ranks 3", 2, "the plan is for 2 ranks, but 3 are started");
-    fails_on_emulated("--local-ranks 2 --comm nccl", 2, "built without NCCL");
-    fails_on_emulated("--local-ranks 2 --comm quick", 2, "there is no communicator 'quick'");
-    plan("gpt-toy -n 1 --allocator expandable");
-    fails_on_emulated("", 2, "expandable");
+    fails_on_gpu("--local-ranks 2 --steps 200", 1, "op nll_loss of unit root: the loss is ");
+    fails_on_gpu("--local-ranks 2 --memory-limit 3000000", 1, "out of memory: step ");
+    fails_on_gpu("--local-ranks 2 --memory-limit 3000000", 1, "allocated: parameters/sharded ");
+    fails_on_gpu("--local-ranks 3", 2, "the plan is for 2 ranks, but 3 are started");
+    fails_on_gpu("--local-ranks 2 --comm quick", 2, "there is no communicator 'quick'");
+    if (!real) {
+        fails_on_gpu("--local-ranks 2 --comm nccl", 2, "built without NCCL");
+        plan("gpt-toy -n 1 --allocator expandable");
+        fails_on_gpu("", 2, "expandable");
+    }
 }
 
 /* A rank that stops in the middle of training: the others say what they wait for, and all end. */
@@ -304,7 +311,7 @@ static void a_hung_collective_ends_all(void) {
     plan("gpt-toy -n 2");
     g_autofree char *line = g_strdup_printf(
         "%s/x.plan --device cuda --local-ranks 2 --steps 100000 --watchdog 2", folder);
-    test_run_program = on_emulated;
+    test_run_program = on_gpu;
     GSubprocess *process = test_run_start(line);
     g_autofree char *children_path =
         g_strdup_printf("/proc/%s/task/%s/children", g_subprocess_get_identifier(process),
@@ -330,18 +337,26 @@ static void a_hung_collective_ends_all(void) {
     test_run_clear(&run);
 }
 
-static void a_machine_without_gpus_says_so(void) {
+/* What this machine's own foreshard-exec says. */
+static bool there_is_a_gpu(void) {
     plan("gpt-toy -n 1 --sharding none");
     test_run_program = on_host;
-    g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda", folder);
+    g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda --steps 1", folder);
     TestRun run = test_run_finish(test_run_start(line));
-    if (run.status == 0) {
-        g_test_skip("there is a GPU here");
-    } else {
-        g_assert_true(strstr(run.err, "no GPU can be used") ||
-                      strstr(run.err, "there is no device 'cuda' here"));
+    bool here = run.status == 0;
+    if (!here && !strstr(run.err, "no GPU can be used") &&
+        !strstr(run.err, "there is no device 'cuda' here")) {
+        g_test_message("status %d: %s", run.status, run.err);
+        g_test_fail();
     }
     test_run_clear(&run);
+    return here;
+}
+
+static void a_machine_without_gpus_says_so(void) {
+    if (there_is_a_gpu()) {
+        g_test_skip("there is a GPU here");
+    }
 }
 
 int main(int argc, char **argv) {
@@ -349,21 +364,27 @@ int main(int argc, char **argv) {
     g_assert(argc == 4);
     foreshard = argv[1];
     on_host = argv[2];
-    on_emulated = argv[3];
+    on_gpu = argv[3];
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    real = g_str_equal(on_host, on_gpu);
     write_mpt();
+    if (real && !there_is_a_gpu()) {
+        printf("1..0 # SKIP no GPU can be used here\n");
+        test_run_remove_folder(folder);
+        return 0;
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *name = g_strconcat("/exec/emulated/plays alike: ", cases[i].words, NULL);
+        g_autofree char *name = g_strconcat("/exec/gpu/plays alike: ", cases[i].words, NULL);
         g_test_add_data_func(name, &cases[i], plays_alike);
     }
-    g_test_add_func("/exec/emulated/weights are saved and loaded", weights_are_saved_and_loaded);
-    g_test_add_func("/exec/emulated/header says what ran", header_says_what_ran);
-    g_test_add_func("/exec/emulated/a GPU is measured", a_gpu_is_measured);
-    g_test_add_func("/exec/emulated/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
-    g_test_add_func("/exec/emulated/foreshard run plays it", foreshard_run_plays_it);
-    g_test_add_func("/exec/emulated/failures say why", failures_say_why);
-    g_test_add_func("/exec/emulated/a hung collective ends all", a_hung_collective_ends_all);
-    g_test_add_func("/exec/emulated/no GPU is said", a_machine_without_gpus_says_so);
+    g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
+    g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
+    g_test_add_func("/exec/gpu/a GPU is measured", a_gpu_is_measured);
+    g_test_add_func("/exec/gpu/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
+    g_test_add_func("/exec/gpu/foreshard run plays it", foreshard_run_plays_it);
+    g_test_add_func("/exec/gpu/failures say why", failures_say_why);
+    g_test_add_func("/exec/gpu/a hung collective ends all", a_hung_collective_ends_all);
+    g_test_add_func("/exec/gpu/no GPU is said", a_machine_without_gpus_says_so);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);

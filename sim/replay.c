@@ -1,0 +1,208 @@
+#include "sim/replay.h"
+
+#include "memory/answers.h"
+#include "plan/player.h"
+#include "plan/strategy.h"
+#include "sim/memory.h"
+#include "sim/predict.h"
+#include "trace/from-plan.h"
+
+typedef struct {
+    const Trace *trace;
+    uint32_t rank;
+    SimMemory *memory;
+    MemoryAnswers *answers;
+    guint next; /* row of the trace */
+    bool asked_more;
+    SimReplay result;
+} Replay;
+
+/* ---- what the allocator asks ---------------------------------------------------------------- */
+
+static MemoryEvent event_record(gpointer self, uint32_t stream) {
+    return 0;
+}
+
+static bool event_query(gpointer self, MemoryEvent event) {
+    Replay *replay = self;
+    bool passed = false;
+    replay->asked_more |= !memory_answers_next(replay->answers, &passed);
+    replay->result.n_answers++;
+    return passed;
+}
+
+static void event_sync(gpointer self, MemoryEvent event) {
+}
+
+static void stream_sync(gpointer self, uint32_t stream) {
+}
+
+static SimTime no_time(gpointer self) {
+    return 0;
+}
+
+static const SimMemoryHost host = {
+    .hooks = {event_record, event_query, event_sync, stream_sync, NULL},
+    .now = no_time,
+};
+
+/* ---- instructions --------------------------------------------------------------------------- */
+
+static SimMemoryPlace place_of(const PlanPosition *at) {
+    return (SimMemoryPlace){at->step, at->section, at->index};
+}
+
+static bool same_row(const TraceMemoryRow *a, const TraceMemoryRow *b) {
+    return a->step == b->step && a->instruction == b->instruction && a->allocated == b->allocated &&
+           a->active == b->active && a->reserved == b->reserved;
+}
+
+/* The next row of the rank, against what holds here after the same instruction. */
+static void hold_against(Replay *replay, const PlanPosition *at) {
+    const GArray *rows = replay->trace->memory;
+    while (replay->next < rows->len &&
+           trace_memory(replay->trace, replay->next)->rank != replay->rank) {
+        replay->next++;
+    }
+    if (replay->next == rows->len || !replay->result.equal) {
+        return;
+    }
+    const TraceMemoryRow *measured = trace_memory(replay->trace, replay->next++);
+    const MemoryTotals *now = sim_memory_now(replay->memory);
+    TraceMemoryRow here = *measured;
+    here.step = at->step;
+    here.instruction = trace_instruction_number(at->role, at->section, at->index);
+    here.allocated = now->allocated_bytes;
+    here.active = now->active_bytes;
+    here.reserved = now->reserved_bytes;
+    replay->result.n_rows++;
+    replay->result.equal = same_row(measured, &here);
+    replay->result.measured = *measured;
+    replay->result.replayed = here;
+}
+
+static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
+    Replay *replay = self;
+    SimMemoryPlace place = place_of(at);
+    if (!sim_memory_alloc(replay->memory, buffer, at->role->buffers[buffer].lane, &place)) {
+        return PLAN_STOPPED;
+    }
+    hold_against(replay, at);
+    return PLAN_DONE;
+}
+
+static PlanAnswer release(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
+    Replay *replay = self;
+    SimMemoryPlace place = place_of(at);
+    sim_memory_release(replay->memory, buffer, &place);
+    hold_against(replay, at);
+    return PLAN_DONE;
+}
+
+static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, uint32_t lane,
+                       GError **error) {
+    sim_memory_mark(((Replay *)self)->memory, buffer, lane);
+    return PLAN_DONE;
+}
+
+static PlanAnswer boundary(gpointer self, const PlanPosition *at, GError **error) {
+    return PLAN_DONE;
+}
+
+static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op, uint32_t lane,
+                         GError **error) {
+    return PLAN_DONE;
+}
+
+static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
+                         GError **error) {
+    return PLAN_DONE;
+}
+
+static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t event,
+                            uint32_t steps_before, uint32_t lane, GError **error) {
+    return PLAN_DONE;
+}
+
+static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t event,
+                            uint32_t steps_before, GError **error) {
+    return PLAN_DONE;
+}
+
+static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
+    return PLAN_DONE;
+}
+
+static const PlanDevice instructions = {
+    .name = "replay",
+    .section_begins = boundary,
+    .section_ends = boundary,
+    .alloc = alloc,
+    .free = release,
+    .mark = mark,
+    .launch = launch,
+    .record = record,
+    .wait = wait_lane,
+    .host_wait = host_wait,
+    .host_op = host_op,
+};
+
+/* ---- the play ------------------------------------------------------------------------------- */
+
+static MemoryAnswers *answers_of(const Trace *trace, uint32_t rank) {
+    g_autofree char *key = g_strdup_printf("answers.%u", rank);
+    const char *text = trace_get(trace, key);
+    return text ? memory_answers_parse(text) : memory_answers_new();
+}
+
+static uint64_t fact(const Trace *trace, const char *key, uint64_t otherwise) {
+    const char *value = trace_get(trace, key);
+    guint64 number;
+    return value && g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT64, &number, NULL)
+               ? number
+               : otherwise;
+}
+
+static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError **error) {
+    MemoryOptions options;
+    const char *conf = plan_allocator_conf(plan->strategy);
+    if (!conf || !memory_options_parse(conf, &options, error)) {
+        return false;
+    }
+    uint64_t limit = fact(replay->trace, "memory_limit_bytes", UINT64_MAX);
+    replay->memory = sim_memory_new(plan, &plan->roles[role], limit, limit, &options, false, &host,
+                                    replay, error);
+    return replay->memory != NULL;
+}
+
+static bool play(Replay *replay, const Plan *plan, uint32_t role, uint32_t steps, GError **error) {
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, role, steps, &instructions, replay);
+    bool whole = plan_player_run(player, error) == PLAN_DONE && !replay->asked_more &&
+                 replay->result.n_answers == memory_answers_count(replay->answers);
+    if (replay->result.equal && !whole) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                    "rank %u: the trace has %" G_GUINT64_FORMAT " answers to the allocator, and "
+                    "its play asked %" G_GUINT64_FORMAT " times; record it with this version",
+                    replay->rank, memory_answers_count(replay->answers), replay->result.n_answers);
+    }
+    return !replay->result.equal || whole;
+}
+
+bool sim_replay(const Plan *plan, const Trace *trace, uint32_t rank, SimReplay *ret_replay,
+                GError **error) {
+    uint32_t role = trace_role_of_rank(trace, rank);
+    uint64_t steps = fact(trace, "steps", 0);
+    g_autoptr(MemoryAnswers) answers = answers_of(trace, rank);
+    if (!g_str_equal(plan_digest(plan), trace_get(trace, "digest")) || role == TRACE_NONE ||
+        role >= plan->n_roles || !answers || steps < 1 || steps > 1000000) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                    "the trace holds no measured play of rank %u of this plan", rank);
+        return false;
+    }
+    Replay replay = {.trace = trace, .rank = rank, .answers = answers, .result = {.equal = true}};
+    bool ok = make_memory(&replay, plan, role, error) &&
+              play(&replay, plan, role, (uint32_t)steps, error);
+    sim_memory_free(replay.memory);
+    *ret_replay = replay.result;
+    return ok;
+}

@@ -1,0 +1,171 @@
+/* Whatever goes wrong in a run: one message that says where and what to do, no process left within
+ * seconds, an exit status that is not 0, and an older trace left as it was. Takes the path of
+ * foreshard as its argument.
+ */
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+
+#include "tests/exec/runs.h"
+
+enum {
+    MOST_SECONDS = 15 /* on an idle machine it takes one or two */
+};
+
+/* ---- a run with an older trace in its way --------------------------------------------------- */
+
+typedef struct {
+    char *folder, *trace;
+} Scene;
+
+static Scene set_scene(void) {
+    Scene scene = {.folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL)};
+    scene.trace = g_strconcat(scene.folder, "/m.trace", NULL);
+    g_assert_true(g_file_set_contents(scene.trace, "a good one", -1, NULL));
+    return scene;
+}
+
+static void leave_scene(Scene *scene) {
+    g_unlink(scene->trace);
+    g_assert_cmpint(g_rmdir(scene->folder), ==, 0); /* nothing else was left there */
+    g_free(scene->trace);
+    g_free(scene->folder);
+}
+
+/* The processes whose command line has both words. */
+static GArray *processes_with(const char *word, const char *in_environment) {
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(int));
+    GDir *dir = g_dir_open("/proc", 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *command_path = g_build_filename("/proc", name, "cmdline", NULL);
+        g_autofree char *environ_path = g_build_filename("/proc", name, "environ", NULL);
+        g_autofree char *command = NULL, *environment = NULL;
+        gsize n, m;
+        int pid = atoi(name);
+        if (pid > 1 && g_file_get_contents(command_path, &command, &n, NULL) &&
+            memmem(command, n, word, strlen(word)) &&
+            g_file_get_contents(environ_path, &environment, &m, NULL) &&
+            memmem(environment, m, in_environment, strlen(in_environment))) {
+            g_array_append_val(found, pid);
+        }
+    }
+    g_dir_close(dir);
+    return found;
+}
+
+/* expected: parts, split by "|". */
+static void says_all(const char *text, const char *expected) {
+    g_auto(GStrv) parts = g_strsplit(expected, "|", -1);
+    for (char **part = parts; *part; part++) {
+        g_assert_nonnull(strstr(text, *part));
+    }
+}
+
+/* From now on: how soon it ends, how, and what it leaves. */
+static void ends(const Scene *scene, GSubprocess *process, int status, const char *expected) {
+    gint64 start = g_get_monotonic_time();
+    TestRun result = test_run_finish(process);
+    double seconds = (double)(g_get_monotonic_time() - start) / 1e6;
+    g_test_message("ended after %.1f s: %s", seconds, result.err);
+    g_assert_cmpfloat(seconds, <, MOST_SECONDS);
+    g_assert_cmpint(result.status, ==, status);
+    says_all(result.err, expected);
+    if (g_str_has_prefix(result.err, "foreshard run: ")) { /* Open MPI may add to an exec's own */
+        g_assert_true(strchr(result.err, '\n') == result.err + strlen(result.err) - 1);
+    }
+    g_autoptr(GArray) left = processes_with(scene->trace, "OMPI_COMM_WORLD_RANK=");
+    g_assert_cmpuint(left->len, ==, 0);
+    g_autofree char *content = NULL;
+    g_assert_true(g_file_get_contents(scene->trace, &content, NULL, NULL));
+    g_assert_cmpstr(content, ==, "a good one");
+    test_run_clear(&result);
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------ */
+
+static void a_killed_rank_is_named(void) {
+    Scene scene = set_scene();
+    g_autofree char *words =
+        g_strdup_printf("run gpt-toy -n 3 --steps 200000 --trace %s", scene.trace);
+    GSubprocess *process = test_run_start(words);
+    g_autoptr(GArray) victims = NULL;
+    for (unsigned tries = 0; tries < 300 && (!victims || !victims->len); tries++) {
+        g_usleep(50000);
+        g_clear_pointer(&victims, g_array_unref);
+        victims = processes_with(scene.trace, "OMPI_COMM_WORLD_RANK=1");
+    }
+    g_assert_cmpuint(victims->len, ==, 1);
+    g_usleep(500000); /* well into training */
+    g_assert_cmpint(kill(g_array_index(victims, int, 0), SIGKILL), ==, 0);
+    ends(&scene, process, 1, "rank 1 was killed by signal 9");
+    leave_scene(&scene);
+}
+
+static const struct {
+    const char *words;
+    int status;
+    const char *expected;
+} cases[] = {
+    {"gpt-toy -n 2 --memory-limit 3000000", 1,
+     "rank |out of memory: step 0: no room for | of unit |allocated: parameters/sharded "},
+    {"gpt-toy -n 3 --lr 1000 --weight-decay 10 --steps 200", 1,
+     "rank |op nll_loss of unit root: the loss is |lower the learning rate"},
+    {"gpt-toy -n 2 --load no-such-file", 2, "no-such-file"},
+    {"gpt-toy -n 2 --save /no-such-folder/w", 2, "/no-such-folder/w"},
+    {"gpt-toy -n 2 --data no-such-file", 2, "no-such-file"},
+    {"mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors"},
+    {"gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96"},
+    {"gpt-toy -n 2 --device tpu", 2, "no device 'tpu'"},
+};
+
+static void failures_say_why(void) {
+    Scene scene = set_scene();
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strdup_printf("run %s --trace %s", cases[i].words, scene.trace);
+        g_test_message("%s", words);
+        ends(&scene, test_run_start(words), cases[i].status, cases[i].expected);
+    }
+    leave_scene(&scene);
+}
+
+/* Whoever starts ranks by hand may start the wrong number; foreshard itself knows the plan's. */
+static void other_rank_counts_are_refused(void) {
+    Scene scene = set_scene();
+    g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
+    g_autofree char *words = g_strdup_printf("run %s -n 3 --trace %s", plan, scene.trace);
+    test_run_ok("plan gpt-toy -n 2 -o %s", plan);
+    ends(&scene, test_run_start(words), 2, "is a plan for 2 ranks, not 3");
+    const char *foreshard = test_run_program;
+    g_autofree char *bin = g_path_get_dirname(foreshard);
+    g_autofree char *exec = g_build_filename(bin, "..", "exec", "foreshard-exec", NULL);
+    g_autofree char *by_hand = g_strdup_printf("%s --trace=%s", plan, scene.trace);
+    test_run_program = exec;
+    ends(&scene, test_run_start(by_hand), 2, "the plan is for 2 ranks, but 1 is started");
+    test_run_program = foreshard;
+    g_unlink(plan);
+    leave_scene(&scene);
+}
+
+static void calibrate_refuses(const char *words, const char *expected) {
+    TestRun result = test_run_finish(test_run_start(words));
+    g_assert_cmpint(result.status, ==, 2);
+    g_assert_nonnull(strstr(result.err, expected));
+    test_run_clear(&result);
+}
+
+static void a_calibration_needs_a_file(void) {
+    calibrate_refuses("calibrate -n 2", "give -o FILE");
+    calibrate_refuses("calibrate -n 2 -o /no-such-folder/c.ini", "/no-such-folder");
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_assert(argc == 2);
+    test_run_program = argv[1];
+    g_test_add_func("/exec/failures/a killed rank is named", a_killed_rank_is_named);
+    g_test_add_func("/exec/failures/each says why", failures_say_why);
+    g_test_add_func("/exec/failures/other rank counts are refused", other_rank_counts_are_refused);
+    g_test_add_func("/exec/failures/a calibration needs a file", a_calibration_needs_a_file);
+    return g_test_run();
+}

@@ -1,0 +1,164 @@
+"""Strategies drawn at random: every one is refused with a reason or holds what all must hold.
+
+    python3 -B test-random.py run|rehearse FORESHARD COUNT [SEED]
+
+run: a global batch of 12 on 1 to 4 ranks. Losses follow one rank by itself (1e-5; 2^-6 with numbers in 16
+bits, on which the loss is rounded, too); allocated bytes are as predicted at every instruction, and where no
+buffer is marked for another lane so are active and reserved; replayed, all three are.
+rehearse: one rank of 2 to 8 with stand-ins for the others, which needs no MPI; replayed, all memory is equal.
+
+FORESHARD_RANDOM_STRATEGIES in the environment stands for COUNT."""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "style"))
+from tap import Tap  # noqa: E402
+
+STEPS = 4
+NETWORKS = ("gpt-toy", "gpt-toy", "llama-toy", "t5-toy", "mlp-toy", "gpt-toy-dropout")
+# What changes the numbers: the run on one rank has it, too.
+NUMBERS = {
+    "optimizer": ("adamw", "adamw", "adam", "sgd --lr 0.01", "momentum --lr 0.01"),
+    "clip": (None, None, "0.3"),
+    "weight-decay": (None, "0.1"),
+}
+# What does not; None: not given.
+SHARDING = ("none", "optimizer-only", "grad-op", "full", "full", "full", "hybrid --replicate 2")
+CHOICES = {
+    "flavour": (None, None, "fsdp1", "fsdp1"),
+    "wrap": (None, None, "whole", "linear", "every=2", "size=20000"),
+    "wrap-ends": (None, "own"),
+    "reshard-after-forward": (None, None, "yes", "no", "2"),
+    "reshard-last": (None, "no"),
+    "checkpointing": (None, None, "full", "every=2", "ratio=0.5", "selective-op"),
+    "checkpoint-early-stop": (None, None, "no"),
+    "offload": (None, None, None, "activations", "optimizer"),
+    "backward-prefetch": (None, "pre", "post", "none"),
+    "forward-prefetch": (None, None, "yes", "2"),
+    "limit-all-gathers": (None, "0", "1"),
+    "use-orig-params": (None, "yes"),
+    "accumulate-sync": (None, "every"),
+    "zero-grad": (None, "keep"),
+    "bucket-view": (None, "yes"),
+    "bucket-mb": (None, "0.05"),
+    "kernels": (None, None, "fused"),
+    "optimizer-kernel": (None, "loop", "fused"),
+    "param-dtype": (None, None, None, "bf16"),
+    "allocator": (None, None, "expandable"),
+}
+
+
+def foreshard(*words):
+    return subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def option(key, value):
+    return [] if value is None else f"--{key} {value}".split()
+
+
+def draw(rng, ranks_of):
+    """A network, words that change numbers, words that do not."""
+    ranks, accumulate = rng.choice(ranks_of), rng.choice((1, 1, 2, 3))
+    micro_batch = 12 // (ranks * accumulate)
+    if ranks * accumulate * micro_batch != 12 and mode == "run":
+        return draw(rng, ranks_of)
+    numbers = [w for key, values in NUMBERS.items() for w in option(key, rng.choice(values))]
+    words = ["-n", str(ranks), "--micro-batch", str(max(1, micro_batch)), "--accumulate", str(accumulate)]
+    words += option("sharding", rng.choice(SHARDING))
+    for key, values in CHOICES.items():
+        words += option(key, rng.choice(values) if rng.random() < 0.4 else None)
+    network = rng.choice(NETWORKS)
+    if network == "gpt-toy-dropout" and "fused" in words:  # whose attention drops nothing on the host
+        return draw(rng, ranks_of)
+    return network, numbers, words
+
+
+def draw_sound(rng, folder, ranks_of):
+    """The first that is not refused, how many were, and what is wrong with it: a refusal says why."""
+    for refused in range(10000):
+        network, numbers, words = draw(rng, ranks_of)
+        planned = foreshard("plan", network, *numbers, *words, "-o", f"{folder}/x.plan")
+        if planned.returncode == 0:
+            return network, numbers, words, refused, []
+        if planned.returncode != 2 or not planned.stderr.startswith("foreshard plan: "):
+            return network, numbers, words, refused, [planned.stderr.strip()]
+    raise AssertionError("every strategy is refused")
+
+
+def run_losses(*words):
+    run = foreshard("run", *words, "--steps", str(STEPS), "--json")
+    return (json.loads(run.stdout)["losses"], []) if run.returncode == 0 else (None, [run.stderr.strip()])
+
+
+def wrong_losses(losses, expected, words):
+    bound = 2.0**-6 if "bf16" in words else 1e-5
+    worst = max(abs(a / b - 1) for a, b in zip(losses, expected))
+    return [] if worst <= bound else [f"losses differ by {worst:.2g} relative: {losses}, one rank: {expected}"]
+
+
+def wrong_memory(folder, words):
+    """Predicted, then replayed with the measured answers."""
+    predicted = foreshard("predict", f"{folder}/x.plan", "--cluster", "this-machine", "--steps", str(STEPS), "--trace",
+                          f"{folder}/p.trace")
+    if predicted.returncode:
+        return [predicted.stderr.strip()]
+    verdict = foreshard("compare", f"{folder}/p.trace", f"{folder}/m.trace").stdout.strip().splitlines()[-1]
+    with open(f"{folder}/x.plan") as plan:
+        marked = any(line.startswith("mark ") for line in plan)
+    held = [f"{kind} equal at all" in verdict for kind in ("allocated", "active", "reserved")]
+    return [] if all(held[:1] if marked else held) else ["not as predicted: " + verdict]
+
+
+def wrong_replay(folder):
+    replay = foreshard("replay", f"{folder}/x.plan", f"{folder}/m.trace")
+    return (replay.stdout + replay.stderr).splitlines() if replay.returncode else []
+
+
+def run_one(rng, folder, references):
+    network, numbers, words, refused, complaints = draw_sound(rng, folder, (1, 2, 2, 3, 4))
+    if complaints:
+        return (network, *numbers, *words), refused, complaints
+    known = (network, *numbers)
+    if known not in references:
+        references[known], complaints = run_losses(network, *numbers, "-n", "1", "--sharding", "none",
+                                                   "--micro-batch", "12")
+        if complaints:
+            return known, refused, complaints
+    losses, complaints = run_losses(f"{folder}/x.plan", "--trace", f"{folder}/m.trace")
+    if not complaints:
+        complaints = (wrong_losses(losses, references[known], words) + wrong_memory(folder, words)
+                      + wrong_replay(folder))
+    return (network, *numbers, *words), refused, complaints
+
+
+def rehearse_one(rng, folder):
+    network, numbers, words, refused, complaints = draw_sound(rng, folder, (2, 3, 4, 8))
+    if complaints:
+        return (network, *numbers, *words), refused, complaints
+    rank = rng.randrange(int(words[1]))
+    rehearsal = foreshard("rehearse", f"{folder}/x.plan", "--rank", str(rank), "--cluster", "this-machine", "--steps",
+                          str(STEPS), "--trace", f"{folder}/m.trace")
+    complaints = [rehearsal.stderr.strip()] if rehearsal.returncode or rehearsal.stderr else wrong_replay(folder)
+    return (network, *numbers, *words, "--rank", str(rank)), refused, complaints
+
+
+def main():
+    count = int(os.environ.get("FORESHARD_RANDOM_STRATEGIES", sys.argv[3]))
+    rng, references, refused = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1), {}, 0
+    tap, complaints = Tap(), []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(count):
+            words, n, wrong = run_one(rng, folder, references) if mode == "run" else rehearse_one(rng, folder)
+            refused += n
+            complaints += [" ".join(words) + ": " + line for line in wrong]
+    print(f"# {count} strategies played, {refused} drawn and refused with a reason")
+    tap.case(f"/exec/random/{mode} holds", complaints)
+    return tap.finish()
+
+
+mode, program = sys.argv[1:3]
+sys.exit(main())

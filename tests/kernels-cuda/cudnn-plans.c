@@ -1,0 +1,78 @@
+/* tests/kernels-cuda/cudnn-plans.c - cuDNN knows the graphs of attention that kernels/cuda hands
+ * it, shown without a GPU.
+ *
+ * cuDNN plans for a device that is described to it: it recognizes the graph, chooses an engine and
+ * makes its kernel. Only loading the kernel takes a driver. Where there is none, NVIDIA's stub
+ * stands in, whose every call fails as a stub; so that failure, and no other, is a pass.
+ */
+#include <dlfcn.h>
+#include <glib.h>
+#include <string.h>
+
+#include "kernels/cuda/attention-cudnn.h"
+
+/* An H200 as cuDNN 9.19 describes one (NVIDIA's data sheet, and the CUDA C++ Programming Guide's
+ * table of compute capability 9.0). The names are cuDNN's own. */
+static const char h200[] =
+    "{\"deviceName\": \"NVIDIA H200\", \"deviceVer\": 900, \"driverVer\": 13000,"
+    " \"cudaDeviceId\": 0, \"pciDeviceId\": 0, \"isTccDriver\": 0, \"supportCoopLaunch\": 1,"
+    " \"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64],"
+    " \"multiProcessorCount\": 132, \"warpSize\": 32, \"maxThreadsPerBlock\": 1024,"
+    " \"maxThreadsPerSM\": 2048, \"maxCtasPerSM\": 32, \"regsPerBlock\": 65536,"
+    " \"maxRegistersPerSM\": 65536, \"maxSharedMemoryPerBlock\": 49152,"
+    " \"maxSharedMemoryPerBlockOptin\": 232448, \"reservedSharedMemoryPerBlock\": 1024,"
+    " \"l2CacheSize\": 62914560, \"totalGlobalMem\": 150000000000,"
+    " \"smClockRateKHz\": 1980000, \"memClockRateKHz\": 3201000}";
+
+static const char loading[] = "cuLibraryLoadData returned error  (34)"; /* of a stub */
+
+static bool is_planned(const KernelCudaAttention *shape, bool backward) {
+    size_t workspace_bytes;
+    const char *fault = kernel_cuda_cudnn_plan_for(h200, shape, backward, &workspace_bytes);
+    if (fault && !strstr(fault, loading)) {
+        g_test_message("%s", fault);
+        return false;
+    }
+    return true;
+}
+
+/* q, k and v as parts of one row. */
+static KernelCudaAttention shape_of(size_t head_dim, size_t group, bool causal,
+                                    KernelCudaType type) {
+    size_t heads = 8, kv_heads = heads / group, row = (heads + 2 * kv_heads) * head_dim;
+    return (KernelCudaAttention){2,   heads, kv_heads, 512,    head_dim, row,
+                                 row, 512,   0.1f,     causal, type};
+}
+
+static void test_known(void) {
+    for (unsigned i = 0; i < 32; i++) {
+        KernelCudaAttention shape = shape_of(i & 1 ? 128 : 64, i & 2 ? 4 : 1, i & 4,
+                                             i & 8 ? KERNEL_CUDA_BF16 : KERNEL_CUDA_F16);
+        g_test_message("head_dim %zu, %zu of %zu heads, %s, %s", shape.head_dim, shape.kv_heads,
+                       shape.heads, shape.causal ? "causal" : "not causal",
+                       i & 16 ? "backward" : "forward");
+        g_assert_true(is_planned(&shape, i & 16));
+    }
+}
+
+static void test_unknown(void) {
+    KernelCudaAttention shape = shape_of(65, 1, true, KERNEL_CUDA_BF16);
+    size_t workspace_bytes;
+    g_assert_false(is_planned(&shape, false));
+    g_assert_false(is_planned(&shape, true));
+    shape = shape_of(64, 1, true, KERNEL_CUDA_BF16);
+    g_assert_nonnull(strstr(kernel_cuda_cudnn_plan_for("{}", &shape, false, &workspace_bytes),
+                            "description of a device"));
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) &&
+        (argc < 2 || !dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL))) {
+        g_print("1..0 # SKIP neither a driver nor its stub\n");
+        return 77;
+    }
+    g_test_add_func("/kernels-cuda/cudnn-plans/known", test_known);
+    g_test_add_func("/kernels-cuda/cudnn-plans/unknown", test_unknown);
+    return g_test_run();
+}
