@@ -136,7 +136,8 @@ int cmd_rehearse(int argc, char **argv) {
                  "ranks' part\nof collectives is made up and lasts as long as predicted. What it "
                  "learns means nothing.");
     g_option_context_set_description(
-        context, "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n");
+        context, "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n"
+                 "\nExit status: 0 rehearsed; 1 it failed on the way; 2 the input is wrong.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;

@@ -49,7 +49,7 @@ int cmd_replay(int argc, char **argv) {
                                      "Example:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
                                      "  foreshard run gpt-toy.plan --trace measured.trace\n"
                                      "  foreshard replay gpt-toy.plan measured.trace\n"
-                                     "\nExit status: 0 equal, 1 not, 2 the trace is of another "
+                                     "\nExit status: 0 equal; 1 not; 2 the trace is of another "
                                      "plan or cannot be read.");
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
