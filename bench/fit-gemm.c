@@ -37,7 +37,7 @@ static double misfit(gpointer data) {
     for (guint i = 0; i < asked->rows->len; i++) {
         const CliGemmRow *row = &g_array_index(asked->rows, CliGemmRow, i);
         if (is_asked(row, asked) && !row->held_out) {
-            sum += MIN(1, fabs(log(cli_gemm_predict_us(row, asked->cluster) / row->time_us)));
+            sum += climb_miss(cli_gemm_predict_us(row, asked->cluster), row->time_us);
             n++;
         }
     }
@@ -53,10 +53,8 @@ static void print_error(const Asked *asked, bool held_out) {
             errors[n++] = fabs(cli_gemm_predict_us(row, asked->cluster) / row->time_us - 1);
         }
     }
-    climb_sort(errors, n);
-    printf("# %s: %u rows, median error %.1f %%, 90th percentile %.1f %%\n",
-           held_out ? "held out" : "fitted", n, n ? errors[n / 2] * 100 : 0,
-           n ? errors[n * 9 / 10] * 100 : 0);
+    g_autofree char *what = g_strdup_printf("%s: %u rows", held_out ? "held out" : "fitted", n);
+    climb_print_errors(what, errors, n);
 }
 
 static void fit(const Asked *asked, ModelCluster *cluster) {

@@ -107,7 +107,7 @@ static double misfit(gpointer data) {
         for (unsigned k = 0; k < N_NUMBERS; k++) {
             ms += run->slope[k] * (fit->factors[k] - 1);
         }
-        sums[run->table] += fmin(1, fabs(log(fmax(ms, 1e-9) / run->measured)));
+        sums[run->table] += climb_miss(fmax(ms, 1e-9), run->measured);
         runs[run->table]++;
     }
     for (guint t = 0; t < fit->tables->len; t++) {
@@ -148,9 +148,8 @@ static void print_result(const Fit *fit) {
             errors[n++] = fabs(fit->runs[i].base / fit->runs[i].measured - 1);
         }
     }
-    climb_sort(errors, n);
-    printf("# %u runs, median error %.1f %%, 90th percentile %.1f %%\n", n,
-           n ? 100 * errors[n / 2] : 0, n ? 100 * errors[n * 9 / 10] : 0);
+    g_autofree char *what = g_strdup_printf("%u runs", n);
+    climb_print_errors(what, errors, n);
 }
 
 static bool run(Fit *fit, GError **error) {

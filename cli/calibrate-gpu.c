@@ -150,7 +150,6 @@ static double peak_in(const Gpu *gpu, PlanDtype dtype) {
     return best;
 }
 
-/* The mean, and none counts for more than a factor of e. */
 static double misfit_of_products(gpointer data) {
     const Gpu *gpu = data;
     double sum = 0;
@@ -159,7 +158,7 @@ static double misfit_of_products(gpointer data) {
         const Product *p = &g_array_index(gpu->products, Product, i);
         if (p->dtype == PLAN_BF16) {
             double ns = sim_product_ns(gpu->cluster, &p->product);
-            sum += fmin(1, fabs(log(ns / (p->us * 1e3))));
+            sum += climb_miss(ns, p->us * 1e3);
             n++;
         }
     }
@@ -171,7 +170,7 @@ static double misfit_of_attention(gpointer data) {
     double sum = 0;
     for (guint i = 0; i < gpu->attentions->len; i++) {
         const Attention *a = &g_array_index(gpu->attentions, Attention, i);
-        sum += fmin(1, fabs(log(sim_attention_ns(gpu->cluster, &a->attention) / (a->us * 1e3))));
+        sum += climb_miss(sim_attention_ns(gpu->cluster, &a->attention), a->us * 1e3);
     }
     return sum / gpu->attentions->len;
 }

@@ -42,3 +42,13 @@ static int by_value(const void *a, const void *b) {
 void climb_sort(double *values, unsigned n) {
     qsort(values, n, sizeof *values, by_value);
 }
+
+double climb_miss(double predicted, double measured) {
+    return fmin(1, fabs(log(predicted / measured)));
+}
+
+void climb_print_errors(const char *what, double *errors, unsigned n) {
+    climb_sort(errors, n);
+    printf("# %s, median error %.1f %%, 90th percentile %.1f %%\n", what,
+           n ? 100 * errors[n / 2] : 0, n ? 100 * errors[n * 9 / 10] : 0);
+}
