@@ -255,22 +255,25 @@ static double ms(SimTime ns) {
     return (double)ns / 1e6;
 }
 
-static gint compare_held(gconstpointer a, gconstpointer b, gpointer data) {
-    const SimRankBook *ranks = data;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (ranks[x].held_ns != ranks[y].held_ns) {
-        return ranks[x].held_ns > ranks[y].held_ns ? -1 : 1;
-    }
-    return x < y ? -1 : 1;
+static SimTime held_by(const SimRankBook *book) {
+    return book->held_ns;
 }
 
-static gint compare_lost(gconstpointer a, gconstpointer b, gpointer data) {
-    const SimRankBook *ranks = data;
+static SimTime lost_by(const SimRankBook *book) {
+    return book->lost_ns;
+}
+
+typedef struct {
+    const SimRankBook *ranks;
+    SimTime (*time_of)(const SimRankBook *book);
+} Order;
+
+/* The longest first, and ranks of equal times in order. */
+static gint compare(gconstpointer a, gconstpointer b, gpointer data) {
+    const Order *order = data;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (ranks[x].lost_ns != ranks[y].lost_ns) {
-        return ranks[x].lost_ns > ranks[y].lost_ns ? -1 : 1;
-    }
-    return x < y ? -1 : 1;
+    SimTime of_x = order->time_of(&order->ranks[x]), of_y = order->time_of(&order->ranks[y]);
+    return of_x != of_y ? (of_x > of_y ? -1 : 1) : (x < y ? -1 : 1);
 }
 
 static void print_row(const SimPrediction *prediction, uint32_t rank, uint64_t a_node) {
@@ -281,13 +284,14 @@ static void print_row(const SimPrediction *prediction, uint32_t rank, uint64_t a
 }
 
 /* The first rows of an order over all ranks. */
-static void print_first(const SimPrediction *prediction, uint64_t a_node, GCompareDataFunc order,
-                        const char *title) {
+static void print_first(const SimPrediction *prediction, uint64_t a_node,
+                        SimTime (*time_of)(const SimRankBook *book), const char *title) {
+    Order order = {prediction->ranks, time_of};
     g_autofree uint32_t *ranks = g_new(uint32_t, prediction->n_ranks);
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
         ranks[rank] = rank;
     }
-    g_qsort_with_data(ranks, (gint)prediction->n_ranks, sizeof *ranks, order, prediction->ranks);
+    g_qsort_with_data(ranks, (gint)prediction->n_ranks, sizeof *ranks, compare, &order);
     printf("%s\n", title);
     for (uint32_t i = 0; i < WORST_ROWS; i++) {
         print_row(prediction, ranks[i], a_node);
@@ -321,8 +325,8 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
         }
         return;
     }
-    print_first(prediction, a_node, compare_held, "those who hold up the others most");
-    print_first(prediction, a_node, compare_lost, "those who lose most to others");
+    print_first(prediction, a_node, held_by, "those who hold up the others most");
+    print_first(prediction, a_node, lost_by, "those who lose most to others");
 }
 
 void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *prediction,
