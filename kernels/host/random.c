@@ -207,8 +207,11 @@ KERNEL(void, kernel_philox_uniform_i64)
     }
 }
 
-/* The word of a batch whose bits are for elements at .. at + 31. */
-KERNEL_INLINE uint32_t sign_bits(const Batch *batch, size_t at) {
+/* The bits for elements at .. at + 31, asked for in order: the batch is made as they go. */
+KERNEL_INLINE uint32_t sign_bits(Batch *batch, size_t at, uint64_t seed, uint64_t stream_id) {
+    if (at % (128 * BATCH) == 0) {
+        batch_fill(batch, at / 128, seed, stream_id);
+    }
     return batch->word[at / 32 % 4][at / 128 % BATCH];
 }
 
@@ -218,11 +221,7 @@ KERNEL(void, kernel_random_signs_f32)
 
     for (size_t at = 0; at < n; at += 32) {
         size_t count = n - at < 32 ? n - at : 32;
-
-        if (at % (128 * BATCH) == 0) {
-            batch_fill(&batch, at / 128, seed, stream_id);
-        }
-        uint32_t bits = sign_bits(&batch, at);
+        uint32_t bits = sign_bits(&batch, at, seed, stream_id);
 
         KERNEL_LOOP
         for (uint32_t j = 0; j < count; j++) {
@@ -237,11 +236,7 @@ KERNEL(void, kernel_random_signs_16)
 
     for (size_t at = 0; at < n; at += 32) {
         size_t count = n - at < 32 ? n - at : 32;
-
-        if (at % (128 * BATCH) == 0) {
-            batch_fill(&batch, at / 128, seed, stream_id);
-        }
-        uint32_t bits = sign_bits(&batch, at);
+        uint32_t bits = sign_bits(&batch, at, seed, stream_id);
 
         KERNEL_LOOP
         for (uint32_t j = 0; j < count; j++) {
