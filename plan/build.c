@@ -43,7 +43,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     for (uint32_t m = 0; m < graph->modules->len; m++) {
         run->n_checkpointed += run->is_checkpointed[m];
     }
-    bool old = strategy->pytorch >= PLAN_PYTORCH_2_0 && run->flavour->lanes_2_0;
+    bool old = plan_strategy_is_of_2_0(strategy) && run->flavour->lanes_2_0;
     run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
     run->n_flavour_lanes = n_names(run->lanes);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;

@@ -19,7 +19,7 @@ static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
 }
 
 void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes) {
-    if (run->strategy->pytorch < PLAN_PYTORCH_2_0) {
+    if (!plan_strategy_is_of_2_0(run->strategy)) {
         plan_builder_launch(&run->builder, lane);
         return;
     }
