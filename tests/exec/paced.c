@@ -8,7 +8,6 @@
 
 #include "tests/exec/runs.h"
 #include "trace/summary.h"
-#include "trace/text.h"
 
 static const char *clusters;
 
@@ -23,14 +22,6 @@ static char *slow_cluster(const char *folder) {
     char *slow_path = g_build_filename(folder, "slow.ini", NULL);
     g_assert_true(g_file_set_contents(slow_path, slow, -1, NULL));
     return slow_path;
-}
-
-static Trace *read_trace(const char *path) {
-    g_autoptr(GError) error = NULL;
-    Trace *trace = trace_read_file(path, &error);
-    g_assert_no_error(error);
-    g_unlink(path);
-    return trace;
 }
 
 static bool is_collective(const Trace *trace, const TraceOpRow *row) {
@@ -82,8 +73,8 @@ static void a_cluster_on_a_laptop(void) {
     test_run_losses(with_pace, paced, STEPS);
     g_assert_cmpmem(paced, sizeof paced, unpaced, sizeof unpaced);
     test_run_ok("predict %s --cluster %s --trace %s", words, cluster, p);
-    g_autoptr(Trace) predicted = read_trace(p);
-    g_autoptr(Trace) measured = read_trace(m);
+    g_autoptr(Trace) predicted = test_run_take_trace(p);
+    g_autoptr(Trace) measured = test_run_take_trace(m);
     g_assert_cmpstr(trace_get(measured, "paced"), ==, "yes");
     g_assert_cmpstr(trace_get(measured, "pace"), ==, "slow");
     none_is_quicker(predicted, measured);

@@ -7,7 +7,6 @@
 
 #include "tests/exec/runs.h"
 #include "trace/summary.h"
-#include "trace/text.h"
 
 /* The ranks of these are alike, so that what is predicted (rank 0) is rank 3's as well. */
 static const char *const plans[] = {
@@ -21,14 +20,6 @@ static const char *const plans[] = {
     "llama-toy -n 8 --reshard-after-forward 2 --kernels fused --cluster a100-node",
     "mlp-toy -n 8 --optimizer sgd --cluster a100-node",
 };
-
-static Trace *read_trace(const char *path) {
-    g_autoptr(GError) error = NULL;
-    Trace *trace = trace_read_file(path, &error);
-    g_assert_no_error(error);
-    g_unlink(path);
-    return trace;
-}
 
 static void memory_is_equal(const Trace *predicted, const Trace *rehearsed) {
     g_assert_cmpuint(rehearsed->memory->len, ==, predicted->memory->len);
@@ -99,8 +90,8 @@ static void rank_3_of_8(void) {
         test_run_ok("predict %s --no-sharing --steps 4 --trace %s", plans[i], p);
         test_run_ok("rehearse %s --rank 3 --steps 4 --trace %s", plans[i], r);
         g_test_message("%s", plans[i]);
-        g_autoptr(Trace) predicted = read_trace(p);
-        g_autoptr(Trace) rehearsed = read_trace(r);
+        g_autoptr(Trace) predicted = test_run_take_trace(p);
+        g_autoptr(Trace) rehearsed = test_run_take_trace(r);
         g_assert_cmpstr(trace_get(rehearsed, "rehearsed"), ==, "yes");
         g_assert_nonnull(strstr(plans[i], trace_get(rehearsed, "pace")));
         memory_is_equal(predicted, rehearsed);

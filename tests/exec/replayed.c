@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tests/exec/runs.h"
-#include "trace/text.h"
 
 static const char *const plans[] = {
     "gpt-toy -n 2 --flavour fsdp1",
@@ -26,15 +25,8 @@ static const char *const plans[] = {
 };
 
 static uint64_t peak_reserved(const char *path) {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Trace) trace = trace_read_file(path, &error);
-    g_assert_no_error(error);
-    uint64_t most = 0;
-    for (guint i = 0; i < trace->memory->len; i++) {
-        const TraceMemoryRow *row = trace_memory(trace, i);
-        most = row->rank == 0 ? MAX(most, row->reserved) : most;
-    }
-    return most;
+    g_autoptr(Trace) trace = test_run_take_trace(path);
+    return test_run_most_reserved(trace);
 }
 
 static void all_is_equal(void) {
@@ -47,8 +39,6 @@ static void all_is_equal(void) {
         double measured = (double)peak_reserved(m), predicted = (double)peak_reserved(p);
         g_test_message("%s: replayed, equal; peak reserved predicted %+.1f %% (of %.1f MB)",
                        plans[i], 100 * (predicted / measured - 1), measured / 1e6);
-        g_unlink(m);
-        g_unlink(p);
     }
     g_rmdir(folder);
 }

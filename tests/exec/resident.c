@@ -7,7 +7,6 @@
 #include <glib/gstdio.h>
 
 #include "tests/exec/runs.h"
-#include "trace/text.h"
 #include "trace/trace.h"
 
 /* Measured with OpenBLAS 0.3.21 and Open MPI 4.1.4 on x86-64, 2026-11: OpenBLAS 50 MB (touched as
@@ -37,22 +36,11 @@ static const char *const runs[] = {
     "-n 2 --sharding none --micro-batch 2",
 };
 
-static uint64_t most_reserved(const Trace *trace) {
-    uint64_t most = 0;
-    for (guint i = 0; i < trace->memory->len; i++) {
-        const TraceMemoryRow *row = trace_memory(trace, i);
-        most = row->rank == 0 ? MAX(most, row->reserved) : most;
-    }
-    return most;
-}
-
 static void follows_reserved(const char *path, const char *words) {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Trace) trace = trace_read_file(path, &error);
-    g_assert_no_error(error);
+    g_autoptr(Trace) trace = test_run_take_trace(path);
     const char *peak = trace_get(trace, "resident_peak_bytes");
     g_assert_nonnull(peak);
-    double reserved = (double)most_reserved(trace);
+    double reserved = (double)test_run_most_reserved(trace);
     double outside = g_ascii_strtod(peak, NULL) - reserved;
     g_test_message("%s: reserved %.1f MB, resident %.1f MB more (1e6 bytes)", words, reserved / 1e6,
                    outside / 1e6);
@@ -73,7 +61,6 @@ static void of_50_million(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
         test_run_ok("run %s %s --steps 2 --trace %s", ini, runs[i], trace);
         follows_reserved(trace, runs[i]);
-        g_unlink(trace);
     }
     g_unlink(ini);
     g_rmdir(folder);

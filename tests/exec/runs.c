@@ -3,6 +3,8 @@
 #include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
 
+#include "trace/text.h"
+
 const char *test_run_program;
 const char *test_run_name, *test_run_value;
 
@@ -84,6 +86,23 @@ void test_run_losses_of(const char *words, double *losses, unsigned n) {
         losses[i] = json_array_get_double_element(array, i);
     }
     test_run_clear(&run);
+}
+
+Trace *test_run_take_trace(const char *path) {
+    g_autoptr(GError) error = NULL;
+    Trace *trace = trace_read_file(path, &error);
+    g_assert_no_error(error);
+    g_unlink(path);
+    return trace;
+}
+
+uint64_t test_run_most_reserved(const Trace *trace) {
+    uint64_t most = 0;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        most = row->rank == 0 ? MAX(most, row->reserved) : most;
+    }
+    return most;
 }
 
 void test_run_remove_folder(const char *folder) {

@@ -3,6 +3,8 @@
 
 #include <gio/gio.h>
 
+#include "trace/trace.h"
+
 extern const char *test_run_program; /* the path of foreshard; set it first */
 /* A variable of its environment; no name: none. */
 extern const char *test_run_name, *test_run_value;
@@ -23,6 +25,10 @@ void test_run_ok(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void test_run_losses(const char *words, double *losses, unsigned n);
 /* The losses that the program's own words leave; n of them. */
 void test_run_losses_of(const char *words, double *losses, unsigned n);
+
+/* A trace that the program has left, which is removed. Transfer full. */
+Trace *test_run_take_trace(const char *path);
+uint64_t test_run_most_reserved(const Trace *trace); /* bytes of rank 0 */
 
 /* With the files in it. */
 void test_run_remove_folder(const char *folder);

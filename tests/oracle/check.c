@@ -287,14 +287,5 @@ static int check_file(const char *path) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: check RECORD.jsonl...\n");
-        return 2;
-    }
-    int worst = 0;
-    for (int i = 1; i < argc; i++) {
-        int status = check_file(argv[i]);
-        worst = MAX(worst, status);
-    }
-    return worst;
+    return recording_check_all("check", argc, argv, check_file);
 }

@@ -1,5 +1,6 @@
 #include "tests/oracle/recording.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "models/network.h"
@@ -329,4 +330,18 @@ Plan *recording_plan(const Recording *recording, GError **error) {
     g_autoptr(PlanGraph) graph = model_network_emit(
         network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), false, error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
+}
+
+int recording_check_all(const char *program, int argc, char **argv,
+                        int (*check_file)(const char *path)) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s RECORD.jsonl...\n", program);
+        return 2;
+    }
+    int worst = 0;
+    for (int i = 1; i < argc; i++) {
+        int status = check_file(argv[i]);
+        worst = MAX(worst, status);
+    }
+    return worst;
 }

@@ -20,6 +20,10 @@ Recording *recording_read(const char *path, GError **error);
 void recording_free(Recording *recording);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Recording, recording_free)
 
+/* A main(): the worst status of the files named, or 2 and how to call the program where none is. */
+int recording_check_all(const char *program, int argc, char **argv,
+                        int (*check_file)(const char *path));
+
 /* The plan for the header's settings. A setting that a plan cannot express yet is an error naming
  * it. */
 Plan *recording_plan(const Recording *recording, GError **error);

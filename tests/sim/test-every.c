@@ -267,17 +267,22 @@ static void test_spread(void) {
     g_assert_cmpint(spread->most_step_ns, ==, spread->least_step_ns);
 }
 
-static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+static GString *played_text(const Plan *plan, const ModelCluster *cluster,
+                            const SimOptions *options) {
     g_autoptr(Trace) trace = trace_new();
-    const SimOptions options = {
-        .steps = 3, .every_rank = true, .jitter = 0.05, .seed = seed, .traced = traced};
-    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_autoptr(SimPrediction) prediction = predict(plan, cluster, options, trace);
     g_assert_true(prediction->fits);
     g_autoptr(GError) error = NULL;
     GString *text = trace_text(trace, &error);
     g_assert_no_error(error);
     return text;
+}
+
+static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    const SimOptions options = {
+        .steps = 3, .every_rank = true, .jitter = 0.05, .seed = seed, .traced = traced};
+    return played_text(plan, cluster, &options);
 }
 
 static void test_seeds(void) {
@@ -319,7 +324,6 @@ static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
     cluster->topology_nodes = 4;
     cluster->inter_node_nodes_per_leaf = 2;
     cluster->inter_node_oversubscription = 3;
-    g_autoptr(Trace) trace = trace_new();
     const SimOptions options = {.steps = 3,
                                 .every_rank = true,
                                 .jitter = seed < 2 ? 0.05 : 3,
@@ -327,12 +331,7 @@ static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
                                 .troubles = troubles,
                                 .n_troubles = G_N_ELEMENTS(troubles),
                                 .reversed = reversed};
-    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
-    g_assert_true(prediction->fits);
-    g_autoptr(GError) error = NULL;
-    GString *text = trace_text(trace, &error);
-    g_assert_no_error(error);
-    return text;
+    return played_text(plan, cluster, &options);
 }
 
 /* Each rank sees what happens in the order of time, whoever is played first. */
