@@ -19,6 +19,7 @@ typedef struct {
 
 typedef struct {
     bool live, touched;
+    uint8_t sole; /* 1 + the only lane that has used it since it was allocated; 0: none, or more */
     uint16_t marks; /* lanes */
     Clock used;     /* last use by each lane; before the first, its pool's debt when it was made */
     uint32_t written_at;
@@ -79,6 +80,7 @@ static bool free_buffer(Check *c, uint32_t b) {
         }
     }
     state->live = false;
+    state->sole = 0;
     return true;
 }
 
@@ -109,19 +111,11 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
     return true;
 }
 
-static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint8_t lane,
-                uint32_t now) {
-    uint32_t b = operand->buffer;
+/* Whether the lane knows of all that other lanes do with the buffer; most have one lane only. */
+static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
     BufferState *state = &c->buffers[b];
-    const PlanBuffer *buffer = &c->role->buffers[b];
-    PlanDtype dtype = (PlanDtype)buffer->dtype;
     if (!state->live) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
-    }
-    if (operand->offset_bytes > buffer->bytes ||
-        operand->offset_bytes & (plan_dtype_bytes(dtype) - 1) ||
-        operand->elements > plan_dtype_count(dtype, buffer->bytes - operand->offset_bytes)) {
-        return fail(c, "operand %s reaches beyond b%u", slot->name, b);
     }
     if (!state->touched && !first_touch(c, b, lane)) {
         return false;
@@ -133,19 +127,28 @@ static bool use(Check *c, const PlanOperand *operand, const PlanSlot *slot, uint
                     c->plan->lanes[lane], b, slot->name, c->plan->lanes[state->written_by]);
     }
     unsigned others = state->used_by & ~(1u << lane);
-    if (slot->flags & PLAN_SLOT_WRITE) {
-        for (unsigned other = 0; others >> other; other++) {
-            if (others >> other & 1 && known->of[other] < state->used.of[other]) {
-                return fail(c, "lane %s writes b%u (%s) without waiting for lane %s, which uses it",
-                            c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
-            }
+    for (unsigned other = 0; slot->flags & PLAN_SLOT_WRITE && others >> other; other++) {
+        if (others >> other & 1 && known->of[other] < state->used.of[other]) {
+            return fail(c, "lane %s writes b%u (%s) without waiting for lane %s, which uses it",
+                        c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
         }
+    }
+    state->used_by |= (uint8_t)(1u << lane);
+    state->sole = others ? 0 : lane + 1;
+    return true;
+}
+
+static bool use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane, uint32_t now) {
+    BufferState *state = &c->buffers[b];
+    if (state->sole != lane + 1 && !may_use(c, b, slot, lane)) {
+        return false;
+    }
+    if (slot->flags & PLAN_SLOT_WRITE) {
         state->written = true;
         state->written_by = lane;
         state->written_at = now;
     }
     state->used.of[lane] = now;
-    state->used_by |= (uint8_t)(1u << lane);
     return true;
 }
 
@@ -163,7 +166,7 @@ static bool launch(Check *c, const PlanInstr *instr) {
                 if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
                     return fail(c, "operand %s of %s is missing", slot->name, info->name);
                 }
-            } else if (!use(c, operands, slot, instr->lane, now)) {
+            } else if (!use(c, operands->buffer, slot, instr->lane, now)) {
                 return false;
             }
         }
@@ -223,16 +226,16 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
 }
 
 static bool check_end(Check *c) {
+    const PlanBuffer *buffers = c->role->buffers;
+    bool ends_steady = c->section == PLAN_SECTION_STEADY;
     for (uint32_t b = 0; b < c->role->n_buffers; b++) {
-        bool declared = c->role->buffers[b].carried >> c->section & 1;
+        bool declared = buffers[b].carried >> c->section & 1;
         if (declared != c->buffers[b].live) {
             return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
-                        c->role->buffers[b].name, c->buffers[b].live ? "lives" : "does not live",
+                        buffers[b].name, c->buffers[b].live ? "lives" : "does not live",
                         declared ? "" : "not ");
         }
-        bool loops = (c->role->buffers[b].carried >> PLAN_SECTION_SECOND & 1) ==
-                     (c->role->buffers[b].carried >> PLAN_SECTION_STEADY & 1);
-        if (c->section == PLAN_SECTION_STEADY && !loops) {
+        if (ends_steady && declared != (buffers[b].carried >> PLAN_SECTION_SECOND & 1)) {
             return fail(c, "b%u does not live alike at the start and the end of steady", b);
         }
     }
@@ -273,8 +276,10 @@ static bool same_operand(const PlanRole *role, const PlanOperand *a, const PlanO
 /* Blocks are alike, so most ops have the shape of the last of their kind. */
 static bool same_shape(const PlanRole *role, const PlanOp *a, const PlanOp *b) {
     unsigned n_dims = plan_op_info((PlanOpKind)a->kind)->n_dims;
-    bool same = a->n_operands == b->n_operands && a->axis == b->axis && a->dtype == b->dtype &&
-                !memcmp(plan_op_dims(role, a), plan_op_dims(role, b), n_dims * sizeof(int64_t));
+    bool same = a->n_operands == b->n_operands && a->axis == b->axis && a->dtype == b->dtype;
+    for (unsigned i = 0; same && i < n_dims; i++) {
+        same = plan_op_dims(role, a)[i] == plan_op_dims(role, b)[i];
+    }
     for (uint32_t i = 0; same && i < a->n_operands; i++) {
         same = same_operand(role, plan_op_operands(role, a) + i, plan_op_operands(role, b) + i);
     }

@@ -315,6 +315,12 @@ static uint64_t wanted_of(const PlanOp *op, unsigned slot, const uint64_t *d) {
     return is_list ? 0 : elements_wanted(kind, slot, info->slots[slot].name, d);
 }
 
+static bool reaches_beyond(const PlanOperand *o, const PlanBuffer *b) {
+    PlanDtype dtype = (PlanDtype)b->dtype;
+    return o->offset_bytes > b->bytes || o->offset_bytes & (plan_dtype_bytes(dtype) - 1) ||
+           o->elements > plan_dtype_count(dtype, b->bytes - o->offset_bytes);
+}
+
 static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
                         const PlanOperand *operands, unsigned n, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
@@ -326,6 +332,9 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
             continue;
         }
         const PlanBuffer *b = &role->buffers[o->buffer];
+        if (reaches_beyond(o, b)) {
+            return g_strdup_printf("operand %s reaches beyond b%u", info->name, o->buffer);
+        }
         if ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask) {
             return g_strdup_printf("operand %s cannot be %s", info->name,
                                    plan_dtype_name((PlanDtype)b->dtype));
@@ -355,15 +364,6 @@ static char *operands_fault(const PlanRole *role, const PlanOp *op, const uint64
     return NULL;
 }
 
-/* Numbers that may be zero; every other dim counts something. */
-static bool may_be_zero(const char *dim) {
-    return g_str_equal(dim, "causal") || g_str_equal(dim, "parameter") ||
-           g_str_equal(dim, "bound") || g_str_equal(dim, "rank_stride") ||
-           g_str_equal(dim, "offset") || g_str_equal(dim, "pass") || g_str_equal(dim, "back") ||
-           g_str_equal(dim, "apart") || g_str_equal(dim, "from") || g_str_equal(dim, "stream") ||
-           g_str_equal(dim, "slot") || g_str_equal(dim, "to") || g_str_has_suffix(dim, "_layout");
-}
-
 uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32_t i) {
     unsigned slot = plan_op_slot_of(plan_op_info((PlanOpKind)op->kind), op->n_operands, i);
     uint64_t wanted = wanted_of(op, slot, (const uint64_t *)plan_op_dims(role, op));
@@ -376,7 +376,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     uint64_t d[PLAN_MAX_DIMS] = {0};
     for (unsigned i = 0; i < info->n_dims; i++) {
         d[i] = (uint64_t)plan_op_dims(role, op)[i];
-        if (!d[i] && !may_be_zero(info->dims[i])) {
+        if (!d[i] && !(info->dims_may_be_zero >> i & 1)) {
             return g_strdup_printf("%s is 0", info->dims[i]);
         }
     }

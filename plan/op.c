@@ -61,6 +61,14 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
     }
 }
 
+/* Every other dim counts something. */
+static bool may_be_zero(const char *dim) {
+    static const char *const names[] = {"causal", "parameter", "bound", "rank_stride", "offset",
+                                        "pass",   "back",      "apart", "from",        "stream",
+                                        "slot",   "to",        NULL};
+    return g_strv_contains(names, dim) || g_str_has_suffix(dim, "_layout");
+}
+
 static gpointer parse_rows(gpointer unused) {
     kinds_by_name = g_hash_table_new(g_str_hash, g_str_equal);
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
@@ -70,6 +78,9 @@ static gpointer parse_rows(gpointer unused) {
         info->ring_steps = rows[kind].ring_steps;
         parse_operands(info, rows[kind].operands);
         info->n_dims = split_names(rows[kind].dims, info->dims, PLAN_MAX_DIMS);
+        for (unsigned i = 0; i < info->n_dims; i++) {
+            info->dims_may_be_zero |= (uint16_t)(may_be_zero(info->dims[i]) << i);
+        }
         info->n_attrs = split_names(rows[kind].attrs, info->attrs, PLAN_MAX_ATTRS);
         g_hash_table_insert(kinds_by_name, (gpointer)info->name, GUINT_TO_POINTER(kind));
     }

@@ -57,6 +57,7 @@ typedef struct {
     unsigned n_lists; /* slots that are lists */
     unsigned n_dims;
     const char *dims[PLAN_MAX_DIMS];
+    uint16_t dims_may_be_zero; /* bits */
     unsigned n_attrs;
     const char *attrs[PLAN_MAX_ATTRS];
     unsigned ring_steps; /* collectives: the STEPS of collectives.def */

@@ -36,33 +36,46 @@ static uint32_t op_here(const Replay *r, uint32_t op) {
 }
 
 static void copy_buffers(const Replay *r, PlanBuilder *builder) {
-    for (uint32_t i = r->begin.buffers; i < r->end.buffers; i++) {
-        PlanBuffer buffer = r->first->buffers[i];
-        buffer.carried = 0;
-        plan_vector_push(&builder->buffers, buffer);
-        plan_vector_push(&builder->live, false);
+    uint32_t n = r->end.buffers - r->begin.buffers;
+    PlanBuffer *buffers;
+    bool *live;
+    plan_vector_extend(&builder->buffers, n, &buffers);
+    plan_vector_extend(&builder->live, n, &live);
+    memcpy(buffers, r->first->buffers + r->begin.buffers, n * sizeof *buffers);
+    memset(live, 0, n * sizeof *live);
+    for (uint32_t i = 0; i < n; i++) {
+        buffers[i].carried = 0;
+    }
+}
+
+static void copy_operands(const Replay *r, PlanBuilder *builder) {
+    const PlanOperand *from = r->first->operands + r->begin.operands;
+    uint32_t n = r->end.operands - r->begin.operands;
+    PlanOperand *operands;
+    plan_vector_extend(&builder->operands, n, &operands);
+    for (uint32_t i = 0; i < n; i++) {
+        operands[i] = from[i];
+        operands[i].buffer = buffer_here(r, from[i].buffer);
     }
 }
 
 static void copy_ops(const Replay *r, PlanBuilder *builder) {
-    for (uint32_t i = r->begin.ops; i < r->end.ops; i++) {
-        PlanOp op = r->first->ops[i];
-        op.operands += r->here.operands - r->begin.operands;
-        op.dims += r->here.dims - r->begin.dims;
-        op.attrs += r->here.attrs - r->begin.attrs;
-        plan_vector_push(&builder->ops, op);
+    uint32_t n = r->end.ops - r->begin.ops, n_dims = r->end.dims - r->begin.dims,
+             n_attrs = r->end.attrs - r->begin.attrs;
+    PlanOp *ops;
+    int64_t *dims;
+    double *attrs;
+    plan_vector_extend(&builder->ops, n, &ops);
+    plan_vector_extend(&builder->dims, n_dims, &dims);
+    plan_vector_extend(&builder->attrs, n_attrs, &attrs);
+    for (uint32_t i = 0; i < n; i++) {
+        ops[i] = r->first->ops[r->begin.ops + i];
+        ops[i].operands += r->here.operands - r->begin.operands;
+        ops[i].dims += r->here.dims - r->begin.dims;
+        ops[i].attrs += r->here.attrs - r->begin.attrs;
     }
-    for (uint32_t i = r->begin.operands; i < r->end.operands; i++) {
-        PlanOperand operand = r->first->operands[i];
-        operand.buffer = buffer_here(r, operand.buffer);
-        plan_vector_push(&builder->operands, operand);
-    }
-    for (uint32_t i = r->begin.dims; i < r->end.dims; i++) {
-        plan_vector_push(&builder->dims, r->first->dims[i]);
-    }
-    for (uint32_t i = r->begin.attrs; i < r->end.attrs; i++) {
-        plan_vector_push(&builder->attrs, r->first->attrs[i]);
-    }
+    memcpy(dims, r->first->dims + r->begin.dims, n_dims * sizeof *dims);
+    memcpy(attrs, r->first->attrs + r->begin.attrs, n_attrs * sizeof *attrs);
     for (uint32_t i = 0; i < r->first->n_loss_ops; i++) {
         uint32_t op = r->first->loss_ops[i];
         if (op >= r->begin.ops && op < r->end.ops) {
@@ -72,21 +85,25 @@ static void copy_ops(const Replay *r, PlanBuilder *builder) {
 }
 
 static void copy_instrs(const Replay *r, PlanBuilder *builder) {
-    const PlanInstr *instrs = r->first->sections[builder->section];
-    for (uint32_t i = r->begin.instrs; i < r->end.instrs; i++) {
-        PlanInstr instr = instrs[i];
-        switch ((PlanInstrKind)instr.kind) {
+    const PlanInstr *from = r->first->sections[builder->section] + r->begin.instrs;
+    uint32_t n = r->end.instrs - r->begin.instrs;
+    PlanInstr *instrs;
+    plan_vector_extend(&builder->sections[builder->section], n, &instrs);
+    for (uint32_t i = 0; i < n; i++) {
+        PlanInstr *instr = &instrs[i];
+        *instr = from[i];
+        switch ((PlanInstrKind)instr->kind) {
         case PLAN_ALLOC:
         case PLAN_FREE:
-            instr.arg = buffer_here(r, instr.arg);
-            builder->live.items[instr.arg] = instr.kind == PLAN_ALLOC;
+            instr->arg = buffer_here(r, instr->arg);
+            builder->live.items[instr->arg] = instr->kind == PLAN_ALLOC;
             break;
         case PLAN_MARK:
-            instr.arg = buffer_here(r, instr.arg);
+            instr->arg = buffer_here(r, instr->arg);
             break;
         case PLAN_LAUNCH:
         case PLAN_HOST_OP:
-            instr.arg = op_here(r, instr.arg);
+            instr->arg = op_here(r, instr->arg);
             break;
         case PLAN_RECORD:
         case PLAN_WAIT:
@@ -94,7 +111,6 @@ static void copy_instrs(const Replay *r, PlanBuilder *builder) {
         case PLAN_N_INSTRS:
             break; /* every section numbers its events from the start */
         }
-        plan_vector_push(&builder->sections[builder->section], instr);
     }
     builder->n_events = r->end.events;
 }
@@ -115,6 +131,7 @@ void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) 
     run->flavour->renumber(run, older);
     copy_buffers(&r, builder);
     copy_ops(&r, builder);
+    copy_operands(&r, builder);
     copy_instrs(&r, builder);
     for (uint32_t i = r.here.buffers; i < builder->buffers.len; i++) {
         if (builder->live.items[i]) {

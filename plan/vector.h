@@ -31,6 +31,14 @@
         (v)->items[(v)->len++] = (__VA_ARGS__);                                                    \
     } while (0)
 
+/* Room at the end for n more items, which the caller writes. */
+#define plan_vector_extend(v, n, ret_items)                                                        \
+    do {                                                                                           \
+        plan_vector_reserve(v, (v)->len + (n));                                                    \
+        *(ret_items) = (v)->items + (v)->len;                                                      \
+        (v)->len += (n);                                                                           \
+    } while (0)
+
 #define plan_vector_last(v) (&(v)->items[(v)->len - 1])
 
 #define plan_vector_clear(v)                                                                       \
