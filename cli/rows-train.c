@@ -208,7 +208,7 @@ static double all_flops(const Plan *plan) {
         if (instr->kind == PLAN_LAUNCH) {
             const PlanOp *op = &role->ops[instr->arg];
             double share = op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4.0 / 5.0 : 1.0;
-            flops += plan_op_work(role, op).flops * share;
+            flops += plan_op_flops(role, op) * share;
         }
     }
     return flops;

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
+/* Without branches, and so are the searches: which way they go nobody can foretell. */
 static bool is_before(const MemoryFreeEntry *entry, uint64_t key, uint64_t address) {
-    return entry->key < key || (entry->key == key && entry->address < address);
+    return (entry->key < key) | ((entry->key == key) & (entry->address < address));
 }
 
 void memory_free_list_clear(MemoryFreeList *list) {
@@ -16,29 +17,21 @@ void memory_free_list_clear(MemoryFreeList *list) {
 
 /* The first chunk whose last entry is not before; n when there is none. */
 static uint32_t find_chunk(const MemoryFreeList *list, uint64_t key, uint64_t address) {
-    uint32_t low = 0, high = list->n;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        const MemoryFreeChunk *chunk = list->chunks[middle];
-        if (is_before(&chunk->entries[chunk->n - 1], key, address)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    uint32_t low = 0;
+    for (uint32_t left = list->n, half; left > 0; left -= half) {
+        half = (left + 1) / 2;
+        const MemoryFreeChunk *chunk = list->chunks[low + half - 1];
+        low += is_before(&chunk->entries[chunk->n - 1], key, address) ? half : 0;
     }
     return low;
 }
 
 /* The first entry that is not before; n when there is none. */
 static uint32_t find_entry(const MemoryFreeChunk *chunk, uint64_t key, uint64_t address) {
-    uint32_t low = 0, high = chunk->n;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (is_before(&chunk->entries[middle], key, address)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    uint32_t low = 0;
+    for (uint32_t left = chunk->n, half; left > 0; left -= half) {
+        half = (left + 1) / 2;
+        low += is_before(&chunk->entries[low + half - 1], key, address) ? half : 0;
     }
     return low;
 }

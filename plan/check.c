@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "plan/alike.h"
 #include "plan/op-shape.h"
 
 typedef struct {
@@ -264,50 +265,12 @@ static bool check_section(Check *c, PlanSection section) {
     return check_end(c);
 }
 
-static bool same_operand(const PlanRole *role, const PlanOperand *a, const PlanOperand *b) {
-    if (a->buffer == PLAN_NONE || b->buffer == PLAN_NONE) {
-        return a->buffer == b->buffer;
-    }
-    const PlanBuffer *x = &role->buffers[a->buffer], *y = &role->buffers[b->buffer];
-    return a->elements == b->elements && a->offset_bytes == b->offset_bytes && a->rows == b->rows &&
-           x->bytes == y->bytes && x->dtype == y->dtype;
-}
-
-/* Blocks are alike, so most ops have the shape of the last of their kind. */
-static bool same_shape(const PlanRole *role, const PlanOp *a, const PlanOp *b) {
-    unsigned n_dims = plan_op_info((PlanOpKind)a->kind)->n_dims;
-    bool same = a->n_operands == b->n_operands && a->axis == b->axis && a->dtype == b->dtype;
-    for (unsigned i = 0; same && i < n_dims; i++) {
-        same = plan_op_dims(role, a)[i] == plan_op_dims(role, b)[i];
-    }
-    for (uint32_t i = 0; same && i < a->n_operands; i++) {
-        same = same_operand(role, plan_op_operands(role, a) + i, plan_op_operands(role, b) + i);
-    }
-    return same;
-}
-
-/* The shapes of a kind found sound last; a block has a handful. */
-typedef struct {
-    const PlanOp *ops[8];
-    unsigned next;
-} SoundShapes;
-
-static bool is_known(const PlanRole *role, const SoundShapes *sound, const PlanOp *op) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(sound->ops) && sound->ops[i]; i++) {
-        if (same_shape(role, sound->ops[i], op)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
-    SoundShapes sound[PLAN_N_OP_KINDS] = {0};
+    PlanAlike sound = {0};
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
-        SoundShapes *known = &sound[op->kind];
-        if (is_known(role, known, op)) {
+        if (plan_alike_find(&sound, role, op)) {
             continue;
         }
         g_autofree char *fault = plan_op_shape_fault(plan, role, op);
@@ -316,7 +279,7 @@ static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
                         plan_op_info((PlanOpKind)op->kind)->name, fault);
             return false;
         }
-        known->ops[known->next++ % G_N_ELEMENTS(known->ops)] = op;
+        plan_alike_note(&sound, op);
     }
     return true;
 }

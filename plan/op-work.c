@@ -44,10 +44,14 @@ static double traffic_of(const PlanRole *role, const PlanOp *op) {
     return bytes;
 }
 
+double plan_op_flops(const PlanRole *role, const PlanOp *op) {
+    return flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
+}
+
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const int64_t *dims = plan_op_dims(role, op);
-    PlanOpWork work = {.flops = flops_of(kind, dims)};
+    PlanOpWork work = {.flops = plan_op_flops(role, op)};
     double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (plan_op_is_collective(kind)) {
         work.bytes = (double)dims[0] * size;

@@ -13,3 +13,4 @@ typedef struct {
 } PlanOpWork;
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
+double plan_op_flops(const PlanRole *role, const PlanOp *op); /* of it the arithmetic alone */

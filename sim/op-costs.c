@@ -1,5 +1,6 @@
 #include "sim/op-costs.h"
 
+#include "plan/alike.h"
 #include "plan/op-work.h"
 
 static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *role,
@@ -22,9 +23,16 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         costs->paths[axis] = paths[axis];
     }
     costs->ops = g_new0(SimOpCost, ops_of->n_ops);
+    PlanAlike known = {0};
     for (uint32_t i = 0; i < ops_of->n_ops; i++) {
         const PlanOp *op = &ops_of->ops[i];
         SimOpCost *cost = &costs->ops[i];
+        const PlanOp *alike = plan_alike_find(&known, ops_of, op);
+        if (alike) {
+            *cost = costs->ops[alike - ops_of->ops];
+            continue;
+        }
+        plan_alike_note(&known, op);
         if (plan_op_is_collective(op->kind)) {
             set_collective(cost, costs, ops_of, op);
         } else if (sim_compute_cost(cluster, ops_of, op, &cost->use.compute)) {

@@ -165,7 +165,7 @@ SimWork sim_verdict_work(const PlanRole *role, const ModelCluster *cluster) {
             continue;
         }
         const PlanOp *op = &role->ops[instr->arg];
-        double flops = plan_op_work(role, op).flops;
+        double flops = plan_op_flops(role, op);
         flops *= op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4.0 / 5.0 : 1.0;
         if (flops > 0) {
             work.flops += flops;
