@@ -192,7 +192,7 @@ static void measure_rows(Bench *bench) {
           kernel_cuda_cross_entropy_backward(lane, c, a, bench->index, a, bench->mean, TOKENS,
                                              VOCAB, TYPE));
     BYTES("column_sum", HALF * n, kernel_cuda_column_sum(lane, c, a, ROWS, WIDTH, TYPE));
-    BYTES("norm", HALF * n, kernel_cuda_norm(lane, c, a, N, TYPE));
+    BYTES("norm", HALF * n, kernel_cuda_norm(lane, c, TYPE, a, N, TYPE));
 }
 
 static void measure_places(Bench *bench) {

@@ -158,7 +158,21 @@ void plan_clip_whole(PlanRun *run) {
 
 /* ---- FSDP1's own ---------------------------------------------------------------------------- */
 
-/* The norm of what is this rank's, one gradient after the other. */
+/* A number that gradients of another dtype take up: PyTorch makes it one of theirs each time. */
+static PlanTensor as_gradient(const Clip *c, PlanTensor number, PlanDtype dtype) {
+    PlanRun *run = c->run;
+    if (dtype == c->dtype) {
+        return plan_run_ref(run, number);
+    }
+    PlanTensor same = plan_run_new_tensor(run, 1, dtype, "number");
+    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
+    plan_run_operand(run, number);
+    plan_run_operand(run, same);
+    plan_builder_launch(&run->builder, 0);
+    return same;
+}
+
+/* The norm of what is this rank's, one gradient after the other, in fp32 whatever they are in. */
 static PlanTensor local_norm(const Clip *c) {
     PlanRun *run = c->run;
     g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
@@ -182,6 +196,8 @@ static PlanTensor local_norm(const Clip *c) {
 void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
     Clip c;
     clip_begin(&c, run, false);
+    PlanDtype dtype = c.dtype;
+    c.dtype = PLAN_FP32;
     PlanTensor local = c.n ? local_norm(&c) : plan_run_ref(run, zero);
     PlanTensor square = apply(&c, PLAN_OP_POWER, local, 2, "square");
     all_reduce(&c, square, PLAN_AXIS_SHARD, ranks);
@@ -190,11 +206,15 @@ void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
     PlanTensor ratio = ratio_of(&c, norm);
     PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     for (uint32_t i = 0; i < c.n; i++) {
-        scale(&c, factor, i, i + 1);
+        PlanTensor mine = as_gradient(&c, factor, dtype);
+        scale(&c, mine, i, i + 1);
+        plan_run_unref(run, mine);
     }
+    PlanTensor answer = c.n ? as_gradient(&c, norm, dtype) : plan_run_ref(run, norm);
     plan_run_unref(run, local);
+    plan_run_unref(run, norm);
     plan_run_unref(run, ratio);
     plan_run_unref(run, factor);
-    plan_run_unref(run, norm);
+    plan_run_unref(run, answer);
     g_free(c.parameters);
 }

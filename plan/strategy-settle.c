@@ -242,11 +242,6 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
         return refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
                              "set optimizer_kernel=foreach or loop");
     }
-    if (strategy->clip > 0 && strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
-        plan_strategy_model_dtype(strategy) != PLAN_FP32) {
-        return refuse(error, "clip with flavour=fsdp1 is known for model_dtype=fp32 only; "
-                             "set clip=0, or flavour=fsdp2");
-    }
     return true;
 }
 

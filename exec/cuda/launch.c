@@ -465,7 +465,7 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ZERO_ALL:
         return exec_cuda_optimize(t, k);
     case PLAN_OP_NORM:
-        return kernel_cuda_norm(k, p[1], p[0], dim(t, 0), type);
+        return kernel_cuda_norm(k, p[1], type_at(t, 1), p[0], dim(t, 0), type);
     case PLAN_OP_POWER:
         return number(t, k, KERNEL_CUDA_POWER);
     case PLAN_OP_ADD_NUMBER:

@@ -66,14 +66,17 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <typename F>
-KernelCudaFault reduce(KernelCuda *lane, const char *name, void *out, const void *x, size_t n,
-                       KernelCudaType type, bool root, F f) {
+KernelCudaFault reduce(KernelCuda *lane, const char *name, void *out, KernelCudaType out_type,
+                       const void *x, size_t n, KernelCudaType type, bool root, F f) {
     void *parts;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, PARTS * sizeof(float), &parts));
-    return with_type(type, [&](auto t) -> KernelCudaFault {
+    KERNEL_CUDA_TRY(with_type(type, [&](auto t) {
         using T = decltype(t);
-        KERNEL_CUDA_TRY(launch(lane, name, parts_kernel<T, F>, dim3(PARTS), dim3(THREADS), 0,
-                               (float *)parts, (const T *)x, n, f));
+        return launch(lane, name, parts_kernel<T, F>, dim3(PARTS), dim3(THREADS), 0, (float *)parts,
+                      (const T *)x, n, f);
+    }));
+    return with_type(out_type, [&](auto t) {
+        using T = decltype(t);
         return launch(lane, name, finish_kernel<T>, dim3(1), dim3(THREADS), 0, (T *)out,
                       (const float *)parts, (size_t)PARTS, (float)n, root);
     });
@@ -171,12 +174,12 @@ KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *
 
 KernelCudaFault kernel_cuda_mean_forward(KernelCuda *lane, void *out, const void *x, size_t n,
                                          KernelCudaType type) {
-    return reduce(lane, "mean", out, x, n, type, false, Sum{});
+    return reduce(lane, "mean", out, type, x, n, type, false, Sum{});
 }
 
-KernelCudaFault kernel_cuda_norm(KernelCuda *lane, void *out, const void *x, size_t n,
-                                 KernelCudaType type) {
-    return reduce(lane, "norm", out, x, n, type, true, Squares{});
+KernelCudaFault kernel_cuda_norm(KernelCuda *lane, void *out, KernelCudaType out_type,
+                                 const void *x, size_t n, KernelCudaType type) {
+    return reduce(lane, "norm", out, out_type, x, n, type, true, Squares{});
 }
 
 KernelCudaFault kernel_cuda_mean_backward(KernelCuda *lane, void *dx, const void *dout, size_t n,

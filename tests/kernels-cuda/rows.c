@@ -27,8 +27,12 @@ static void test_reductions(const DeviceCase *c) {
         DEVICE_OK(kernel_cuda_mean_forward(device_lane, out, in, n, c->type));
         device_close("mean", c, out, &y, 1, 1e-6, 1e-7);
         kernel_norm_f32(&y, x, n);
-        DEVICE_OK(kernel_cuda_norm(device_lane, out, in, n, c->type));
+        DEVICE_OK(kernel_cuda_norm(device_lane, out, c->type, in, n, c->type));
         device_close("norm", c, out, &y, 1, 1e-6, 0);
+        DeviceCase fp32 = {.type = KERNEL_CUDA_F32, .shift = c->shift};
+        void *wide = device_new(&fp32, 1);
+        DEVICE_OK(kernel_cuda_norm(device_lane, wide, KERNEL_CUDA_F32, in, n, c->type));
+        device_close("norm in fp32", &fp32, wide, &y, 1, 1e-6, 0);
         kernel_mean_backward_f32(want, &dy, n);
         DEVICE_OK(kernel_cuda_mean_backward(device_lane, dx, device_put(c, &dy, 1), n, c->type));
         device_close("mean backward", c, dx, want, n, 1e-7, 0);
