@@ -38,7 +38,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
                     (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)kv_stride,
                     (int64_t)lse_stride, a->causal, (int64_t)w->graph->ops->len},
-        (double[]){a->scale, w->dropout});
+        (double[]){a->scale, w->dropout, a->alibi});
     /* Where nothing keeps them the others go from the last to the first: they are a tuple of the
      * recorder's Python, whose first item is asked for. */
     uint32_t lse = o + 1, seed = o + 2, offset = o + 3;

@@ -164,18 +164,56 @@ static bool rest_of_t5(JsonObject *config, GString *ini, const char *file_name, 
                   act);
 }
 
+/* What its attention may ask for beside ALiBi; *ret_alibi as llm-foundry's own MPTs have it. */
+static bool attention_of_mpt(JsonObject *config, bool *ret_alibi, const char *file_name,
+                             GError **error) {
+    JsonNode *node = field(config, "attn_config");
+    if (!node || !JSON_NODE_HOLDS_OBJECT(node)) {
+        return true;
+    }
+    JsonObject *attention = json_node_get_object(node);
+    static const char *const unknown[] = {"qk_ln", "qk_gn", "prefix_lm", "rope"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(unknown); i++) {
+        if (flag_of(attention, unknown[i], false)) {
+            return refuse(file_name, error, "attn_config.%s of an MPT is not known", unknown[i]);
+        }
+    }
+    if (field(attention, "clip_qkv")) {
+        return refuse(file_name, error, "attn_config.clip_qkv of an MPT is not known");
+    }
+    if (!is_number(attention, "alibi_bias_max", 8)) {
+        return refuse(file_name, error, "attn_config.alibi_bias_max is not 8, as MPTs have it");
+    }
+    const char *type = text_of(attention, "attn_type", "multihead_attention");
+    *ret_alibi = flag_of(attention, "alibi", true);
+    return g_str_equal(type, "multihead_attention") ||
+           refuse(file_name, error, "attn_type '%s' is not known; multihead_attention is", type);
+}
+
+/* A network with ALiBi learns no positions, whatever learned_pos_emb says. */
 static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name, GError **error) {
-    JsonNode *attention = field(config, "attn_config");
-    bool alibi = !attention || !JSON_NODE_HOLDS_OBJECT(attention) ||
-                 flag_of(json_node_get_object(attention), "alibi", true);
-    if (alibi || !flag_of(config, "learned_pos_emb", true)) {
+    bool alibi = true;
+    if (!attention_of_mpt(config, &alibi, file_name, error)) {
+        return false;
+    }
+    if (!alibi && !flag_of(config, "learned_pos_emb", true)) {
         return refuse(file_name, error,
-                      "an MPT with ALiBi is not known; one with learned_pos_emb "
-                      "and attn_config.alibi = false is");
+                      "an MPT without positions is not known; set "
+                      "learned_pos_emb or attn_config.alibi to true");
     }
-    if (flag_of(config, "no_bias", false)) {
-        return refuse(file_name, error, "an MPT without biases (no_bias) is not known");
+    const char *norm = text_of(config, "norm_type", "low_precision_layernorm");
+    if (!g_str_has_suffix(norm, "layernorm")) {
+        return refuse(file_name, error, "norm_type '%s' is not known; layernorm is", norm);
     }
+    JsonNode *ratio = field(config, "expansion_ratio");
+    if (ratio) {
+        gint64 ffn = json_node_get_int(ratio) * json_object_get_int_member(config, "d_model");
+        g_string_append_printf(ini, "ffn = %" G_GINT64_FORMAT "\n", ffn);
+    }
+    /* Where no_bias does not stand: transformers' MPTs, all with ALiBi, have no biases; those of
+     * llm-foundry's trainer have. */
+    g_string_append_printf(ini, "positions = %s\nbias = %s\n", alibi ? "alibi" : "learned",
+                           flag_of(config, "no_bias", alibi) ? "no" : "yes");
     return true;
 }
 

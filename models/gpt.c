@@ -15,8 +15,11 @@ typedef struct {
     ModelWalk walk;
     const Names *names;
     uint64_t heads, ffn, vocab;
-    bool gelu_tanh, in_memory;
+    bool gelu_tanh, in_memory, alibi;
 } Gpt;
+
+/* llm-foundry's alibi_bias_max. */
+static const double ALIBI_MOST = 8;
 
 typedef struct {
     uint32_t module, attn, mlp, act, attn_drop, mlp_drop;
@@ -52,6 +55,7 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
                                 .q_stride = 3 * w->width,
                                 .kv_stride = 3 * w->width,
                                 .scale = 1 / sqrt((double)head_dim),
+                                .alibi = gpt->alibi ? ALIBI_MOST : 0,
                                 .causal = true,
                                 .in_memory = gpt->in_memory,
                                 .k_inside = true,
@@ -104,6 +108,18 @@ static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
     return y;
 }
 
+static uint32_t embed_with_positions(const Gpt *gpt, const ModelLayer *wte, const ModelLayer *wpe,
+                                     uint32_t tokens, uint64_t most) {
+    const ModelWalk *w = &gpt->walk;
+    PlanDtype int64 = PLAN_INT64;
+    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1,
+                                       (int64_t[]){(int64_t)w->seq}, NULL);
+    plan_graph_hold(w->graph, positions);
+    uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, gpt->vocab);
+    uint32_t position_part = model_run_embedding(w, wpe, positions, w->seq, most);
+    return model_run_add(w, token_part, position_part, w->seq * w->width);
+}
+
 static void emit(const ModelNetwork *network, const Names *names, bool tied, uint64_t batch,
                  uint64_t seq, PlanGraph *graph) {
     Gpt shape = {.names = names,
@@ -113,17 +129,22 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
                           .rows = batch * seq,
                           .width = network->width,
                           .loss = network->loss,
-                          .dropout = network->dropout},
+                          .dropout = network->dropout,
+                          .no_bias = network->no_bias},
                  .heads = network->heads,
                  .ffn = network->ffn ? network->ffn : 4 * network->width,
                  .vocab = network->vocab,
                  .gelu_tanh = network->gelu_tanh,
-                 .in_memory = network->scores_in_memory && !graph->fused};
+                 .in_memory = network->scores_in_memory && !graph->fused,
+                 .alibi = network->alibi};
     const Gpt *gpt = &shape;
     const ModelWalk *w = &shape.walk;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", names->root, false);
     ModelLayer wte = model_embedding(w, root, "wte", gpt->vocab, w->width);
-    ModelLayer wpe = model_embedding(w, root, "wpe", network->seq, w->width);
+    ModelLayer wpe = {0};
+    if (!network->alibi) {
+        wpe = model_embedding(w, root, "wpe", network->seq, w->width);
+    }
     uint32_t drop = model_dropout(w, root, "drop");
     g_autofree Block *blocks = g_new(Block, network->layers);
     for (uint64_t i = 0; i < network->layers; i++) {
@@ -143,13 +164,8 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, gpt->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    PlanDtype int64 = PLAN_INT64;
-    uint32_t positions = plan_graph_op(graph, PLAN_OP_ARANGE, NULL, 0, &int64, &seq, 1,
-                                       (int64_t[]){(int64_t)seq}, NULL);
-    plan_graph_hold(graph, positions);
-    uint32_t token_part = model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab);
-    uint32_t position_part = model_run_embedding(w, &wpe, positions, seq, network->seq);
-    uint32_t x = model_run_add(w, token_part, position_part, seq * w->width);
+    uint32_t x = network->alibi ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
+                                : embed_with_positions(gpt, &wte, &wpe, tokens, network->seq);
     x = model_run_dropout(w, drop, x, w->rows * w->width);
     for (uint64_t i = 0; i < network->layers; i++) {
         x = run_block(gpt, &blocks[i], x);
@@ -203,6 +219,8 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
 }
 
 const ModelFamily model_gpt = {
-    "gpt", "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers loss",
+    "gpt",
+    "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers bias positions loss",
     emit_gpt};
-const ModelFamily model_mpt = {"mpt", "layers width heads vocab seq|ffn attention loss", emit_mpt};
+const ModelFamily model_mpt = {
+    "mpt", "layers width heads vocab seq|ffn attention bias positions loss", emit_mpt};

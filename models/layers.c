@@ -12,7 +12,7 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
                         .bias = PLAN_NONE};
     layer.weight =
         plan_graph_parameter(w->graph, layer.module, "weight", 2, dims, PLAN_INIT_NORMAL, INIT_STD);
-    if (has_bias) {
+    if (has_bias && !w->no_bias) {
         layer.bias =
             plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
     }
@@ -32,7 +32,10 @@ static ModelLayer norm(const ModelWalk *w, uint32_t parent, const char *name,
 ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name) {
     int64_t dims[] = {(int64_t)w->width};
     ModelLayer layer = norm(w, parent, name, "LayerNorm");
-    layer.bias = plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
+    if (!w->no_bias) {
+        layer.bias =
+            plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
+    }
     return layer;
 }
 
@@ -118,23 +121,24 @@ uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term) {
     return y;
 }
 
-/* By one kernel, or as an addition of the current module and the norm; eps of RMSNorm alone. */
+/* By one kernel, or as an addition of the current module and the norm; eps of RMSNorm, 0 of
+ * LayerNorm. */
 uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
                             double eps, uint32_t *ret_sum) {
-    bool has_bias = layer->bias != PLAN_NONE;
+    bool centred = eps == 0;
     uint64_t n = w->rows * w->width;
     if (!w->graph->fused) {
         *ret_sum = model_run_residual(w, a, r);
-        return has_bias ? model_run_layernorm(w, layer, *ret_sum)
-                        : model_run_rmsnorm(w, layer, *ret_sum, eps);
+        return centred ? model_run_layernorm(w, layer, *ret_sum)
+                       : model_run_rmsnorm(w, layer, *ret_sum, eps);
     }
     PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32, PLAN_FP32};
     uint64_t elements[] = {n, n, w->rows, w->rows};
-    double epsilon = has_bias ? LAYERNORM_EPS : eps;
+    double epsilon = centred ? LAYERNORM_EPS : eps;
     plan_graph_enter(w->graph, layer->module, (uint32_t[]){a, r}, 2);
-    *ret_sum = plan_graph_op(w->graph, has_bias ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
-                             (uint32_t[]){a, r, layer->weight, layer->bias}, has_bias ? 4 : 3,
-                             dtypes, elements, has_bias ? 4 : 3,
+    *ret_sum = plan_graph_op(w->graph, centred ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
+                             (uint32_t[]){a, r, layer->weight, layer->bias}, centred ? 4 : 3,
+                             dtypes, elements, centred ? 4 : 3,
                              (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &epsilon);
     uint32_t results[] = {*ret_sum, *ret_sum + 1};
     plan_graph_leave(w->graph, results, 2);

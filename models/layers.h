@@ -13,6 +13,7 @@ typedef struct {
     uint64_t width;
     double dropout; /* share of elements dropped; 0: none */
     ModelLoss loss;
+    bool no_bias; /* no layer has one */
 } ModelWalk;
 
 /* A module with a weight and perhaps a bias (PLAN_NONE). */
@@ -59,6 +60,7 @@ typedef struct {
     uint64_t heads, kv_heads, head_dim;
     uint64_t q_stride, kv_stride; /* elements from a token's row to the next */
     double scale;
+    double alibi; /* the first head's slope is 2^(-alibi / heads); 0: none (kernels/alibi.h) */
     bool causal;
     bool in_memory; /* the scores are tensors, as in plain Python; otherwise one kernel */
     bool k_inside;  /* k's gradient may lie with its heads inside the rows of tokens: it is copied

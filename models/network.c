@@ -73,6 +73,12 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     if (g_str_equal(entry->key, "tied")) {
         return read_choice(ini, entry, "yes", "no", &network->tied, error);
     }
+    if (g_str_equal(entry->key, "bias")) {
+        return read_choice(ini, entry, "no", "yes", &network->no_bias, error);
+    }
+    if (g_str_equal(entry->key, "positions")) {
+        return read_choice(ini, entry, "alibi", "learned", &network->alibi, error);
+    }
     if (g_str_equal(entry->key, "qkv_bias")) {
         return read_choice(ini, entry, "yes", "no", &network->qkv_bias, error);
     }
@@ -161,6 +167,11 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
                                "width %" G_GUINT64_FORMAT " does not divide by %" G_GUINT64_FORMAT
                                " heads; change one",
                                network->width, network->heads);
+    }
+    if (network->alibi && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "positions"), error,
+                               "positions = alibi belongs to attention's kernel; set attention = "
+                               "kernel, or positions = learned");
     }
     return true;
 }

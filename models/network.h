@@ -29,6 +29,8 @@ typedef struct {
     ModelLoss loss;
     bool tied;
     bool gelu_tanh;
+    bool no_bias;          /* gpt, mpt: no layer has one */
+    bool alibi;            /* gpt, mpt: slopes on attention's scores instead of learned positions */
     bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */

@@ -72,7 +72,7 @@ static inline void launch(const PlanBackward *b) {
 /* differentiate-fused.c */
 void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);
-void plan_add_norm_backward(const PlanBackward *b, bool has_bias);
+void plan_add_norm_backward(const PlanBackward *b, bool centred);
 void plan_linear_gelu_backward(const PlanBackward *b);
 void plan_cross_entropy_backward(const PlanBackward *b);
 /* differentiate.c: of the product alone. */

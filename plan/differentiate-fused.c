@@ -29,27 +29,28 @@ void plan_swiglu_backward(const PlanBackward *b) {
 }
 
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */
-void plan_add_norm_backward(const PlanBackward *b, bool has_bias) {
-    unsigned sum = has_bias ? 4 : 3;
+void plan_add_norm_backward(const PlanBackward *b, bool centred) {
+    unsigned sum = centred ? 4 : 3;
+    bool has_bias = centred && value_at(b, 3) != PLAN_NONE;
     b->dx[0] = like_input(b, 0, "dx");
     b->dx[1] = plan_run_ref(b->run, b->dx[0]);
     b->dx[2] = like_input(b, 2, "dw");
     if (has_bias) {
         b->dx[3] = like_input(b, 3, "dc");
     }
-    begin(b, has_bias ? PLAN_OP_ADD_LAYERNORM_BACKWARD : PLAN_OP_ADD_RMSNORM_BACKWARD, dims(b),
+    begin(b, centred ? PLAN_OP_ADD_LAYERNORM_BACKWARD : PLAN_OP_ADD_RMSNORM_BACKWARD, dims(b),
           NULL);
     operand(b, b->dy[0]);
     operand(b, b->dy[1]);
     value_operand(b, sum);
     value_operand(b, sum + 2);
-    if (has_bias) {
+    if (centred) {
         value_operand(b, sum + 3);
     }
     value_operand(b, 2);
     operand(b, b->dx[0]);
     operand(b, b->dx[2]);
-    if (has_bias) {
+    if (centred) {
         operand(b, b->dx[3]);
     }
     launch(b);

@@ -65,7 +65,9 @@ static void add(const PlanBackward *b) {
 static void layernorm(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     b->dx[1] = like_input(b, 1, "dw");
-    b->dx[2] = like_input(b, 2, "db");
+    if (value_at(b, 2) != PLAN_NONE) {
+        b->dx[2] = like_input(b, 2, "db");
+    }
     begin(b, PLAN_OP_LAYERNORM_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 0);

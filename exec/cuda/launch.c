@@ -138,6 +138,7 @@ static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
                                  .lse_stride = dim(t, 7),
                                  .scale = (float)attr(t, 0),
                                  .causal = dims(t)[8] != 0,
+                                 .alibi = (float)attr(t, 2),
                                  .type = type_at(t, q)};
 }
 

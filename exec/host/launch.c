@@ -78,7 +78,8 @@ static Attention attention_of(const ExecTask *t) {
                                  .seq_kv = dim(t, 3),
                                  .head_dim = dim(t, 4),
                                  .scale = (float)attr(t, 0),
-                                 .causal = dims(t)[8] != 0},
+                                 .causal = dims(t)[8] != 0,
+                                 .alibi = (float)attr(t, 2)},
                        .q_stride = dim(t, 5),
                        .kv_stride = dim(t, 6),
                        .lse_stride = dim(t, 7)};

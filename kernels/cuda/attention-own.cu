@@ -10,6 +10,7 @@
  */
 #include <float.h>
 
+#include "kernels/alibi.h"
 #include "kernels/cuda/attention-private.h"
 #include "kernels/cuda/each.cuh"
 
@@ -122,6 +123,11 @@ template <int DIM> __device__ float add_parts(float x) {
     return x;
 }
 
+/* Slope times the way from query to key. */
+__device__ float lean(float slope, size_t query, size_t key) {
+    return slope * ((float)key - (float)query);
+}
+
 template <int DIM>
 __device__ float dot(const float (&x)[Layout<DIM>::MINE], const float *tile_row) {
     float sum = 0;
@@ -158,6 +164,7 @@ __global__ void __launch_bounds__(BLOCK)
     size_t end = s.a.causal ? block_end : s.a.seq;
     Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
     Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
+    float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     float mine[L::MINE], out[L::MINE] = {}, most = -FLT_MAX, sum = 0;
     get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, query < s.a.seq, s);
     for (size_t first = 0; first < end; first += L::TILE) {
@@ -171,7 +178,8 @@ __global__ void __launch_bounds__(BLOCK)
             for (int u = 0; u < AT_ONCE; u++) {
                 size_t key = first + (size_t)(j + u);
                 bool seen = key < s.a.seq && (!s.a.causal || key <= query);
-                float score = dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale;
+                float score =
+                    dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale + lean(slope, query, key);
                 p[u] = seen ? score : -INFINITY;
                 high = fmaxf(high, p[u]);
             }
@@ -231,6 +239,7 @@ __global__ void __launch_bounds__(BLOCK)
     size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
     size_t end = s.a.causal ? block_end : s.a.seq, number = batch * s.a.heads + head;
     bool is_there = query < s.a.seq;
+    float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
     Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
     float mine[L::MINE], d_mine[L::MINE], sum[L::MINE] = {};
@@ -247,7 +256,7 @@ __global__ void __launch_bounds__(BLOCK)
         for (int j = 0; j < L::TILE; j++) {
             size_t key = first + (size_t)j;
             bool seen = key < s.a.seq && (!s.a.causal || key <= query);
-            float score = dot<DIM>(mine, keys + j * DIM) * s.a.scale;
+            float score = dot<DIM>(mine, keys + j * DIM) * s.a.scale + lean(slope, query, key);
             float dp = dot<DIM>(d_mine, values + j * DIM);
             float ds = seen ? expf(score - my_lse) * (dp - my_dot) : 0.0f;
             add_scaled<DIM>(sum, ds, keys + j * DIM);
@@ -277,6 +286,7 @@ __global__ void __launch_bounds__(BLOCK)
         Rows q_rows = rows_of(q, s.a.q_stride, batch, head, s);
         Rows d_rows = rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s);
         size_t number = batch * s.a.heads + head;
+        float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
         for (size_t first = begin; first < s.a.seq; first += L::TILE) {
             __syncthreads();
             get_tile<DIM>(queries, q_rows, first, s);
@@ -291,7 +301,8 @@ __global__ void __launch_bounds__(BLOCK)
             for (int j = 0; j < L::TILE; j++) {
                 size_t query = first + (size_t)j;
                 bool seen = query < s.a.seq && (!s.a.causal || key <= query);
-                float score = dot<DIM>(my_k, queries + j * DIM) * s.a.scale;
+                float score =
+                    dot<DIM>(my_k, queries + j * DIM) * s.a.scale + lean(slope, query, key);
                 float dp = dot<DIM>(my_v, d_outs + j * DIM);
                 float p = seen ? expf(score - tile_lse[j]) : 0.0f;
                 add_scaled<DIM>(sum_v, p, d_outs + j * DIM);

@@ -1,7 +1,8 @@
 /* kernels/cuda/attention.h - attention that never holds a seq x seq array.
  *
  * o = softmax(scale q k^T) v, per batch and head. Two ways: cuDNN's fused kernels, where the
- * library is there and takes the shape (16-bit types, head_dim up to 128 and a multiple of 8); and
+ * library is there and takes the shape (16-bit types, head_dim up to 128 and a multiple of 8, no
+ * alibi); and
  * this room's own blocks, which take all types and any head_dim up to 256. Both keep the logsumexp
  * of each row (natural logarithm of the scaled scores' exponentials, float) for backward.
  *
@@ -26,6 +27,7 @@ typedef struct {
     float scale;
     bool causal;
     KernelCudaType type;
+    float alibi; /* most of kernel_alibi_slope(), ../alibi.h; 0: none */
 } KernelCudaAttention;
 
 typedef enum {

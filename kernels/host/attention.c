@@ -12,6 +12,7 @@
  * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality hides are skipped.
  */
 #include "kernels/host/attention.h"
+#include "kernels/alibi.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/vector.h"
@@ -30,6 +31,16 @@ static size_t keys_seen(const KernelAttentionShape *shape, size_t row, size_t fi
         return count;
     }
     return row < first ? 0 : smaller(count, row - first + 1);
+}
+
+/* Adds slope (key - query) to a row of S. */
+KERNEL_INLINE void lean_row(float *row, size_t seen, float slope, size_t query, size_t first) {
+    float from = (float)first - (float)query;
+
+    KERNEL_LOOP
+    for (size_t j = 0; j < seen; j++) {
+        row[j] += slope * (from + (float)(int)j);
+    }
 }
 
 /* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum,
@@ -57,7 +68,7 @@ KERNEL_INLINE float fold_row(float *row, size_t seen, size_t count, float *maxim
 /* One block of queries of one head, against all keys it may see. */
 KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, const float *q,
                                  size_t q_stride, const float *k, size_t k_stride, const float *v,
-                                 size_t v_stride, size_t q_first, size_t q_count,
+                                 size_t v_stride, size_t q_first, size_t q_count, float slope,
                                  const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t kv_end = shape->causal ? smaller(shape->seq_kv, q_first + q_count) : shape->seq_kv;
@@ -76,6 +87,9 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
                         q, q_stride, k + first * k_stride, k_stride, 0.0f, block, count);
         for (size_t i = 0; i < q_count; i++) {
             size_t seen = keys_seen(shape, q_first + i, first, count);
+            if (slope != 0.0f) {
+                lean_row(block + i * count, seen, slope, q_first + i, first);
+            }
             float correction = fold_row(block + i * count, seen, count, &maximum[i], &total[i]);
 
             if (first > 0 && correction != 1.0f) {
@@ -122,7 +136,7 @@ KERNEL(void, kernel_attention_forward_f32)
                 forward_block(o_head + first * o_stride, o_stride, lse_head + first,
                               q_head + first * q.seq_stride, q.seq_stride, k_head, k.seq_stride,
                               v_head, v.seq_stride, first, smaller(Q_BLOCK, shape->seq_q - first),
-                              shape);
+                              kernel_alibi_slope(h, shape->heads, shape->alibi), shape);
             }
         }
     }
@@ -163,6 +177,7 @@ typedef struct {
     float *dq, *dk, *dv;
     const float *q, *k, *v, *o, *d_o, *logsumexp;
     size_t dq_stride, dk_stride, dv_stride, q_stride, k_stride, v_stride, o_stride;
+    float slope;
 } Head;
 
 KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first,
@@ -183,6 +198,9 @@ KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_cou
     for (size_t i = 0; i < q_count; i++) {
         size_t seen = keys_seen(shape, q_first + i, kv_first, kv_count);
 
+        if (head->slope != 0.0f) {
+            lean_row(p + i * kv_count, seen, head->slope, q_first + i, kv_first);
+        }
         remake_row(p + i * kv_count, seen, kv_count, head->logsumexp[q_first + i]);
         score_gradient_row(ds + i * kv_count, p + i * kv_count, kv_count, d_o + i * head->o_stride,
                            o + i * head->o_stride, width, shape->scale);
@@ -241,6 +259,7 @@ KERNEL(void, kernel_attention_backward_f32)
                 .k_stride = k.seq_stride,
                 .v_stride = v.seq_stride,
                 .o_stride = o_stride,
+                .slope = kernel_alibi_slope(h, shape->heads, shape->alibi),
             };
 
             if (h % group == 0) {

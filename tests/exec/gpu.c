@@ -28,7 +28,10 @@ enum {
 static void write_mpt(void) {
     g_autofree char *path = g_build_filename(folder, "mpt-toy.ini", NULL);
     g_assert_true(g_file_set_contents(
-        path, "[network]\nfamily=mpt\nlayers=2\nwidth=32\nheads=2\nvocab=96\nseq=32\n", -1, NULL));
+        path,
+        "[network]\nfamily=mpt\nlayers=2\nwidth=48\nheads=3\nvocab=96\nseq=32\nbias=no\n"
+        "positions=alibi\n",
+        -1, NULL));
 }
 
 static void plan(const char *words) {

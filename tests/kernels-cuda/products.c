@@ -123,12 +123,14 @@ static void test_heads_matmul(const DeviceCase *c) {
 typedef struct {
     size_t batch, heads, kv_heads, seq, head_dim;
     bool causal;
+    float alibi;
 } Case;
 
 static const Case cases[] = {
-    {1, 1, 1, 1, 4, false},   {2, 2, 2, 33, 16, false}, {2, 4, 2, 70, 32, true},
-    {1, 2, 1, 40, 64, false}, {1, 4, 4, 65, 64, true},  {1, 3, 1, 37, 128, true},
-    {1, 1, 1, 20, 10, true},  {1, 2, 2, 18, 160, true}, {1, 1, 1, 17, 256, false},
+    {1, 1, 1, 1, 4, false},     {2, 2, 2, 33, 16, false},    {2, 4, 2, 70, 32, true},
+    {1, 2, 1, 40, 64, false},   {1, 4, 4, 65, 64, true},     {1, 3, 1, 37, 128, true},
+    {1, 1, 1, 20, 10, true},    {1, 2, 2, 18, 160, true},    {1, 1, 1, 17, 256, false},
+    {1, 6, 2, 70, 32, true, 8}, {2, 4, 4, 33, 64, false, 8},
 };
 
 /* q, k and v are parts of one row, as of a packed projection. */
@@ -142,10 +144,10 @@ static void check_attention(const DeviceCase *c, const Case *k) {
     g_autofree float *o = g_new(float, tokens *q_row), *lse = g_new0(float, n_lse);
     g_autofree float *dq = g_new(float, tokens *q_row), *dk = g_new(float, tokens *kv_row);
     g_autofree float *dv = g_new(float, tokens *kv_row);
-    KernelAttentionShape host = {k->batch, k->heads,    k->kv_heads, k->seq,
-                                 k->seq,   k->head_dim, scale,       k->causal};
-    KernelCudaAttention shape = {k->batch, k->heads,   k->kv_heads, k->seq,    k->head_dim, row,
-                                 row,      lse_stride, scale,       k->causal, c->type};
+    KernelAttentionShape host = {k->batch,    k->heads, k->kv_heads, k->seq,  k->seq,
+                                 k->head_dim, scale,    k->causal,   k->alibi};
+    KernelCudaAttention shape = {k->batch,   k->heads, k->kv_heads, k->seq,  k->head_dim, row, row,
+                                 lse_stride, scale,    k->causal,   c->type, k->alibi};
     KernelConstView q = {qkv, k->seq * row, row, k->head_dim};
     KernelConstView kk = {qkv + q_row, k->seq * row, row, k->head_dim};
     KernelConstView v = {qkv + q_row + kv_row, k->seq * row, row, k->head_dim};

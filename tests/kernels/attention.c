@@ -46,6 +46,29 @@ static size_t offset(KernelView view, const float *base, size_t b, size_t s, siz
            h * view.head_stride;
 }
 
+/* By a list, as MPT's code makes it: the slopes of the next power of two; if those are too many,
+ * every other one from the second, then every other one from the first. */
+static double slope_of(const KernelAttentionShape *s, size_t head) {
+    double slopes[64], most = (double)s->alibi;
+    size_t n = 1, order[64], k = 0;
+    if (most == 0) {
+        return 0;
+    }
+    while (n < s->heads) {
+        n *= 2;
+    }
+    for (size_t i = 0; i < n; i++) {
+        slopes[i] = 1 / pow(2, (double)(i + 1) * most / (double)n);
+        order[i] = i;
+    }
+    for (size_t from = 2; n != s->heads && from-- > 0;) {
+        for (size_t i = from; i < n; i += 2) {
+            order[k++] = i;
+        }
+    }
+    return slopes[order[head]];
+}
+
 /* out is o[batch, seq_q, heads, head_dim], then logsumexp[batch, heads, seq_q]. */
 static void plain(const double *in, double *out, gpointer data) {
     const Case *test = data;
@@ -67,7 +90,7 @@ static void plain(const double *in, double *out, gpointer data) {
                 double largest = -INFINITY, total = 0.0;
 
                 for (size_t j = 0; j < seen; j++) {
-                    p[j] = 0.0;
+                    p[j] = slope_of(s, h) * ((double)j - (double)i);
                     for (size_t d = 0; d < s->head_dim; d++) {
                         p[j] += (double)s->scale * q_row[d] * in[offset(k, base, b, j, kv) + d];
                     }
@@ -145,6 +168,8 @@ static void test_forward(void) {
     try_forward((KernelAttentionShape){1, 3, 3, 5, 200, 16, 0.25f, false}, LAYOUT_BSHD);
     try_forward((KernelAttentionShape){1, 3, 1, 200, 5, 16, 0.25f, true}, LAYOUT_BHSD);
     try_forward((KernelAttentionShape){1, 6, 1, 140, 270, 64, 0.125f, true}, LAYOUT_BSHD);
+    try_forward((KernelAttentionShape){1, 6, 2, 300, 300, 16, 0.25f, true, 8}, LAYOUT_PACKED);
+    try_forward((KernelAttentionShape){2, 8, 8, 40, 40, 16, 0.25f, false, 8}, LAYOUT_BSHD);
 }
 
 /* The backward in double, from formulas; itself held against central differences below. */
@@ -175,7 +200,7 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
                 for (size_t j = 0; j < seen; j++) {
                     size_t at_k = offset(k, base, b, j, kv);
                     size_t at_v = offset(v, base, b, j, kv);
-                    double score = 0.0, dp = 0.0;
+                    double score = slope_of(s, h) * ((double)j - (double)i), dp = 0.0;
 
                     for (size_t d = 0; d < s->head_dim; d++) {
                         score += (double)s->scale * in[at_q + d] * in[at_k + d];
@@ -246,6 +271,8 @@ static void test_backward_differences(void) {
         try_backward(shape, LAYOUT_BHSD, AGAINST_DIFFERENCES);
         shape.seq_q = 9;
         try_backward(shape, LAYOUT_BHSD, AGAINST_DIFFERENCES);
+        shape = (KernelAttentionShape){1, 6, 2, 7, 7, 3, 0.6f, causal != 0, 8};
+        try_backward(shape, LAYOUT_PACKED, AGAINST_DIFFERENCES);
     }
 }
 
@@ -254,6 +281,9 @@ static void test_backward_blocks(void) {
         KernelAttentionShape shape = {1, 4, 2, 300, 300, 9, 0.3f, causal != 0};
 
         try_backward(shape, LAYOUT_PACKED, AGAINST_FORMULAS);
+        shape.alibi = 8;
+        try_backward(shape, LAYOUT_PACKED, AGAINST_FORMULAS);
+        shape.alibi = 0;
         shape.seq_kv = 129;
         try_backward(shape, LAYOUT_BHSD, AGAINST_FORMULAS);
         shape.seq_q = 33;

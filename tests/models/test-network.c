@@ -132,6 +132,13 @@ static void configs(void) {
         {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
          "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"attn_config\": {\"alibi\": false}}",
          125311488},
+        /* mosaicml/mpt-7b, whose card gives the number. */
+        {"{\"model_type\": \"mpt\", \"d_model\": 4096, \"n_heads\": 32, \"n_layers\": 32,"
+         "\"vocab_size\": 50432, \"max_seq_len\": 2048, \"no_bias\": true, \"expansion_ratio\": 4,"
+         "\"learned_pos_emb\": true, \"norm_type\": \"low_precision_layernorm\","
+         "\"attn_config\": {\"alibi\": true, \"alibi_bias_max\": 8, \"clip_qkv\": null,"
+         "\"attn_type\": \"multihead_attention\", \"qk_ln\": false, \"prefix_lm\": false}}",
+         6649286656},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
@@ -155,12 +162,13 @@ static void bad_configs(void) {
         {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
         {"{\"model_type\": \"mpt\", \"n_layers\"", "not JSON"},
         {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048}",
-         "an MPT with ALiBi is not known"},
-        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"no_bias\": true,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"learned_pos_emb\": false,"
          "\"attn_config\": {\"alibi\": false}}",
-         "an MPT without biases (no_bias) is not known"},
+         "an MPT without positions is not known"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048,"
+         "\"attn_config\": {\"clip_qkv\": 6}}",
+         "attn_config.clip_qkv of an MPT is not known"},
         {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
          "8,"
          "\"num_decoder_layers\": \"8\", \"num_heads\": 6, \"vocab_size\": 32128}",

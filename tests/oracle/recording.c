@@ -133,6 +133,8 @@ static char *network_text(JsonObject *shape) {
     if (g_str_equal(kind, "gpt")) {
         g_string_append_printf(text, "gelu = %s\n",
                                g_str_equal(text_of(shape, "gelu"), "tanh") ? "tanh" : "erf");
+        bool no_bias = json_object_has_member(shape, "bias") && !flag_of(shape, "bias");
+        g_string_append_printf(text, "bias = %s\n", no_bias ? "no" : "yes");
     }
     if (g_str_equal(kind, "gpt") || g_str_equal(kind, "llama")) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
