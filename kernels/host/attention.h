@@ -7,8 +7,9 @@
  * q is [batch, seq_q, heads, head_dim]; k and v are [batch, seq_kv, kv_heads, head_dim], all
  * through strided views. Query head h reads key head h / (heads / kv_heads); heads must be a
  * multiple of kv_heads. Causal means that query i sees keys 0 .. i (aligned at the start, as
- * PyTorch's is_causal). seq_kv is at least 1. alibi adds slopes to the scores (../alibi.h). No dropout. Bound: arithmetic, 4 (forward) and 10
- * (backward) operations for each seq_q * seq_kv * head_dim of a head, half of that if causal.
+ * PyTorch's is_causal). seq_kv is at least 1. alibi adds slopes to the scores (../alibi.h). No
+ * dropout. Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq_q * seq_kv *
+ * head_dim of a head, half of that if causal.
  */
 #pragma once
 #include "kernels/host/view.h"
