@@ -135,8 +135,8 @@ static void name_whole(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat, Pla
     bool again = run->strategy->accumulate > 1 && f->reduce != f->master; /* of what is reduced */
     if (f->reduce != f->param || again) {
         b->ready = buffer_for(run, flat->elements, f->reduce,
-                              f->reduce != f->param ? PLAN_GRADIENTS_UNSHARDED
-                                                    : PLAN_COMMUNICATION_REPLICATE,
+                              f->reduce == f->master ? PLAN_GRADIENTS_UNSHARDED
+                                                     : PLAN_COMMUNICATION_REPLICATE,
                               PLAN_FSDP1_REDUCE, "gradients");
     }
     if (f->reduce != f->master) {
