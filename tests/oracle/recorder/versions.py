@@ -4,6 +4,7 @@
 import ctypes
 import functools
 import importlib
+import inspect
 
 import torch
 import torch.distributed as dist
@@ -94,12 +95,28 @@ def note_collectives(recorder):
     if VERSION >= (2, 6):
         return
 
-    def note(kind, given):
-        def collective(*tensors, group=None, async_op=False, op=None, **named):
-            output, *source = [*tensors, *named.values()]
-            recorder.note_collective(kind, group or dist.group.WORLD, [output], source or [output], async_op)
-            return _Done() if async_op else None
-        return functools.wraps(given)(collective)
+    def note(kind, function):
+        signature = inspect.signature(function)
+
+        def collective(*args, **named):
+            given = signature.bind(*args, **named).arguments
+            output, *source = (t for t in given.values() if isinstance(t, torch.Tensor))
+            recorder.note_collective(kind, given.get("group") or dist.group.WORLD, [output], source or [output],
+                                     bool(given.get("async_op")))
+            return _Done() if given.get("async_op") else None
+        return functools.wraps(function)(collective)
 
     for kind in ("all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce", "broadcast"):
         setattr(dist, kind, note(kind, getattr(dist, kind)))
+
+
+def ddp_options(options):
+    """DistributedDataParallel compares parameters between ranks when it is made; tensors without memory have
+    nothing to compare. 2.5 was the first that can be told."""
+    if VERSION >= (2, 5):
+        return {"init_sync": options.real, "bucket_cap_mb": options.ddp_bucket_mb}
+    if not options.real:
+        from torch.nn.parallel import distributed
+        distributed._verify_param_shape_across_processes = distributed._sync_module_states = lambda *_, **__: None
+        torch.nn.parameter.UninitializedParameter = type("Nothing", (), {})  # fake parameters passed for these
+    return {} if options.ddp_bucket_mb is None else {"bucket_cap_mb": options.ddp_bucket_mb}
