@@ -1,6 +1,7 @@
 """What differs between the versions of PyTorch that the recorder runs under. The other files are written for
 2.13; where an older version has something elsewhere, or lacks it, this one says so and stands in for it."""
 
+import contextlib
 import ctypes
 import functools
 import importlib
@@ -8,8 +9,11 @@ import inspect
 
 import torch
 import torch.distributed as dist
+import torch.utils.checkpoint
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+BEFORE_2_1 = VERSION < (2, 1)
 
 # ---- where private things live -------------------------------------------------------------------
 
@@ -24,7 +28,7 @@ if VERSION >= (2, 6):
     fully_shard_module = importlib.import_module("torch.distributed.fsdp._fully_shard._fully_shard")
     PROPAGATE = "_propagate_tensor_meta_non_cached"
     RESHARD_DEFAULT = None
-else:
+elif not BEFORE_2_1:
     from torch.distributed._composable.fsdp import (CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy,
                                                     OffloadPolicy, fully_shard)
     from torch.distributed._composable.fsdp._fsdp_param_group import FSDPParamGroup
@@ -34,6 +38,25 @@ else:
     fully_shard_module = importlib.import_module("torch.distributed._composable.fsdp.fully_shard")
     PROPAGATE = "_propagate_tensor_meta"
     RESHARD_DEFAULT = True  # the root is kept whole whatever it is told
+else:
+    class _Nothing:
+        pass
+    CPUOffloadPolicy = FSDPModule = MixedPrecisionPolicy = OffloadPolicy = fully_shard = _Nothing
+    FSDPParamGroup = FSDPState = DTensor = ShardingPropagator = _Nothing
+    RESHARD_DEFAULT = None
+
+if BEFORE_2_1:
+    import before_2_1
+    init_device_mesh = unset_fake_temporarily = ASKS_DEVICE = None
+    storage_of = before_2_1.storage_of
+    HEADER = {"frees_in_order": False}
+else:
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+    storage_of = torch.Tensor.untyped_storage
+    ASKS_DEVICE = torch.ops.prim.device.default
+    HEADER = {}
 
 # Before 2.8 rms_norm was a sum of plain kernels.
 FUSED_NORM_OPS = ("_fused_rms_norm", "_fused_rms_norm_backward") if VERSION >= (2, 8) else ()
@@ -106,8 +129,9 @@ def note_collectives(recorder):
             return _Done() if given.get("async_op") else None
         return functools.wraps(function)(collective)
 
-    for kind in ("all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce", "broadcast"):
-        setattr(dist, kind, note(kind, getattr(dist, kind)))
+    names = {"_all_gather_base": "all_gather_into_tensor", "_reduce_scatter_base": "reduce_scatter_tensor"}
+    for name in ("all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce", "broadcast", *names):
+        setattr(dist, name, note(names.get(name, name), getattr(dist, name)))
 
 
 def ddp_options(options):
@@ -120,3 +144,53 @@ def ddp_options(options):
         distributed._verify_param_shape_across_processes = distributed._sync_module_states = lambda *_, **__: None
         torch.nn.parameter.UninitializedParameter = type("Nothing", (), {})  # fake parameters passed for these
     return {} if options.ddp_bucket_mb is None else {"bucket_cap_mb": options.ddp_bucket_mb}
+
+
+def fsdp1_options(options, blocks, hybrid_mesh, device):
+    if not BEFORE_2_1:
+        return {"device_mesh": hybrid_mesh, "auto_wrap_policy": ModuleWrapPolicy(set(blocks)), "device_id": device,
+                "use_orig_params": options.use_orig_params}
+    from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
+    policy = functools.partial(transformer_auto_wrap_policy, transformer_layer_cls=set(blocks))
+    more = {} if VERSION < (2, 0) else {"use_orig_params": options.use_orig_params}
+    return {"process_group": before_2_1.groups(options), "auto_wrap_policy": policy, **more}
+
+
+# ---- what a step asks ----------------------------------------------------------------------------
+
+def deaths():
+    return before_2_1.Deaths() if BEFORE_2_1 else None
+
+
+def checkpoint_early_stop(stops):
+    if BEFORE_2_1:  # every checkpoint was computed again to its end
+        return contextlib.nullcontext()
+    return torch.utils.checkpoint.set_checkpoint_early_stop(stops)
+
+
+def default_device(device):
+    return contextlib.nullcontext() if BEFORE_2_1 else device  # which is the CPU
+
+
+def register_after_forward(hook):
+    more = {} if BEFORE_2_1 else {"always_call": True}
+    return torch.nn.modules.module.register_module_forward_hook(hook, **more)
+
+
+def after_gradient(parameter, call):
+    """Calls it when the parameter has its gradient."""
+    if BEFORE_2_1:
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        parameter._keeps_node = node
+        node.register_hook(lambda *_: call(parameter))
+    else:
+        parameter.register_post_accumulate_grad_hook(call)
+
+
+def sequence_number():
+    return 0 if BEFORE_2_1 else torch._C._autograd._get_sequence_nr()
+
+
+def sequence_number_in_backward():
+    node = None if BEFORE_2_1 else torch._C._current_autograd_node()
+    return node._sequence_nr() if node is not None else None
