@@ -166,13 +166,13 @@ bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {
     return strategy->pytorch >= PLAN_PYTORCH_2_0;
 }
 
-/* The FSDP paper's time: PyTorch had the limiter off, its builds kept gradients, and checkpoints
- * were recomputed to their end (early stop is 2.1's, pytorch #96866). */
+/* The FSDP paper's time: PyTorch had the limiter off, kept gradients (until 2.0), and recomputed
+ * checkpoints to their end (until 2.1). */
 static void take_defaults(PlanStrategy *strategy) {
     bool old = plan_strategy_is_of_2_0(strategy);
     strategy->checkpoint_early_stop = old ? PLAN_NO : PLAN_YES;
     strategy->limit_all_gathers = old ? 0 : 2;
-    strategy->zero_grad = old ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
+    strategy->zero_grad = strategy->pytorch == PLAN_PYTORCH_1_13 ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
 }
 
 static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {

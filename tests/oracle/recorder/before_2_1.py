@@ -30,7 +30,7 @@ from torch.distributed.fsdp import flat_param, fully_sharded_data_parallel  # no
 
 dataclasses.dataclass = dataclass
 if not IS_1_13:
-    from torch.distributed.fsdp import _init_utils, _runtime_utils
+    from torch.distributed.fsdp import _exec_order_utils, _init_utils, _runtime_utils
 
 import fake_gpu  # noqa: E402
 
@@ -125,6 +125,9 @@ def mark_fsdp1(recorder):
         recorder.log("record_stream", block=block.number if block else None, stream=stream)
 
     torch.Tensor.record_stream = record_stream
+    torch.autograd.profiler.record_function = contextlib.nullcontext  # 1.13: names in tensors
+    orders = fully_sharded_data_parallel._ExecOrderData if IS_1_13 else _exec_order_utils._ExecOrderData
+    orders._check_order = _unseen(recorder, orders._check_order)
     cpu = torch.device("cpu")
     if IS_1_13:
         owner._get_compute_device = lambda *_: cpu
@@ -138,6 +141,15 @@ def mark_fsdp1(recorder):
         flat_param.FlatParamHandle.init_flat_param_attributes = (
             lambda handle: _labelled(recorder, handle, prepare, handle))
         _runtime_utils._to_kwargs = _as_they_are
+
+
+def _unseen(recorder, function):
+    """Of the first forward: the ranks tell each other once, in a few bytes, what they are about to gather."""
+    def unseen(*args):
+        recorder.paused = True
+        function(*args)
+        recorder.paused = False
+    return unseen
 
 
 def _as_they_are(args, kwargs, *_):
