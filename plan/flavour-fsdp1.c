@@ -25,6 +25,7 @@
  *   unshard        also of what has been prefetched: nothing is gathered, but the limiter's queue
  *                  loses one more. 1.13 waits as the limiter says before it casts, and does not
  *                  mark the cast shard.
+ *   forward        only the root prefetches: the others look into a list that is the root's own.
  *   post-backward  replicas reduce on the reduce lane, with divisions of their own; the flat gradient
  *                  is marked before what was cast and padded goes. 1.13 pads also by nothing, which
  *                  copies the gradient, and zeroes what is reduced to.
@@ -96,7 +97,8 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
     if (!f->order_known) {
         g_array_append_val(f->pre_forward_order, u);
-    } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES) {
+    } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES &&
+               (u == 0 || !f->is_of_2_0)) {
         uint32_t next = next_in(f->pre_forward_order, u);
         if (next != PLAN_NONE) {
             plan_fsdp1_prefetch(run, next);
@@ -228,19 +230,10 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
     return part_of(run, p, f->units[run->unit_of_parameter[p]].grad);
 }
 
-static PlanTensor make_zero(PlanRun *run) {
-    PlanTensor zero = plan_run_new_tensor(run, 1, PLAN_FP32, "zero");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
-                          (double[]){0});
-    plan_run_operand(run, zero);
-    plan_builder_launch(&run->builder, PLAN_FSDP1_COMPUTE);
-    return zero;
-}
-
 static void clip(PlanRun *run) {
     PlanFsdp1 *f = run->state;
-    if (f->zero.storage == PLAN_NONE) {
-        f->zero = make_zero(run);
+    if (f->zero.storage == PLAN_NONE && run->strategy->pytorch == PLAN_PYTORCH_CURRENT) {
+        f->zero = plan_clip_new_zero(run);
     }
     if (f->shards) {
         plan_clip_flat(run, f->flat.ranks, f->zero);

@@ -179,6 +179,10 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
 
 static void clip(PlanRun *run) {
     uint64_t ranks = ((PlanFsdp2 *)run->state)->ranks;
+    if (((PlanFsdp2 *)run->state)->is_of_2_4) {
+        plan_clip_norm_of_2_4(run, ranks);
+        return;
+    }
     plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
 }
 

@@ -53,7 +53,7 @@ typedef struct {
     PlanFsdp1Unit *units;
     GArray *pre_forward_order, *post_forward_order; /* uint32_t */
     bool order_known;
-    PlanTensor zero; /* the norm of no gradients, made by the first clipping */
+    PlanTensor zero; /* the norm of no gradients, made by the first clipping; later than 2.4 */
 } PlanFsdp1;
 
 static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {

@@ -274,6 +274,11 @@ static bool low_gradients_are_known(const PlanStrategy *s, GError **error) {
 }
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
+    if (strategy->pytorch == PLAN_PYTORCH_1_13 && strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
+        (is_hybrid(strategy) || strategy->use_orig_params == PLAN_YES)) {
+        return refuse(error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
+                             "pytorch=2.0, or sharding=full and use_orig_params=no");
+    }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch == PLAN_PYTORCH_CURRENT) {
         return true;
     }
