@@ -102,6 +102,10 @@ def _guard_device_like_meta():
 
 # ---- collectives ---------------------------------------------------------------------------------
 
+# Whose arrival in the recorder is noted; what is noted where it is called must not be again.
+COLLECTIVE_OPS = ("c10d", "_c10d_functional") if VERSION >= (2, 6) else ("_c10d_functional",)
+
+
 def group_of_collective(func, args):
     if VERSION >= (2, 6):
         return fake_collectives.CollectiveOp.get_process_group(func, args)
