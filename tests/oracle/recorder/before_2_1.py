@@ -49,6 +49,7 @@ class Group(dist.ProcessGroup):
 def start(options):
     """DistributedDataParallel's reducer wants a group that works: one of this rank alone."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.group.of_all = Group(options.rank, options.world)
     dist.get_world_size = lambda group=None: group.size() if group is not None else options.world
     dist.get_rank = lambda group=None: group.rank() if group is not None else options.rank
 
@@ -79,21 +80,6 @@ def watch_hosts_tensors(recorder):
         return result
 
     torch.tensor = of_host
-
-
-# ---- DistributedDataParallel ---------------------------------------------------------------------
-
-def with_noted_buckets(model, recorder, world):
-    def average(state, bucket):
-        buffer = bucket.buffer()
-        buffer.div_(world)
-        recorder.note_collective("all_reduce", Group(0, world), [buffer], [buffer], True)
-        done = torch.futures.Future()
-        done.set_result(buffer)
-        return done
-
-    model.register_comm_hook(None, average)
-    return model
 
 
 # ---- FSDP1 ---------------------------------------------------------------------------------------

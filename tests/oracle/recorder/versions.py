@@ -128,8 +128,8 @@ def note_collectives(recorder):
         def collective(*args, **named):
             given = signature.bind(*args, **named).arguments
             output, *source = (t for t in given.values() if isinstance(t, torch.Tensor))
-            recorder.note_collective(kind, given.get("group") or dist.group.WORLD, [output], source or [output],
-                                     bool(given.get("async_op")))
+            recorder.note_collective(kind, given.get("group") or getattr(dist.group, "of_all", dist.group.WORLD),
+                                     [output], source or [output], bool(given.get("async_op")))
             return _Done() if given.get("async_op") else None
         return functools.wraps(function)(collective)
 
