@@ -58,6 +58,7 @@ static void versions(void) {
     g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_DROP);
     g_assert_true(plan_strategy_set(&s, "pytorch", "1.13", NULL));
     g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_KEEP);
+    g_assert_cmpuint(s.optimizer_kernel, ==, PLAN_KERNEL_LOOP);
     g_assert_cmpuint(s.checkpoint_early_stop, ==, PLAN_NO);
     g_assert_true(plan_strategy_set(&s, "limit_all_gathers", "3", NULL));
     g_autofree char *text = plan_strategy_text(&s);
