@@ -81,10 +81,24 @@ static void update(const PlanOver *over, unsigned denominator) {
                      (double[]){s->lr, s->beta1});
 }
 
+/* 2.0 and before did not add eps in place: a second list, of all tensors. */
+static void update_by_denominators(const PlanOver *all) {
+    plan_over_make(all, PLAN_TEMPORARY_DENOMINATOR, "denominator");
+    plan_over_launch(all, PLAN_OP_ADAM_DIVIDE, 2, (unsigned[]){LIST_ROOT, LIST_DENOMINATOR},
+                     &all->run->strategy->beta2);
+    update(all, LIST_DENOMINATOR);
+    plan_over_let_go(all, PLAN_TEMPORARY_ROOT);
+    plan_over_let_go(all, PLAN_TEMPORARY_DENOMINATOR);
+}
+
 static void step_foreach(const PlanOver *all) {
     moments(all);
     plan_over_let_go(all, PLAN_TEMPORARY_DECAYED);
     make_roots(all);
+    if (plan_strategy_is_of_2_0(all->run->strategy)) {
+        update_by_denominators(all);
+        return;
+    }
     plan_over_launch(all, PLAN_OP_ADAM_CORRECT, 1, (unsigned[]){LIST_ROOT},
                      &all->run->strategy->beta2);
     update(all, LIST_ROOT);

@@ -152,6 +152,33 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
     g_free(c.parameters);
 }
 
+/* FSDP2 of PyTorch 2.4 adds up the ranks' squares only where the norm is inverted. What it clips by
+ * is a little off: each rank has added the 1e-6 to its own part. */
+void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
+    Clip c;
+    clip_begin(&c, run, true);
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);
+    PlanTensor stack = stack_norms(&c, norms);
+    PlanTensor local = apply(&c, PLAN_OP_NORM, stack, 0, "norm");
+    plan_run_unref(run, stack);
+    PlanTensor sum = apply(&c, PLAN_OP_ADD_NUMBER, local, 1e-6, "norm");
+    PlanTensor norm = whole_norms(&c, sum, PLAN_AXIS_SHARD, ranks);
+    PlanTensor inverse = apply(&c, PLAN_OP_POWER, norm, -1, "inverse");
+    plan_run_unref(run, norm);
+    PlanTensor ratio = apply(&c, PLAN_OP_TIMES_NUMBER, inverse, run->strategy->clip, "ratio");
+    plan_run_unref(run, inverse);
+    plan_run_unref(run, sum);
+    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    for (uint32_t p = c.n; p-- > 0;) {
+        plan_run_unref(run, norms[p]);
+    }
+    plan_run_unref(run, ratio);
+    scale(&c, factor, 0, c.n);
+    plan_run_unref(run, factor);
+    plan_run_unref(run, local);
+    g_free(c.parameters);
+}
+
 void plan_clip_whole(PlanRun *run) {
     plan_clip_norm(run, PLAN_AXIS_NONE, 1);
 }
@@ -193,12 +220,23 @@ static PlanTensor local_norm(const Clip *c) {
     return norm;
 }
 
+PlanTensor plan_clip_new_zero(PlanRun *run) {
+    PlanTensor zero = plan_run_new_tensor(run, 1, PLAN_FP32, "zero");
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
+                          (double[]){0});
+    plan_run_operand(run, zero);
+    plan_builder_launch(&run->builder, 0);
+    return zero;
+}
+
 void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
     Clip c;
     clip_begin(&c, run, false);
     PlanDtype dtype = c.dtype;
     c.dtype = PLAN_FP32;
-    PlanTensor local = c.n ? local_norm(&c) : plan_run_ref(run, zero);
+    PlanTensor local = c.n                         ? local_norm(&c)
+                       : zero.storage != PLAN_NONE ? plan_run_ref(run, zero)
+                                                   : plan_clip_new_zero(run);
     PlanTensor square = apply(&c, PLAN_OP_POWER, local, 2, "square");
     all_reduce(&c, square, PLAN_AXIS_SHARD, ranks);
     PlanTensor norm = apply(&c, PLAN_OP_POWER, square, 0.5, "norm");

@@ -20,6 +20,17 @@
  * where nothing is gathered; the reduced gradient leaves on the lane that reduced it and dies when
  * the host has waited for all, at the end of backward.
  *
+ * PyTorch 2.0 and 1.13 (fully_sharded_data_parallel.py of 1.13, recordings of 2.0.1 and 1.13.1; 2.4 is
+ * as 2.13):
+ *   unshard        also of what has been prefetched: nothing is gathered, but the limiter's queue
+ *                  loses one more. 1.13 waits as the limiter says before it casts, and does not
+ *                  mark the cast shard.
+ *   forward        only the root prefetches: the others look into a list that is the root's own.
+ *   post-backward  replicas reduce on the reduce lane, with divisions of their own; the flat gradient
+ *                  is marked before what was cast and padded goes. 1.13 pads also by nothing, which
+ *                  copies the gradient, and zeroes what is reduced to.
+ *   collectives    had a lane of c10d's own (no recording sees it).
+ *
  * Without sharding (NO_SHARD, also for one rank) the flat parameter is whole everywhere, its
  * gradient is all-reduced, and the cast parameter takes the place of the gathered one.
  */
@@ -80,13 +91,14 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     if (!plan_fsdp1_has_parameters(run, u)) {
         return;
     }
-    if (!f->units[u].prefetched) {
+    if (f->is_of_2_0 || !f->units[u].prefetched) {
         plan_fsdp1_unshard(run, u);
     }
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
     if (!f->order_known) {
         g_array_append_val(f->pre_forward_order, u);
-    } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES) {
+    } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES &&
+               (u == 0 || !f->is_of_2_0)) {
         uint32_t next = next_in(f->pre_forward_order, u);
         if (next != PLAN_NONE) {
             plan_fsdp1_prefetch(run, next);
@@ -120,7 +132,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     if (!plan_fsdp1_has_parameters(run, u) || !unit->awaits_backward) {
         return;
     }
-    if (!unit->prefetched) {
+    if (f->is_of_2_0 || !unit->prefetched) {
         plan_fsdp1_unshard(run, u);
     }
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
@@ -163,7 +175,7 @@ static void end_backward(PlanRun *run) {
     if (run->reduces) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_REDUCE);
     }
-    if (run->reduces && f->shards && f->replicas > 1) {
+    if (run->reduces && f->shards && plan_fsdp1_lane_of_replicas(f) == PLAN_FSDP1_ALL_REDUCE) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_ALL_REDUCE);
     }
     if (run->reduces && plan_offload_has_params(run)) {
@@ -172,6 +184,9 @@ static void end_backward(PlanRun *run) {
         plan_fsdp1_lower(run);
     }
     f->order_known = true;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].prefetched = false;
+    }
 }
 
 static void gradient_ready(PlanRun *run, uint32_t p) {
@@ -215,19 +230,10 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
     return part_of(run, p, f->units[run->unit_of_parameter[p]].grad);
 }
 
-static PlanTensor make_zero(PlanRun *run) {
-    PlanTensor zero = plan_run_new_tensor(run, 1, PLAN_FP32, "zero");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
-                          (double[]){0});
-    plan_run_operand(run, zero);
-    plan_builder_launch(&run->builder, PLAN_FSDP1_COMPUTE);
-    return zero;
-}
-
 static void clip(PlanRun *run) {
     PlanFsdp1 *f = run->state;
-    if (f->zero.storage == PLAN_NONE) {
-        f->zero = make_zero(run);
+    if (f->zero.storage == PLAN_NONE && run->strategy->pytorch == PLAN_PYTORCH_CURRENT) {
+        f->zero = plan_clip_new_zero(run);
     }
     if (f->shards) {
         plan_clip_flat(run, f->flat.ranks, f->zero);

@@ -20,6 +20,13 @@
  * that reduced it, and at the end of backward the host waits for every one.
  * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
  * be reduced is copied too.
+ *
+ * PyTorch 2.4 (torch/distributed/_composable/fsdp/, and recordings of 2.4.1):
+ *   unshard        casts each shard by itself; the casts die when the gather has been issued
+ *   forward        does not pad shards anew; the root is kept, whatever reshard_after_forward says
+ *   post-backward  packs and reduces on the reduce lane, on memory of that lane that is freed at once
+ *   one rank       gathers and reduces by itself
+ * It has no lists of units to prefetch.
  */
 #include "plan/fsdp2.h"
 #include "plan/offload.h"
@@ -31,7 +38,7 @@ static bool has_parameters(const PlanRun *run, uint32_t unit) {
 
 static void begin_pass(PlanRun *run) {
     PlanFsdp2 *f = run->state;
-    if (run->builder.section == PLAN_SECTION_FIRST && run->pass == 0 &&
+    if (run->builder.section == PLAN_SECTION_FIRST && run->pass == 0 && !f->is_of_2_4 &&
         !plan_offload_has_params(run)) {
         plan_fsdp2_pad_again(run);
     }
@@ -68,13 +75,16 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     if (f->held != PLAN_NONE) {
         plan_fsdp2_free_gathered(run, f->held);
     }
-    f->held = f->ranks > 1 ? u : PLAN_NONE;
+    f->held = f->communicates ? u : PLAN_NONE;
     prefetch_forward(run, u);
 }
 
-/* The root is left whole unless the strategy says what to do with every unit. */
+/* The root is left whole unless the strategy says what to do with every unit; in 2.4, always. */
 static void after_forward(PlanRun *run, uint32_t u) {
     const PlanStrategy *strategy = run->strategy;
+    if (u == 0 && ((const PlanFsdp2 *)run->state)->is_of_2_4) {
+        return;
+    }
     if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
         return;
@@ -138,7 +148,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     plan_fsdp2_unshard(run, u);
     if (!f->units[u].unsharded) {
         plan_fsdp2_copy_out(run, u);
-        if (f->ranks > 1) {
+        if (f->communicates) {
             plan_fsdp2_gather_lanes_wait(run, f->units[u].copied_event);
             plan_fsdp2_free_gathered(run, u);
         }
@@ -169,6 +179,10 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
 
 static void clip(PlanRun *run) {
     uint64_t ranks = ((PlanFsdp2 *)run->state)->ranks;
+    if (((PlanFsdp2 *)run->state)->is_of_2_4) {
+        plan_clip_norm_of_2_4(run, ranks);
+        return;
+    }
     plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
 }
 

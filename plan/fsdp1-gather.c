@@ -7,6 +7,16 @@ static void free_marked(PlanRun *run, uint32_t buffer, uint8_t lane) {
     plan_builder_free(&run->builder, buffer);
 }
 
+/* 1.13 forgot the mark; c10d's own made up for that. (Without sharding nothing did: its memory could be
+ * given away while it was computed with. No plan may do that, so there it is marked.) */
+static void free_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane) {
+    if (f->is_of_1_13) {
+        plan_builder_free(&run->builder, f->units[u].b.cast);
+    } else {
+        free_marked(run, f->units[u].b.cast, lane);
+    }
+}
+
 static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
     if (!f->casts || f->units[u].gathered || plan_fsdp1_lives(run, b->cast)) {
@@ -95,19 +105,29 @@ static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     }
 }
 
-void plan_fsdp1_unshard(PlanRun *run, uint32_t u) {
-    PlanFsdp1 *f = run->state;
-    uint32_t context = run->builder.unit, number;
+static void wait_as_limited(PlanRun *run, PlanFsdp1 *f) {
+    uint32_t number;
     uint8_t before;
+    if (plan_limiter_gather(&f->limiter, &number, &before)) {
+        plan_builder_host_wait(&run->builder, number, before);
+    }
+}
+
+static void unshard(PlanRun *run, uint32_t u, bool is_used) {
+    PlanFsdp1 *f = run->state;
+    uint32_t context = run->builder.unit;
     bool offloads = plan_offload_has_params(run);
     plan_run_at_unit(run, u);
+    if (f->is_of_1_13) {
+        wait_as_limited(run, f);
+    }
     if (offloads) {
         fetch_or_cast(run, f, u);
     } else {
         make_cast(run, f, u);
     }
-    if (plan_limiter_gather(&f->limiter, &number, &before)) {
-        plan_builder_host_wait(&run->builder, number, before);
+    if (!f->is_of_1_13) {
+        wait_as_limited(run, f);
     }
     if (f->shards && !f->units[u].gathered) {
         gather(run, f, u);
@@ -116,19 +136,23 @@ void plan_fsdp1_unshard(PlanRun *run, uint32_t u) {
         drop_fetched(run, &f->units[u]);
     }
     if (f->shards && f->casts && plan_fsdp1_lives(run, f->units[u].b.cast)) {
-        free_marked(run, f->units[u].b.cast, PLAN_FSDP1_UNSHARD);
+        free_cast(run, f, u, PLAN_FSDP1_UNSHARD);
     }
     f->units[u].gathered = true;
-    if (run->builder.phase == PLAN_PHASE_FORWARD) {
+    if (run->builder.phase == PLAN_PHASE_FORWARD && is_used) {
         plan_run_split_flat(run, u);
     }
     plan_run_at_unit(run, context);
 }
 
+void plan_fsdp1_unshard(PlanRun *run, uint32_t u) {
+    unshard(run, u, true);
+}
+
 void plan_fsdp1_prefetch(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
     if (!f->units[u].prefetched) {
-        plan_fsdp1_unshard(run, u);
+        unshard(run, u, !f->is_of_2_0); /* where it is used it is unsharded again */
         f->units[u].prefetched = true;
     }
 }
@@ -141,7 +165,7 @@ bool plan_fsdp1_reshards(const PlanStrategy *strategy) {
 void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
-    unit->prefetched = false;
+    unit->prefetched = unit->prefetched && f->is_of_2_0 && !is_free;
     bool keeps_views =
         run->builder.phase == PLAN_PHASE_FORWARD && !plan_fsdp1_reshards(run->strategy);
     if (!keeps_views) {

@@ -109,7 +109,7 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
     if (f->reduce != f->master) {
         b->reduced =
             buffer_for(run, flat->shard, f->reduce, PLAN_GRADIENTS_SHARDED, lane, "gradients");
-        lane = f->replicas > 1 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
+        lane = plan_fsdp1_lane_of_replicas(f);
     }
     b->grad = buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED, lane, "gradients");
     if (f->keeps_low) {
@@ -170,13 +170,13 @@ static void name_buffers(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
 /* ---- construction --------------------------------------------------------------------------- */
 
 /* Half of the ranks before the reduction and half after, so that neither over- nor underflows. */
-static void split_divisor(PlanFsdp1 *f, uint64_t ranks) {
+static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after) {
     uint64_t before = 1;
     while (ranks % before == 0 && ranks / before > before) {
         before *= 2;
     }
-    f->before = (double)before;
-    f->after = (double)ranks / (double)before;
+    *ret_before = (double)before;
+    *ret_after = (double)ranks / (double)before;
 }
 
 static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
@@ -209,7 +209,9 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->reduce = plan_strategy_reduce_dtype(s);
     f->casts = f->param != f->master;
     f->shards = ranks > 1;
-    f->pads_always = f->shards && s->pytorch == PLAN_PYTORCH_1_13;
+    f->is_of_2_0 = plan_strategy_is_of_2_0(s);
+    f->is_of_1_13 = s->pytorch == PLAN_PYTORCH_1_13;
+    f->pads_always = f->shards && f->is_of_1_13;
     f->replicas = s->ranks / ranks;
     f->keeps_views = s->use_orig_params == PLAN_YES;
     f->keeps_low = s->keep_low_precision_grads == PLAN_YES && f->casts && f->shards;
@@ -217,9 +219,10 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    split_divisor(f, s->ranks);
+    split_divisor(f->is_of_2_0 && f->shards ? ranks : s->ranks, &f->before, &f->after);
+    split_divisor(f->replicas, &f->replicas_before, &f->replicas_after);
     plan_flat_init(&f->flat, run, ranks, f->keeps_views);
-    plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers, s->pytorch == PLAN_PYTORCH_1_13);
+    plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
     plan_builder_reserve_events(&run->builder, 2 * run->n_units * (uint32_t)s->accumulate);
     for (uint32_t u = 1; u < run->n_units; u++) {
         make_shard(run, f, u);

@@ -153,6 +153,22 @@ static void free_if(PlanRun *run, uint32_t buffer) {
     }
 }
 
+/* Returns the lane that did it. */
+static uint8_t reduce_replicas(PlanRun *run, const PlanFsdp1 *f, uint32_t reduced) {
+    uint8_t lane = plan_fsdp1_lane_of_replicas(f);
+    if (f->is_of_2_0) {
+        divide(run, lane, reduced, f->after);
+        divide(run, lane, reduced, f->replicas_before);
+        all_reduce(run, lane, reduced, f->replicas);
+        divide(run, lane, reduced, f->replicas_after);
+        return lane;
+    }
+    plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP1_REDUCE);
+    plan_builder_mark(&run->builder, reduced, lane);
+    all_reduce(run, lane, reduced, f->replicas);
+    return lane;
+}
+
 /* Returns the lane on which the unit's gradient is complete, in *ret_gradient. */
 static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_t ready,
                               uint32_t gradient) {
@@ -160,6 +176,9 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     uint32_t reduced = b->reduced != PLAN_NONE ? b->reduced : gradient;
     uint8_t lane = PLAN_FSDP1_REDUCE;
     plan_builder_alloc(&run->builder, reduced);
+    if (f->is_of_1_13) {
+        plan_fsdp1_fill(run, lane, reduced);
+    }
     divide(run, lane, ready, f->before);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
@@ -169,17 +188,16 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     plan_builder_whole(&run->builder, reduced);
     plan_fsdp1_collective(run, lane, ready, reduced);
     if (f->replicas > 1) {
-        lane = PLAN_FSDP1_ALL_REDUCE;
-        plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP1_REDUCE);
-        plan_builder_mark(&run->builder, reduced, lane);
-        all_reduce(run, lane, reduced, f->replicas);
+        lane = reduce_replicas(run, f, reduced);
     }
-    divide(run, lane, reduced, f->after);
+    if (f->replicas == 1 || !f->is_of_2_0) {
+        divide(run, lane, reduced, f->after);
+    }
     if (reduced != gradient) {
         plan_builder_alloc(&run->builder, gradient);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradient,
                       plan_fsdp1_elements(run, gradient));
-        if (f->replicas > 1) {
+        if (lane == PLAN_FSDP1_ALL_REDUCE) {
             plan_builder_mark(&run->builder, reduced, lane);
         }
         plan_builder_free(&run->builder, reduced);
@@ -237,6 +255,10 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
     }
     show_low(run, f, u, lane);
+    if (f->is_of_2_0) {
+        plan_builder_mark(&run->builder, flat_grad, PLAN_FSDP1_REDUCE);
+        let_go(run, &unit->flat_grad);
+    }
     free_if(run, b->cast_grad);
     if (ready != flat_grad) {
         plan_builder_free(&run->builder, ready);
@@ -244,8 +266,10 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     if (!is_first) {
         plan_builder_free(&run->builder, gradient);
     }
-    plan_builder_mark(&run->builder, flat_grad, PLAN_FSDP1_REDUCE);
-    let_go(run, &unit->flat_grad);
+    if (!f->is_of_2_0) {
+        plan_builder_mark(&run->builder, flat_grad, PLAN_FSDP1_REDUCE);
+        let_go(run, &unit->flat_grad);
+    }
 }
 
 /* Without sharding: in place, or to a gradient in the dtype of the parameter. */

@@ -44,15 +44,16 @@ typedef struct {
     PlanLimiter limiter;
     bool shards, casts, keeps_views; /* views: use_orig_params */
     bool keeps_low;                  /* keep_low_precision_grads, where that changes something */
-    /* PyTorch 1.13 padded gradients also by nothing, which copied them (pytorch #88769). */
-    bool pads_always;
-    uint64_t replicas; /* groups that hold a copy of the model */
+    bool is_of_2_0, is_of_1_13;      /* of 2.0 or before: flavour-fsdp1.c says what differs */
+    bool pads_always;                /* gradients also by nothing, which copies them, as 1.13 did */
+    uint64_t replicas;               /* groups that hold a copy of the model */
     PlanDtype master, param, reduce;
     double before, after; /* what gradients are divided by, before and after the reduction */
+    double replicas_before, replicas_after; /* 2.0: and between replicas by themselves */
     PlanFsdp1Unit *units;
     GArray *pre_forward_order, *post_forward_order; /* uint32_t */
     bool order_known;
-    PlanTensor zero; /* the norm of no gradients, made by the first clipping */
+    PlanTensor zero; /* the norm of no gradients, made by the first clipping; later than 2.4 */
 } PlanFsdp1;
 
 static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
@@ -61,6 +62,11 @@ static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit
 
 static inline bool plan_fsdp1_has_parameters(const PlanRun *run, uint32_t unit) {
     return run->units[unit].parameters->len > 0;
+}
+
+/* Where replicas reduce, and what follows. */
+static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
+    return f->replicas > 1 && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
 }
 
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);

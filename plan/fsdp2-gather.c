@@ -30,6 +30,12 @@ static Pieces pieces_of(const PlanFsdp2 *f, uint32_t u) {
                           : (Pieces){PLAN_AXIS_SHARD, f->ranks, unit->slice, f->shards};
 }
 
+/* Shards that come from the host, or that 2.4 casts, take their places one by one. */
+static bool stages(const PlanRun *run, const PlanFsdp2 *f, uint32_t u) {
+    return !f->units[u].in_parts &&
+           (plan_offload_has_params(run) || (f->is_of_2_4 && f->param != f->master));
+}
+
 static void append_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         plan_builder_whole(&run->builder, pieces->pieces[plan_fsdp2_parameter_of(run, u, i)]);
@@ -51,6 +57,16 @@ static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     return flat;
 }
 
+static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t shard, uint8_t lane,
+                           PlanSubcategory sub) {
+    const PlanFsdp2 *f = run->state;
+    uint64_t elements = plan_fsdp2_chunk(f, p);
+    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
+    plan_builder_alloc(&run->builder, cast);
+    plan_run_copy(run, PLAN_OP_CAST, lane, shard, cast, elements);
+    return cast;
+}
+
 /* A shard from the host, and its cast, which then takes its place. */
 static uint32_t fetch_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcategory sub) {
     const PlanFsdp2 *f = run->state;
@@ -61,27 +77,33 @@ static uint32_t fetch_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcateg
     if (f->param == f->master) {
         return shard;
     }
-    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
-    plan_builder_alloc(&run->builder, cast);
-    plan_run_copy(run, PLAN_OP_CAST, lane, shard, cast, elements);
+    uint32_t cast = cast_shard(run, p, shard, lane, sub);
     plan_builder_free(&run->builder, shard);
     return cast;
 }
 
-static void fetch_shards(PlanRun *run, uint32_t u) {
+/* What is copied in the place of a shard; PLAN_NONE when that is the shard itself. */
+static uint32_t stage_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcategory sub) {
+    const PlanFsdp2 *f = run->state;
+    return plan_offload_has_params(run) ? fetch_shard(run, p, lane, sub)
+           : f->param == f->master      ? PLAN_NONE
+                                        : cast_shard(run, p, f->shards[p], lane, sub);
+}
+
+static void stage_shards(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        f->shards[p] = fetch_shard(run, p, PLAN_FSDP2_COPY_IN, PLAN_COMMUNICATION_GATHER);
+        f->staged[p] = stage_shard(run, p, PLAN_FSDP2_COPY_IN, PLAN_COMMUNICATION_GATHER);
     }
 }
 
-static void drop_shards(PlanRun *run, uint32_t u) {
+static void drop_staged(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
-        uint32_t *shard = &f->shards[plan_fsdp2_parameter_of(run, u, i)];
-        plan_builder_free(&run->builder, *shard);
-        *shard = PLAN_NONE;
+        uint32_t *staged = &f->staged[plan_fsdp2_parameter_of(run, u, i)];
+        plan_builder_free(&run->builder, *staged);
+        *staged = PLAN_NONE;
     }
 }
 
@@ -116,7 +138,7 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     if (unit->unsharded || unit->gathered != PLAN_NONE || !run->units[u].parameters->len) {
         return;
     }
-    if (f->ranks == 1) {
+    if (!f->communicates) {
         if (!unit->pending) {
             unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
             unit->pending = true;
@@ -129,11 +151,12 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     if (unit->in_parts) {
         plan_fsdp2_gather_lanes_wait(run, unit->parted_event);
     }
-    bool offloads = plan_offload_has_params(run), fetches = offloads && !unit->in_parts;
-    if (fetches) {
-        fetch_shards(run, u);
+    bool is_staged = stages(run, f, u);
+    if (is_staged) {
+        stage_shards(run, u);
+        pieces.pieces = f->staged;
     }
-    bool casts = !offloads && f->param != f->master;
+    bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
     unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
                                          PLAN_COMMUNICATION_GATHER, PLAN_FSDP2_COPY_IN, "gathered");
@@ -143,8 +166,8 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     if (flat != PLAN_NONE) {
         plan_builder_free(&run->builder, flat);
     }
-    if (fetches) {
-        drop_shards(run, u);
+    if (is_staged) {
+        drop_staged(run, u);
     }
     plan_run_at_unit(run, context);
 }
@@ -187,24 +210,9 @@ static void make_whole(PlanRun *run, uint32_t p) {
     plan_builder_alloc(&run->builder, f->whole[p]);
 }
 
-static uint32_t cast_shard(PlanRun *run, uint32_t p) {
-    PlanFsdp2 *f = run->state;
-    uint64_t elements = plan_fsdp2_chunk(f, p);
-    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
-                                        PLAN_FSDP2_COMPUTE, "cast_shard");
-    plan_builder_alloc(&run->builder, cast);
-    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP2_COMPUTE, f->shards[p], cast, elements);
-    return cast;
-}
-
-/* On one rank: what a shard is copied from, PLAN_NONE when that is the shard itself. It lives until
- * the next shard's is there. */
-static uint32_t stage_shard(PlanRun *run, uint32_t p, uint32_t last) {
-    PlanFsdp2 *f = run->state;
-    uint32_t staged = plan_offload_has_params(run)
-                          ? fetch_shard(run, p, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP)
-                      : f->param == f->master ? PLAN_NONE
-                                              : cast_shard(run, p);
+/* What a shard is copied from lives until the next shard's is there. */
+static uint32_t stage_next(PlanRun *run, uint32_t p, uint32_t last) {
+    uint32_t staged = stage_shard(run, p, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP);
     if (last != PLAN_NONE) {
         plan_builder_free(&run->builder, last);
     }
@@ -217,7 +225,7 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
     uint32_t staged = PLAN_NONE;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        staged = stage_shard(run, p, staged);
+        staged = stage_next(run, p, staged);
         make_whole(run, p);
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
                       staged == PLAN_NONE ? f->shards[p] : staged, f->whole[p],
@@ -244,10 +252,10 @@ static void copy_out(PlanRun *run, uint32_t u) {
 
 void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (f->ranks == 1) {
-        copy_out_alone(run, u);
-    } else {
+    if (f->communicates) {
         copy_out(run, u);
+    } else {
+        copy_out_alone(run, u);
     }
     f->units[u].unsharded = true;
     f->units[u].pending = false;

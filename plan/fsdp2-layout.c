@@ -13,8 +13,10 @@
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
     for (uint32_t u = 0; u < run->n_units; u++) {
         PlanFsdp2Unit *unit = &f->units[u];
-        *unit = (PlanFsdp2Unit){
-            .gathered = PLAN_NONE, .gradients = PLAN_NONE, .all_reduced = PLAN_NONE};
+        *unit = (PlanFsdp2Unit){.gathered = PLAN_NONE,
+                                .gradients = PLAN_NONE,
+                                .all_reduced = PLAN_NONE,
+                                .ready_event = PLAN_NONE};
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
             uint32_t p = plan_fsdp2_parameter_of(run, u, i);
             const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
@@ -25,7 +27,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
             f->slice_start[p] = unit->slice;
             unit->slice += plan_fsdp2_chunk(f, p);
-            f->whole[p] = f->parts[p] = f->offload_events[p] = PLAN_NONE;
+            f->whole[p] = f->parts[p] = f->staged[p] = f->offload_events[p] = PLAN_NONE;
             f->accumulated[p] = PLAN_NO_TENSOR;
         }
     }
@@ -96,7 +98,9 @@ void plan_fsdp2_construct(PlanRun *run) {
     PlanFsdp2 *f = run->state = g_new0(PlanFsdp2, 1);
     const PlanStrategy *strategy = run->strategy;
     uint32_t n = run->graph->parameters->len;
+    f->is_of_2_4 = strategy->pytorch == PLAN_PYTORCH_2_4;
     f->ranks = plan_strategy_shard_ranks(strategy);
+    f->communicates = f->ranks > 1 || f->is_of_2_4;
     f->replicas = strategy->ranks / f->ranks;
     f->part_ranks = plan_strategy_part_ranks(strategy);
     f->master = plan_strategy_model_dtype(strategy);
@@ -108,6 +112,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->local = g_new0(uint64_t, n);
     f->slice_start = g_new0(uint64_t, n);
     f->shards = g_new0(uint32_t, n);
+    f->staged = g_new0(uint32_t, n);
     f->whole = g_new0(uint32_t, n);
     f->parts = g_new0(uint32_t, n);
     f->first_shards = g_new0(uint32_t, n);
@@ -164,6 +169,7 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->local);
         g_free(f->slice_start);
         g_free(f->shards);
+        g_free(f->staged);
         g_free(f->whole);
         g_free(f->parts);
         g_free(f->first_shards);

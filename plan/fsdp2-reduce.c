@@ -3,9 +3,11 @@
  * What a unit reduces is laid out like its gather; one op knows how gradients get there:
  *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
  *                    chunk has ceil(rows / ranks) * (elements / rows) elements; padding is zero
+ * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute waits
+ * for the packing. Later versions pack on compute and drop it when the next unit has been reduced.
  * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
  * among them on a lane of its own; its buffer is held to the end of backward, so that no other
- * unit's reduce-scatter is given memory that is still being reduced.
+ * unit's reduce-scatter is given memory that is still being reduced (2.4 did not hold it).
  * A pass that does not reduce leaves the whole gradients, in what is reduced in. Where sharded
  * gradients exist already (of an earlier pass, or kept), the new ones are added to them.
  * fp16 could overflow, so it is divided before and after, by about the root of the ranks each;
@@ -61,9 +63,13 @@ static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
 static void pack_gradients(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     int64_t slices[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
-    f->reducing = plan_builder_buffer(&run->builder, f->units[u].slice * f->ranks, f->reduce,
-                                      f->ranks > 1 ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP,
-                                      PLAN_FSDP2_COMPUTE, "packed");
+    uint8_t lane = f->is_of_2_4 ? PLAN_FSDP2_REDUCE : PLAN_FSDP2_COMPUTE;
+    f->reducing = plan_builder_buffer(
+        &run->builder, f->units[u].slice * f->ranks, f->reduce,
+        f->communicates ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP, lane, "packed");
+    if (f->is_of_2_4) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
+    }
     plan_builder_alloc(&run->builder, f->reducing);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
@@ -72,7 +78,10 @@ static void pack_gradients(PlanRun *run, uint32_t u) {
         plan_builder_rows(&run->builder, (uint64_t)plan_fsdp2_parameter(run, p)->dims[0]);
     }
     plan_builder_whole(&run->builder, f->reducing);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    plan_builder_launch(&run->builder, lane);
+    if (f->is_of_2_4) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP2_COMPUTE, PLAN_FSDP2_REDUCE);
+    }
 }
 
 /* ---- reducing them -------------------------------------------------------------------------- */
@@ -113,7 +122,7 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
     const PlanFsdp2 *f = run->state;
     bool moves_on = f->reduce != f->master || plan_offload_has_params(run);
     bool is_added = f->units[u].gradients != PLAN_NONE;
-    if (f->ranks > 1) {
+    if (f->communicates) {
         return PLAN_GRADIENTS_SHARDED;
     }
     if (f->replicas > 1) {
@@ -125,11 +134,13 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
 static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     uint64_t slice = f->units[u].slice;
-    plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
+    if (!f->is_of_2_4) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
+    }
     uint32_t reduced =
         new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
     divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
-    if (f->ranks == 1) {
+    if (!f->communicates) {
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
     } else {
         plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
@@ -151,7 +162,7 @@ static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
                           (double[]){f->reduce != PLAN_FP16});
     plan_builder_whole(&run->builder, reduced);
     plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);
-    f->units[u].all_reduced = reduced;
+    f->units[u].all_reduced = f->is_of_2_4 ? PLAN_NONE : reduced;
 }
 
 static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
@@ -191,6 +202,11 @@ static void wait_for_host(PlanRun *run, uint32_t u) {
     }
 }
 
+/* 2.4 waits for each unit's at the end of backward, later versions for the last. */
+static uint32_t *ready_event(PlanFsdp2 *f, PlanFsdp2Unit *unit) {
+    return f->is_of_2_4 ? &unit->ready_event : &f->post_reduce_event;
+}
+
 /* Returns the unit's new gradients in the dtype of the shards. */
 static uint32_t reduce(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
@@ -207,7 +223,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
-        if (f->replicas == 1) {
+        if (unit->all_reduced == PLAN_NONE) {
             plan_builder_free(&run->builder, reduced);
         }
     }
@@ -216,16 +232,21 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
     } else if (unit->gradients != PLAN_NONE) {
         add_shards(run, u, lane, gradients);
     }
-    f->post_reduce_event = plan_builder_record(&run->builder, lane);
+    *ready_event(f, unit) = plan_builder_record(&run->builder, lane);
     return gradients;
+}
+
+static void drop_packed(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    plan_builder_free(&run->builder, f->reducing);
+    f->reducing = PLAN_NONE;
 }
 
 static void let_go_of_reduced(PlanRun *run) {
     PlanFsdp2 *f = run->state;
     if (f->reducing != PLAN_NONE) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, f->reduce_event);
-        plan_builder_free(&run->builder, f->reducing);
-        f->reducing = PLAN_NONE;
+        drop_packed(run);
     }
 }
 
@@ -236,14 +257,17 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
     let_go_of_reduced(run);
     pack_gradients(run, u);
     /* A loop variable holds the last one until the function returns; on one rank the loop is not
-     * run. */
-    uint32_t held = f->ranks > 1;
+     * run, and 2.4 had none. */
+    uint32_t held = f->ranks > 1 && !f->is_of_2_4;
     for (uint32_t i = n - held; i-- > 0;) {
         drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, i)));
     }
     uint32_t gradients = reduce(run, u);
     if (held) {
         drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, n - 1)));
+    }
+    if (f->is_of_2_4) {
+        drop_packed(run);
     }
     if (unit->gradients == PLAN_NONE && !plan_offload_has_params(run)) {
         unit->gradients = gradients;
@@ -280,9 +304,10 @@ void plan_fsdp2_end_backward(PlanRun *run) {
         PlanFsdp2Unit *unit = &f->units[u];
         plan_run_at_unit(run, u);
         plan_fsdp2_post_backward(run, u);
-        if (f->post_reduce_event != PLAN_NONE) {
-            plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, f->post_reduce_event);
-            f->post_reduce_event = PLAN_NONE;
+        uint32_t *ready = ready_event(f, unit);
+        if (*ready != PLAN_NONE) {
+            plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, *ready);
+            *ready = PLAN_NONE;
         }
         if (unit->all_reduced != PLAN_NONE && unit->all_reduced != unit->gradients) {
             plan_builder_free(&run->builder, unit->all_reduced);

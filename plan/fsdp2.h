@@ -25,18 +25,22 @@ typedef struct {
     uint32_t parted_event; /* the parts are there */
     uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
     uint32_t all_reduced;  /* what the replicas reduced, held to the end of backward; PLAN_NONE */
+    uint32_t ready_event;  /* 2.4: its gradients are ready; PLAN_NONE: waited for */
 } PlanFsdp2Unit;
 
 typedef struct {
-    uint64_t ranks, replicas;        /* of the shard axis, and of the other */
-    uint64_t part_ranks;             /* that share a parameter between forward and backward, or 0 */
+    bool is_of_2_4;           /* PyTorch 2.4: the head of flavour-fsdp2.c says what differs */
+    bool communicates;        /* gathers and reduces; a rank by itself did too in 2.4 */
+    uint64_t ranks, replicas; /* of the shard axis, and of the other */
+    uint64_t part_ranks;      /* that share a parameter between forward and backward, or 0 */
     PlanDtype master, param, reduce; /* of shards, of what is computed in, of what is reduced in */
     PlanFsdp2Unit *units;
     uint64_t *chunk_rows;       /* of each parameter */
     uint64_t *row;              /* elements of one row */
     uint64_t *local;            /* elements that are this rank's */
     uint64_t *slice_start;      /* elements before it in its unit's slice */
-    uint32_t *shards;           /* buffers; offloaded: while a gather needs them */
+    uint32_t *shards;           /* buffers; offloaded: of construction */
+    uint32_t *staged;           /* their copies or casts, while a gather needs them; PLAN_NONE */
     uint32_t *first_shards;     /* those that construction made */
     uint32_t *offload_events;   /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
     uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */

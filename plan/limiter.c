@@ -7,8 +7,8 @@ typedef struct {
     int32_t step;
 } Free;
 
-void plan_limiter_init(PlanLimiter *limiter, uint32_t limit, bool flushes) {
-    *limiter = (PlanLimiter){.limit = limit, .flushes = flushes};
+void plan_limiter_init(PlanLimiter *limiter, uint32_t limit) {
+    *limiter = (PlanLimiter){.limit = limit};
     limiter->queue = g_array_new(FALSE, FALSE, sizeof(Free));
     limiter->at_begin = g_array_new(FALSE, FALSE, sizeof(Free));
     limiter->history = g_array_new(FALSE, FALSE, sizeof(bool));
@@ -41,9 +41,8 @@ static bool pop(PlanLimiter *limiter, Free *ret_free) {
     if (!limiter->limit || limiter->queue->len < limiter->limit) {
         return false;
     }
-    guint n = limiter->flushes ? limiter->queue->len : 1; /* the last of them passes last */
-    *ret_free = g_array_index(limiter->queue, Free, n - 1);
-    g_array_remove_range(limiter->queue, 0, n);
+    *ret_free = g_array_index(limiter->queue, Free, 0);
+    g_array_remove_index(limiter->queue, 0);
     return true;
 }
 

@@ -5,8 +5,8 @@
  * on from step to step, so what a step waits for depends on the steps before; plan_limiter_settle()
  * plays the step over, without writing anything, until it leaves the queue as it found it.
  *
- * Facts: torch/distributed/fsdp/_limiter_utils.py and _runtime_utils.py, PyTorch 2.13; what came
- * before, pytorch #83917 and #86165.
+ * Facts: torch/distributed/fsdp/_limiter_utils.py and _runtime_utils.py, PyTorch 2.13; the same since
+ * 1.13, which had it first (recordings of 1.13.1, 2.0.1 and 2.4.1).
  */
 #pragma once
 
@@ -16,7 +16,6 @@
 
 typedef struct {
     uint32_t limit; /* 0: off */
-    bool flushes;   /* as PyTorch 1.13 did: takes all of the queue and waits for them */
     int32_t step;
     uint32_t n_frees; /* of this step */
     GArray *queue;    /* frees, oldest first */
@@ -24,7 +23,7 @@ typedef struct {
     GArray *history;  /* bool: what this step did: a free, or a call that gathers */
 } PlanLimiter;
 
-void plan_limiter_init(PlanLimiter *limiter, uint32_t limit, bool flushes);
+void plan_limiter_init(PlanLimiter *limiter, uint32_t limit);
 void plan_limiter_clear(PlanLimiter *limiter);
 void plan_limiter_begin_step(PlanLimiter *limiter);
 /* Which free of the step this is; its event has that number. */

@@ -52,5 +52,9 @@ void plan_sgd_step(const PlanOver *all);
  * the axis; NONE: all of them. */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks);
 void plan_clip_whole(PlanRun *run);
-/* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients. */
+/* Of FSDP2 in PyTorch 2.4. */
+void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
+/* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients, of
+ * plan_clip_new_zero(), or PLAN_NO_TENSOR: made where it is needed. */
 void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero);
+PlanTensor plan_clip_new_zero(PlanRun *run);

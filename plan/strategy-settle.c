@@ -269,10 +269,22 @@ static bool low_gradients_are_known(const PlanStrategy *s, GError **error) {
 }
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
-    return strategy->pytorch == PLAN_PYTORCH_CURRENT || strategy->flavour != PLAN_FLAVOUR_FSDP2 ||
-           refuse(error, "flavour=fsdp2 is known as current PyTorch runs it, for 2.4 cast, reduced "
-                         "and freed in another order, which nothing here records; set "
-                         "pytorch=current, or flavour=fsdp1");
+    if (strategy->pytorch == PLAN_PYTORCH_1_13 && strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
+        (is_hybrid(strategy) || strategy->use_orig_params == PLAN_YES)) {
+        return refuse(error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
+                             "pytorch=2.0, or sharding=full and use_orig_params=no");
+    }
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch == PLAN_PYTORCH_CURRENT) {
+        return true;
+    }
+    if (plan_strategy_is_of_2_0(strategy)) {
+        return refuse(error, "flavour=fsdp2 came with PyTorch 2.4; set pytorch=2.4 or current, or "
+                             "flavour=fsdp1");
+    }
+    return (strategy->backward_prefetch == PLAN_PREFETCH_PRE &&
+            strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO) ||
+           refuse(error, "flavour=fsdp2 of PyTorch 2.4 takes no lists of what to prefetch; set "
+                         "backward_prefetch=pre and forward_prefetch=no, or pytorch=current");
 }
 
 static bool settle_flavour(PlanStrategy *strategy, GError **error) {

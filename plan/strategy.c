@@ -166,13 +166,15 @@ bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {
     return strategy->pytorch >= PLAN_PYTORCH_2_0;
 }
 
-/* The FSDP paper's time: PyTorch had the limiter off, its builds kept gradients, and checkpoints
- * were recomputed to their end (early stop is 2.1's, pytorch #96866). */
+/* The FSDP paper's time: PyTorch had the limiter off and recomputed checkpoints to their end (until
+ * 2.1), kept gradients and stepped over one tensor after the other (until 2.0). */
 static void take_defaults(PlanStrategy *strategy) {
     bool old = plan_strategy_is_of_2_0(strategy);
     strategy->checkpoint_early_stop = old ? PLAN_NO : PLAN_YES;
     strategy->limit_all_gathers = old ? 0 : 2;
-    strategy->zero_grad = old ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
+    bool oldest = strategy->pytorch == PLAN_PYTORCH_1_13;
+    strategy->zero_grad = oldest ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
+    strategy->optimizer_kernel = oldest ? PLAN_KERNEL_LOOP : PLAN_KERNEL_FOREACH;
 }
 
 static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {

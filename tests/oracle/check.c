@@ -208,6 +208,10 @@ static void compare_events(Check *c, const Recording *recording, unsigned step,
                            PlanSection section) {
     g_autoptr(GArray) theirs = oracle_recorded_events(c->recorded, recording, step);
     g_autoptr(GArray) ours = oracle_planned_events(c->planned, c->role, section);
+    if (json_object_has_member(recording->header, "frees_in_order")) {
+        oracle_sort_frees(theirs);
+        oracle_sort_frees(ours);
+    }
     for (unsigned i = 0; i < MIN(theirs->len, ours->len); i++) {
         const OracleEvent *a = &g_array_index(theirs, OracleEvent, i),
                           *b = &g_array_index(ours, OracleEvent, i);
@@ -261,7 +265,7 @@ static int check_file(const char *path) {
     Check c = {.plan = plan, .file_name = path};
     c.role = &plan->roles[rank < plan->world ? plan_role_of_rank(plan, rank) : 0];
     c.recorded = oracle_recorded_new(recording);
-    c.planned = oracle_planned_new(c.role);
+    c.planned = oracle_planned_new(plan, c.role);
     uint64_t parameters = 0;
     for (uint32_t i = 0; i < plan->n_parameters; i++) {
         parameters += plan->parameters[i].elements;

@@ -1,5 +1,6 @@
 #include "tests/oracle/events.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/op-work.h"
@@ -128,12 +129,17 @@ GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *record
 /* ---- of a plan ------------------------------------------------------------------------------ */
 
 struct _OraclePlanned {
+    uint32_t c10d; /* the lane of c10d; PLAN_NONE */
     uint32_t n_events;
     uint32_t *moments[PLAN_MAX_BEFORE + 1]; /* of each event, in this step and those before */
 };
 
-OraclePlanned *oracle_planned_new(const PlanRole *role) {
+OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role) {
     OraclePlanned *planned = g_new(OraclePlanned, 1);
+    planned->c10d = PLAN_NONE;
+    for (uint32_t i = 0; i < plan->n_lanes; i++) {
+        planned->c10d = g_str_equal(plan->lanes[i], "c10d") ? i : planned->c10d;
+    }
     planned->n_events = role->n_events;
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
         planned->moments[before] = g_new0(uint32_t, role->n_events);
@@ -165,6 +171,9 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
     for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
         const PlanInstr *instr = &role->sections[section][i];
         OracleEvent e = {0};
+        if (instr->kind == PLAN_MARK && instr->lane == planned->c10d) {
+            continue; /* C++ does that, in no recording */
+        }
         if (instr->kind == PLAN_ALLOC) {
             e = (OracleEvent){.what = 'a', .bytes = role->buffers[instr->arg].bytes};
             alloc_of[instr->arg] = n_allocs++;
@@ -187,4 +196,24 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
         }
     }
     return events;
+}
+
+/* ---- of both -------------------------------------------------------------------------------- */
+
+static gint by_block(gconstpointer a, gconstpointer b) {
+    uint32_t x = ((const OracleEvent *)a)->which, y = ((const OracleEvent *)b)->which;
+    return (x > y) - (x < y);
+}
+
+void oracle_sort_frees(GArray *events) {
+    for (guint begin = 0, end; begin < events->len; begin = end + 1) {
+        end = begin;
+        while (end < events->len && g_array_index(events, OracleEvent, end).what == 'f') {
+            end++;
+        }
+        if (end > begin) {
+            qsort(&g_array_index(events, OracleEvent, begin), end - begin, sizeof(OracleEvent),
+                  by_block);
+        }
+    }
 }

@@ -26,9 +26,13 @@ OracleRecorded *oracle_recorded_new(const Recording *recording);
 void oracle_recorded_free(OracleRecorded *recorded);
 GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *recording, unsigned step);
 
-OraclePlanned *oracle_planned_new(const PlanRole *role);
+OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role);
 void oracle_planned_free(OraclePlanned *planned);
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section);
 
 /* What a collective leaves on each rank. */
 uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op);
+
+/* Puts frees between two other events into the order of their blocks, for recordings that do not
+ * know theirs. */
+void oracle_sort_frees(GArray *events);

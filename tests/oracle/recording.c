@@ -242,10 +242,23 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
 }
 
+/* The nearest version that a plan knows; first of all, for it sets other keys. */
+static bool set_version(const Recording *recording, PlanStrategy *strategy, GError **error) {
+    unsigned major = 0, minor = 0;
+    if (sscanf(text_of(recording->header, "torch"), "%u.%u", &major, &minor) != 2) {
+        return refuse(recording, error, "header (torch, the version, is missing)");
+    }
+    const char *known = major < 2 ? "1.13" : minor == 0 ? "2.0" : minor < 5 ? "2.4" : "current";
+    return plan_strategy_set(strategy, "pytorch", known, error);
+}
+
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
                          GError **error) {
     const char *mode = text_of(options, "mode");
     plan_strategy_init(strategy);
+    if (!set_version(recording, strategy, error)) {
+        return false;
+    }
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
     /* The recorder's own device has no kernel for it; a real GPU does. */

@@ -385,22 +385,6 @@ static void gradients_of_1_13(void) {
     g_assert_cmpuint(packed_gradients("1.13"), ==, 4);
 }
 
-/* 1.13's limiter takes all that is queued and waits for the youngest: it waits every other time. */
-static void limiter_of_1_13(void) {
-    unsigned waits[2] = {0};
-    for (unsigned old = 0; old < 2; old++) {
-        g_autoptr(Plan) plan =
-            test_plan("[network]\nfamily=gpt\nlayers=9\nwidth=16\nheads=2\nvocab=16\nseq=8\n",
-                      old ? "ranks=4 flavour=fsdp1 pytorch=1.13 limit_all_gathers=2"
-                          : "ranks=4 flavour=fsdp1");
-        const PlanRole *role = &plan->roles[0];
-        for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
-            waits[old] += role->sections[PLAN_SECTION_STEADY][i].kind == PLAN_HOST_WAIT;
-        }
-    }
-    g_assert_cmpuint(waits[1], ==, waits[0] / 2);
-}
-
 static void uneven_roles(void) {
     g_autoptr(Plan) plan =
         test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=10\nseq=2\n", "ranks=4");
@@ -494,7 +478,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/limiter off", limiter_off);
     g_test_add_func("/plan/schedule/PyTorch 2.0, collectives", collectives_of_2_0);
     g_test_add_func("/plan/schedule/PyTorch 1.13, gradients", gradients_of_1_13);
-    g_test_add_func("/plan/schedule/PyTorch 1.13, limiter", limiter_of_1_13);
     g_test_add_func("/plan/schedule/uneven roles", uneven_roles);
     g_test_add_func("/plan/schedule/roles have one program", roles_have_one_program);
     g_test_add_func("/plan/schedule/large plans", large_plans);

@@ -55,7 +55,10 @@ static void versions(void) {
     plan_strategy_init(&s);
     g_assert_true(plan_strategy_set(&s, "pytorch", "2.0", NULL));
     g_assert_cmpuint(s.limit_all_gathers, ==, 0);
+    g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_DROP);
+    g_assert_true(plan_strategy_set(&s, "pytorch", "1.13", NULL));
     g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_KEEP);
+    g_assert_cmpuint(s.optimizer_kernel, ==, PLAN_KERNEL_LOOP);
     g_assert_cmpuint(s.checkpoint_early_stop, ==, PLAN_NO);
     g_assert_true(plan_strategy_set(&s, "limit_all_gathers", "3", NULL));
     g_autofree char *text = plan_strategy_text(&s);
@@ -149,7 +152,11 @@ static void contradictions(void) {
          "keep_low_precision_grads is FSDP1's"},
         {"ranks=2 flavour=fsdp1 param_dtype=bf16 keep_low_precision_grads=yes optimizer=sgd clip=1",
          "keep_low_precision_grads=yes is known for"},
-        {"ranks=2 pytorch=2.4", "flavour=fsdp2 is known as current PyTorch"},
+        {"ranks=2 pytorch=2.0", "flavour=fsdp2 came with PyTorch 2.4"},
+        {"ranks=2 pytorch=2.4 forward_prefetch=2", "takes no lists of what to prefetch"},
+        {"ranks=2 pytorch=2.4 backward_prefetch=none", "takes no lists of what to prefetch"},
+        {"ranks=8 pytorch=1.13 flavour=fsdp1 use_orig_params=yes", "came with PyTorch 2.0"},
+        {"ranks=8 pytorch=1.13 flavour=fsdp1 sharding=hybrid", "came with PyTorch 2.0"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
