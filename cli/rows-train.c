@@ -186,9 +186,7 @@ static bool settle(Case *c, GError **error) {
 
 static void build(Case *c) {
     g_autoptr(GError) cause = NULL;
-    g_autoptr(PlanGraph) graph = model_network_emit(
-        c->network, c->strategy.micro_batch, c->strategy.seq,
-        plan_strategy_param_dtype(&c->strategy), c->strategy.kernels == PLAN_KERNELS_FUSED, &cause);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
     c->plan =
         graph ? plan_build(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
     if (!c->plan) {

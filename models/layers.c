@@ -79,12 +79,47 @@ uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32
     return y;
 }
 
+/* An op of one input and one output in fp32. */
+static uint32_t run_wide(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t elements,
+                         const int64_t *dims, double attr) {
+    PlanDtype dtype = PLAN_FP32;
+    return plan_graph_op(w->graph, kind, &x, 1, &dtype, &elements, 1, dims, &attr);
+}
+
+/* As Llama's code wrote it and PyTorch did it: in fp32 (a copy of x, unless it is), rounded before
+ * it is scaled. */
+static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                   double eps) {
+    uint64_t n = w->rows * w->width;
+    int64_t all[] = {(int64_t)n}, few[] = {(int64_t)w->rows};
+    int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
+    PlanDtype fp32 = PLAN_FP32;
+    bool is_wide = w->graph->dtype == PLAN_FP32;
+    uint32_t wide = is_wide ? x : run_wide(w, PLAN_OP_CAST, x, n, all, 0);
+    uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
+    uint32_t mean =
+        run_wide(w, PLAN_OP_SUM_COLUMNS, square, w->rows, shape, 1 / (double)w->width);
+    uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, w->rows, few, eps);
+    uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, w->rows, few, -0.5);
+    uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
+                                    &fp32, &n, 1, shape, NULL);
+    if (!is_wide) {
+        plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
+        normed = model_run_cast(w, normed, n);
+    }
+    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){normed, layer->weight}, 2,
+                         &w->graph->dtype, &n, 1, shape, NULL);
+}
+
 uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps) {
     PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
     uint64_t elements[] = {w->rows * w->width, w->rows};
+    int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2, dtypes,
-                               elements, 2, (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &eps);
+    uint32_t y = !w->graph->fused && w->graph->rms_norm_of_ops
+                     ? run_rmsnorm_of_ops(w, layer, x, eps)
+                     : plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2,
+                                     dtypes, elements, 2, shape, &eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

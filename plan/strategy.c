@@ -167,9 +167,12 @@ bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {
 }
 
 /* The FSDP paper's time: PyTorch had the limiter off, its builds kept gradients, and checkpoints
- * were recomputed to their end (early stop is 2.1's, pytorch #96866). */
+ * were recomputed to their end (early stop is 2.1's, pytorch #96866). RMSNorm got its CUDA kernel
+ * in 2.9 (#153666). */
 static void take_defaults(PlanStrategy *strategy) {
     bool old = plan_strategy_is_of_2_0(strategy);
+    bool current = strategy->pytorch == PLAN_PYTORCH_CURRENT;
+    strategy->rms_norm = current ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
     strategy->checkpoint_early_stop = old ? PLAN_NO : PLAN_YES;
     strategy->limit_all_gathers = old ? 0 : 2;
     strategy->zero_grad = old ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;

@@ -365,6 +365,14 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_mean_forward(k, p[1], p[0], dim(t, 0), type);
     case PLAN_OP_MEAN_BACKWARD:
         return kernel_cuda_mean_backward(k, p[1], p[0], dim(t, 0), type);
+    case PLAN_OP_MUL_ROW:
+        return kernel_cuda_mul_row(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+    case PLAN_OP_MUL_COLUMN:
+        return kernel_cuda_mul_column(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+    case PLAN_OP_SUM_COLUMNS:
+        return kernel_cuda_row_sum(k, p[1], p[0], dim(t, 0), dim(t, 1), attr(t, 0), type);
+    case PLAN_OP_SPREAD:
+        return kernel_cuda_spread(k, p[1], p[0], dim(t, 0), dim(t, 1), attr(t, 0), type);
     case PLAN_OP_SUM_ROWS:
         return kernel_cuda_column_sum(k, p[1], p[0], dim(t, 0), dim(t, 1), type);
     case PLAN_OP_SOFTMAX:
