@@ -97,8 +97,7 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     bool is_wide = w->graph->dtype == PLAN_FP32;
     uint32_t wide = is_wide ? x : run_wide(w, PLAN_OP_CAST, x, n, all, 0);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
-    uint32_t mean =
-        run_wide(w, PLAN_OP_SUM_COLUMNS, square, w->rows, shape, 1 / (double)w->width);
+    uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, w->rows, shape, 1 / (double)w->width);
     uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, w->rows, few, eps);
     uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, w->rows, few, -0.5);
     uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,

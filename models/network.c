@@ -254,12 +254,12 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
 
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
-    return model_network_emit(network,
-                              &(ModelPass){.batch = strategy->micro_batch,
-                                           .seq = strategy->seq,
-                                           .dtype = plan_strategy_param_dtype(strategy),
-                                           .fused = strategy->kernels == PLAN_KERNELS_FUSED,
-                                           .rms_norm_of_ops =
-                                               strategy->rms_norm == PLAN_RMS_NORM_OPS},
-                              error);
+    return model_network_emit(
+        network,
+        &(ModelPass){.batch = strategy->micro_batch,
+                     .seq = strategy->seq,
+                     .dtype = plan_strategy_param_dtype(strategy),
+                     .fused = strategy->kernels == PLAN_KERNELS_FUSED,
+                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS},
+        error);
 }

@@ -34,6 +34,9 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     value_operand(b, 1);
     operand(b, b->dx[0]);
     launch(b);
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+        plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
+    }
     b->dx[1] = like_input(b, 1, by_column ? "dcolumn" : "drow");
     if (by_column) {
         launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[1]);

@@ -103,8 +103,8 @@ struct _PlanGraph {
     uint64_t rope_seq, rope_dim;
     double rope_base;
     uint32_t loss;
-    PlanDtype dtype;  /* that its floating-point values are computed in */
-    bool fused;       /* made of the kernels of a tuned stack */
+    PlanDtype dtype; /* that its floating-point values are computed in */
+    bool fused;      /* made of the kernels of a tuned stack */
     bool rms_norm_of_ops;
     uint64_t samples; /* sequences a pass */
     uint64_t tokens;  /* tokens a pass */

@@ -12,8 +12,8 @@ using namespace cu;
 namespace {
 
 enum {
-    PARTS = 512,       /* blocks of stage one */
-    COLUMN_ROWS = 8,   /* rows of threads in a block of a column sum */
+    PARTS = 512,        /* blocks of stage one */
+    COLUMN_ROWS = 8,    /* rows of threads in a block of a column sum */
     COLUMN_PARTS = 128, /* parts of rows at most */
     BLOCK_ROWS = 8      /* rows of a row sum's block, a warp each */
 };

@@ -269,10 +269,9 @@ static void loss(void) {
                             cases[i].loss);
         g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
         g_assert_no_error(error);
-        g_autoptr(PlanGraph) graph =
-            model_network_emit(
-                network,
-                &(ModelPass){.batch = 1, .dtype = cases[i].dtype, .fused = cases[i].fused}, &error);
+        g_autoptr(PlanGraph) graph = model_network_emit(
+            network, &(ModelPass){.batch = 1, .dtype = cases[i].dtype, .fused = cases[i].fused},
+            &error);
         g_assert_no_error(error);
         unsigned casts = 0, fused_losses = 0;
         for (uint32_t k = 0; k < graph->ops->len; k++) {
@@ -291,7 +290,8 @@ static void too_long(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
     g_autoptr(GError) error = NULL;
-    g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1, .seq = 5}, &error);
+    g_autoptr(PlanGraph) graph =
+        model_network_emit(network, &(ModelPass){.batch = 1, .seq = 5}, &error);
     g_assert_null(graph);
     g_assert_true(g_str_has_prefix(error->message, "seq 5 is longer than the 4 positions"));
 }
