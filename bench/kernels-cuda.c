@@ -194,7 +194,7 @@ static void measure_rows(Bench *bench) {
           kernel_cuda_cross_entropy_forward(lane, c, d, bench->mean, a, bench->index, TOKENS, VOCAB,
                                             TYPE));
     BYTES("cross_entropy_backward", 2 * HALF * logits,
-          kernel_cuda_cross_entropy_backward(lane, c, a, bench->index, a, bench->mean, TOKENS,
+          kernel_cuda_cross_entropy_backward(lane, c, c, a, bench->index, a, bench->mean, TOKENS,
                                              VOCAB, TYPE));
     BYTES("column_sum", HALF * n, kernel_cuda_column_sum(lane, c, a, ROWS, WIDTH, TYPE));
     BYTES("norm", HALF * n, kernel_cuda_norm(lane, c, a, N, TYPE));

@@ -220,30 +220,32 @@ uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n) {
     return model_run_elementwise(w, PLAN_OP_CAST, x, PLAN_NONE, n);
 }
 
-/* Cross entropy and perplexity, as what watches the training works them out: each anew, without
- * gradients. */
-static void meter(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t vocab) {
-    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
+/* Cross entropy and perplexity, as what watches the training works them out: each anew, under
+ * autocast, which widens the logarithms. */
+static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+                  uint64_t vocab) {
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
+    plan_graph_after_backward(w->graph, root);
     uint32_t seen = plan_graph_detached(w->graph, logits);
     for (unsigned i = 0; i < 2; i++) {
-        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, dtypes, &elements, 1,
-                                      dims, NULL);
+        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, &w->graph->dtype,
+                                      &elements, 1, dims, NULL);
+        if (w->graph->dtype != PLAN_FP32) {
+            logp = run_wide(w, PLAN_OP_CAST, logp, elements, &n, 0);
+        }
         plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes, scalars,
                       2, dims, NULL);
     }
 }
 
-uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
-                                 uint64_t vocab) {
+static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
+                                  uint64_t vocab) {
     PlanDtype dtype = w->loss == MODEL_LOSS_FP32 ? PLAN_FP32 : w->graph->dtype;
     PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
-    if (w->loss == MODEL_LOSS_METERED) {
-        meter(w, logits, targets, vocab);
-    }
     if (w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL)) {
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
@@ -258,4 +260,14 @@ uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t t
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
     return plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes,
                          scalars, 2, dims, NULL);
+}
+
+void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+               uint64_t vocab) {
+    uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
+    plan_graph_leave(w->graph, &loss, 1);
+    if (w->loss == MODEL_LOSS_METERED) {
+        meter(w, root, logits, targets, vocab);
+    }
+    plan_graph_finish(w->graph, loss);
 }

@@ -16,7 +16,7 @@ typedef enum {
     MODEL_LOSS_MODEL,  /* in the network's dtype; one kernel where kernels are fused */
     MODEL_LOSS_OPS,    /* by PyTorch's ops, also where a network's kernels are fused */
     MODEL_LOSS_FP32,   /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
-    MODEL_LOSS_METERED /* by one kernel, and twice more by PyTorch's ops for metrics */
+    MODEL_LOSS_METERED /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
 } ModelLoss;
 
 typedef struct {

@@ -268,9 +268,7 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
     plan_graph_let_go_after(w->graph, memory, bias);
     uint32_t logits =
         model_run_linear(w, &n->head, tied ? scale_down(w, x) : x, t5->vocab, w->width);
-    uint32_t loss = model_run_cross_entropy(w, logits, targets, t5->vocab);
-    plan_graph_leave(w->graph, &loss, 1);
-    plan_graph_finish(w->graph, loss);
+    model_end(w, n->root, logits, targets, t5->vocab);
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {

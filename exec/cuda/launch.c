@@ -390,8 +390,8 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CROSS_ENTROPY: /* logits target > y total lse */
         return kernel_cuda_cross_entropy_forward(k, p[2], p[3], p[4], p[0], p[1], dim(t, 0),
                                                  dim(t, 1), type);
-    case PLAN_OP_CROSS_ENTROPY_BACKWARD: /* dy target total lse & logits */
-        return kernel_cuda_cross_entropy_backward(k, p[4], p[0], p[1], p[2], p[3], dim(t, 0),
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD: /* dy target total lse logits > dlogits */
+        return kernel_cuda_cross_entropy_backward(k, p[5], p[4], p[0], p[1], p[2], p[3], dim(t, 0),
                                                   dim(t, 1), type);
     case PLAN_OP_ROPE_TABLES:
         return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);

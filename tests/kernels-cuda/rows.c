@@ -271,9 +271,13 @@ static void test_cross_entropy(const DeviceCase *c) {
         device_close("loss", c, y, &loss, 1, 2e-6, 2e-6);
         g_assert_true(
             kernel_cross_entropy_backward_f32(x, &dloss, target, &total, lse, rows, classes));
-        DEVICE_OK(kernel_cuda_cross_entropy_backward(device_lane, logits, device_put(c, &dloss, 1),
-                                                     t, w, got_lse, rows, classes, c->type));
-        device_close("dlogits", c, logits, x, n, 1e-5, 1e-6);
+        void *apart = device_new(c, n), *outputs[] = {apart, logits};
+        for (size_t i = 0; i < G_N_ELEMENTS(outputs); i++) { /* apart and in place */
+            DEVICE_OK(kernel_cuda_cross_entropy_backward(device_lane, outputs[i], logits,
+                                                         device_put(c, &dloss, 1), t, w, got_lse,
+                                                         rows, classes, c->type));
+            device_close("dlogits", c, outputs[i], x, n, 1e-5, 1e-6);
+        }
     }
 }
 
