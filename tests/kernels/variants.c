@@ -152,6 +152,7 @@ static void test_close(void) {
     g_autofree float *dweight = check_poisoned(WIDTH);
     g_autofree float *dbias = check_poisoned(WIDTH);
 
+    CLOSE(kernel_row_sum_f32, ROWS, x, 0.25f, ROWS, WIDTH);
     CLOSE(kernel_softmax_forward_f32, N, x, ROWS, WIDTH);
     CLOSE(kernel_softmax_backward_f32, N, dy, y, ROWS, WIDTH);
     CLOSE(kernel_log_softmax_forward_f32, N, x, ROWS, WIDTH);
