@@ -178,6 +178,11 @@ static void measure_rows(Bench *bench) {
     BYTES("layernorm_backward", 3 * HALF * n,
           kernel_cuda_layernorm_backward(lane, c, d, d, NULL, a, b, bench->mean, bench->rstd, b,
                                          &norm));
+    BYTES("row_sum", HALF * n, kernel_cuda_row_sum(lane, c, a, ROWS, WIDTH, 0.5, TYPE));
+    BYTES("mul_row", 2 * HALF * n, kernel_cuda_mul_row(lane, c, a, b, ROWS, WIDTH, TYPE));
+    BYTES("mul_column", 2 * HALF * n, kernel_cuda_mul_column(lane, c, a, b, ROWS, WIDTH, TYPE));
+    BYTES("spread", HALF * n, kernel_cuda_spread(lane, c, b, ROWS, WIDTH, 0.5, TYPE));
+    BYTES("power 2", 2 * HALF * n, kernel_cuda_number(lane, c, a, N, KERNEL_CUDA_POWER, 2, TYPE));
     BYTES("rmsnorm", 2 * HALF * n,
           kernel_cuda_rmsnorm_forward(lane, NULL, c, bench->rstd, a, NULL, b, &norm));
     BYTES("rmsnorm_backward", 3 * HALF * n,
@@ -189,7 +194,7 @@ static void measure_rows(Bench *bench) {
           kernel_cuda_cross_entropy_forward(lane, c, d, bench->mean, a, bench->index, TOKENS, VOCAB,
                                             TYPE));
     BYTES("cross_entropy_backward", 2 * HALF * logits,
-          kernel_cuda_cross_entropy_backward(lane, c, a, bench->index, a, bench->mean, TOKENS,
+          kernel_cuda_cross_entropy_backward(lane, c, c, a, bench->index, a, bench->mean, TOKENS,
                                              VOCAB, TYPE));
     BYTES("column_sum", HALF * n, kernel_cuda_column_sum(lane, c, a, ROWS, WIDTH, TYPE));
     BYTES("norm", HALF * n, kernel_cuda_norm(lane, c, TYPE, a, N, TYPE));

@@ -98,6 +98,15 @@ static void measure_elementwise(const Bench *bench) {
     MEASURE("add_inplace", "4 Mi", BYTES(3), "GB/s", kernel_add_inplace_f32(bench->c, bench->a, N));
     MEASURE("mul", "4 Mi", BYTES(3), "GB/s", kernel_mul_f32(bench->c, bench->a, bench->b, N));
     MEASURE("scale", "4 Mi", BYTES(2), "GB/s", kernel_scale_f32(bench->c, bench->a, 0.5f, N));
+    MEASURE("power 3", "4 Mi", BYTES(2), "GB/s", kernel_power_f32(bench->c, bench->a, 3, N));
+    MEASURE("mul_rows", "4096 x 1024", BYTES(2), "GB/s",
+            kernel_mul_rows_f32(bench->c, bench->a, bench->b, ROWS, WIDTH));
+    MEASURE("mul_columns", "4096 x 1024", BYTES(2), "GB/s",
+            kernel_mul_columns_f32(bench->c, bench->a, bench->b, ROWS, WIDTH));
+    MEASURE("spread", "4096 x 1024", BYTES(1), "GB/s",
+            kernel_spread_f32(bench->c, bench->b, 0.5f, ROWS, WIDTH));
+    MEASURE("row_sum", "4096 x 1024", BYTES(1), "GB/s",
+            kernel_row_sum_f32(bench->c, bench->a, 0.5f, ROWS, WIDTH));
     MEASURE("add_rows", "4096 x 1024", BYTES(2), "GB/s",
             kernel_add_rows_f32(bench->c, bench->a, bench->b, ROWS, WIDTH));
     MEASURE("causal_fill", "4 x 1024 x 1024", BYTES(1.5), "GB/s",

@@ -25,8 +25,7 @@ static const struct {
 };
 
 static Plan *build(const ModelNetwork *network, const PlanStrategy *strategy) {
-    g_autoptr(PlanGraph) graph =
-        model_network_emit(network, 1, 0, plan_strategy_param_dtype(strategy), false, NULL);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, NULL);
     return plan_build(graph, strategy, network->name, network->text, NULL);
 }
 

@@ -44,8 +44,7 @@ static Plan *build(unsigned i) {
     g_autoptr(ModelNetwork) network = model_network_read_file(path, NULL);
     PlanStrategy strategy;
     set_all(&strategy, cases[i].strategy);
-    g_autoptr(PlanGraph) graph = model_network_emit(
-        network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), false, NULL);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, NULL);
     return plan_build(graph, &strategy, network->name, network->text, NULL);
 }
 

@@ -191,9 +191,7 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
 }
 
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error) {
-    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy->micro_batch, strategy->seq,
-                                                    plan_strategy_param_dtype(strategy),
-                                                    strategy->kernels == PLAN_KERNELS_FUSED, error);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
     if (!graph) {
         return NULL;
     }

@@ -13,6 +13,10 @@
 
 #define GIB 1073741824.0
 
+enum {
+    STEPS_TO_SETTLE = 20
+};
+
 const char *const cli_train_columns[] = {
 #define COLUMN(name) #name,
 #define NUMBER(name) #name,
@@ -186,9 +190,7 @@ static bool settle(Case *c, GError **error) {
 
 static void build(Case *c) {
     g_autoptr(GError) cause = NULL;
-    g_autoptr(PlanGraph) graph = model_network_emit(
-        c->network, c->strategy.micro_batch, c->strategy.seq,
-        plan_strategy_param_dtype(&c->strategy), c->strategy.kernels == PLAN_KERNELS_FUSED, &cause);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
     c->plan =
         graph ? plan_build(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
     if (!c->plan) {
@@ -236,9 +238,21 @@ static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
                                                             : prediction->peak_reserved_bytes);
 }
 
-static bool play(Case *c, CliTrainRow *row, GError **error) {
+/* What is published of a run is the pace of many steps. An allocator that gives memory back in the
+ * first of them may have settled after a few, so such a run is played for longer. */
+static SimPrediction *predict(const Case *c, GError **error) {
     SimOptions options = {.steps = SIM_DEFAULT_STEPS, .allocator = &c->allocator};
-    g_autoptr(SimPrediction) prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    if (prediction && prediction->alloc_retries && prediction->fits) {
+        sim_prediction_free(prediction);
+        options.steps = STEPS_TO_SETTLE;
+        prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    }
+    return prediction;
+}
+
+static bool play(Case *c, CliTrainRow *row, GError **error) {
+    g_autoptr(SimPrediction) prediction = predict(c, error);
     if (!prediction) {
         return false;
     }

@@ -173,9 +173,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     plan_graph_hold(graph, x);
     uint32_t logits =
         model_run_linear(w, &head, model_run_layernorm(w, &ln_f, x), gpt->vocab, w->width);
-    uint32_t loss = model_run_cross_entropy(w, logits, targets, gpt->vocab);
-    plan_graph_leave(graph, &loss, 1);
-    plan_graph_finish(graph, loss);
+    model_end(w, root, logits, targets, gpt->vocab);
 }
 
 static void emit_gpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {

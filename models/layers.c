@@ -82,12 +82,46 @@ uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32
     return y;
 }
 
+/* An op of one input and one output in fp32. */
+static uint32_t run_wide(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t elements,
+                         const int64_t *dims, double attr) {
+    PlanDtype dtype = PLAN_FP32;
+    return plan_graph_op(w->graph, kind, &x, 1, &dtype, &elements, 1, dims, &attr);
+}
+
+/* As Llama's code wrote it and PyTorch did it: in fp32 (a copy of x, unless it is), rounded before
+ * it is scaled. */
+static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                   double eps) {
+    uint64_t n = w->rows * w->width;
+    int64_t all[] = {(int64_t)n}, few[] = {(int64_t)w->rows};
+    int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
+    PlanDtype fp32 = PLAN_FP32;
+    bool is_wide = w->graph->dtype == PLAN_FP32;
+    uint32_t wide = is_wide ? x : run_wide(w, PLAN_OP_CAST, x, n, all, 0);
+    uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
+    uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, w->rows, shape, 1 / (double)w->width);
+    uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, w->rows, few, eps);
+    uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, w->rows, few, -0.5);
+    uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
+                                    &fp32, &n, 1, shape, NULL);
+    if (!is_wide) {
+        plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
+        normed = model_run_cast(w, normed, n);
+    }
+    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){normed, layer->weight}, 2,
+                         &w->graph->dtype, &n, 1, shape, NULL);
+}
+
 uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps) {
     PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
     uint64_t elements[] = {w->rows * w->width, w->rows};
+    int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2, dtypes,
-                               elements, 2, (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &eps);
+    uint32_t y = !w->graph->fused && w->graph->rms_norm_of_ops
+                     ? run_rmsnorm_of_ops(w, layer, x, eps)
+                     : plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2,
+                                     dtypes, elements, 2, shape, &eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -190,30 +224,32 @@ uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n) {
     return model_run_elementwise(w, PLAN_OP_CAST, x, PLAN_NONE, n);
 }
 
-/* Cross entropy and perplexity, as what watches the training works them out: each anew, without
- * gradients. */
-static void meter(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t vocab) {
-    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
+/* Cross entropy and perplexity, as what watches the training works them out: each anew, under
+ * autocast, which widens the logarithms. */
+static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+                  uint64_t vocab) {
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
+    plan_graph_after_backward(w->graph, root);
     uint32_t seen = plan_graph_detached(w->graph, logits);
     for (unsigned i = 0; i < 2; i++) {
-        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, dtypes, &elements, 1,
-                                      dims, NULL);
+        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, &w->graph->dtype,
+                                      &elements, 1, dims, NULL);
+        if (w->graph->dtype != PLAN_FP32) {
+            logp = run_wide(w, PLAN_OP_CAST, logp, elements, &n, 0);
+        }
         plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes, scalars,
                       2, dims, NULL);
     }
 }
 
-uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
-                                 uint64_t vocab) {
+static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
+                                  uint64_t vocab) {
     PlanDtype dtype = w->loss == MODEL_LOSS_FP32 ? PLAN_FP32 : w->graph->dtype;
     PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
-    if (w->loss == MODEL_LOSS_METERED) {
-        meter(w, logits, targets, vocab);
-    }
     if (w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL)) {
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
@@ -228,4 +264,14 @@ uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t t
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
     return plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes,
                          scalars, 2, dims, NULL);
+}
+
+void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+               uint64_t vocab) {
+    uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
+    plan_graph_leave(w->graph, &loss, 1);
+    if (w->loss == MODEL_LOSS_METERED) {
+        meter(w, root, logits, targets, vocab);
+    }
+    plan_graph_finish(w->graph, loss);
 }

@@ -51,8 +51,9 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
 /* x itself without dropout; module PLAN_NONE: a call inside the current module. */
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
 uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n);
-uint32_t model_run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
-                                 uint64_t vocab);
+/* The end of every walk: the loss, the root left, what is metered, the graph finished. */
+void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+               uint64_t vocab);
 
 /* ---- attention (attention.c) ---------------------------------------------------------------- */
 

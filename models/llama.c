@@ -212,9 +212,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     plan_graph_hold(graph, x);
     uint32_t logits =
         model_run_linear(w, &head, model_run_rmsnorm(w, &norm, x, EPS), llama->vocab, w->width);
-    uint32_t loss = model_run_cross_entropy(w, logits, targets, llama->vocab);
-    plan_graph_leave(graph, &loss, 1);
-    plan_graph_finish(graph, loss);
+    plan_graph_let_go_after(graph, x, logits);
+    model_end(w, root, logits, targets, llama->vocab);
 }
 
 const ModelFamily model_llama = {

@@ -245,9 +245,8 @@ ModelNetwork *model_network_read_file(const char *path, GError **error) {
     return network;
 }
 
-PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
-                              PlanDtype dtype, bool fused, GError **error) {
-    uint64_t tokens_per_sequence = seq ? seq : network->seq;
+PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
+    uint64_t tokens_per_sequence = pass->seq ? pass->seq : network->seq;
     if (network->vocab && tokens_per_sequence > network->seq) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
@@ -255,10 +254,23 @@ PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint6
                     tokens_per_sequence, network->seq, network->name);
         return NULL;
     }
-    PlanGraph *graph = plan_graph_new(dtype);
-    graph->fused = fused;
-    graph->samples = batch;
-    graph->tokens = batch * tokens_per_sequence;
-    families[network->family]->emit(network, batch, tokens_per_sequence, graph);
+    PlanGraph *graph = plan_graph_new(pass->dtype);
+    graph->fused = pass->fused;
+    graph->rms_norm_of_ops = pass->rms_norm_of_ops;
+    graph->samples = pass->batch;
+    graph->tokens = pass->batch * tokens_per_sequence;
+    families[network->family]->emit(network, pass->batch, tokens_per_sequence, graph);
     return graph;
+}
+
+PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
+                                  GError **error) {
+    return model_network_emit(
+        network,
+        &(ModelPass){.batch = strategy->micro_batch,
+                     .seq = strategy->seq,
+                     .dtype = plan_strategy_param_dtype(strategy),
+                     .fused = strategy->kernels == PLAN_KERNELS_FUSED,
+                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS},
+        error);
 }

@@ -9,13 +9,14 @@
 #pragma once
 
 #include "plan/graph.h"
+#include "plan/strategy.h"
 
 /* How the loss is made of the logits; a file has these names in small. */
 typedef enum {
     MODEL_LOSS_MODEL,  /* in the network's dtype; one kernel where kernels are fused */
     MODEL_LOSS_OPS,    /* by PyTorch's ops, also where a network's kernels are fused */
     MODEL_LOSS_FP32,   /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
-    MODEL_LOSS_METERED /* by one kernel, and twice more by PyTorch's ops for metrics */
+    MODEL_LOSS_METERED /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
 } ModelLoss;
 
 typedef struct {
@@ -44,10 +45,20 @@ ModelNetwork *model_network_read_file(const char *path, GError **error);
 void model_network_free(ModelNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 
-/* The forward graph of one pass over `batch` sequences of `seq` tokens (0: the network's own),
- * computed in dtype, by PyTorch's ops or by fused kernels. */
-PlanGraph *model_network_emit(const ModelNetwork *network, uint64_t batch, uint64_t seq,
-                              PlanDtype dtype, bool fused, GError **error);
+/* One pass over `batch` sequences of `seq` tokens (0: the network's own), computed in dtype, by
+ * PyTorch's ops or by fused kernels. */
+typedef struct {
+    uint64_t batch, seq;
+    PlanDtype dtype;
+    bool fused;
+    bool rms_norm_of_ops; /* where kernels are not fused */
+} ModelPass;
+
+/* Its forward graph. */
+PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error);
+/* The same of the pass that a strategy asks for. */
+PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
+                                  GError **error);
 
 /* What each family offers; rows of the family table in network.c. */
 typedef struct {

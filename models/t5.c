@@ -249,24 +249,26 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
     uint32_t memory = model_run_rmsnorm(w, &n->encoder_norm, x, EPS);
     memory = model_run_dropout(w, n->drop, memory, elements);
     plan_graph_hold(w->graph, memory);
+    uint32_t encoded = x;
     x = model_run_embedding(w, &n->shared, targets, w->rows, t5->vocab);
     x = model_run_dropout(w, n->drop, x, elements);
+    plan_graph_keep(w->graph, encoded); /* until the variable holds another */
     uint32_t bias = run_bias(t5, &n->decoder_bias, true);
     plan_graph_keep(w->graph, encoder_bias);
     plan_graph_hold(w->graph, bias);
     for (uint64_t i = 0; i < layers; i++) {
         x = run_block(t5, &n->decoder[i], x, bias, memory);
     }
+    uint32_t decoded = x;
     x = model_run_rmsnorm(w, &n->decoder_norm, x, EPS);
     x = model_run_dropout(w, n->drop, x, elements);
+    plan_graph_keep(w->graph, decoded);
     plan_graph_hold(w->graph, x);
     plan_graph_let_go_after(w->graph, bias, x);
     plan_graph_let_go_after(w->graph, memory, bias);
     uint32_t logits =
         model_run_linear(w, &n->head, tied ? scale_down(w, x) : x, t5->vocab, w->width);
-    uint32_t loss = model_run_cross_entropy(w, logits, targets, t5->vocab);
-    plan_graph_leave(w->graph, &loss, 1);
-    plan_graph_finish(w->graph, loss);
+    model_end(w, n->root, logits, targets, t5->vocab);
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {

@@ -1,5 +1,6 @@
 /* plan/backward.h - the words in which backward functions are written. Inside plan/ only, for
- * differentiate.c (PyTorch's ops) and differentiate-fused.c (those of fused kernels).
+ * differentiate.c (PyTorch's ops), differentiate-norm.c (those of a norm written out) and
+ * differentiate-fused.c (those of fused kernels).
  */
 #pragma once
 
@@ -75,5 +76,9 @@ void plan_swiglu_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b, bool centred);
 void plan_linear_gelu_backward(const PlanBackward *b);
 void plan_cross_entropy_backward(const PlanBackward *b);
+/* differentiate-norm.c */
+void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
+void plan_sum_columns_backward(const PlanBackward *b);
+void plan_power_backward(const PlanBackward *b);
 /* differentiate.c: of the product alone. */
 void plan_linear_backward(const PlanBackward *b);

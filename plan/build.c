@@ -169,13 +169,17 @@ static void begin_pass(PlanRun *run, uint64_t pass) {
     run->flavour->begin_pass(run);
 }
 
-static void play_passes(PlanRun *run) {
+static void play_pass(PlanRun *run) {
     plan_run_forward(run);
     plan_run_backward(run);
+    plan_run_after_backward(run);
+}
+
+static void play_passes(PlanRun *run) {
+    play_pass(run);
     for (uint64_t pass = 1; pass < run->strategy->accumulate; pass++) {
         begin_pass(run, pass);
-        plan_run_forward(run);
-        plan_run_backward(run);
+        play_pass(run);
     }
 }
 

@@ -72,14 +72,19 @@ void plan_linear_gelu_backward(const PlanBackward *b) {
     plan_run_unref(b->run, before);
 }
 
-/* The logits' gradient is written over the logits: there is no second buffer of their size. */
+/* The logits' gradient is written over the logits, unless metrics read them later: there is no
+ * second buffer of their size. */
 void plan_cross_entropy_backward(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)));
+    const PlanGraph *graph = b->run->graph;
+    bool in_place = graph->n_train_steps == graph->steps->len;
+    b->dx[0] = in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
+                        : like_input(b, 0, "dlogits");
     begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
     value_operand(b, 3);
     value_operand(b, 4);
+    value_operand(b, 0);
     operand(b, b->dx[0]);
     launch(b);
 }

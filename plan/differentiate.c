@@ -406,6 +406,21 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_TIMES_NUMBER:
         times_number(&b);
         return;
+    case PLAN_OP_ADD_NUMBER:
+        b.dx[0] = plan_run_ref(run, b.dy[0]);
+        return;
+    case PLAN_OP_POWER:
+        plan_power_backward(&b);
+        return;
+    case PLAN_OP_MUL_ROW:
+        plan_mul_broadcast_backward(&b, false);
+        return;
+    case PLAN_OP_MUL_COLUMN:
+        plan_mul_broadcast_backward(&b, true);
+        return;
+    case PLAN_OP_SUM_COLUMNS:
+        plan_sum_columns_backward(&b);
+        return;
     case PLAN_OP_NEGATE_HALF:
         negate_half(&b);
         return;
@@ -550,8 +565,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_MOMENTUM_FUSED:
     case PLAN_OP_NORMS:
     case PLAN_OP_NORM:
-    case PLAN_OP_POWER:
-    case PLAN_OP_ADD_NUMBER:
+    case PLAN_OP_SPREAD:
     case PLAN_OP_AT_MOST:
     case PLAN_OP_SCALE_ALL:
     case PLAN_OP_ZERO_ALL:
@@ -583,12 +597,17 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
         [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_MUL_ROW] = {1, {0}},        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_POWER] = {1, {0}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;
     }
     for (unsigned i = 0; i < saved[op->kind].n; i++) {
         ret_positions[i] = saved[op->kind].positions[i];
+    }
+    if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
+        ret_positions[0] = 1; /* of a reciprocal root, the result */
     }
     if (op->kind == PLAN_OP_ATTENTION && graph->dtype != PLAN_FP32) {
         ret_positions[5] = 5; /* the flash kernel's random state goes in the other order */

@@ -378,7 +378,7 @@ void plan_run_step(PlanRun *run, uint32_t id) {
 void plan_run_forward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     run->builder.phase = PLAN_PHASE_FORWARD;
-    for (uint32_t i = 0; i < graph->steps->len; i++) {
+    for (uint32_t i = 0; i < graph->n_train_steps; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
         plan_run_step(run, i);
         if (step->kind == PLAN_STEP_OP) {
@@ -390,4 +390,14 @@ void plan_run_forward(PlanRun *run) {
         }
         plan_run_let_go(run, step);
     }
+}
+
+void plan_run_after_backward(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    run->builder.phase = PLAN_PHASE_FORWARD;
+    for (uint32_t i = graph->n_train_steps; i < graph->steps->len; i++) {
+        plan_run_step(run, i);
+        plan_run_let_go(run, plan_graph_at(graph->steps, PlanGraphStep, i));
+    }
+    run->frame_buffers.len = 0; /* nobody's activations */
 }

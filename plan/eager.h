@@ -221,6 +221,7 @@ void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is
 /* The program, in parts. */
 void plan_run_forward(PlanRun *run);
 void plan_run_backward(PlanRun *run);
+void plan_run_after_backward(PlanRun *run);
 void plan_run_optimizer(PlanRun *run, bool first);
 
 /* Forward of one graph op's backward: given the gradients of its outputs (one per output, may be

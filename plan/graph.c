@@ -333,7 +333,19 @@ static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
 
 /* Counting sort of the values by the step that lets go of them; within a step in order of
  * rank, which is that of making unless someone said otherwise. */
+void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
+    uint32_t frame[2] = {module, graph->steps->len};
+    g_assert(graph->frames->len == 0);
+    graph->n_train_steps = graph->steps->len;
+    g_array_append_vals(graph->frames, frame, 2);
+}
+
 void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
+    if (graph->n_train_steps) {
+        g_array_set_size(graph->frames, 0);
+    } else {
+        graph->n_train_steps = graph->steps->len;
+    }
     g_assert(graph->frames->len == 0);
     graph->loss = loss;
     *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */

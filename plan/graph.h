@@ -103,8 +103,10 @@ struct _PlanGraph {
     uint64_t rope_seq, rope_dim;
     double rope_base;
     uint32_t loss;
-    PlanDtype dtype;  /* that its floating-point values are computed in */
-    bool fused;       /* made of the kernels of a tuned stack */
+    uint32_t n_train_steps; /* those before backward; the others run after it */
+    PlanDtype dtype; /* that its floating-point values are computed in */
+    bool fused;      /* made of the kernels of a tuned stack */
+    bool rms_norm_of_ops;
     uint64_t samples; /* sequences a pass */
     uint64_t tokens;  /* tokens a pass */
     GStringChunk *strings;
@@ -150,6 +152,9 @@ uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
 void plan_graph_hold(PlanGraph *graph, uint32_t value);
 /* The call of the module being walked holds it: until its hooks have run, too. */
 void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
+/* What is walked from here on runs after backward and has no gradients: metrics. It is of the
+ * module, whose hooks do not run. */
+void plan_graph_after_backward(PlanGraph *graph, uint32_t module);
 /* After the walk: the loss, and who lets go of what when. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 

@@ -95,7 +95,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return strpbrk(name, "wc") ? d[1] : times(d[0], d[1]);
     case PLAN_OP_CROSS_ENTROPY:
     case PLAN_OP_CROSS_ENTROPY_BACKWARD:
-        return g_str_equal(name, "logits")                               ? times(d[0], d[1])
+        return g_str_has_suffix(name, "logits")                          ? times(d[0], d[1])
                : g_str_equal(name, "target") || g_str_equal(name, "lse") ? d[0]
                                                                          : 1;
     case PLAN_OP_LINEAR_GELU:
@@ -125,6 +125,14 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
                                                                       : 1;
     case PLAN_OP_SUM_ROWS:
         return is ? times(d[0], d[1]) : d[1];
+    case PLAN_OP_SUM_COLUMNS:
+        return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_SPREAD:
+        return is ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_MUL_ROW:
+        return slot == 1 ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_MUL_COLUMN:
+        return slot == 1 ? d[0] : times(d[0], d[1]);
     case PLAN_OP_CONCAT_COLUMNS:
         return times(d[0], d[1]);
     case PLAN_OP_INIT_NORMAL:

@@ -58,6 +58,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_EMBEDDING) {
         /* Only the rows looked up are read, not the table. */
         work.bytes = (double)dims[0] * (2 * (double)dims[1] * size + 8);
+    } else if (kind == PLAN_OP_NLL_LOSS) {
+        work.bytes = (double)dims[0] * (size + 8); /* one number of a row is read */
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;

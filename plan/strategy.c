@@ -166,10 +166,13 @@ bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {
     return strategy->pytorch >= PLAN_PYTORCH_2_0;
 }
 
-/* The FSDP paper's time: PyTorch had the limiter off and recomputed checkpoints to their end (until
- * 2.1), kept gradients and stepped over one tensor after the other (until 2.0). */
+/* The FSDP paper's time: PyTorch had the limiter off and recomputed checkpoints to their end (early
+ * stop is 2.1's, pytorch #96866), kept gradients and stepped over one tensor after the other (until
+ * 2.0). RMSNorm got its CUDA kernel in 2.9 (#153666). */
 static void take_defaults(PlanStrategy *strategy) {
     bool old = plan_strategy_is_of_2_0(strategy);
+    bool current = strategy->pytorch == PLAN_PYTORCH_CURRENT;
+    strategy->rms_norm = current ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
     strategy->checkpoint_early_stop = old ? PLAN_NO : PLAN_YES;
     strategy->limit_all_gathers = old ? 0 : 2;
     bool oldest = strategy->pytorch == PLAN_PYTORCH_1_13;

@@ -110,6 +110,10 @@ typedef enum {
     PLAN_SILU_OPS
 } PlanSiluBackward;
 typedef enum {
+    PLAN_RMS_NORM_KERNEL,
+    PLAN_RMS_NORM_OPS
+} PlanRmsNorm;
+typedef enum {
     PLAN_SYNC_LAST,
     PLAN_SYNC_EVERY
 } PlanAccumulateSync;

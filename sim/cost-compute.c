@@ -58,6 +58,7 @@ static const bool is_reduction[PLAN_N_OP_KINDS] = {
     [PLAN_OP_EMBEDDING] = true,     [PLAN_OP_EMBEDDING_BACKWARD] = true,
     [PLAN_OP_SUM_ROWS] = true,      [PLAN_OP_SUM_HEADS] = true,
     [PLAN_OP_BIAS_BACKWARD] = true, [PLAN_OP_MEAN] = true,
+    [PLAN_OP_SUM_COLUMNS] = true,
 };
 
 /* A kind that was measured by itself goes at its own rate. */

@@ -366,6 +366,14 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_mean_forward(k, p[1], p[0], dim(t, 0), type);
     case PLAN_OP_MEAN_BACKWARD:
         return kernel_cuda_mean_backward(k, p[1], p[0], dim(t, 0), type);
+    case PLAN_OP_MUL_ROW:
+        return kernel_cuda_mul_row(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+    case PLAN_OP_MUL_COLUMN:
+        return kernel_cuda_mul_column(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+    case PLAN_OP_SUM_COLUMNS:
+        return kernel_cuda_row_sum(k, p[1], p[0], dim(t, 0), dim(t, 1), attr(t, 0), type);
+    case PLAN_OP_SPREAD:
+        return kernel_cuda_spread(k, p[1], p[0], dim(t, 0), dim(t, 1), attr(t, 0), type);
     case PLAN_OP_SUM_ROWS:
         return kernel_cuda_column_sum(k, p[1], p[0], dim(t, 0), dim(t, 1), type);
     case PLAN_OP_SOFTMAX:
@@ -383,8 +391,8 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CROSS_ENTROPY: /* logits target > y total lse */
         return kernel_cuda_cross_entropy_forward(k, p[2], p[3], p[4], p[0], p[1], dim(t, 0),
                                                  dim(t, 1), type);
-    case PLAN_OP_CROSS_ENTROPY_BACKWARD: /* dy target total lse & logits */
-        return kernel_cuda_cross_entropy_backward(k, p[4], p[0], p[1], p[2], p[3], dim(t, 0),
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD: /* dy target total lse logits > dlogits */
+        return kernel_cuda_cross_entropy_backward(k, p[5], p[4], p[0], p[1], p[2], p[3], dim(t, 0),
                                                   dim(t, 1), type);
     case PLAN_OP_ROPE_TABLES:
         return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);

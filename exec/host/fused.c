@@ -92,6 +92,9 @@ bool exec_fused_cross_entropy(const ExecTask *t) {
 
 bool exec_fused_cross_entropy_backward(const ExecTask *t) {
     size_t rows = dim(t, 0), cols = dim(t, 1);
-    return kernel_cross_entropy_backward_f32(f32(t, 4), f32(t, 0), i64(t, 1), f32(t, 2), f32(t, 3),
+    if (f32(t, 5) != f32(t, 4)) {
+        kernel_copy_f32(f32(t, 5), f32(t, 4), rows * cols);
+    }
+    return kernel_cross_entropy_backward_f32(f32(t, 5), f32(t, 0), i64(t, 1), f32(t, 2), f32(t, 3),
                                              rows, cols);
 }

@@ -124,10 +124,7 @@ static void add(const ExecTask *t) {
 static void numbers(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
         double x = (double)f32(t, 0)[i], by = attr(t, 0);
-        f32(t, 1)[i] = (float)(t->op->kind == PLAN_OP_POWER          ? pow(x, by)
-                               : t->op->kind == PLAN_OP_ADD_NUMBER   ? x + by
-                               : t->op->kind == PLAN_OP_TIMES_NUMBER ? x * by
-                                                                     : fmin(x, by));
+        f32(t, 1)[i] = (float)(t->op->kind == PLAN_OP_ADD_NUMBER ? x + by : fmin(x, by));
     }
 }
 
@@ -351,6 +348,18 @@ static bool run(const ExecTask *t, GError **error) {
         return kernel_embedding_backward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0), dim(t, 2),
                                              dim(t, 1)) ||
                bad_index(error, "an embedding's index");
+    case PLAN_OP_MUL_ROW:
+        kernel_mul_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_MUL_COLUMN:
+        kernel_mul_columns_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SUM_COLUMNS:
+        kernel_row_sum_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SPREAD:
+        kernel_spread_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));
+        return true;
     case PLAN_OP_SUM_ROWS:
         kernel_column_sum_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
         return true;
@@ -452,8 +461,12 @@ static bool run(const ExecTask *t, GError **error) {
         kernel_norm_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_POWER:
-    case PLAN_OP_ADD_NUMBER:
+        kernel_power_f32(f32(t, 1), f32(t, 0), attr(t, 0), dim(t, 0));
+        return true;
     case PLAN_OP_TIMES_NUMBER:
+        kernel_scale_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_ADD_NUMBER:
     case PLAN_OP_AT_MOST:
         numbers(t);
         return true;

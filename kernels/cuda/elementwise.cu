@@ -65,7 +65,30 @@ struct Plus {
     }
 };
 
-/* Of a few numbers: norms and what clips by them. */
+struct Square {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] * in[0];
+    }
+};
+
+struct Cube {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] * in[0] * in[0];
+    }
+};
+
+struct Root {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = sqrtf(in[0]);
+    }
+};
+
+struct ReciprocalRoot {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = 1.0f / sqrtf(in[0]);
+    }
+};
+
 struct Power {
     double exponent;
     __device__ void operator()(const float *in, float *out) const {
@@ -81,9 +104,9 @@ struct AtMost {
 };
 
 /* b is one row, which all rows of a share: its index is found for each piece of 16 bytes. */
-template <typename T>
+template <typename T, typename F>
 __global__ void __launch_bounds__(THREADS)
-    add_rows_kernel(T *out, const T *a, const T *b, size_t n, size_t nb) {
+    with_row_kernel(T *out, const T *a, const T *b, size_t n, size_t nb, F f) {
     constexpr int V = VECTOR<T>;
     bool whole = nb % V == 0 && is_aligned(b);
     Span span = whole ? span_of<V>(n, a, out) : Span{n, n};
@@ -92,17 +115,76 @@ __global__ void __launch_bounds__(THREADS)
     }
     for_span<V>(
         span, n, (size_t)blockIdx.x * blockDim.x + threadIdx.x, (size_t)gridDim.x * blockDim.x,
-        [&](size_t i) { narrow(&out[i], widen(a[i]) + widen(b[i % nb])); },
+        [&](size_t i) {
+            float in[2] = {widen(a[i]), widen(b[i % nb])}, y;
+            f(in, &y);
+            narrow(&out[i], y);
+        },
         [&](size_t i) {
             float x[V], y[V];
             load<V>(x, a + i);
             load<V>(y, b + i % nb);
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                x[v] += y[v];
+                float in[2] = {x[v], y[v]};
+                f(in, &x[v]);
             }
             store<V>(out + i, x);
         });
+}
+
+/* Each row of x (of ones, where it is NULL) times the row's number and a factor. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    with_column_kernel(T *out, const T *x, const T *column, size_t n, size_t cols, float factor) {
+    constexpr int V = VECTOR<T>;
+    bool whole = cols % V == 0 && (!x || is_aligned(x));
+    Span span = whole ? span_of<V>(n, out) : Span{n, n};
+    if (span.head) { /* a piece would lie across two rows */
+        span = Span{n, n};
+    }
+    for_span<V>(
+        span, n, (size_t)blockIdx.x * blockDim.x + threadIdx.x, (size_t)gridDim.x * blockDim.x,
+        [&](size_t i) {
+            float number = factor * widen(column[i / cols]);
+            narrow(&out[i], x ? widen(x[i]) * number : number);
+        },
+        [&](size_t i) {
+            float many[V], number = factor * widen(column[i / cols]);
+            if (x) {
+                load<V>(many, x + i);
+            }
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                many[v] = x ? many[v] * number : number;
+            }
+            store<V>(out + i, many);
+        });
+}
+
+template <typename F>
+KernelCudaFault with_row(KernelCuda *lane, const char *name, void *out, const void *a,
+                         const void *b, size_t n, size_t nb, KernelCudaType type, F f) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, name, with_row_kernel<T, F>,
+                      dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)out,
+                      (const T *)a, (const T *)b, n, nb, f);
+    });
+}
+
+KernelCudaFault with_column(KernelCuda *lane, const char *name, void *out, const void *x,
+                            const void *column, size_t n, size_t cols, double factor,
+                            KernelCudaType type) {
+    if (!n) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, name, with_column_kernel<T>,
+                      dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)out,
+                      (const T *)x, (const T *)column, n, cols, (float)factor);
+    });
 }
 
 template <typename F>
@@ -191,17 +273,29 @@ KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, cons
     if (nb == n) {
         return from_two(lane, "add", out, a, b, n, type, Add{});
     }
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch(lane, "add (rows)", add_rows_kernel<T>,
-                      dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)out,
-                      (const T *)a, (const T *)b, n, nb);
-    });
+    return with_row(lane, "add (rows)", out, a, b, n, nb, type, Add{});
 }
 
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 KernelCudaType type) {
     return from_two(lane, "mul", out, a, b, n, type, Mul{});
+}
+
+KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
+                                    size_t rows, size_t cols, KernelCudaType type) {
+    return rows && cols ? with_row(lane, "mul_row", out, x, row, rows * cols, cols, type, Mul{})
+                        : NULL;
+}
+
+KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,
+                                       const void *column, size_t rows, size_t cols,
+                                       KernelCudaType type) {
+    return with_column(lane, "mul_column", out, x, column, rows * cols, cols, 1, type);
+}
+
+KernelCudaFault kernel_cuda_spread(KernelCuda *lane, void *out, const void *column, size_t rows,
+                                   size_t cols, double factor, KernelCudaType type) {
+    return with_column(lane, "spread", out, NULL, column, rows * cols, cols, factor, type);
 }
 
 KernelCudaFault kernel_cuda_scale(KernelCuda *lane, void *out, KernelCudaType out_type,
@@ -230,11 +324,32 @@ KernelCudaFault kernel_cuda_accumulate(KernelCuda *lane, void *sum, KernelCudaTy
     });
 }
 
+/* Powers of whole activations go at memory speed, the others in double. */
+static KernelCudaFault power(KernelCuda *lane, void *out, const void *x, size_t n, double exponent,
+                             KernelCudaType type) {
+    if (exponent == 1) {
+        return from_one(lane, "power", out, x, n, type, Cast{});
+    }
+    if (exponent == 2) {
+        return from_one(lane, "power", out, x, n, type, Square{});
+    }
+    if (exponent == 3) {
+        return from_one(lane, "power", out, x, n, type, Cube{});
+    }
+    if (exponent == 0.5) {
+        return from_one(lane, "power", out, x, n, type, Root{});
+    }
+    if (exponent == -0.5) {
+        return from_one(lane, "power", out, x, n, type, ReciprocalRoot{});
+    }
+    return from_one(lane, "power", out, x, n, type, Power{exponent});
+}
+
 KernelCudaFault kernel_cuda_number(KernelCuda *lane, void *out, const void *x, size_t n,
                                    KernelCudaNumber op, double by, KernelCudaType type) {
     switch (op) {
     case KERNEL_CUDA_POWER:
-        return from_one(lane, "power", out, x, n, type, Power{by});
+        return power(lane, out, x, n, by, type);
     case KERNEL_CUDA_ADD_NUMBER:
         return from_one(lane, "add_number", out, x, n, type, Plus{(float)by});
     case KERNEL_CUDA_TIMES_NUMBER:

@@ -22,6 +22,15 @@ KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, cons
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 KernelCudaType type);
 
+/* out[r, i] = x[r, i] row[i]; x[r, i] column[r]; factor column[r]. */
+KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
+                                    size_t rows, size_t cols, KernelCudaType type);
+KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,
+                                       const void *column, size_t rows, size_t cols,
+                                       KernelCudaType type);
+KernelCudaFault kernel_cuda_spread(KernelCuda *lane, void *out, const void *column, size_t rows,
+                                   size_t cols, double factor, KernelCudaType type);
+
 /* out = factor x, from one storage to another; out may alias x if their types are one. */
 KernelCudaFault kernel_cuda_scale(KernelCuda *lane, void *out, KernelCudaType out_type,
                                   const void *x, KernelCudaType x_type, size_t n, double factor);
@@ -39,8 +48,8 @@ typedef enum {
     KERNEL_CUDA_AT_MOST,      /* min(x, by) */
 } KernelCudaNumber;
 
-/* out[i] from x[i] and a number: in double, as the host does it; TIMES_NUMBER and ADD_NUMBER of
- * whole activations are common, so they run at memory speed in fp32. */
+/* out[i] from x[i] and a number, in fp32 at memory speed; powers other than 1, 2, 3, 1/2 and -1/2
+ * in double. */
 KernelCudaFault kernel_cuda_number(KernelCuda *lane, void *out, const void *x, size_t n,
                                    KernelCudaNumber op, double by, KernelCudaType type);
 

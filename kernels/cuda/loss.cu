@@ -214,13 +214,13 @@ __global__ void __launch_bounds__(ROW_THREADS)
 
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS)
-    cross_entropy_backward_kernel(T *logits, const T *dloss, const int64_t *target, const T *total,
-                                  const float *lse, size_t classes, unsigned *flag, unsigned tag) {
+    cross_entropy_backward_kernel(T *dlogits, const T *logits, const T *dloss,
+                                  const int64_t *target, const T *total, const float *lse,
+                                  size_t classes, unsigned *flag, unsigned tag) {
     size_t row = blockIdx.x;
-    T *at = logits + row * classes;
     int64_t class_of_row = target[row];
     float factor = widen(dloss[0]) / widen(total[0]), sum = lse[row];
-    map_row(at, at, classes, [&](size_t i, float x) {
+    map_row(dlogits + row * classes, logits + row * classes, classes, [&](size_t i, float x) {
         return (expf(x - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * factor;
     });
     if (threadIdx.x == 0 && !is_inside(class_of_row, classes)) {
@@ -334,18 +334,19 @@ KernelCudaFault kernel_cuda_cross_entropy_forward(KernelCuda *lane, void *loss, 
     });
 }
 
-KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *logits,
-                                                   const void *dloss, const int64_t *target,
-                                                   const void *total, const float *lse, size_t rows,
-                                                   size_t classes, KernelCudaType type) {
+KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *dlogits,
+                                                   const void *logits, const void *dloss,
+                                                   const int64_t *target, const void *total,
+                                                   const float *lse, size_t rows, size_t classes,
+                                                   KernelCudaType type) {
     if (!rows || !classes) {
         return NULL;
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "cross_entropy_backward", cross_entropy_backward_kernel<T>,
-                      dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)logits,
-                      (const T *)dloss, target, (const T *)total, lse, classes, lane->flag,
-                      lane->tag);
+                      dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)dlogits,
+                      (const T *)logits, (const T *)dloss, target, (const T *)total, lse, classes,
+                      lane->flag, lane->tag);
     });
 }

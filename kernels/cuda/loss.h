@@ -42,11 +42,12 @@ KernelCudaFault kernel_cuda_cross_entropy_forward(KernelCuda *lane, void *loss, 
                                                   float *lse, const void *logits,
                                                   const int64_t *target, size_t rows,
                                                   size_t classes, KernelCudaType type);
-/* The logits become their gradient: (exp(logits - lse) - [c = target]) dloss / total. In place. */
-KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *logits,
-                                                   const void *dloss, const int64_t *target,
-                                                   const void *total, const float *lse, size_t rows,
-                                                   size_t classes, KernelCudaType type);
+/* dlogits = (exp(logits - lse) - [c = target]) dloss / total; may be the logits themselves. */
+KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *dlogits,
+                                                   const void *logits, const void *dloss,
+                                                   const int64_t *target, const void *total,
+                                                   const float *lse, size_t rows, size_t classes,
+                                                   KernelCudaType type);
 
 #ifdef __cplusplus
 }

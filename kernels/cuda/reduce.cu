@@ -12,9 +12,10 @@ using namespace cu;
 namespace {
 
 enum {
-    PARTS = 512,       /* blocks of stage one */
-    COLUMN_ROWS = 8,   /* rows of threads in a block of a column sum */
-    COLUMN_PARTS = 128 /* parts of rows at most */
+    PARTS = 512,        /* blocks of stage one */
+    COLUMN_ROWS = 8,    /* rows of threads in a block of a column sum */
+    COLUMN_PARTS = 128, /* parts of rows at most */
+    BLOCK_ROWS = 8      /* rows of a row sum's block, a warp each */
 };
 
 struct Sum {
@@ -95,6 +96,32 @@ __global__ void __launch_bounds__(THREADS)
         span_of<V>(n, dx), n, (size_t)blockIdx.x * blockDim.x + threadIdx.x,
         (size_t)gridDim.x * blockDim.x, [&](size_t i) { narrow(&dx[i], value); },
         [&](size_t i) { store<V>(dx + i, many); });
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+template <typename T>
+__global__ void __launch_bounds__(LANES *BLOCK_ROWS)
+    row_sum_kernel(T *out, const T *x, size_t rows, size_t cols, float factor) {
+    constexpr int V = VECTOR<T>;
+    size_t row = (size_t)blockIdx.x * BLOCK_ROWS + threadIdx.y, n = row < rows ? cols : 0;
+    const T *at = x + (row < rows ? row * cols : 0);
+    float sum = 0;
+    for_span<V>(
+        span_of<V>(n, at), n, threadIdx.x, LANES, [&](size_t i) { sum += widen(at[i]); },
+        [&](size_t i) {
+            float many[V], part = 0;
+            load<V>(many, at + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                part += many[v];
+            }
+            sum += part;
+        });
+    sum = row_sum(sum);
+    if (threadIdx.x == 0 && row < rows) {
+        narrow(&out[row], factor * sum);
+    }
 }
 
 /* ---- columns -------------------------------------------------------------------------------- */
@@ -192,6 +219,19 @@ KernelCudaFault kernel_cuda_mean_backward(KernelCuda *lane, void *dx, const void
         return launch(lane, "mean_backward", mean_backward_kernel<T>,
                       dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)dx,
                       (const T *)dout, n, (float)n);
+    });
+}
+
+KernelCudaFault kernel_cuda_row_sum(KernelCuda *lane, void *out, const void *x, size_t rows,
+                                    size_t cols, double factor, KernelCudaType type) {
+    if (!rows) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "row_sum", row_sum_kernel<T>,
+                      dim3((unsigned)divide_up(rows, BLOCK_ROWS)), dim3(LANES, BLOCK_ROWS), 0,
+                      (T *)out, (const T *)x, rows, cols, (float)factor);
     });
 }
 

@@ -19,6 +19,9 @@ KernelCudaFault kernel_cuda_mean_backward(KernelCuda *lane, void *dx, const void
 /* out[j] = sum over r of x[r, j]: the gradient of what was broadcast over rows. */
 KernelCudaFault kernel_cuda_column_sum(KernelCuda *lane, void *out, const void *x, size_t rows,
                                        size_t cols, KernelCudaType type);
+/* out[r] = factor times the sum over j of x[r, j] */
+KernelCudaFault kernel_cuda_row_sum(KernelCuda *lane, void *out, const void *x, size_t rows,
+                                    size_t cols, double factor, KernelCudaType type);
 /* out[0] = 2-norm of x, of any type. Of a list of tensors: kernel_cuda_norms() (optimizer.h). */
 KernelCudaFault kernel_cuda_norm(KernelCuda *lane, void *out, KernelCudaType out_type,
                                  const void *x, size_t n, KernelCudaType type);

@@ -24,6 +24,17 @@ void kernel_add_inplace_f32(float *x, const float *y, size_t n); /* x += y */
  * over the batch. out may alias x. Its backward for row is kernel_column_sum_f32 (reduce.h). */
 void kernel_add_rows_f32(float *out, const float *x, const float *row, size_t rows, size_t width);
 
+/* out[r, i] = x[r, i] row[i], and x[r, i] column[r]: broadcast products. out may alias x. */
+void kernel_mul_rows_f32(float *out, const float *x, const float *row, size_t rows, size_t width);
+void kernel_mul_columns_f32(float *out, const float *x, const float *column, size_t rows,
+                            size_t width);
+/* out[r, i] = factor column[r]. */
+void kernel_spread_f32(float *out, const float *column, float factor, size_t rows, size_t width);
+
+/* x to the power of exponent: products and roots for 1, 2, 3, 1/2 and -1/2, else pow(). Bound:
+ * memory where there is no root. */
+void kernel_power_f32(float *out, const float *x, double exponent, size_t n);
+
 /* out[b, i, j] = j > i ? value : x[b, i, j], for x[batch, rows, cols]: masked_fill with a causal
  * mask. With value 0 and a gradient as x it is its own backward. */
 void kernel_causal_fill_f32(float *out, const float *x, float value, size_t batch, size_t rows,

@@ -51,6 +51,13 @@ KERNEL(void, kernel_column_sum_f32)(float *out, const float *x, size_t rows, siz
     }
 }
 
+KERNEL(void, kernel_row_sum_f32)
+(float *out, const float *x, float factor, size_t rows, size_t cols) {
+    for (size_t r = 0; r < rows; r++) {
+        out[r] = (float)((double)factor * sum(x + r * cols, cols));
+    }
+}
+
 KERNEL(double, kernel_sum_squares_f32)(const float *x, size_t n) {
     double total = 0.0;
 

@@ -117,12 +117,14 @@ static const Case cases[] = {
     {"gpt-toy-dropout -n 2 --checkpointing full", FP32},
     {"llama-toy -n 2 --checkpointing selective-op", FP32},
     {"llama-toy -n 2 --kernels fused --flavour fsdp1", FP32},
+    {"llama-toy -n 2 --rms-norm ops", FP32},
     {"t5-toy -n 2", FP32},
     {"mlp-toy -n 3 --clip 1", FP32},
     {"mpt-toy -n 1 --sharding none", FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --flavour fsdp1 --kernels fused", BF16},
+    {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
 };
 

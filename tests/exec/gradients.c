@@ -196,6 +196,25 @@ static void llama(void) {
                  2, 2e-3);
 }
 
+/* RMSNorm of PyTorch's ops; T5 has it twice in a row. */
+static void rms_norm_of_ops(void) {
+    gradients_by("eager rms_norm=ops",
+                 "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
+                 "vocab=11\nseq=9\n",
+                 2, 2e-3);
+    gradients_by("eager rms_norm=ops",
+                 "[network]\nfamily=t5\nlayers=1\nwidth=12\nheads=2\nhead_dim=8\nffn=20\n"
+                 "vocab=11\nseq=7\ngated=yes\n",
+                 1, 2e-3);
+}
+
+/* Metrics read the logits after backward, which therefore leaves them. */
+static void metered(void) {
+    gradients_of("[network]\nfamily=mpt\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=7\n"
+                 "loss=metered\n",
+                 2, 2e-3);
+}
+
 static void llama_scores_in_memory(void) {
     static const char *const kv_heads[] = {"4", "2"};
     for (unsigned i = 0; i < 4; i++) {
@@ -316,6 +335,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/by fused kernels", fused);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);
+    g_test_add_func("/exec/gradients/RMSNorm of ops", rms_norm_of_ops);
+    g_test_add_func("/exec/gradients/metered", metered);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);
     g_test_add_func("/exec/gradients/t5", t5);
     g_test_add_func("/exec/gradients/t5 with relu", t5_relu);

@@ -18,6 +18,7 @@ static const char *const plans[] = {
     "gpt-toy -n 2 --flavour fsdp1 --allocator expandable",
     "gpt-toy -n 2 --flavour fsdp1 --param-dtype bf16 --zero-grad keep",
     "llama-toy -n 2 --flavour fsdp1 --kernels fused",
+    "llama-toy -n 2 --flavour fsdp1 --rms-norm ops --param-dtype bf16",
     "t5-toy -n 2 --flavour fsdp1 --checkpointing full --offload activations",
     "llama-toy -n 2 --checkpointing full --offload activations",
     "gpt-toy -n 2",

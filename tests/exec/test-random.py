@@ -46,6 +46,7 @@ CHOICES = {
     "bucket-view": (None, "yes"),
     "bucket-mb": (None, "0.05"),
     "kernels": (None, None, "fused"),
+    "rms-norm": (None, None, "ops"),
     "optimizer-kernel": (None, "loop", "fused"),
     "param-dtype": (None, None, None, "bf16"),
     "allocator": (None, None, "expandable"),

@@ -112,7 +112,12 @@ static bool try_network(const GString *text, GError **error) {
     g_autoptr(ModelNetwork) network = model_network_read(text->str, text->len, FILE_NAME, error);
     if (network && network->layers <= 64) {
         g_autoptr(PlanGraph) graph =
-            model_network_emit(network, 1, 0, PLAN_BF16, network->layers % 2, NULL);
+            model_network_emit(network,
+                               &(ModelPass){.batch = 1,
+                                            .dtype = PLAN_BF16,
+                                            .fused = network->layers % 2,
+                                            .rms_norm_of_ops = network->layers % 4 == 0},
+                               NULL);
         g_assert_true(graph || network->vocab);
     }
     return network != NULL;

@@ -62,6 +62,42 @@ static void test_add_rows(const DeviceCase *c) {
     }
 }
 
+static void test_broadcast_products(const DeviceCase *c) {
+    static const size_t shapes[][2] = {{3, 64}, {5, 7}, {2, 1000}, {9, 1}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], cols = shapes[s][1], n = rows * cols;
+        g_autofree float *x = device_random(c, n, -3, 3, 1), *want = g_new(float, n);
+        g_autofree float *row = device_random(c, cols, -3, 3, 2);
+        g_autofree float *column = device_random(c, rows, -3, 3, 3);
+        void *in = device_put(c, x, n), *out = device_new(c, n);
+        void *by_row = device_put(c, row, cols), *by_column = device_put(c, column, rows);
+        kernel_mul_rows_f32(want, x, row, rows, cols);
+        DEVICE_OK(kernel_cuda_mul_row(device_lane, out, in, by_row, rows, cols, c->type));
+        device_equal("mul row", c, out, want, n);
+        kernel_spread_f32(want, column, 0.25f, rows, cols);
+        DEVICE_OK(kernel_cuda_spread(device_lane, out, by_column, rows, cols, 0.25, c->type));
+        device_equal("spread", c, out, want, n);
+        kernel_mul_columns_f32(want, x, column, rows, cols);
+        DEVICE_OK(kernel_cuda_mul_column(device_lane, in, in, by_column, rows, cols, c->type));
+        device_equal("mul column", c, in, want, n);
+    }
+}
+
+static void test_power(const DeviceCase *c) {
+    static const double exponents[] = {1, 2, 3, 0.5, -0.5, 1.7};
+    for (size_t e = 0; e < G_N_ELEMENTS(exponents); e++) {
+        for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+            size_t n = sizes[s];
+            g_autofree float *x = device_random(c, n, 0.1, 3, 1), *want = g_new(float, n);
+            void *out = device_new(c, n);
+            kernel_power_f32(want, x, exponents[e], n);
+            DEVICE_OK(kernel_cuda_number(device_lane, out, device_put(c, x, n), n,
+                                         KERNEL_CUDA_POWER, exponents[e], c->type));
+            device_close("power", c, out, want, n, 2e-7, 0);
+        }
+    }
+}
+
 /* To each type, from the case's; the arrays begin at different borders where c shifts. */
 static void test_between_types(const DeviceCase *c) {
     for (int to = KERNEL_CUDA_F32; to <= KERNEL_CUDA_F16; to++) {
@@ -171,6 +207,8 @@ static void add_tests(void) {
     DEVICE_TEST_ONCE("/kernels-cuda/elementwise/arange", test_arange);
     DEVICE_TEST("/kernels-cuda/elementwise/add-mul", test_add_mul);
     DEVICE_TEST("/kernels-cuda/elementwise/add-rows", test_add_rows);
+    DEVICE_TEST("/kernels-cuda/elementwise/broadcast-products", test_broadcast_products);
+    DEVICE_TEST("/kernels-cuda/elementwise/power", test_power);
     DEVICE_TEST("/kernels-cuda/elementwise/between-types", test_between_types);
     DEVICE_TEST("/kernels-cuda/elementwise/number", test_number);
     DEVICE_TEST("/kernels-cuda/activation/all", test_activations);

@@ -52,6 +52,18 @@ static void test_column_sum(const DeviceCase *c) {
     }
 }
 
+static void test_row_sum(const DeviceCase *c) {
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], cols = shapes[s][1];
+        g_autofree float *x = device_random(c, rows * cols, -1, 1, 1), *want = g_new(float, rows);
+        void *out = device_new(c, rows);
+        kernel_row_sum_f32(want, x, 0.25f, rows, cols);
+        DEVICE_OK(kernel_cuda_row_sum(device_lane, out, device_put(c, x, rows * cols), rows, cols,
+                                      0.25, c->type));
+        device_close("row sum", c, out, want, rows, 1e-6, 1e-5);
+    }
+}
+
 /* ---- norms ---------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -263,9 +275,13 @@ static void test_cross_entropy(const DeviceCase *c) {
         device_close("loss", c, y, &loss, 1, 2e-6, 2e-6);
         g_assert_true(
             kernel_cross_entropy_backward_f32(x, &dloss, target, &total, lse, rows, classes));
-        DEVICE_OK(kernel_cuda_cross_entropy_backward(device_lane, logits, device_put(c, &dloss, 1),
-                                                     t, w, got_lse, rows, classes, c->type));
-        device_close("dlogits", c, logits, x, n, 1e-5, 1e-6);
+        void *apart = device_new(c, n), *outputs[] = {apart, logits};
+        for (size_t i = 0; i < G_N_ELEMENTS(outputs); i++) { /* apart and in place */
+            DEVICE_OK(kernel_cuda_cross_entropy_backward(device_lane, outputs[i], logits,
+                                                         device_put(c, &dloss, 1), t, w, got_lse,
+                                                         rows, classes, c->type));
+            device_close("dlogits", c, outputs[i], x, n, 1e-5, 1e-6);
+        }
     }
 }
 
@@ -295,6 +311,7 @@ static void test_bad_target(void) {
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/reduce/all", test_reductions);
     DEVICE_TEST("/kernels-cuda/reduce/column-sum", test_column_sum);
+    DEVICE_TEST("/kernels-cuda/reduce/row-sum", test_row_sum);
     DEVICE_TEST("/kernels-cuda/norm/all", test_norms);
     DEVICE_TEST("/kernels-cuda/norm/parts", test_norm_parts);
     DEVICE_TEST("/kernels-cuda/loss/softmax", test_softmax);

@@ -100,6 +100,56 @@ static void test_rows(void) {
     check_same("add_rows in place", x, want, n);
 }
 
+static void test_broadcast_products(void) {
+    const size_t shapes[][2] = {{1, 1}, {5, 33}, {7, 1}, {3, 257}};
+
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], width = shapes[s][1], n = rows * width;
+        g_autofree float *x = check_random(n, -3, 3, 1);
+        g_autofree float *row = check_random(width, -3, 3, 2);
+        g_autofree float *column = check_random(rows, -3, 3, 3);
+        g_autofree float *want = check_poisoned(n);
+        g_autofree float *out = check_poisoned(n);
+
+        for (size_t i = 0; i < n; i++) {
+            want[i] = x[i] * row[i % width];
+        }
+        kernel_mul_rows_f32(out, x, row, rows, width);
+        check_same("mul_rows", out, want, n);
+        for (size_t i = 0; i < n; i++) {
+            want[i] = 0.3f * column[i / width];
+        }
+        kernel_spread_f32(out, column, 0.3f, rows, width);
+        check_same("spread", out, want, n);
+        for (size_t i = 0; i < n; i++) {
+            want[i] = x[i] * column[i / width];
+        }
+        kernel_mul_columns_f32(out, x, column, rows, width);
+        check_same("mul_columns", out, want, n);
+        kernel_mul_columns_f32(x, x, column, rows, width);
+        check_same("mul_columns in place", x, want, n);
+    }
+}
+
+static void test_power(void) {
+    static const double exponents[] = {1, 2, 3, 0.5, -0.5, 1.7, -2};
+
+    for (size_t e = 0; e < G_N_ELEMENTS(exponents); e++) {
+        for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+            size_t n = sizes[s];
+            g_autofree float *x = check_random(n, 0.01, 9, 1);
+            g_autofree float *out = check_poisoned(n);
+            g_autofree double *want = g_new(double, n + 1);
+
+            for (size_t i = 0; i < n; i++) {
+                want[i] = pow((double)x[i], exponents[e]);
+            }
+            kernel_power_f32(out, x, exponents[e], n);
+            check_close("power", out, want, n, 2e-7, 0);
+        }
+    }
+}
+
 static void test_causal_fill(void) {
     const size_t shapes[][3] = {{1, 1, 1}, {2, 3, 7}, {3, 7, 3}, {2, 33, 33}};
 
@@ -124,6 +174,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/elementwise/binary", test_binary);
     g_test_add_func("/kernels/elementwise/unary", test_unary);
     g_test_add_func("/kernels/elementwise/rows", test_rows);
+    g_test_add_func("/kernels/elementwise/broadcast-products", test_broadcast_products);
+    g_test_add_func("/kernels/elementwise/power", test_power);
     g_test_add_func("/kernels/elementwise/causal-fill", test_causal_fill);
     return g_test_run();
 }

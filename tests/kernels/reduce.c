@@ -84,11 +84,29 @@ static void test_columns(void) {
     }
 }
 
+static void test_rows(void) {
+    const size_t shapes[][2] = {{1, 1}, {7, 3}, {33, 33}, {5, 2500}};
+
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], cols = shapes[s][1];
+        g_autofree float *x = check_random(rows * cols, -1, 1, 1);
+        g_autofree float *out = check_poisoned(rows);
+        g_autofree double *want = g_new0(double, rows);
+
+        for (size_t i = 0; i < rows * cols; i++) {
+            want[i / cols] += 0.25 * (double)x[i];
+        }
+        kernel_row_sum_f32(out, x, 0.25f, rows, cols);
+        check_close("row_sum", out, want, rows, 1e-7, 1e-12);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/reduce/whole", test_whole);
     g_test_add_func("/kernels/reduce/mean-backward", test_mean_backward);
     g_test_add_func("/kernels/reduce/precision", test_precision);
     g_test_add_func("/kernels/reduce/columns", test_columns);
+    g_test_add_func("/kernels/reduce/rows", test_rows);
     return g_test_run();
 }

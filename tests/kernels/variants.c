@@ -39,6 +39,11 @@ VARIANTS(kernel_adam_f32);
 VARIANTS(kernel_philox_normal_f32);
 VARIANTS(kernel_philox_uniform_f32);
 VARIANTS(kernel_column_sum_f32);
+VARIANTS(kernel_row_sum_f32);
+VARIANTS(kernel_mul_rows_f32);
+VARIANTS(kernel_mul_columns_f32);
+VARIANTS(kernel_spread_f32);
+VARIANTS(kernel_power_f32);
 VARIANTS(kernel_rope_forward_f32);
 VARIANTS(kernel_softmax_forward_f32);
 VARIANTS(kernel_softmax_backward_f32);
@@ -86,10 +91,16 @@ static size_t variants(void) {
 static void test_equal(void) {
     g_autofree float *x = check_random(N, -6, 6, 1);
     g_autofree float *y = check_random(N, -6, 6, 2);
+    g_autofree float *square = check_random(N, 0, 6, 3);
 
     g_test_message("the loader chose %s", kernel_isa_name());
     EQUAL(kernel_add_f32, N, x, y, N);
     EQUAL(kernel_add_scaled_f32, N, x, y, 0.3f, N);
+    EQUAL(kernel_mul_rows_f32, N, x, y, ROWS, WIDTH);
+    EQUAL(kernel_mul_columns_f32, N, x, y, ROWS, WIDTH);
+    EQUAL(kernel_spread_f32, N, x, 0.3f, ROWS, WIDTH);
+    EQUAL(kernel_power_f32, N, x, 3, N);
+    EQUAL(kernel_power_f32, N, square, -0.5, N);
     EQUAL(kernel_gelu_tanh_forward_f32, N, x, N);
     EQUAL(kernel_gelu_tanh_backward_f32, N, y, x, N);
     EQUAL(kernel_gelu_erf_forward_f32, N, x, N);
@@ -141,6 +152,7 @@ static void test_close(void) {
     g_autofree float *dweight = check_poisoned(WIDTH);
     g_autofree float *dbias = check_poisoned(WIDTH);
 
+    CLOSE(kernel_row_sum_f32, ROWS, x, 0.25f, ROWS, WIDTH);
     CLOSE(kernel_softmax_forward_f32, N, x, ROWS, WIDTH);
     CLOSE(kernel_softmax_backward_f32, N, dy, y, ROWS, WIDTH);
     CLOSE(kernel_log_softmax_forward_f32, N, x, ROWS, WIDTH);

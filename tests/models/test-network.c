@@ -9,7 +9,7 @@ static uint64_t parameters_of(const char *text) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
     g_assert_no_error(error);
-    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_FP32, false, &error);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1}, &error);
     g_assert_no_error(error);
     uint64_t total = 0;
     for (uint32_t i = 0; i < graph->parameters->len; i++) {
@@ -196,7 +196,7 @@ static void bad_configs(void) {
 static void names(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
-    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 0, PLAN_FP32, false, NULL);
+    g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1}, NULL);
     static const char *const expected[] = {
         "wte.weight",
         "wpe.weight",
@@ -277,8 +277,9 @@ static void loss(void) {
                             cases[i].loss);
         g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
         g_assert_no_error(error);
-        g_autoptr(PlanGraph) graph =
-            model_network_emit(network, 1, 0, cases[i].dtype, cases[i].fused, &error);
+        g_autoptr(PlanGraph) graph = model_network_emit(
+            network, &(ModelPass){.batch = 1, .dtype = cases[i].dtype, .fused = cases[i].fused},
+            &error);
         g_assert_no_error(error);
         unsigned casts = 0, fused_losses = 0;
         for (uint32_t k = 0; k < graph->ops->len; k++) {
@@ -293,11 +294,60 @@ static void loss(void) {
     }
 }
 
+static unsigned count_ops(const PlanGraph *graph, uint32_t first_step, uint32_t end_step,
+                          PlanOpKind kind) {
+    unsigned n = 0;
+    for (uint32_t i = first_step; i < end_step; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        n += step->kind == PLAN_STEP_OP &&
+             plan_graph_at(graph->ops, PlanGraphOp, step->index)->kind == kind;
+    }
+    return n;
+}
+
+/* Metrics run after backward, on log-probabilities widened to fp32. */
+static void metered(void) {
+    const char *text = "[network]\nfamily=mpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n"
+                       "loss=metered\n";
+    g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+    g_autoptr(PlanGraph) graph =
+        model_network_emit(network, &(ModelPass){.batch = 1, .dtype = PLAN_BF16}, NULL);
+    uint32_t trained = graph->n_train_steps, all = graph->steps->len;
+    g_assert_cmpuint(count_ops(graph, 0, trained, PLAN_OP_CROSS_ENTROPY), ==, 1);
+    g_assert_cmpuint(count_ops(graph, 0, trained, PLAN_OP_LOG_SOFTMAX), ==, 0);
+    g_assert_cmpuint(count_ops(graph, trained, all, PLAN_OP_LOG_SOFTMAX), ==, 2);
+    g_assert_cmpuint(count_ops(graph, trained, all, PLAN_OP_CAST), ==, 2);
+}
+
+/* Three norms of a block's two and the last, each of the ops that PyTorch ran. */
+static void rms_norm_of_ops(void) {
+    const char *text = "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=12\nvocab=4\n"
+                       "seq=4\n";
+    g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+    for (unsigned bits = 0; bits < 4; bits++) {
+        bool is_fp32 = bits & 1, fused = bits & 2;
+        ModelPass pass = {.batch = 1,
+                          .dtype = is_fp32 ? PLAN_FP32 : PLAN_BF16,
+                          .fused = fused,
+                          .rms_norm_of_ops = true};
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
+        uint32_t all = graph->steps->len, tables = 2 * !is_fp32;
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_MUL_ROW), ==, fused ? 0 : 3);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_POWER), ==, fused ? 0 : 6);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==,
+                         tables + (fused || is_fp32 ? 0 : 6));
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_RMSNORM) +
+                             count_ops(graph, 0, all, PLAN_OP_ADD_RMSNORM),
+                         ==, fused ? 3 : 0);
+    }
+}
+
 static void too_long(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
     g_autoptr(GError) error = NULL;
-    g_autoptr(PlanGraph) graph = model_network_emit(network, 1, 5, PLAN_FP32, false, &error);
+    g_autoptr(PlanGraph) graph =
+        model_network_emit(network, &(ModelPass){.batch = 1, .seq = 5}, &error);
     g_assert_null(graph);
     g_assert_true(g_str_has_prefix(error->message, "seq 5 is longer than the 4 positions"));
 }
@@ -331,5 +381,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/loss", loss);
     g_test_add_func("/models/network/too long a sequence", too_long);
     g_test_add_func("/models/network/mutations end in a message", mutated);
+    g_test_add_func("/models/network/metered", metered);
+    g_test_add_func("/models/network/rms norm of ops", rms_norm_of_ops);
     return g_test_run();
 }

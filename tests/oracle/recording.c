@@ -213,6 +213,9 @@ static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **err
 
 /* Keys that only recorders of this project write. */
 static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
+    if (has(options, "rms_norm") && g_str_equal(text_of(options, "rms_norm"), "ops")) {
+        strategy->rms_norm = PLAN_RMS_NORM_OPS;
+    }
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;
     }
@@ -342,8 +345,7 @@ Plan *recording_plan(const Recording *recording, GError **error) {
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(
-        network, strategy.micro_batch, 0, plan_strategy_param_dtype(&strategy), false, error);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }
 

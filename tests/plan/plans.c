@@ -26,9 +26,7 @@ static Plan *make(const char *network_text, const char *words, GError **error) {
     if (!network) {
         return NULL;
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(network, strategy.micro_batch, strategy.seq,
-                                                    plan_strategy_param_dtype(&strategy),
-                                                    strategy.kernels == PLAN_KERNELS_FUSED, error);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, error);
     return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
 }
 

@@ -89,9 +89,7 @@ Plan *toy_network_plan(const char *network, const char *settings) {
     }
     plan_strategy_settle(&strategy, &error);
     g_assert_no_error(error);
-    g_autoptr(PlanGraph) graph = model_network_emit(read, strategy.micro_batch, strategy.seq,
-                                                    plan_strategy_param_dtype(&strategy),
-                                                    strategy.kernels == PLAN_KERNELS_FUSED, &error);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, &error);
     g_assert_no_error(error);
     Plan *plan = plan_build(graph, &strategy, read->name, read->text, &error);
     g_assert_no_error(error);

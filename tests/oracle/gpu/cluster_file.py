@@ -25,7 +25,7 @@ import tempfile
 LARGE_BYTES = 128e6
 # As sim/cost-compute.c tells them apart.
 REDUCTIONS = ('layernorm layernorm_backward rmsnorm rmsnorm_backward softmax softmax_backward log_softmax '
-              'log_softmax_backward nll_loss embedding embedding_backward sum_rows').split()
+              'log_softmax_backward nll_loss embedding embedding_backward sum_rows sum_columns').split()
 COLLECTIVES = ('all_gather', 'reduce_scatter', 'all_reduce', 'broadcast')
 STREAMING = 'copy cast add accumulate mul gelu_tanh gelu_tanh_backward silu silu_backward'.split()
 

@@ -170,6 +170,12 @@ def byte_kinds(rows, width, vocab, dtype, device):
     yield 'add', lambda: (x(), x(), x()), lambda t: torch.add(t[0], t[1], out=t[2]), 3 * n * size
     yield 'accumulate', lambda: (x(), x()), lambda t: t[0].add_(t[1]), 3 * n * size
     yield 'mul', lambda: (x(), x(), x()), lambda t: torch.mul(t[0], t[1], out=t[2]), 3 * n * size
+    yield 'mul_row', lambda: (x(), w()), lambda t: t[0] * t[1], (2 * n + width) * size
+    yield 'mul_column', lambda: (x(), full(rows, 1)), lambda t: t[0] * t[1], (2 * n + rows) * size
+    yield 'power', lambda: (x(),), lambda t: t[0].pow(2), 2 * n * size
+    yield 'times_number', lambda: (x(),), lambda t: t[0] * 2.0, 2 * n * size
+    yield 'sum_columns', lambda: (x(),), lambda t: t[0].mean(-1, keepdim=True), (n + rows) * size
+    yield 'spread', lambda: (full(rows, 1),), lambda t: t[0].expand(rows, width) / width, (n + rows) * size
     yield 'relu', lambda: (x(),), lambda t: torch.relu(t[0]), 2 * n * size
     for name, approximate in (('gelu_tanh', 'tanh'), ('gelu_erf', 'none')):
         yield (name, lambda: (x(),), lambda t, a=approximate: aten.gelu(t[0], approximate=a), 2 * n * size)
