@@ -17,6 +17,7 @@ FORESHARD = sys.argv[1]
 COMMON = "--flavour fsdp1 --cluster a100-roce --pytorch 1.13".split()
 STATISTICS = ("allocated", "active", "reserved")
 MOST = {"allocated": 0.04, "active": 0.07, "reserved": 0.18}
+MOST_LOSS_ERROR = 0.012  # each of the two bars is read off to 1 %
 LEAST_RATIO, MOST_RATIO_ERROR = 1.5, 0.45
 
 
@@ -66,12 +67,30 @@ def limiter():
     return complaints
 
 
+def scaling():
+    """What T5-11B loses per GPU from 8 to 512 GPUs (figure 7c): 5 to 8 % at batch 8."""
+    complaints = []
+    table = [row for row in rows("train_fsdp_paper.csv", "T5-11B") if row["gpus"] in ("8", "512")]
+    for batch in sorted({row["micro_batch"] for row in table}, key=int):
+        few, many = (float(row["tflops_per_gpu"]) for row in table if row["micro_batch"] == batch)
+        few_ms, many_ms = (predict("t5-11b", ranks, batch, "--limit-all-gathers", "2", "--param-dtype", "bf16",
+                                   "--reduce-dtype", "bf16", "--checkpointing", "full", "--optimizer", "adam")["step_ms"]
+                           for ranks in ("8", "512"))
+        measured, predicted = 1 - many / few, 1 - few_ms / many_ms
+        line = f"loss of a GPU from 8 to 512, batch {batch}: measured {measured:.1%}, predicted {predicted:.1%}"
+        print(f"# {line}")
+        if abs(predicted - measured) > MOST_LOSS_ERROR or (batch == "8" and not 0.05 <= predicted <= 0.08):
+            complaints.append(line)
+    return complaints
+
+
 def main():
     tap = Tap()
     out_of_bounds, retrying = memory()
     tap.case("the paper's peaks", out_of_bounds)
     tap.case("batch 2 on 128 GPUs retries, and it alone", [] if retrying == ["128 GPUs, batch 2"] else [str(retrying)])
     tap.case("without its limiter T5-11B is slower", limiter())
+    tap.case("T5-11B loses as much per GPU as the paper says", scaling())
     return tap.finish()
 
 
