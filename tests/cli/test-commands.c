@@ -247,8 +247,10 @@ static void two_verdicts(void) {
 
 /* Each rank by itself: jitter, stragglers, links, kinds of node; then what reads such traces. */
 static void every_rank(void) {
-    expect("predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
-           "who waits for whom (4 ranks, jitter 0 %, spread 0 %, seed 0", "");
+    expect(
+        "predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
+        "who waits for whom (4 ranks, jitter 0 %, spread 0 %, of hosts 0 %, of links 0 %, seed 0",
+        "");
     expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 --seed 7 --steps 6 "
            "--slow rank=3:30 --slow node=1:1.1 --degrade nic=8-9:0.5 --degrade node=0:0.9 "
            "--trace every.trace --trace-ranks 0,3,9-10",
@@ -285,6 +287,9 @@ static void every_rank_refused(void) {
         {"--every-rank --degrade gpu=1:0.5", "'gpu' is unknown"},
         {"--every-rank --jitter -1", "no percentage"},
         {"--every-rank --jitter much", "no percentage"},
+        {"--every-rank --host-jitter 1001", "--host-jitter: '1001' is no percentage"},
+        {"--every-rank --link-jitter nan", "--link-jitter: 'nan' is no percentage"},
+        {"--link-jitter 5", "add --every-rank"},
         {"--every-rank --spread 8%", "no percentage"},
         {"--every-rank --seed -1", "no whole number"},
         {"--every-rank --trace-ranks 0,4", "there is no rank 4"},
