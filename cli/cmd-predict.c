@@ -291,6 +291,23 @@ static bool trains_well(const SimPrediction *prediction) {
            working_share(prediction) >= WORKS_WELL;
 }
 
+static void print_retries(const SimPrediction *prediction) {
+    uint64_t least = prediction->alloc_retries, most = least;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].alloc_retries);
+        most = MAX(most, prediction->ranks[rank].alloc_retries);
+    }
+    printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
+           " times",
+           most);
+    if (prediction->n_ranks) {
+        printf(" (the rank that did least: %" G_GUINT64_FORMAT ")\n", least);
+    } else {
+        printf(";\n             where ranks are unequal each does so at another moment, and all "
+               "wait for each:\n             --every-rank --spread 2 says how long\n");
+    }
+}
+
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * working_share(prediction);
@@ -301,9 +318,7 @@ static void print_verdict(const SimPrediction *prediction) {
     if (trains_well(prediction)) {
         printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
     } else if (prediction->fits && prediction->alloc_retries) {
-        printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
-               " times\n",
-               prediction->alloc_retries);
+        print_retries(prediction);
     } else if (prediction->fits) {
         printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
                "wanted); most is lost to %s\n",

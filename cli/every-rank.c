@@ -378,6 +378,7 @@ void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *pre
         trace_json_add_real(json, "times_last", book->n_last);
         trace_json_add_real(json, "held_up_others_ms", ms(book->held_ns));
         trace_json_add_int(json, "peak_reserved_bytes", book->peak_reserved_bytes);
+        trace_json_add_int(json, "alloc_retries", book->alloc_retries);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);

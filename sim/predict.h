@@ -101,7 +101,7 @@ typedef struct {
     SimTime waited_ns;     /* what they waited, exposed or hidden */
     SimTime held_ns;       /* it came later than the second last, where it was the last */
     double n_last;         /* collectives to which it came last, a step */
-    uint64_t peak_reserved_bytes;
+    uint64_t peak_reserved_bytes, alloc_retries; /* the latter over the whole play */
 } SimRankBook;
 
 typedef struct {

@@ -23,6 +23,25 @@ static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster,
     return prediction;
 }
 
+/* A host so quick that kernels decide. */
+static ModelCluster *compute_bound(const char *name) {
+    ModelCluster *cluster = cluster_named(name);
+    cluster->host_launch_us = cluster->host_collective_us = 0.1;
+    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
+    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
+    return cluster;
+}
+
+static SimJitter jitter_of(SimJitterKind kind, double share) {
+    SimJitter jitter = {0};
+    jitter.shares[kind] = share;
+    return jitter;
+}
+
+static SimJitter all_jitters(double share) {
+    return (SimJitter){.shares = {share, share, share, share}};
+}
+
 /* ---- the law -------------------------------------------------------------------------------- */
 
 static void assert_equal(const SimPrediction *one, const SimPrediction *all) {
@@ -169,15 +188,6 @@ static void test_out_of_memory(void) {
 /* 16 ranks on two nodes, compute long enough to matter. */
 #define APART "ranks=16 sharding=full micro_batch=16"
 
-/* A host so quick that kernels decide. */
-static ModelCluster *compute_bound(const char *name) {
-    ModelCluster *cluster = cluster_named(name);
-    cluster->host_launch_us = cluster->host_collective_us = 0.1;
-    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
-    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
-    return cluster;
-}
-
 static SimPrediction *play_apart(const Plan *plan, const ModelCluster *cluster,
                                  SimOptions options) {
     options.steps = options.steps ? options.steps : 4;
@@ -226,16 +236,6 @@ static void test_degraded(void) {
     g_assert_cmpint(degraded->median_step_ns, >, quick->median_step_ns);
     g_assert_cmpint(degraded->median_step_ns, ==, slow->median_step_ns);
     g_assert_cmpint(elsewhere->median_step_ns, ==, quick->median_step_ns); /* no ring in a node */
-}
-
-static SimJitter jitter_of(SimJitterKind kind, double share) {
-    SimJitter jitter = {0};
-    jitter.shares[kind] = share;
-    return jitter;
-}
-
-static SimJitter all_jitters(double share) {
-    return (SimJitter){.shares = {share, share, share, share}};
 }
 
 /* The slowest of many is slower than the mean; the spread of steps shows. */
