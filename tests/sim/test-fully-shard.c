@@ -1,5 +1,5 @@
 /* Two of PyTorch's own tests of fully_shard, held against a prediction: what they demand of a GPU's
- * memory and of overlap (test/distributed/_composable/fsdp/test_fully_shard_{memory,overlap}.py). */
+ * memory and of overlap (test_fully_shard_memory.py and test_fully_shard_overlap.py there). */
 #include <glib.h>
 
 #include "sim/predict.h"
