@@ -34,7 +34,8 @@ enum {
     A_LEAF = 16
 };
 
-static const double UNIT_BYTES = 3.65e9, FORWARD_NS = 20e6, BACKWARD_NS = 60e6, JITTER = 0.05;
+static const double UNIT_BYTES = 3.65e9, FORWARD_NS = 20e6, BACKWARD_NS = 60e6;
+static const SimJitter jitter = {.seed = 1, .shares = {[SIM_JITTER_KERNEL] = 0.05}};
 
 /* One communicator: its collectives in order. */
 typedef struct {
@@ -86,7 +87,7 @@ static void try_compute(Step *step, uint32_t rank) {
     uint32_t next = step->n_done[rank];
     if (!step->computing[rank] && next < 2 * step->units && step->gather.n_done > next) {
         double mean = next < step->units ? FORWARD_NS : BACKWARD_NS;
-        double factor = sim_jitter_factor(JITTER, 1, rank, 0, next);
+        double factor = sim_jitter_factor(&jitter, SIM_JITTER_KERNEL, rank, 0, next);
         step->computing[rank] = true;
         step->waited_ns += step->now - step->idle_since[rank];
         sim_queue_set(step->computes, rank, step->now + sim_time_from_ns(mean * factor));

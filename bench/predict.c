@@ -70,7 +70,8 @@ static void run(unsigned i) {
 static void run_every_rank(unsigned i) {
     g_autoptr(ModelCluster) cluster = cluster_of(i);
     g_autoptr(Plan) plan = build(i);
-    SimOptions options = {.steps = 3, .every_rank = true, .jitter = 0.05};
+    SimOptions options = {
+        .steps = 3, .every_rank = true, .jitter = {.shares = {[SIM_JITTER_KERNEL] = 0.05}}};
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, NULL);

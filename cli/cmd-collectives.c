@@ -61,7 +61,7 @@ static void print_table(const SimNcclGroup *group, double bytes) {
             printf("  %-14s", sim_nccl_algo_name(a));
             for (SimNcclProto p = 0; p < SIM_NCCL_N_PROTOS; p++) {
                 SimNcclTerms terms = sim_nccl_expect(group, kinds[k].kind, a, p, bytes);
-                if (terms.gb_per_s > 0) {
+                if (terms.gb_per_s > 0 && !group->barred[p]) {
                     printf("%13.1f /%7.1f", terms.latency_us, terms.gb_per_s);
                 } else {
                     printf("%22s", "-");

@@ -12,6 +12,7 @@
 #include "cli/data-dir.h"
 #include "cli/every-rank.h"
 #include "cli/plan-source.h"
+#include "cli/spending.h"
 #include "models/cluster.h"
 #include "sim/nccl.h"
 #include "sim/predict.h"
@@ -240,6 +241,18 @@ static void print_rank_steps(const SimPrediction *prediction) {
     printf("  below: rank %u, which loses least to others\n", prediction->time_rank);
 }
 
+static void print_spending(const Report *report) {
+    CliSpending spent = cli_spending(report->plan, report->cluster, report->prediction);
+    if (spent.kwh_per_million > 0) {
+        printf("  %.4g kWh per million tokens (GPUs alone, each at its full power)\n",
+               spent.kwh_per_million);
+    }
+    if (spent.price_per_million > 0) {
+        printf("  price of a million tokens: %.4g (of an hour and GPU: as the cluster says)\n",
+               spent.price_per_million);
+    }
+}
+
 static void print_time(const Report *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = mean_step_ns(prediction);
@@ -257,6 +270,7 @@ static void print_time(const Report *report) {
     printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (operations of matrix products and attention, nothing "
            "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
            a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+    print_spending(report);
     printf("  bound by: %s\n", prediction->bound_by);
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
@@ -291,6 +305,23 @@ static bool trains_well(const SimPrediction *prediction) {
            working_share(prediction) >= WORKS_WELL;
 }
 
+static void print_retries(const SimPrediction *prediction) {
+    uint64_t least = prediction->alloc_retries, most = least;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].alloc_retries);
+        most = MAX(most, prediction->ranks[rank].alloc_retries);
+    }
+    printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
+           " times",
+           most);
+    if (prediction->n_ranks) {
+        printf(" (the rank that did least: %" G_GUINT64_FORMAT ")\n", least);
+    } else {
+        printf(";\n             where ranks are unequal each does so at another moment, and all "
+               "wait for each:\n             --every-rank --spread 2 says how long\n");
+    }
+}
+
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * working_share(prediction);
@@ -301,9 +332,7 @@ static void print_verdict(const SimPrediction *prediction) {
     if (trains_well(prediction)) {
         printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
     } else if (prediction->fits && prediction->alloc_retries) {
-        printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
-               " times\n",
-               prediction->alloc_retries);
+        print_retries(prediction);
     } else if (prediction->fits) {
         printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
                "wanted); most is lost to %s\n",
@@ -390,6 +419,13 @@ static void add_figures(JsonBuilder *json, const Report *report) {
     trace_json_add_real(json, "compute_ms", ms(prediction->compute_ns));
     trace_json_add_real(json, "host_ms", ms(prediction->host_ns));
     trace_json_add_text(json, "bound_by", prediction->bound_by);
+    CliSpending spent = cli_spending(report->plan, report->cluster, prediction);
+    if (spent.kwh_per_million > 0) {
+        trace_json_add_real(json, "kwh_per_million_tokens", spent.kwh_per_million);
+    }
+    if (spent.price_per_million > 0) {
+        trace_json_add_real(json, "price_per_million_tokens", spent.price_per_million);
+    }
     cli_every_rank_add_json(report->every, prediction, report->cluster, json);
 }
 

@@ -104,8 +104,9 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
         if (is_file(name)) {
             return g_strdup(name);
         }
-        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: there is no such file",
-                    name);
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s", name,
+                    g_file_test(name, G_FILE_TEST_EXISTS) ? "this is no regular file; name one"
+                                                          : "there is no such file");
         return NULL;
     }
     if (has_ending && is_file(name)) {

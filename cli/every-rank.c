@@ -9,14 +9,20 @@
 
 struct _CliEveryRank {
     gboolean asked;
-    char *seed, *jitter, *spread, *trace_ranks;
+    char *seed, *percents[SIM_N_JITTERS], *trace_ranks;
     char **slow, **degrade;
 
-    uint64_t seed_number;
-    double jitter_share, spread_share;
+    SimJitter jitter;
     GArray *troubles; /* SimTrouble */
     bool *traced;
     CliProgress *progress;
+};
+
+static const char *const jitter_options[SIM_N_JITTERS] = {
+    [SIM_JITTER_KERNEL] = "--jitter",
+    [SIM_JITTER_GPU] = "--spread",
+    [SIM_JITTER_HOST] = "--host-jitter",
+    [SIM_JITTER_LINK] = "--link-jitter",
 };
 
 CliEveryRank *cli_every_rank_new(GOptionContext *context) {
@@ -25,12 +31,16 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
         {"every-rank", 0, 0, G_OPTION_ARG_NONE, &every->asked,
          "play each rank by itself instead of one that stands for all", NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "of the jitter (default 0)", "S"},
-        {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->jitter,
+        {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_KERNEL],
          "standard deviation of a kernel's duration, of its mean (default: as the cluster says)",
          "PERCENT"},
-        {"spread", 0, 0, G_OPTION_ARG_STRING, &every->spread,
+        {"spread", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_GPU],
          "the same of what a GPU's kernels take all along, among GPUs (default: likewise)",
          "PERCENT"},
+        {"host-jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_HOST],
+         "the same of what an instruction costs the host (default: likewise)", "PERCENT"},
+        {"link-jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_LINK],
+         "the same of what a collective takes, once all have come (default: likewise)", "PERCENT"},
         {"slow", 0, 0, G_OPTION_ARG_STRING_ARRAY, &every->slow,
          "kernels there take FACTOR times as long; WHO: rank=3, rank=0-7, node=2; may be repeated",
          "WHO:FACTOR"},
@@ -55,8 +65,9 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
 void cli_every_rank_free(CliEveryRank *every) {
     if (every) {
         g_free(every->seed);
-        g_free(every->jitter);
-        g_free(every->spread);
+        for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+            g_free(every->percents[kind]);
+        }
         g_free(every->trace_ranks);
         g_strfreev(every->slow);
         g_strfreev(every->degrade);
@@ -182,22 +193,32 @@ static bool read_percent(const char *option, const char *text, double fallback, 
 }
 
 static bool read_numbers(CliEveryRank *every, const ModelCluster *cluster, GError **error) {
-    if (every->seed && !plan_parse_u64(every->seed, &every->seed_number)) {
+    if (every->seed && !plan_parse_u64(every->seed, &every->jitter.seed)) {
         return refuse(error, "--seed: '%s' is no whole number; give digits", every->seed);
     }
-    return read_percent("--jitter", every->jitter, cluster->jitter_kernel_percent,
-                        &every->jitter_share, error) &&
-           read_percent("--spread", every->spread, cluster->jitter_gpu_percent,
-                        &every->spread_share, error);
+    const double by_cluster[SIM_N_JITTERS] = {
+        [SIM_JITTER_KERNEL] = cluster->jitter_kernel_percent,
+        [SIM_JITTER_GPU] = cluster->jitter_gpu_percent,
+        [SIM_JITTER_HOST] = cluster->jitter_host_percent,
+        [SIM_JITTER_LINK] = cluster->jitter_link_percent,
+    };
+    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+        if (!read_percent(jitter_options[kind], every->percents[kind], by_cluster[kind],
+                          &every->jitter.shares[kind], error)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool check_unasked(const CliEveryRank *every, GError **error) {
-    const char *without = every->jitter        ? "--jitter"
-                          : every->spread      ? "--spread"
-                          : every->slow        ? "--slow"
+    const char *without = every->slow          ? "--slow"
                           : every->degrade     ? "--degrade"
                           : every->trace_ranks ? "--trace-ranks"
                                                : NULL;
+    for (unsigned kind = 0; kind < SIM_N_JITTERS && !without; kind++) {
+        without = every->percents[kind] ? jitter_options[kind] : NULL;
+    }
     return !without || refuse(error, "%s is for every-rank play; add --every-rank", without);
 }
 
@@ -227,9 +248,7 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     g_autofree char *what = g_strdup_printf("playing %u ranks", plan->world);
     every->progress = cli_progress_new(what);
     options->every_rank = true;
-    options->seed = every->seed_number;
-    options->jitter = every->jitter_share;
-    options->spread = every->spread_share;
+    options->jitter = every->jitter;
     options->troubles = (const SimTrouble *)(gconstpointer)every->troubles->data;
     options->n_troubles = every->troubles->len;
     options->traced = every->traced;
@@ -309,10 +328,11 @@ void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *predic
         lost += prediction->ranks[rank].lost_ns;
         exposed += prediction->ranks[rank].exposed_ns;
     }
-    printf("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, seed %" G_GUINT64_FORMAT
-           "; means of a steady step)\n",
-           prediction->n_ranks, 100 * every->jitter_share, 100 * every->spread_share,
-           every->seed_number);
+    const double *shares = every->jitter.shares;
+    printf("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, of hosts %g %%, of links "
+           "%g %%, seed %" G_GUINT64_FORMAT "; means of a steady step)\n",
+           prediction->n_ranks, 100 * shares[SIM_JITTER_KERNEL], 100 * shares[SIM_JITTER_GPU],
+           100 * shares[SIM_JITTER_HOST], 100 * shares[SIM_JITTER_LINK], every->jitter.seed);
     printf("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
            "runs, in "
            "the mean;\n  %.3f ms of that because other ranks came late to it\n",
@@ -335,9 +355,12 @@ void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *pre
         return;
     }
     trace_json_begin_object(json, "every_rank");
-    trace_json_add_int(json, "seed", every->seed_number);
-    trace_json_add_real(json, "jitter_percent", 100 * every->jitter_share);
-    trace_json_add_real(json, "spread_percent", 100 * every->spread_share);
+    const double *shares = every->jitter.shares;
+    trace_json_add_int(json, "seed", every->jitter.seed);
+    trace_json_add_real(json, "jitter_percent", 100 * shares[SIM_JITTER_KERNEL]);
+    trace_json_add_real(json, "spread_percent", 100 * shares[SIM_JITTER_GPU]);
+    trace_json_add_real(json, "host_jitter_percent", 100 * shares[SIM_JITTER_HOST]);
+    trace_json_add_real(json, "link_jitter_percent", 100 * shares[SIM_JITTER_LINK]);
     trace_json_add_int(json, "memory_of_rank", prediction->rank);
     trace_json_add_int(json, "times_of_rank", prediction->time_rank);
     trace_json_begin_array(json, "ranks");
@@ -355,6 +378,7 @@ void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *pre
         trace_json_add_real(json, "times_last", book->n_last);
         trace_json_add_real(json, "held_up_others_ms", ms(book->held_ns));
         trace_json_add_int(json, "peak_reserved_bytes", book->peak_reserved_bytes);
+        trace_json_add_int(json, "alloc_retries", book->alloc_retries);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);

@@ -1,7 +1,7 @@
 /* cli/every-rank.h - the options of every-rank play, and what it prints beside a prediction.
  *
- *     --every-rank --seed S --jitter PERCENT --spread PERCENT --slow WHO:FACTOR
- *     --degrade WHO:FACTOR --trace-ranks LIST
+ *     --every-rank --seed S --jitter PERCENT --spread PERCENT --host-jitter PERCENT
+ *     --link-jitter PERCENT --slow WHO:FACTOR --degrade WHO:FACTOR --trace-ranks LIST
  *
  * WHO is rank=3, rank=0-7, node=2 or node=1-3; for --degrade also nvlink= and nic= with ranks.
  *

@@ -23,11 +23,46 @@ static void append_double(GString *text, double value) {
     g_string_append(text, g_ascii_dtostr(buffer, sizeof buffer, value));
 }
 
+/* A digest is taken of all that is written here, so instructions are put together without printf,
+ * which would take ten times as long. */
+static void append_number(GString *text, uint64_t number) {
+    char digits[20]; /* as many as 2^64 has */
+    unsigned first = sizeof digits;
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    g_string_append_len(text, digits + first, (gssize)(sizeof digits - first));
+}
+
+static void append_signed(GString *text, int64_t number) {
+    if (number < 0) {
+        g_string_append_c(text, '-');
+    }
+    append_number(text, number < 0 ? -(uint64_t)number : (uint64_t)number);
+}
+
+static void append_word(GString *text, const char *word) {
+    g_string_append_c(text, ' ');
+    g_string_append(text, word);
+}
+
+static void append_key(GString *text, const char *key) {
+    append_word(text, key);
+    g_string_append_c(text, '=');
+}
+
+static void append_numbered(GString *text, char letter, uint32_t id) {
+    g_string_append_c(text, letter);
+    append_number(text, id);
+}
+
 static void append_id(GString *text, char letter, uint32_t id) {
+    g_string_append_c(text, ' ');
     if (id == PLAN_NONE) {
-        g_string_append(text, " -");
+        g_string_append_c(text, '-');
     } else {
-        g_string_append_printf(text, " %c%u", letter, id);
+        append_numbered(text, letter, id);
     }
 }
 
@@ -73,9 +108,12 @@ static void append_buffers(const Plan *plan, const PlanRole *role, GString *text
     g_string_append_printf(text, "buffers %u\n", role->n_buffers);
     for (uint32_t i = 0; i < role->n_buffers; i++) {
         const PlanBuffer *b = &role->buffers[i];
-        g_string_append_printf(
-            text, "b%u " U64 " %s %s %s", i, b->bytes, plan_dtype_name((PlanDtype)b->dtype),
-            plan_subcategory_name((PlanSubcategory)b->sub), plan->lanes[b->lane]);
+        append_numbered(text, 'b', i);
+        g_string_append_c(text, ' ');
+        append_number(text, b->bytes);
+        append_word(text, plan_dtype_name((PlanDtype)b->dtype));
+        append_word(text, plan_subcategory_name((PlanSubcategory)b->sub));
+        append_word(text, plan->lanes[b->lane]);
         append_id(text, 'u', b->unit);
         g_string_append_c(text, ' ');
         for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
@@ -83,7 +121,9 @@ static void append_buffers(const Plan *plan, const PlanRole *role, GString *text
                 g_string_append_c(text, "cfst"[s]);
             }
         }
-        g_string_append_printf(text, "%s %s\n", b->carried ? "" : "-", b->name);
+        g_string_append(text, b->carried ? "" : "-");
+        append_word(text, b->name);
+        g_string_append_c(text, '\n');
     }
 }
 
@@ -93,37 +133,42 @@ static void append_operand(const PlanRole *role, const PlanOperand *operand, GSt
         return;
     }
     const PlanBuffer *b = &role->buffers[operand->buffer];
-    g_string_append_printf(text, "b%u", operand->buffer);
+    append_numbered(text, 'b', operand->buffer);
     if (operand->offset_bytes) {
-        g_string_append_printf(text, "+" U64, operand->offset_bytes);
+        g_string_append_c(text, '+');
+        append_number(text, operand->offset_bytes);
     }
     if (operand->offset_bytes + operand->elements * plan_dtype_bytes((PlanDtype)b->dtype) !=
         b->bytes) {
-        g_string_append_printf(text, "[" U64 "]", operand->elements);
+        g_string_append_c(text, '[');
+        append_number(text, operand->elements);
+        g_string_append_c(text, ']');
     }
     if (operand->rows) {
-        g_string_append_printf(text, "/%u", operand->rows);
+        append_numbered(text, '/', operand->rows);
     }
 }
 
 static void append_op(const PlanRole *role, const PlanOp *op, GString *text) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanOperand *operands = plan_op_operands(role, op);
-    g_string_append_printf(text, " %s", info->name);
+    append_word(text, info->name);
     if (op->axis != PLAN_AXIS_NONE) {
-        g_string_append_printf(text, " axis=%s", plan_axis_name((PlanAxis)op->axis));
+        append_key(text, "axis");
+        g_string_append(text, plan_axis_name((PlanAxis)op->axis));
     }
     for (unsigned i = 0; i < info->n_dims; i++) {
-        g_string_append_printf(text, " %s=" I64, info->dims[i], plan_op_dims(role, op)[i]);
+        append_key(text, info->dims[i]);
+        append_signed(text, plan_op_dims(role, op)[i]);
     }
     for (unsigned i = 0; i < info->n_attrs; i++) {
-        g_string_append_printf(text, " %s=", info->attrs[i]);
+        append_key(text, info->attrs[i]);
         append_double(text, plan_op_attrs(role, op)[i]);
     }
     unsigned length = plan_op_list_length(info, op->n_operands), at = 0;
     for (unsigned slot = 0; slot < info->n_slots; slot++) {
         unsigned n = info->slots[slot].flags & PLAN_SLOT_LIST ? length : 1;
-        g_string_append_printf(text, " %s=", info->slots[slot].name);
+        append_key(text, info->slots[slot].name);
         for (unsigned i = 0; i < n; i++) {
             if (i) {
                 g_string_append_c(text, ',');
@@ -134,9 +179,10 @@ static void append_op(const PlanRole *role, const PlanOp *op, GString *text) {
 }
 
 static void append_event(const PlanInstr *instr, GString *text) {
-    g_string_append_printf(text, " e%u", instr->arg);
+    append_id(text, 'e', instr->arg);
     if (instr->before) {
-        g_string_append_printf(text, "@-%u", instr->before);
+        g_string_append_c(text, '@');
+        append_numbered(text, '-', instr->before);
     }
 }
 
@@ -147,13 +193,14 @@ void plan_text_append_instr(const Plan *plan, const PlanRole *role, const PlanIn
     switch ((PlanInstrKind)instr->kind) {
     case PLAN_ALLOC:
     case PLAN_FREE:
-        g_string_append_printf(text, " b%u", instr->arg);
+        append_id(text, 'b', instr->arg);
         return;
     case PLAN_MARK:
-        g_string_append_printf(text, " b%u %s", instr->arg, lane);
+        append_id(text, 'b', instr->arg);
+        append_word(text, lane);
         return;
     case PLAN_LAUNCH:
-        g_string_append_printf(text, " %s", lane);
+        append_word(text, lane);
         append_op(role, &role->ops[instr->arg], text);
         return;
     case PLAN_HOST_OP:
@@ -161,7 +208,7 @@ void plan_text_append_instr(const Plan *plan, const PlanRole *role, const PlanIn
         return;
     case PLAN_RECORD:
     case PLAN_WAIT:
-        g_string_append_printf(text, " %s", lane);
+        append_word(text, lane);
         append_event(instr, text);
         return;
     case PLAN_HOST_WAIT:
@@ -187,7 +234,8 @@ static void append_section(const Plan *plan, const PlanRole *role, PlanSection s
         const PlanInstr *instr = &role->sections[section][i];
         if (!context || context->phase != instr->phase || context->unit != instr->unit ||
             context->module != instr->module) {
-            g_string_append_printf(text, "@%s", plan_phase_name((PlanPhase)instr->phase));
+            g_string_append_c(text, '@');
+            g_string_append(text, plan_phase_name((PlanPhase)instr->phase));
             append_id(text, 'u', instr->unit);
             append_id(text, 'm', instr->module);
             g_string_append_c(text, '\n');

@@ -42,6 +42,9 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
         .node_channel_gb_per_s = near_gb_per_s,
         .nvls_heads = (double)cluster->intra_node_nvls_heads,
         .nvls_head_gb_per_s = cluster->intra_node_nvls_head_gb_per_s,
+        .barred = {[SIM_NCCL_LL] = far && !cluster->inter_node_ll,
+                   [SIM_NCCL_LL128] = (path->ranks_a_node > 1 && !cluster->intra_node_ll128) ||
+                                      (far && !cluster->inter_node_ll128)},
     };
 }
 

@@ -1,7 +1,6 @@
 #include "sim/device.h"
 
 #include "plan/op-work.h"
-#include "sim/jitter.h"
 #include "sim/op-rows.h"
 #include "sim/predict.h"
 #include "sim/recordings.h"
@@ -126,11 +125,23 @@ static void spend(SimDevice *device, SimTime cost) {
     sim_engine_advance(device->engine, device->host_ns);
 }
 
+static uint32_t number_of(const SimDevice *device, const PlanPosition *at) {
+    return device->first_number[at->section] + at->index;
+}
+
+static SimTime with_host_jitter(const SimDevice *device, const PlanPosition *at, SimTime cost) {
+    double factor = sim_jitter_factor(&device->setup.jitter, SIM_JITTER_HOST, device->setup.rank,
+                                      at->step, number_of(device, at));
+    return sim_time_from_ns((double)cost * factor);
+}
+
 /* The instruction at hand is paid for once, however often it is asked. */
-static void charge(SimDevice *device, SimTime cost) {
+static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
     if (!device->charged) {
         device->charged = true;
-        spend(device, cost);
+        spend(device, device->setup.jitter.shares[SIM_JITTER_HOST] > 0
+                          ? with_host_jitter(device, at, cost)
+                          : cost);
     }
 }
 
@@ -253,10 +264,6 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
     return PLAN_DONE;
 }
 
-static uint32_t number_of(const SimDevice *device, const PlanPosition *at) {
-    return device->first_number[at->section] + at->index;
-}
-
 static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer,
                             int64_t delta) {
     if (device->memory_rows) {
@@ -277,7 +284,7 @@ static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t 
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     SimDevice *device = self;
-    charge(device, device->issue_ns[PLAN_ALLOC]);
+    charge(device, at, device->issue_ns[PLAN_ALLOC]);
     SimMemoryPlace place = {at->step, at->section, at->index};
     uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, &place)) {
@@ -293,7 +300,7 @@ static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, 
 static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t buffer,
                               GError **error) {
     SimDevice *device = self;
-    charge(device, device->issue_ns[PLAN_FREE]);
+    charge(device, at, device->issue_ns[PLAN_FREE]);
     SimMemoryPlace place = {at->step, at->section, at->index};
     uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     sim_memory_release(device->memory, buffer, &place);
@@ -305,7 +312,7 @@ static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t bu
 static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, uint32_t lane,
                        GError **error) {
     SimDevice *device = self;
-    charge(device, device->issue_ns[PLAN_MARK]);
+    charge(device, at, device->issue_ns[PLAN_MARK]);
     sim_memory_mark(device->memory, buffer, lane);
     return done(device);
 }
@@ -320,8 +327,8 @@ static SimTime duration_of(const SimDevice *device, const SimOpCost *cost, const
     if (cost->use.collective || !setup->peers) {
         return cost->duration_ns;
     }
-    double factor =
-        sim_jitter_factor(setup->jitter, setup->seed, setup->rank, row->step, row->instruction);
+    double factor = sim_jitter_factor(&setup->jitter, SIM_JITTER_KERNEL, setup->rank, row->step,
+                                      row->instruction);
     return sim_time_from_ns((double)cost->duration_ns * factor * setup->slowdown);
 }
 
@@ -331,7 +338,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     uint32_t number = (uint32_t)(op - device->role->ops);
     const SimOpCost *cost = cost_of(device, number);
     bool collective = cost->use.collective;
-    charge(device, collective ? device->collective_issue_ns : device->issue_ns[PLAN_LAUNCH]);
+    charge(device, at, collective ? device->collective_issue_ns : device->issue_ns[PLAN_LAUNCH]);
     block_until_room(device, lane);
     SimOpRow row = {
         .step = at->step,
@@ -350,7 +357,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     SimDevice *device = self;
-    charge(device, device->issue_ns[PLAN_RECORD]);
+    charge(device, at, device->issue_ns[PLAN_RECORD]);
     sim_recordings_note(&device->recordings, event, at->step,
                         sim_engine_record(device->engine, lane));
     return done(device);
@@ -376,7 +383,7 @@ static PlanAnswer wait(gpointer self, const PlanPosition *at, uint32_t event, ui
     if (!find_recording(device, at, event, steps_before, &recording, error)) {
         return PLAN_FAILED;
     }
-    charge(device, device->issue_ns[PLAN_WAIT]);
+    charge(device, at, device->issue_ns[PLAN_WAIT]);
     sim_engine_wait(device->engine, lane, recording);
     return done(device);
 }
@@ -388,7 +395,7 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
     if (!find_recording(device, at, event, steps_before, &recording, error)) {
         return PLAN_FAILED;
     }
-    charge(device, device->issue_ns[PLAN_HOST_WAIT]);
+    charge(device, at, device->issue_ns[PLAN_HOST_WAIT]);
     if (!sim_engine_passed(device->engine, recording)) {
         device->waits_for = recording;
         return PLAN_NOT_YET;
@@ -399,8 +406,9 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
 static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
     SimDevice *device = self;
     double bytes = plan_op_work(device->role, op).bytes;
-    charge(device, device->issue_ns[PLAN_HOST_OP] +
-                       sim_time_from_ns(bytes / device->cluster->host_memory_gb_per_s));
+    charge(device, at,
+           device->issue_ns[PLAN_HOST_OP] +
+               sim_time_from_ns(bytes / device->cluster->host_memory_gb_per_s));
     return done(device);
 }
 

@@ -21,6 +21,7 @@
 #include "plan/player.h"
 #include "sim/account.h"
 #include "sim/engine.h"
+#include "sim/jitter.h"
 #include "sim/memory.h"
 #include "sim/op-costs.h"
 #include "trace/trace.h"
@@ -57,8 +58,7 @@ typedef struct {
     gpointer peers_self;
     uint32_t rank;
     double slowdown; /* its kernels take so many times as long; 0: as long */
-    double jitter;   /* standard deviation of a kernel's duration over its mean */
-    uint64_t seed;
+    SimJitter jitter;
 } SimDeviceSetup;
 
 /* NULL when the allocator refuses its options. */

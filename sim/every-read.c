@@ -35,6 +35,7 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
             exposed += own->collectives[kind].exposed_ns;
         }
     }
+    SimMemoryStats memory = sim_memory_stats(sim_device_memory(member->device));
     return (SimRankBook){
         .node_kind =
             member->cluster == every->cluster ? every->cluster->model : member->cluster->name,
@@ -45,8 +46,8 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
         .waited_ns = book->waited_ns / n,
         .held_ns = book->held_ns / n,
         .n_last = (double)book->n_last / n,
-        .peak_reserved_bytes =
-            sim_memory_stats(sim_device_memory(member->device)).peak_reserved_bytes,
+        .peak_reserved_bytes = memory.peak_reserved_bytes,
+        .alloc_retries = memory.alloc_retries,
     };
 }
 

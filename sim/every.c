@@ -1,5 +1,4 @@
 #include "sim/every-private.h"
-#include "sim/jitter.h"
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
@@ -223,7 +222,7 @@ static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t
 
 /* A rank's own pace is a draw outside all steps. */
 static double slowdown_of(const SimOptions *options, uint32_t rank) {
-    double slowdown = sim_jitter_factor(options->spread, options->seed, rank, INT32_MIN, 0);
+    double slowdown = sim_jitter_factor(&options->jitter, SIM_JITTER_GPU, rank, INT32_MIN, 0);
     for (uint32_t i = 0; i < options->n_troubles; i++) {
         if (has_trouble(&options->troubles[i], SIM_TROUBLE_SLOW, rank)) {
             slowdown *= options->troubles[i].factor;
@@ -288,7 +287,6 @@ static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace
         .rank = rank,
         .slowdown = slowdown_of(options, rank),
         .jitter = options->jitter,
-        .seed = options->seed,
     };
     member->device = setup.costs ? sim_device_new(&setup, error) : NULL;
     if (!member->device) {
@@ -330,8 +328,8 @@ static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const 
     every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
     every->fabric = fabric_for(plan, cluster, options);
     int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
-    every->meetings =
-        sim_meetings_new(plan, every->fabric, options->alone, first_steady, &hooks, every);
+    every->meetings = sim_meetings_new(plan, every->fabric, options->alone, first_steady,
+                                       &options->jitter, &hooks, every);
     every->members = g_new0(SimMember, plan->world);
     every->waiting = sim_queue_new(plan->world);
     every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));

@@ -17,12 +17,14 @@ static double unit(uint64_t bits) {
     return (double)((bits >> 11) + 1) * 0x1p-53;
 }
 
-double sim_jitter_factor(double deviation, uint64_t seed, uint32_t rank, int32_t step,
+double sim_jitter_factor(const SimJitter *jitter, SimJitterKind kind, uint32_t who, int32_t step,
                          uint32_t number) {
+    double deviation = jitter->shares[kind];
     if (deviation == 0) {
         return 1;
     }
-    uint64_t key = mix(mix(mix(seed) ^ rank) ^ ((uint64_t)(uint32_t)step << 32 | number));
+    uint64_t of_kind = mix(jitter->seed) ^ ((uint64_t)kind << 32 | who);
+    uint64_t key = mix(mix(of_kind) ^ ((uint64_t)(uint32_t)step << 32 | number));
     double normal = sqrt(-2 * log(unit(key))) * cos(2 * G_PI * unit(mix(key)));
     double variance = log1p(deviation * deviation);
     return exp(sqrt(variance) * normal - variance / 2);

@@ -28,6 +28,7 @@ typedef struct {
     PlanOpKind kind;
     double bytes;
     int32_t step;
+    uint32_t n_met; /* so many before it */
     SimNetworkCost cost;
 
     uint32_t user; /* of the links */
@@ -40,6 +41,7 @@ struct _SimMeetings {
     gpointer self;
     uint32_t n_world;
     int32_t first_counted;
+    const SimJitter *jitter;
     Communicator *communicators;
     uint32_t n_communicators;
     uint32_t *of_rank[PLAN_N_AXES]; /* its communicator's number */
@@ -162,12 +164,14 @@ static void find_exclusive(SimMeetings *meetings, bool no_sharing, uint32_t *own
 }
 
 SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no_sharing,
-                              int32_t first_counted, const SimMeetingsHooks *hooks, gpointer self) {
+                              int32_t first_counted, const SimJitter *jitter,
+                              const SimMeetingsHooks *hooks, gpointer self) {
     SimMeetings *meetings = g_new0(SimMeetings, 1);
     meetings->hooks = hooks;
     meetings->self = self;
     meetings->n_world = plan->world;
     meetings->first_counted = first_counted;
+    meetings->jitter = jitter;
     uint32_t most = 0;
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         most += plan->axes[axis] > 1 ? plan->world / plan->axes[axis] : 0;
@@ -277,7 +281,9 @@ static void tell(SimMeetings *meetings, const Communicator *communicator,
 static void meet(SimMeetings *meetings, uint32_t number) {
     Communicator *communicator = &meetings->communicators[number];
     double speed = sim_collective_speed(&communicator->cost, communicator->most);
-    communicator->left_ns = (double)sim_network_time(&communicator->cost);
+    double factor = sim_jitter_factor(meetings->jitter, SIM_JITTER_LINK, number, communicator->step,
+                                      communicator->n_met++);
+    communicator->left_ns = (double)sim_network_time(&communicator->cost) * factor;
     communicator->earliest_end_ns =
         communicator->last_ns + sim_time_from_ns(communicator->left_ns / speed);
     count(meetings, communicator);

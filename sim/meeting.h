@@ -4,15 +4,15 @@
  * ranks come to it, each in its own time; with the last it starts, and it goes as fast as the links
  * of its ring let it beside the rings of other communicators (fair.h over fabric.h): latency +
  * transfer / share of the links, a capacity of 1 being what the collective reaches undisturbed. It
- * takes what its slowest rank's kind of node takes.
+ * takes what its slowest rank's kind of node takes, times the jitter of links.
  *
  * Ranks may be played ahead of each other, so a rank must not go past sim_meetings_bound(): before
  * that moment nothing can come to it from others, whatever they do. What is due at a moment
  * (sim_meetings_next) is done when no rank can act before it any more (sim_meetings_step). Where
  * nobody else uses the links of a ring, its end is known, and told, as soon as all have come.
  *
- * Owns: communicators. Borrows: plan, fabric, hooks. Threads: one. Cost: O(1) to come, O(ranks of
- * the group) to meet and to end.
+ * Owns: communicators. Borrows: plan, fabric, jitter, hooks. Threads: one. Cost: O(1) to come,
+ * O(ranks of the group) to meet and to end.
  */
 #pragma once
 
@@ -35,7 +35,8 @@ typedef struct {
 } SimMeetingsBook;
 
 SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no_sharing,
-                              int32_t first_counted, const SimMeetingsHooks *hooks, gpointer self);
+                              int32_t first_counted, const SimJitter *jitter,
+                              const SimMeetingsHooks *hooks, gpointer self);
 void sim_meetings_free(SimMeetings *meetings); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMeetings, sim_meetings_free)
 

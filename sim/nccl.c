@@ -149,6 +149,12 @@ SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNccl
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
+static bool is_forced_out(const SimNcclGroup *group, SimNcclAlgo asked_algo, SimNcclProto asked,
+                          SimNcclAlgo algo, SimNcclProto proto) {
+    bool out = asked == SIM_NCCL_N_PROTOS ? group->barred[proto] : asked != proto;
+    return out || (asked_algo != SIM_NCCL_N_ALGOS && asked_algo != algo);
+}
+
 static bool choose(const SimNcclGroup *group, PlanOpKind kind, double bytes, SimNcclAlgo algo,
                    SimNcclProto proto, SimNcclChoice *ret_choice) {
     double best = INFINITY;
@@ -156,9 +162,7 @@ static bool choose(const SimNcclGroup *group, PlanOpKind kind, double bytes, Sim
         for (SimNcclProto j = 0; j < SIM_NCCL_N_PROTOS; j++) {
             SimNcclTerms terms = sim_nccl_expect(group, kind, i, j, bytes);
             double us = terms.latency_us + bytes / (1000 * terms.gb_per_s);
-            bool is_forced_out = (algo != SIM_NCCL_N_ALGOS && algo != i) ||
-                                 (proto != SIM_NCCL_N_PROTOS && proto != j);
-            if (terms.gb_per_s > 0 && !is_forced_out && us < best) {
+            if (terms.gb_per_s > 0 && !is_forced_out(group, algo, proto, i, j) && us < best) {
                 best = us;
                 *ret_choice = (SimNcclChoice){i, j, terms};
             }

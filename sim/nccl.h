@@ -44,6 +44,7 @@ typedef struct {
     double channels, channel_gb_per_s;     /* rings and trees */
     double node_channel_gb_per_s;          /* of one channel inside a node */
     double nvls_heads, nvls_head_gb_per_s; /* heads 0: there is no NVLS */
+    bool barred[SIM_NCCL_N_PROTOS];        /* not used here unless forced: the links may reorder */
 } SimNcclGroup;
 
 /* NCCL's expectation: latency_us + bytes / (1000 gb_per_s). gb_per_s 0: it does not allow it. */
@@ -61,9 +62,9 @@ SimNcclGeneration sim_nccl_generation(uint64_t compute_capability);
 /* bytes: of the whole tensor. */
 SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,
                              SimNcclProto proto, double bytes);
-/* The quickest by that expectation. algo or proto may be forced, as NCCL_ALGO and NCCL_PROTO do;
- * the number of them (N_ALGOS, N_PROTOS) leaves the choice. What is forced and not allowed is as if
- * it had not been. */
+/* The quickest by that expectation of what is not barred. algo or proto may be forced, as NCCL_ALGO
+ * and NCCL_PROTO do, which lifts the bar; the number of them (N_ALGOS, N_PROTOS) leaves the choice.
+ * What is forced and not allowed is as if it had not been. */
 SimNcclChoice sim_nccl_choose(const SimNcclGroup *group, PlanOpKind kind, double bytes,
                               SimNcclAlgo algo, SimNcclProto proto);
 

@@ -156,9 +156,12 @@ static void describe(Trace *trace, const Task *task) {
     }
     trace_set_uint(trace, "steps", task->options->steps);
     if (task->options->every_rank) {
-        trace_set_uint(trace, "seed", task->options->seed);
-        set_percent(trace, "jitter_percent", task->options->jitter);
-        set_percent(trace, "spread_percent", task->options->spread);
+        const SimJitter *jitter = &task->options->jitter;
+        trace_set_uint(trace, "seed", jitter->seed);
+        set_percent(trace, "jitter_percent", jitter->shares[SIM_JITTER_KERNEL]);
+        set_percent(trace, "spread_percent", jitter->shares[SIM_JITTER_GPU]);
+        set_percent(trace, "host_jitter_percent", jitter->shares[SIM_JITTER_HOST]);
+        set_percent(trace, "link_jitter_percent", jitter->shares[SIM_JITTER_LINK]);
     }
     trace_set_uint(trace, "allocator_bytes", task->prediction->allocator_bytes);
     trace_set_uint(trace, "outside_allocator_bytes", task->prediction->outside_allocator_bytes);

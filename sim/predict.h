@@ -23,6 +23,7 @@
 #include "models/cluster.h"
 #include "plan/plan.h"
 #include "sim/account.h"
+#include "sim/jitter.h"
 #include "sim/time.h"
 #include "trace/trace.h"
 
@@ -54,9 +55,7 @@ typedef struct {
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
 
     bool every_rank; /* and for it: */
-    uint64_t seed;
-    double jitter; /* standard deviation of a kernel's duration over its mean */
-    double spread; /* the same of what a rank's kernels take all along */
+    SimJitter jitter;
     const SimTrouble *troubles;
     uint32_t n_troubles;
     const bool *traced; /* by rank: rows go to the trace; NULL: of all */
@@ -102,7 +101,7 @@ typedef struct {
     SimTime waited_ns;     /* what they waited, exposed or hidden */
     SimTime held_ns;       /* it came later than the second last, where it was the last */
     double n_last;         /* collectives to which it came last, a step */
-    uint64_t peak_reserved_bytes;
+    uint64_t peak_reserved_bytes, alloc_retries; /* the latter over the whole play */
 } SimRankBook;
 
 typedef struct {

@@ -247,8 +247,10 @@ static void two_verdicts(void) {
 
 /* Each rank by itself: jitter, stragglers, links, kinds of node; then what reads such traces. */
 static void every_rank(void) {
-    expect("predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
-           "who waits for whom (4 ranks, jitter 0 %, spread 0 %, seed 0", "");
+    expect(
+        "predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
+        "who waits for whom (4 ranks, jitter 0 %, spread 0 %, of hosts 0 %, of links 0 %, seed 0",
+        "");
     expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 --seed 7 --steps 6 "
            "--slow rank=3:30 --slow node=1:1.1 --degrade nic=8-9:0.5 --degrade node=0:0.9 "
            "--trace every.trace --trace-ranks 0,3,9-10",
@@ -285,6 +287,9 @@ static void every_rank_refused(void) {
         {"--every-rank --degrade gpu=1:0.5", "'gpu' is unknown"},
         {"--every-rank --jitter -1", "no percentage"},
         {"--every-rank --jitter much", "no percentage"},
+        {"--every-rank --host-jitter 1001", "--host-jitter: '1001' is no percentage"},
+        {"--every-rank --link-jitter nan", "--link-jitter: 'nan' is no percentage"},
+        {"--link-jitter 5", "add --every-rank"},
         {"--every-rank --spread 8%", "no percentage"},
         {"--every-rank --seed -1", "no whole number"},
         {"--every-rank --trace-ranks 0,4", "there is no rank 4"},
@@ -297,6 +302,34 @@ static void every_rank_refused(void) {
             g_strdup_printf("predict gpt-toy -n 4 --cluster a100-node %s", bad[i].options);
         expect(words, 2, "", bad[i].words);
     }
+}
+
+/* Of the JSON that was printed. */
+static double figure(const Result *result, const char *key) {
+    g_autofree char *quoted = g_strdup_printf("\"%s\" : ", key);
+    const char *place = strstr(result->out, quoted);
+    g_assert_nonnull(place);
+    return g_ascii_strtod(place + strlen(quoted), NULL);
+}
+
+/* 400 W and 2.5 an hour: 8 GPUs, 32 tokens each a step. Known or not, for all ranks or none. */
+static void energy_and_money(void) {
+    write_cluster("priced.ini", "a100-node", "\nwatts", "400\nprice_per_hour = 2.5");
+    Result result = run("predict gpt-toy -n 8 --cluster priced.ini --json");
+    double hours = figure(&result, "step_ms") / 3.6e6 / (8 * 32 / 1e6);
+    double kwh = figure(&result, "kwh_per_million_tokens");
+    double price = figure(&result, "price_per_million_tokens");
+    g_assert_cmpfloat_with_epsilon(kwh / (8 * 0.4 * hours), 1, 1e-9);
+    g_assert_cmpfloat_with_epsilon(price / (8 * 2.5 * hours), 1, 1e-9);
+    g_free(result.out);
+    g_free(result.err);
+    expect("predict gpt-toy -n 8 --cluster priced.ini", 0, "price of a million tokens: ", "");
+    write_cluster("unknown.ini", "a100-node", "\nwatts", "0");
+    result = run("predict gpt-toy -n 8 --cluster unknown.ini");
+    g_assert_null(strstr(result.out, "kWh"));
+    g_assert_null(strstr(result.out, "price"));
+    g_free(result.out);
+    g_free(result.err);
 }
 
 /* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
@@ -413,6 +446,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/every rank", every_rank);
     g_test_add_func("/cli/commands/every rank, refused", every_rank_refused);
     g_test_add_func("/cli/commands/kinds of node", kinds_of_node);
+    g_test_add_func("/cli/commands/energy and money", energy_and_money);
     g_test_add_func("/cli/commands/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
     g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);

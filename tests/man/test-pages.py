@@ -1,6 +1,7 @@
 """tests/man/test-pages.py FORESHARD MAKE-PAGE PAGE... - every command has a page, every option of its
---help-all an entry (those of a strategy in foreshard-strategy.7), groff and mandoc have no complaint, and a
-help that lacks its exit status is refused."""
+--help-all an entry (those of a strategy in foreshard-strategy.7), every key of predict --json a word, groff and
+mandoc have no complaint, and a help that lacks its exit status is refused."""
+import json
 import os
 import re
 import shutil
@@ -47,6 +48,18 @@ def lint(path):
         yield from (line for line in done.stdout.splitlines() if 'missing date' not in line)
 
 
+def keys(program):
+    """Of the object that predict --json prints, for plans that fit, do not fit, and cannot be computed."""
+    of_ranks = ('gpt-toy', '-n', '2', '--cluster', 'a100-node', '--every-rank')
+    too_large = ('gpt-175b', '-n', '8', '--cluster', 'a100-node')
+    no_bf16 = ('gpt-toy', '-n', '2', '--cluster', 'v100-dgx', '--param-dtype', 'bf16')
+    found = set()
+    for words in (of_ranks, too_large, no_bf16):
+        figures = json.loads(said(program, 'predict', *words, '--json'))
+        found |= set(figures) | set(figures.get('every_rank', ())) | set(figures.get('oom', ()))
+    return found
+
+
 def refused(make_page, folder, text, words):
     """Whether the generator refuses a command with this help."""
     program = os.path.join(folder, 'pretender')
@@ -91,6 +104,8 @@ def main():
         has = entries(pages['foreshard-%s.1' % command])
         wrong = sorted(found[False] ^ has) + sorted(found[True] ^ strategy if found[True] else ())
         tap.case('/man/pages/every option of %s' % command, wrong if found[False] else ['no option was found'])
+    known = set(re.findall(r'\w+', pages['foreshard-predict.1']))
+    tap.case('/man/pages/every key of predict --json', sorted(keys(program) - known))
     unnamed = [name for name in commands if 'foreshard\\-%s (1)' % name not in pages['foreshard.1']]
     tap.case('/man/pages/the first page names every command', unnamed)
     if shutil.which('groff') or shutil.which('mandoc'):

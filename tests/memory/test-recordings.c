@@ -1,6 +1,7 @@
 /* Every recorded script of PyTorch's own allocator comes out line by line. */
 #include <glib.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/memory/script.h"
@@ -50,6 +51,30 @@ static void test_recording(gconstpointer data) {
     g_assert_cmpuint(n, >, 5);
 }
 
+/* What pytorch issue 124260 prints, GiB with three decimals, allocated and reserved: a module on
+ * the GPU, synchronized, flattened. */
+static void test_published_construction(void) {
+    static const char *const printed[] = {"0.758 0.775", "0.758 1.367", "1.512 2.123"};
+    static const double GIB = 1 << 30;
+    g_autofree char *path =
+        g_test_build_filename(G_TEST_DIST, "allocator", "small", "31-fsdp1-construction.txt", NULL);
+    g_autofree char *script = read_all(path);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *played = script_play(script, &error);
+    g_assert_no_error(error);
+    const char *at = played;
+    for (unsigned i = 0; i < G_N_ELEMENTS(printed); i++) {
+        double allocated, reserved;
+        at = strstr(at, "\n= stats ");
+        g_assert_nonnull(at);
+        int n = sscanf(at++, "\n= stats allocated %lf %*f active %*f %*f reserved %lf", &allocated,
+                       &reserved);
+        g_assert_cmpint(n, ==, 2);
+        g_autofree char *gib = g_strdup_printf("%.3f %.3f", allocated / GIB, reserved / GIB);
+        g_assert_cmpstr(gib, ==, printed[i]);
+    }
+}
+
 static gint compare_names(gconstpointer a, gconstpointer b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -81,6 +106,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     guint n = add_folder("small", paths) + add_folder("golden", paths) + add_folder("mixed", paths);
-    g_assert_cmpuint(n, ==, 72);
+    g_assert_cmpuint(n, ==, 73);
+    g_test_add_func("/memory/recordings/published construction", test_published_construction);
     return g_test_run();
 }

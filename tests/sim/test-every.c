@@ -23,6 +23,25 @@ static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster,
     return prediction;
 }
 
+/* A host so quick that kernels decide. */
+static ModelCluster *compute_bound(const char *name) {
+    ModelCluster *cluster = cluster_named(name);
+    cluster->host_launch_us = cluster->host_collective_us = 0.1;
+    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
+    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
+    return cluster;
+}
+
+static SimJitter jitter_of(SimJitterKind kind, double share) {
+    SimJitter jitter = {0};
+    jitter.shares[kind] = share;
+    return jitter;
+}
+
+static SimJitter all_jitters(double share) {
+    return (SimJitter){.shares = {share, share, share, share}};
+}
+
 /* ---- the law -------------------------------------------------------------------------------- */
 
 static void assert_equal(const SimPrediction *one, const SimPrediction *all) {
@@ -169,15 +188,6 @@ static void test_out_of_memory(void) {
 /* 16 ranks on two nodes, compute long enough to matter. */
 #define APART "ranks=16 sharding=full micro_batch=16"
 
-/* A host so quick that kernels decide. */
-static ModelCluster *compute_bound(const char *name) {
-    ModelCluster *cluster = cluster_named(name);
-    cluster->host_launch_us = cluster->host_collective_us = 0.1;
-    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
-    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
-    return cluster;
-}
-
 static SimPrediction *play_apart(const Plan *plan, const ModelCluster *cluster,
                                  SimOptions options) {
     options.steps = options.steps ? options.steps : 4;
@@ -233,10 +243,10 @@ static void test_jitter(void) {
     g_autoptr(ModelCluster) cluster = compute_bound("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full micro_batch=64");
     g_autoptr(SimPrediction) mean = play_apart(plan, cluster, (SimOptions){.steps = 22});
-    g_autoptr(SimPrediction) little =
-        play_apart(plan, cluster, (SimOptions){.steps = 22, .jitter = 0.05});
-    g_autoptr(SimPrediction) much =
-        play_apart(plan, cluster, (SimOptions){.steps = 22, .jitter = 0.5});
+    g_autoptr(SimPrediction) little = play_apart(
+        plan, cluster, (SimOptions){.steps = 22, .jitter = jitter_of(SIM_JITTER_KERNEL, 0.05)});
+    g_autoptr(SimPrediction) much = play_apart(
+        plan, cluster, (SimOptions){.steps = 22, .jitter = jitter_of(SIM_JITTER_KERNEL, 0.5)});
     g_assert_cmpint(little->median_step_ns, >, mean->median_step_ns);
     g_assert_cmpint(much->median_step_ns, >, little->median_step_ns);
     g_assert_cmpint(mean->most_step_ns, ==, mean->least_step_ns);
@@ -249,12 +259,45 @@ static void test_jitter(void) {
     g_assert_cmpint(waits, >, 0);
 }
 
+static double mean_ns(const SimPrediction *prediction) {
+    double sum = 0;
+    for (uint32_t step = 2; step < prediction->n_steps; step++) {
+        sum += (double)prediction->step_ns[step] / (prediction->n_steps - 2);
+    }
+    return sum;
+}
+
+/* The host's, where it is the host that bounds the step; a collective's, where it is exposed and
+ * groups wait for each other: a step in which one collective follows the other keeps its mean. */
+static void test_other_jitters(void) {
+    g_autoptr(ModelCluster) host_bound = cluster_named("a100-node");
+    g_autoptr(ModelCluster) link_bound = compute_bound("two-nodes-ethernet");
+    static const char *const plans[] = {"ranks=8 sharding=full",
+                                        "ranks=16 sharding=hybrid replicate=8"};
+    const ModelCluster *clusters[] = {host_bound, link_bound};
+    static const SimJitterKind kinds[] = {SIM_JITTER_HOST, SIM_JITTER_LINK};
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(Plan) plan = toy_network_plan("gpt-toy", plans[i]);
+        double last = 0;
+        for (double share = 0; share<2; share = share> 0 ? share * 10 : 0.05) {
+            g_autoptr(SimPrediction) played = play_apart(
+                plan, clusters[i], (SimOptions){.steps = 42, .jitter = jitter_of(kinds[i], share)});
+            g_test_message("jitter %u of %3.0f %%: a step takes %.3f ms in the mean, %.3f to %.3f",
+                           kinds[i], 100 * share, mean_ns(played) / 1e6,
+                           (double)played->least_step_ns / 1e6, (double)played->most_step_ns / 1e6);
+            g_assert_cmpfloat(mean_ns(played), >, last);
+            g_assert_cmpint(played->most_step_ns > played->least_step_ns, ==, share > 0);
+            last = mean_ns(played);
+        }
+    }
+}
+
 /* Ranks that differ all along: the slowest sets the pace of each step, so steps are alike. */
 static void test_spread(void) {
     g_autoptr(ModelCluster) cluster = compute_bound("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full micro_batch=64");
-    g_autoptr(SimPrediction) spread =
-        play_apart(plan, cluster, (SimOptions){.steps = 6, .spread = 0.08});
+    g_autoptr(SimPrediction) spread = play_apart(
+        plan, cluster, (SimOptions){.steps = 6, .jitter = jitter_of(SIM_JITTER_GPU, 0.08)});
     g_autoptr(SimPrediction) even = play_apart(plan, cluster, (SimOptions){.steps = 6});
     SimTime most = 0;
     for (uint32_t rank = 0; rank < 8; rank++) {
@@ -280,8 +323,9 @@ static GString *played_text(const Plan *plan, const ModelCluster *cluster,
 
 static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
     g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
-    const SimOptions options = {
-        .steps = 3, .every_rank = true, .jitter = 0.05, .seed = seed, .traced = traced};
+    SimOptions options = {
+        .steps = 3, .every_rank = true, .jitter = all_jitters(0.05), .traced = traced};
+    options.jitter.seed = seed;
     return played_text(plan, cluster, &options);
 }
 
@@ -324,13 +368,13 @@ static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
     cluster->topology_nodes = 4;
     cluster->inter_node_nodes_per_leaf = 2;
     cluster->inter_node_oversubscription = 3;
-    const SimOptions options = {.steps = 3,
-                                .every_rank = true,
-                                .jitter = seed < 2 ? 0.05 : 3,
-                                .seed = seed,
-                                .troubles = troubles,
-                                .n_troubles = G_N_ELEMENTS(troubles),
-                                .reversed = reversed};
+    SimOptions options = {.steps = 3,
+                          .every_rank = true,
+                          .jitter = all_jitters(seed < 2 ? 0.05 : 3),
+                          .troubles = troubles,
+                          .n_troubles = G_N_ELEMENTS(troubles),
+                          .reversed = reversed};
+    options.jitter.seed = seed;
     return played_text(plan, cluster, &options);
 }
 
@@ -482,6 +526,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/a straggler slows all as much", test_straggler);
     g_test_add_func("/sim/every/a degraded link slows its rings", test_degraded);
     g_test_add_func("/sim/every/jitter: longer than the mean", test_jitter);
+    g_test_add_func("/sim/every/jitter of hosts and of links", test_other_jitters);
     g_test_add_func("/sim/every/spread: the slowest sets the pace", test_spread);
     g_test_add_func("/sim/every/same seed, same bytes", test_seeds);
     g_test_add_func("/sim/every/the order of play changes nothing", test_order_of_play);

@@ -64,9 +64,11 @@ static void test_jitter(void) {
     enum {
         DRAWS = 200000
     };
+    static const SimJitter jitter = {1, {0.05, 0.05}}, other = {2, {0.05}};
     double sum = 0, squares = 0, neighbours = 0, before = 1;
     for (uint32_t i = 0; i < DRAWS; i++) {
-        double factor = sim_jitter_factor(0.05, 1, i % 512, (int32_t)(i / 5120), i / 512 % 10);
+        double factor = sim_jitter_factor(&jitter, SIM_JITTER_KERNEL, i % 512, (int32_t)(i / 5120),
+                                          i / 512 % 10);
         g_assert_cmpfloat(factor, >, 0);
         sum += factor - 1;
         squares += (factor - 1) * (factor - 1);
@@ -77,9 +79,11 @@ static void test_jitter(void) {
     g_assert_cmpfloat(fabs(sum / DRAWS), <, 4 * 0.05 / sqrt(DRAWS));
     g_assert_cmpfloat(fabs(sqrt(variance) - 0.05), <, 0.0005);
     g_assert_cmpfloat(fabs(neighbours / DRAWS / variance), <, 4 / sqrt(DRAWS));
-    g_assert_cmpfloat(sim_jitter_factor(0, 1, 2, 3, 4), ==, 1);
-    g_assert_cmpfloat(sim_jitter_factor(0.05, 1, 2, 3, 4), ==, sim_jitter_factor(0.05, 1, 2, 3, 4));
-    g_assert_cmpfloat(sim_jitter_factor(0.05, 2, 2, 3, 4), !=, sim_jitter_factor(0.05, 1, 2, 3, 4));
+    double factor = sim_jitter_factor(&jitter, SIM_JITTER_KERNEL, 2, 3, 4);
+    g_assert_cmpfloat(sim_jitter_factor(&jitter, SIM_JITTER_HOST, 2, 3, 4), ==, 1);
+    g_assert_cmpfloat(sim_jitter_factor(&jitter, SIM_JITTER_KERNEL, 2, 3, 4), ==, factor);
+    g_assert_cmpfloat(sim_jitter_factor(&other, SIM_JITTER_KERNEL, 2, 3, 4), !=, factor);
+    g_assert_cmpfloat(sim_jitter_factor(&jitter, SIM_JITTER_GPU, 2, 3, 4), !=, factor);
 }
 
 int main(int argc, char **argv) {

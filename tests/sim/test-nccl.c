@@ -92,6 +92,50 @@ static void choices(void) {
     g_assert_cmpint(forced.algo, ==, SIM_NCCL_RING); /* no tree gathers */
 }
 
+static const char *chosen(const SimNcclGroup *group, SimNcclProto forced) {
+    return sim_nccl_proto_name(
+        sim_nccl_choose(group, PLAN_OP_ALL_GATHER, 1 << 20, SIM_NCCL_N_ALGOS, forced).proto);
+}
+
+static void barred_protocols(void) {
+    SimNcclGroup group = hoppers(16, 2);
+    g_assert_cmpstr(chosen(&group, SIM_NCCL_N_PROTOS), ==, "ll128");
+    group.barred[SIM_NCCL_LL128] = true;
+    g_assert_cmpstr(chosen(&group, SIM_NCCL_N_PROTOS), ==, "ll");
+    group.barred[SIM_NCCL_LL] = true;
+    g_assert_cmpstr(chosen(&group, SIM_NCCL_N_PROTOS), ==, "simple");
+    g_assert_cmpstr(chosen(&group, SIM_NCCL_LL128), ==, "ll128"); /* NCCL_PROTO lifts the bar */
+}
+
+/* What bars LL128 on a cluster: PCIe bars it wherever two ranks share a node, a network that
+ * reorders wherever ranks do not. */
+static void barred_by_cluster(void) {
+    ModelCluster cluster = {.device_compute_capability = 80,
+                            .topology_nodes = 4,
+                            .topology_gpus_per_node = 2,
+                            .intra_node_nccl_channels = 1,
+                            .intra_node_nccl_channel_gb_per_s = 20,
+                            .inter_node_nic_gb_per_s = 10,
+                            .inter_node_ll = 1};
+    static const struct {
+        uint64_t near, far;
+        bool in_a_node, across, one_a_node;
+    } cases[] = {{1, 1, false, false, false}, {0, 1, true, true, false}, {1, 0, false, true, true}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        cluster.intra_node_ll128 = cases[i].near;
+        cluster.inter_node_ll128 = cases[i].far;
+        Plan plan = {.world = 8, .axes = {[PLAN_AXIS_SHARD] = 2, [PLAN_AXIS_REPLICATE] = 4}};
+        SimNetworkPath in_a_node = sim_network_path(&cluster, &plan, PLAN_AXIS_SHARD);
+        SimNetworkPath one_a_node = sim_network_path(&cluster, &plan, PLAN_AXIS_REPLICATE);
+        plan.axes[PLAN_AXIS_SHARD] = 8;
+        SimNetworkPath across = sim_network_path(&cluster, &plan, PLAN_AXIS_SHARD);
+        g_assert_cmpint(in_a_node.group.barred[SIM_NCCL_LL128], ==, cases[i].in_a_node);
+        g_assert_cmpint(across.group.barred[SIM_NCCL_LL128], ==, cases[i].across);
+        g_assert_cmpint(one_a_node.group.barred[SIM_NCCL_LL128], ==, cases[i].one_a_node);
+        g_assert_false(across.group.barred[SIM_NCCL_LL]);
+    }
+}
+
 /* ---- measurements --------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b) {
@@ -161,6 +205,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/nccl/expectations", expectations);
     g_test_add_func("/sim/nccl/choices", choices);
+    g_test_add_func("/sim/nccl/barred protocols", barred_protocols);
+    g_test_add_func("/sim/nccl/barred by cluster", barred_by_cluster);
     g_test_add_func("/sim/nccl/measurements held out", measurements);
     return g_test_run();
 }

@@ -186,6 +186,69 @@ static void test_faster_is_never_slower(void) {
     for_each_plan(check_faster_is_never_slower);
 }
 
+/* The same where NCCL's choice is forced, on the networks of real machines, nothing shared and
+ * memory laid out in advance: then nothing is decided that more bandwidth could make worse. */
+static void test_more_bandwidth_is_never_slower(void) {
+    static const char *const machines[] = {"a100-roce", "dgx-h100", "two-nodes-ethernet",
+                                           "v100-dgx"};
+    static const char *const protos[] = {"ll", "ll128", "simple"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(machines) * G_N_ELEMENTS(protos); i++) {
+        g_autofree char *file = g_strconcat(machines[i / G_N_ELEMENTS(protos)], ".ini", NULL);
+        g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
+        g_assert_no_error(error);
+        model_cluster_force_nccl(cluster, "ring", protos[i % G_N_ELEMENTS(protos)]);
+        uint32_t ranks = cluster->topology_nodes > 1 ? 16 : 8;
+        g_autofree char *strategy = g_strdup_printf("ranks=%u sharding=full micro_batch=8", ranks);
+        g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+        const SimOptions options = {.steps = 3, .alone = true, .arena = true};
+        double *speeds[] = {&cluster->intra_node_nccl_channel_gb_per_s,
+                            &cluster->inter_node_nic_gb_per_s, &cluster->device_memory_gb_per_s};
+        for (unsigned j = 0; j < G_N_ELEMENTS(speeds); j++) {
+            double was = *speeds[j];
+            SimTime before = SIM_NEVER;
+            for (double factor = 1.0 / 64; factor <= 64; factor *= 2) {
+                *speeds[j] = was * factor;
+                g_autoptr(SimPrediction) played = sim_predict(plan, cluster, &options, NULL, NULL);
+                g_assert_cmpint(played->median_step_ns, <=, before);
+                before = played->median_step_ns;
+            }
+            *speeds[j] = was;
+        }
+    }
+}
+
+/* What a rank sends: its share of each tensor, in each pass of the ring. */
+static double bytes_sent(const SimPrediction *prediction, uint32_t ranks) {
+    double sent = 0;
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        const SimCollectiveSum *sum = &prediction->collectives[kind];
+        sent += sum->bytes * (double)plan_op_info(kind)->ring_steps * (ranks - 1) / ranks;
+    }
+    return sent;
+}
+
+static void test_bigger_group_never_sends_fewer_bytes(void) {
+    static const char *const shardings[] = {
+        "full", "grad-op", "none", "optimizer-only", "full flavour=fsdp1", "grad-op flavour=fsdp1"};
+    ModelCluster cluster = busy_cluster();
+    cluster.topology_gpus_per_node = 64;
+    for (unsigned i = 0; i < G_N_ELEMENTS(shardings); i++) {
+        double before = 0;
+        for (uint32_t ranks = 2; ranks <= 32; ranks *= 2) { /* the toy's sizes divide by each */
+            g_autofree char *strategy =
+                g_strdup_printf("ranks=%u sharding=%s", ranks, shardings[i]);
+            g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+            g_autoptr(SimPrediction) prediction = predict(plan, &cluster, 4, NULL);
+            double sent = bytes_sent(prediction, ranks);
+            g_assert_cmpfloat(sent, >=, before);
+            before = sent;
+        }
+        g_assert_cmpfloat(before, >, 0);
+    }
+}
+
 /* The null device's count of collectives and bytes is a step's. */
 static void test_collectives_are_the_plans(void) {
     ModelCluster cluster = busy_cluster();
@@ -300,6 +363,10 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/predict/rows_agree", test_rows_agree);
     g_test_add_func("/sim/predict/laws", test_laws);
     g_test_add_func("/sim/predict/faster_is_never_slower", test_faster_is_never_slower);
+    g_test_add_func("/sim/predict/more_bandwidth_is_never_slower",
+                    test_more_bandwidth_is_never_slower);
+    g_test_add_func("/sim/predict/bigger_group_never_sends_fewer_bytes",
+                    test_bigger_group_never_sends_fewer_bytes);
     g_test_add_func("/sim/predict/collectives_are_the_plans", test_collectives_are_the_plans);
     g_test_add_func("/sim/predict/out_of_memory", test_out_of_memory);
     g_test_add_func("/sim/predict/outside_allocator", test_outside_allocator);

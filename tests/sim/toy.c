@@ -73,12 +73,8 @@ Plan *toy_plan(const char *body, const char *buffers) {
     return plan;
 }
 
-Plan *toy_network_plan(const char *network, const char *settings) {
+static Plan *plan_of(const ModelNetwork *read, const char *settings) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *file = g_strconcat(network, ".ini", NULL);
-    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
-    g_autoptr(ModelNetwork) read = model_network_read_file(path, &error);
-    g_assert_no_error(error);
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
     g_auto(GStrv) words = g_strsplit(settings, " ", -1);
@@ -94,6 +90,22 @@ Plan *toy_network_plan(const char *network, const char *settings) {
     Plan *plan = plan_build(graph, &strategy, read->name, read->text, &error);
     g_assert_no_error(error);
     return plan;
+}
+
+Plan *toy_network_plan(const char *network, const char *settings) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = g_strconcat(network, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
+    g_autoptr(ModelNetwork) read = model_network_read_file(path, &error);
+    g_assert_no_error(error);
+    return plan_of(read, settings);
+}
+
+Plan *toy_written_plan(const char *ini, const char *settings) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);
+    g_assert_no_error(error);
+    return plan_of(read, settings);
 }
 
 char *toy_timeline(const Trace *trace, int32_t step) {

@@ -17,6 +17,7 @@ FORESHARD = sys.argv[1]
 COMMON = "--flavour fsdp1 --cluster a100-roce --pytorch 1.13".split()
 STATISTICS = ("allocated", "active", "reserved")
 MOST = {"allocated": 0.04, "active": 0.07, "reserved": 0.18}
+MOST_LOSS_ERROR = 0.012  # each of the two bars is read off to 1 %
 LEAST_RATIO, MOST_RATIO_ERROR = 1.5, 0.45
 
 
@@ -66,12 +67,49 @@ def limiter():
     return complaints
 
 
+def scaling():
+    """What T5-11B loses per GPU from 8 to 512 GPUs (figure 7c): 5 to 8 % at batch 8."""
+    complaints = []
+    table = [row for row in rows("train_fsdp_paper.csv", "T5-11B") if row["gpus"] in ("8", "512")]
+    for batch in sorted({row["micro_batch"] for row in table}, key=int):
+        few, many = (float(row["tflops_per_gpu"]) for row in table if row["micro_batch"] == batch)
+        few_ms, many_ms = (predict("t5-11b", ranks, batch, "--limit-all-gathers", "2", "--param-dtype", "bf16",
+                                   "--reduce-dtype", "bf16", "--checkpointing", "full", "--optimizer", "adam")["step_ms"]
+                           for ranks in ("8", "512"))
+        measured, predicted = 1 - many / few, 1 - few_ms / many_ms
+        line = f"loss of a GPU from 8 to 512, batch {batch}: measured {measured:.1%}, predicted {predicted:.1%}"
+        print(f"# {line}")
+        if abs(predicted - measured) > MOST_LOSS_ERROR or (batch == "8" and not 0.05 <= predicted <= 0.08):
+            complaints.append(line)
+    return complaints
+
+
+def collapse():
+    """GPT-175B, batch 2, 128 GPUs: on unequal ranks (2 %) retries multiply, and all wait for each rank's."""
+    row = next(row for row in rows("train_fsdp_paper.csv", "minGPT-175B")
+               if row["gpus"] == "128" and row["micro_batch"] == "2")
+    good = next(row for row in rows("train_fsdp_paper.csv", "minGPT-175B")
+                if row["gpus"] == "192" and row["micro_batch"] == "2")
+    setting = ("--limit-all-gathers", "2", "--param-dtype", "bf16", "--reduce-dtype", "bf16", "--checkpointing",
+               "full", "--optimizer", "adam")
+    usual = predict("mingpt-175b", "192", "2", *setting)["step_ms"]
+    equal = predict("mingpt-175b", "128", "2", *setting)["step_ms"]
+    unequal = predict("mingpt-175b", "128", "2", *setting, "--every-rank", "--spread", "2", "--steps", "5")
+    measured = float(good["tflops_per_gpu"]) / float(row["tflops_per_gpu"])
+    line = (f"batch 2, a step on 128 GPUs over one on 192: measured {measured:.2f}, predicted {equal / usual:.2f} on equal "
+            f"ranks, {unequal['step_ms'] / usual:.2f} where they differ by 2 %")
+    print(f"# {line}")
+    return [] if 0.75 <= unequal["step_ms"] / usual / measured <= 1.25 else [line]
+
+
 def main():
     tap = Tap()
     out_of_bounds, retrying = memory()
     tap.case("the paper's peaks", out_of_bounds)
     tap.case("batch 2 on 128 GPUs retries, and it alone", [] if retrying == ["128 GPUs, batch 2"] else [str(retrying)])
     tap.case("without its limiter T5-11B is slower", limiter())
+    tap.case("T5-11B loses as much per GPU as the paper says", scaling())
+    tap.case("where it retries, unequal ranks collapse", collapse())
     return tap.finish()
 
 
