@@ -103,7 +103,8 @@ class Built(Machine):
         super().__init__(python)
         self.root = ROOT
         self.what = 'build folder ' + folder
-        names = ('cli/foreshard', 'exec/foreshard-exec', 'tests/oracle/gpu/check-memory', 'bench/fit-gemm')
+        names = ('cli/foreshard', 'exec/foreshard-exec', 'exec/foreshard-cuda.so', 'tests/oracle/gpu/check-memory',
+                 'bench/fit-gemm')
         self.programs = {os.path.basename(name): os.path.join(folder, name) for name in names
                          if os.path.exists(os.path.join(folder, name))}
         self.data = os.path.join(ROOT, 'models')

@@ -165,8 +165,10 @@ def bundle_cases(tap, folder):
                              'memory-gpt-toy-fsdp2-w8.jsonl'), 0, 'allocated holds')
     with tarfile.open(bundle) as archive:
         manifest = json.load(archive.extractfile('gpu-bundle/manifest.json'))
-    if not any(re.match(r'lib(cuda|cublas|cudnn|nccl)', name) for name in manifest['expects']):
-        complaints += unlike(run(*inside, '/gpu-bundle/bin/foreshard-exec', '--help'), 0, 'local-ranks')
+    execute = (*inside, '/gpu-bundle/bin/foreshard-exec')
+    complaints += unlike(run(*execute, '/toy.plan', '--local-ranks', '2', '--steps', '2'), 0, 'step time')
+    no_cuda = 'cannot be loaded: libcu' if 'bin/foreshard-cuda.so' in manifest['programs'] else '-Dcuda=enabled'
+    complaints += unlike(run(*execute, '/toy.plan', '--device', 'cuda'), 1 if no_cuda[0] == 'c' else 2, no_cuda)
     tap.case(case, complaints)
 
 
