@@ -10,6 +10,12 @@
 struct KernelCudaCudnn;   /* attention-cudnn.cu */
 struct KernelCudaProduct; /* matmul.cu: a shape, and how it is computed */
 
+/* When the lane's stand-in for a collective began (standin.cu); zeros between two. */
+struct KernelCudaMoment {
+    unsigned long long begun_ns;
+    unsigned ended; /* blocks */
+};
+
 struct _KernelCuda {
     cudaStream_t stream;
     KernelCudaMath math;
@@ -23,6 +29,7 @@ struct _KernelCuda {
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     bool own_attention;
+    KernelCudaMoment *moment; /* device memory; NULL: not asked for yet */
 };
 
 /* What cuBLASLt may use for itself; what NVIDIA advises for Hopper (cuBLAS 13 documentation). */

@@ -71,6 +71,7 @@ void kernel_cuda_free(KernelCuda *lane) {
     }
     cudaFree(lane->blas_workspace);
     cudaFree(lane->scratch);
+    cudaFree(lane->moment);
     cudaFreeHost(lane->flag);
     delete lane;
 }
