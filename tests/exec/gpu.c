@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "tests/exec/runs.h"
-#include "trace/text.h"
 
 static const char *foreshard, *on_host, *on_gpu;
 static bool real; /* the GPU */
@@ -49,12 +48,9 @@ static char *line_of(const char *words, const char *device, const char *trace) {
                            folder, ranks_of(words), device, STEPS, folder, trace);
 }
 
-static Trace *read_trace(const char *name) {
+static Trace *trace_of(const char *name) {
     g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_autoptr(GError) error = NULL;
-    Trace *trace = trace_read_file(path, &error);
-    g_assert_no_error(error);
-    return trace;
+    return test_run_take_trace(path);
 }
 
 /* Rank 0's rows of memory; all ranks' are in rank order. With marks, when a freed block is free
@@ -139,17 +135,17 @@ static void plays_alike(gconstpointer data) {
     for (unsigned i = 0; i < STEPS; i++) {
         worst = MAX(worst, fabs(emulated[i] / host[i] - 1));
     }
-    g_autoptr(Trace) h = read_trace("h.trace");
-    g_autoptr(Trace) e = read_trace("e.trace");
+    test_run_name = NULL;
+    test_run_program = foreshard;
+    test_run_ok("replay %s/x.plan %s/e.trace", folder, folder);
+    g_autoptr(Trace) h = trace_of("h.trace");
+    g_autoptr(Trace) e = trace_of("e.trace");
     memory_is_equal(h, e, strstr(c->words, "fsdp1") != NULL);
     ops_are_timed(h, e);
     g_test_message("%s: losses differ by %.2g relative, memory equal at %u instructions", c->words,
                    worst, h->memory->len);
     /* A GPU adds up in other orders, and its libraries choose theirs. */
     g_assert_cmpfloat(worst, <=, real && c->bound == FP32 ? 10 * FP32 : c->bound);
-    test_run_name = NULL;
-    test_run_program = foreshard;
-    test_run_ok("replay %s/x.plan %s/e.trace", folder, folder);
 }
 
 /* One file whoever writes it, and either reads the other's. */
@@ -180,7 +176,7 @@ static void header_says_what_ran(void) {
     test_run_ok("%s/x.plan --local-ranks 2 --device cuda --comm local --steps 2 --no-op-times "
                 "--trace %s/t.trace",
                 folder, folder);
-    g_autoptr(Trace) trace = read_trace("t.trace");
+    g_autoptr(Trace) trace = trace_of("t.trace");
     g_assert_cmpstr(trace_get(trace, "device"), ==, "cuda");
     g_assert_nonnull(trace_get(trace, "gpu"));
     g_assert_cmpstr(trace_get(trace, "op_times"), ==, "no");
@@ -234,8 +230,8 @@ static void one_rank_of_many_is_rehearsed(void) {
                     "%s/r.trace",
                     plans[i], STEPS, folder);
         test_run_name = NULL;
-        g_autoptr(Trace) p = read_trace("p.trace");
-        g_autoptr(Trace) r = read_trace("r.trace");
+        g_autoptr(Trace) p = trace_of("p.trace");
+        g_autoptr(Trace) r = trace_of("r.trace");
         g_assert_cmpuint(p->memory->len, ==, r->memory->len);
         for (guint row = 0; row < p->memory->len; row++) {
             const TraceMemoryRow *x = trace_memory(p, row), *y = trace_memory(r, row);
