@@ -19,8 +19,9 @@ struct KernelCudaMoment {
 struct _KernelCuda {
     cudaStream_t stream;
     KernelCudaMath math;
-    int processors; /* multiprocessors of the device */
-    char *scratch;  /* device memory */
+    int processors;         /* multiprocessors of the device */
+    int block_shared_bytes; /* that a block may be given of shared memory */
+    char *scratch;          /* device memory */
     size_t scratch_bytes;
     void *blas_workspace; /* device memory */
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
