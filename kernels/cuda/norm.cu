@@ -7,8 +7,8 @@
  * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
  *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy
  *     RMS norm:   dx = rstd (g - h <g h>), mean 0      dweight likewise
- * Backward runs a number of blocks that depends on the width alone; each strides over rows and keeps
- * the sums of its columns, which are added in order afterwards.
+ * Backward runs a number of blocks that depends on the width alone; each strides over rows and
+ * keeps the sums of its columns, which are added in order afterwards.
  */
 #include "kernels/cuda/norm.h"
 

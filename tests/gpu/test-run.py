@@ -51,7 +51,10 @@ def parts_case(tap, folder):
 
     def works(session):
         done = session.call('sh', '-c', 'echo fine')
-        session.row('working', 'ok' if done.rc == 0 else 'FAIL', done.tail())
+        with open(session.path('summary.txt'), encoding='utf-8') as file:
+            left = file.read()  # by the parts before, should this program end here
+        good = done.rc == 0 and 'ValueError: planted' in left
+        session.row('working', 'ok' if good else 'FAIL', done.tail())
 
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
     session = Session(machine, os.path.join(folder, 'parts'), 1, dry=True)
@@ -70,7 +73,6 @@ def parts_case(tap, folder):
     if took > 20:
         complaints.append('a part that hangs held the next one up: %.0f s' % took)
     tap.case('/gpu/run/no part keeps the next one from running', complaints)
-    session.pack()
     with tarfile.open(session.path('logs.tar.gz')) as archive:
         names = archive.getnames()
     tap.case('/gpu/run/what parts print is kept', [] if 'logs/hangs.log' in names else [str(names)])
