@@ -52,6 +52,8 @@ typedef struct {
     GPtrArray *idle_events;
     unsigned sharers;                                /* ranks on this GPU, at most */
     uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
+    uint64_t scratch_bytes_open;                     /* of those, the kernels' */
+    ExecCudaWatch *watch;                            /* of rank 0, while it trains; may be NULL */
 } ExecCuda;
 
 enum {
@@ -270,6 +272,7 @@ static bool drain(ExecPlay *play, GError **error) {
             return false;
         }
     }
+    exec_cuda_watch_stop(cuda->watch);
     return settle(cuda, INT32_MAX, error);
 }
 
@@ -278,11 +281,16 @@ static bool drain(ExecPlay *play, GError **error) {
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecCuda *cuda = self;
     const ExecComm *comm = cuda->play.context.comm;
-    bool ok = at->step != 0 ? settle(cuda, at->step - 2, error)
-                            : drain(&cuda->play, error) && comm->barrier(comm->self, error) &&
-                                  exec_cuda_times_start(cuda->times, cuda->streams[0],
-                                                        &cuda->play.start_ns, error);
-    return ok ? PLAN_DONE : PLAN_FAILED;
+    if (at->step != 0) {
+        return settle(cuda, at->step - 2, error) ? PLAN_DONE : PLAN_FAILED;
+    }
+    if (!drain(&cuda->play, error) || !comm->barrier(comm->self, error)) {
+        return PLAN_FAILED;
+    }
+    cuda->watch = exec_results_speaks(comm) ? exec_cuda_watch_new() : NULL;
+    return exec_cuda_times_start(cuda->times, cuda->streams[0], &cuda->play.start_ns, error)
+               ? PLAN_DONE
+               : PLAN_FAILED;
 }
 
 static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
@@ -357,6 +365,14 @@ static bool make_tables(ExecCuda *cuda, GError **error) {
         "cudaMallocHost", error);
 }
 
+static uint64_t scratch_bytes(const ExecCuda *cuda) {
+    uint64_t bytes = 0;
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
+        bytes += kernel_cuda_scratch_bytes(cuda->kernels[lane]);
+    }
+    return bytes;
+}
+
 static bool open_gpu(ExecCuda *cuda, GError **error) {
     ExecPlay *play = &cuda->play;
     int64_t begun_ns;
@@ -370,6 +386,7 @@ static bool open_gpu(ExecCuda *cuda, GError **error) {
               exec_play_take_memory(play, exec_cuda_segments_source(), &cuda->segments, error) &&
               exec_cuda_times_start(cuda->times, cuda->streams[0], &begun_ns, error);
     cuda->driver_bytes_open = exec_cuda_facts_used_bytes();
+    cuda->scratch_bytes_open = scratch_bytes(cuda);
     play->options.memory_limit_bytes = cuda->segments.limit_bytes; /* the GPU's, if that is less */
     return ok;
 }
@@ -415,6 +432,7 @@ static void close_events(ExecCuda *cuda) {
 
 static void close_cuda(ExecPlay *play) {
     ExecCuda *cuda = (ExecCuda *)play;
+    exec_cuda_watch_free(cuda->watch);
     for (uint32_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
         kernel_cuda_free(cuda->kernels[lane]); /* waits for its stream */
     }
@@ -440,14 +458,6 @@ static bool fetch(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, 
     return exec_cuda_ok(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy", error);
 }
 
-static uint64_t scratch_bytes(const ExecCuda *cuda) {
-    uint64_t bytes = 0;
-    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
-        bytes += kernel_cuda_scratch_bytes(cuda->kernels[lane]);
-    }
-    return bytes;
-}
-
 /* One rank speaks for all. Used bytes are those of all ranks and programs on its GPU. */
 static void describe(const ExecPlay *play, Trace *trace) {
     const ExecCuda *cuda = (const ExecCuda *)play;
@@ -458,11 +468,14 @@ static void describe(const ExecPlay *play, Trace *trace) {
     trace_set(trace, "gpu_comm", cuda->comm.name);
     trace_set_uint(trace, "gpu_ranks_sharing", cuda->sharers);
     trace_set(trace, "op_times", play->options.no_op_times ? "no" : "cuda events");
+    trace_set_uint(trace, "op_times_record_ns", exec_cuda_times_record_ns(cuda->times));
+    exec_cuda_watch_add(cuda->watch, trace);
     trace_set_uint(trace, "gpu_used_bytes_before", cuda->driver_bytes_before);
     trace_set_uint(trace, "gpu_used_bytes_open", cuda->driver_bytes_open);
     trace_set_uint(trace, "gpu_used_bytes_end", exec_cuda_facts_used_bytes());
     trace_set_uint(trace, "reserved_bytes_end", memory_caching_reserved(play->caching));
     trace_set_uint(trace, "kernel_scratch_bytes", scratch_bytes(cuda));
+    trace_set_uint(trace, "kernel_scratch_bytes_open", cuda->scratch_bytes_open);
 }
 
 static void explain(const ExecPlay *play, GString *text) {

@@ -170,6 +170,12 @@ static void weights_are_saved_and_loaded(void) {
     }
 }
 
+static uint64_t number_of(const Trace *trace, const char *key) {
+    const char *text = trace_get(trace, key);
+    g_assert_nonnull(text);
+    return g_ascii_strtoull(text, NULL, 10);
+}
+
 static void header_says_what_ran(void) {
     plan("gpt-toy -n 2");
     test_run_program = on_gpu;
@@ -183,6 +189,37 @@ static void header_says_what_ran(void) {
     g_assert_nonnull(trace_get(trace, "gpu_ranks_sharing"));
     g_assert_nonnull(strstr(trace_get(trace, "gpu_comm"), "local"));
     g_assert_nonnull(trace_get(trace, "gpu_used_bytes_end"));
+    if (!real || trace_get(trace, "driver")) { /* with a management library */
+        g_assert_cmpuint(number_of(trace, "gpu_busy_samples"), >, 0);
+        g_assert_cmpuint(number_of(trace, "gpu_busy_clock_mhz_mean"), >, 100);
+        g_assert_cmpuint(number_of(trace, "gpu_busy_clock_mhz_most"), >=,
+                         number_of(trace, "gpu_busy_clock_mhz_least"));
+        g_assert_cmpuint(number_of(trace, "gpu_busy_power_mw_mean"), >, 10000);
+    }
+    if (!real) {
+        g_assert_cmpstr(trace_get(trace, "driver"), ==, "580.00");
+        g_assert_cmpuint(number_of(trace, "gpu_power_limit_mw"), ==, 700000);
+    }
+}
+
+/* What the driver counts more at the end than at the opening is what the allocator has reserved and
+ * the kernels hold, within 1 % and what CUDA takes as it loads kernels (assumed: 256 MiB). */
+static void the_driver_counts_alike(void) {
+    plan("gpt-toy -n 1 --sharding none --micro-batch 64");
+    test_run_program = on_gpu;
+    test_run_ok("%s/x.plan --device cuda --steps 2 --trace %s/t.trace", folder, folder);
+    g_autoptr(Trace) trace = trace_of("t.trace");
+    double grown = (double)number_of(trace, "gpu_used_bytes_end") -
+                   (double)number_of(trace, "gpu_used_bytes_open");
+    double held = (double)number_of(trace, "reserved_bytes_end") +
+                  (double)number_of(trace, "kernel_scratch_bytes") -
+                  (double)number_of(trace, "kernel_scratch_bytes_open");
+    g_test_message("the driver counts %.3f MB more, %.3f MB are held (1e6 bytes); an event costs "
+                   "%" G_GUINT64_FORMAT " ns",
+                   grown / 1e6, held / 1e6, number_of(trace, "op_times_record_ns"));
+    g_assert_cmpfloat(held, >, 30e6);
+    g_assert_cmpfloat(fabs(grown - held), <=, 0.01 * held + (real ? 256 << 20 : 0));
+    g_assert_cmpuint(number_of(trace, "op_times_record_ns"), >, 0);
 }
 
 /* What a small GPU has room for, on two ranks. */
@@ -375,6 +412,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
     g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
+    g_test_add_func("/exec/gpu/the driver counts alike", the_driver_counts_alike);
     g_test_add_func("/exec/gpu/a GPU is measured", a_gpu_is_measured);
     g_test_add_func("/exec/gpu/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
     g_test_add_func("/exec/gpu/foreshard run plays it", foreshard_run_plays_it);

@@ -117,6 +117,38 @@ def compared(session, name, predicted_trace, measured_trace, times):
     session.row(name, 'FAIL' if not answer else 'ok' if 'allocated equal' in verdict else 'MISS', memory)
 
 
+# What CUDA takes beside what we ask for, once it loads kernels; assumed, until a GPU has said it.
+DRIVER_BYTES = 256 * 2**20
+
+
+def header_of(trace):
+    """The keys of a trace's header, as text."""
+    keys = {}
+    with open(trace, encoding='utf-8') as lines:
+        for line in lines:
+            key, _, value = line.rstrip('\n').partition(' ')
+            if key == 'tables':
+                break
+            keys[key] = value
+    return keys
+
+
+def counted_by_driver(session, name, measured_trace):
+    """What the driver counts more at the end than at the opening, against what we hold by then; clocks and power."""
+    head = header_of(measured_trace)
+    keys = ('gpu_used_bytes_end', 'gpu_used_bytes_open', 'reserved_bytes_end', 'kernel_scratch_bytes',
+            'kernel_scratch_bytes_open')
+    if not all(key in head for key in keys):
+        return
+    end, opened, reserved, scratch, scratch_then = (int(head[key]) for key in keys)
+    held, off = reserved + scratch - scratch_then, end - opened - reserved - scratch + scratch_then
+    session.row('driver, ' + name, 'ok' if abs(off) <= 0.01 * held + DRIVER_BYTES else 'MISS',
+                'counts %.3f GB more than at the opening, %.3f GB are held (%+.1f MB); %s MHz, %s W on the average, an '
+                'event costs %s ns' % ((end - opened) / 1e9, held / 1e9, off / 1e6,
+                                       head.get('gpu_busy_clock_mhz_mean', '?'),
+                                       head.get('gpu_busy_power_mw_mean', '?000')[:-3], head.get('op_times_record_ns')))
+
+
 def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     """Plans, predicts, runs and compares one case."""
     plan = planned(session, name, network_name, options)
@@ -135,6 +167,8 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return None
     compared(session, name, predicted_trace, measured_trace, times)
+    if ranks == 1:
+        counted_by_driver(session, name, measured_trace)
     return last_object(measured.output)
 
 
@@ -191,6 +225,7 @@ def rehearse(session, name, network_name, options):
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return
     compared(session, name, predicted_trace, measured_trace, times=True)
+    counted_by_driver(session, name, measured_trace)
 
 
 # ---- training, against PyTorch -----------------------------------------------------------------------
