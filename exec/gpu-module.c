@@ -8,16 +8,19 @@
 
 #define MODULE "foreshard-cuda.so"
 
-/* Beside this program (a build tree, an unpacked bundle), or where it was installed. */
+/* Beside this program (a build tree, an unpacked bundle); from there on as installed, wherever that
+ * was moved to; or where it was installed. */
 static char *find_module(void) {
     g_autofree char *self = realpath((const char *)getauxval(AT_EXECFN), NULL);
     g_autofree char *folder = g_path_get_dirname(self ? self : ".");
-    char *beside = g_build_filename(folder, MODULE, NULL);
-    if (g_file_test(beside, G_FILE_TEST_EXISTS)) {
-        return beside;
+    const char *const places[] = {".", "../" EXEC_LIBRARIES "/foreshard"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *path = g_build_filename(folder, places[i], MODULE, NULL);
+        if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+            return g_steal_pointer(&path);
+        }
     }
-    g_free(beside);
-    return g_build_filename(EXEC_MODULE_FOLDER, MODULE, NULL);
+    return g_build_filename(EXEC_PREFIX, EXEC_LIBRARIES, "foreshard", MODULE, NULL);
 }
 
 const ExecDevice *exec_gpu_device(GError **error) {
