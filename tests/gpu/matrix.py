@@ -159,8 +159,7 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     device = 'host' if session.dry else 'cuda'
     predicted = session.call(session.machine.programs['foreshard'], 'predict', plan, '--cluster', cluster(session),
                              '--steps', steps, '--trace', predicted_trace, limit=60)
-    local = ['--local-ranks', ranks] if ranks > 1 else []
-    measured = session.call(session.machine.programs['foreshard-exec'], plan, '--device', device, *local,
+    measured = session.call(session.machine.programs['foreshard-exec'], plan, '--device', device, '--local-ranks', ranks,
                             '--steps', steps, '--trace', measured_trace, '--json', limit=90)
     if predicted.rc or measured.rc:
         bad = predicted if predicted.rc else measured
@@ -246,7 +245,7 @@ def ours(session):
         if not plan:
             continue
         done = session.call(session.machine.programs['foreshard-exec'], plan, '--device',
-                            'host' if session.dry else 'cuda', '--steps', 8, '--json',
+                            'host' if session.dry else 'cuda', '--local-ranks', 1, '--steps', 8, '--json',
                             *([] if session.dry else ['--no-op-times']), limit=60)
         answer = last_object(done.output)
         if 'tokens_per_s' in answer:
