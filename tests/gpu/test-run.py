@@ -171,6 +171,15 @@ def bundle_cases(tap, folder):
     complaints += unlike(run(*execute, '/toy.plan', '--local-ranks', '2', '--steps', '2'), 0, 'step time')
     no_cuda = 'cannot be loaded: libcu' if 'bin/foreshard-cuda.so' in manifest['programs'] else '-Dcuda=enabled'
     complaints += unlike(run(*execute, '/toy.plan', '--device', 'cuda'), 1 if no_cuda[0] == 'c' else 2, no_cuda)
+    for name in ('tmp', 'dev'):
+        os.makedirs(os.path.join(jail, name))
+    with open(os.path.join(jail, 'dev', 'null'), 'w', encoding='utf-8'):
+        pass  # empty, as the real one is to whoever reads it
+    for test in manifest['tests']:  # one that links nothing of CUDA itself
+        if test['name'] == 'exec/gpu':
+            words = [os.path.join('/gpu-bundle', word) if word.startswith('files/') else word for word in test['command']]
+            more = ['%s=%s' % pair for pair in machines.of_test(test['environment']).items()]
+            complaints += unlike(run(*inside[:2], *more, *inside[2:], *words), 0, '# SKIP no GPU')
     tap.case(case, complaints)
 
 
