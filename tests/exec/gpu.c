@@ -148,6 +148,33 @@ static void plays_alike(gconstpointer data) {
     g_assert_cmpfloat(worst, <=, real && c->bound == FP32 ? 10 * FP32 : c->bound);
 }
 
+/* Longer: what differs by rounding has time to grow. */
+static void losses_of_20_steps(void) {
+    enum {
+        LONG = 20
+    };
+    static const Case long_cases[] = {{"gpt-toy -n 2", FP32},
+                                      {"llama-toy -n 2 --param-dtype bf16", BF16}};
+    for (unsigned c = 0; c < G_N_ELEMENTS(long_cases); c++) {
+        double losses[2][LONG], worst = 0;
+        plan(long_cases[c].words);
+        for (unsigned gpu = 0; gpu < 2; gpu++) {
+            g_autofree char *line =
+                g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --steps %d", folder,
+                                gpu ? "cuda" : "host", LONG);
+            test_run_program = gpu ? on_gpu : on_host;
+            test_run_losses_of(line, losses[gpu], LONG);
+        }
+        for (unsigned i = 0; i < LONG; i++) {
+            worst = MAX(worst, fabs(losses[1][i] / losses[0][i] - 1));
+        }
+        g_test_message("%s: %d losses differ by at most %.2g relative", long_cases[c].words, LONG,
+                       worst);
+        g_assert_cmpfloat(worst, <=, real ? 10 * long_cases[c].bound : long_cases[c].bound);
+        g_assert_cmpfloat(losses[1][LONG - 1], <, losses[1][0]); /* it learns */
+    }
+}
+
 /* One file whoever writes it, and either reads the other's. */
 static void weights_are_saved_and_loaded(void) {
     plan("gpt-toy -n 2");
@@ -411,6 +438,7 @@ int main(int argc, char **argv) {
         g_autofree char *name = g_strconcat("/exec/gpu/plays alike: ", cases[i].words, NULL);
         g_test_add_data_func(name, &cases[i], plays_alike);
     }
+    g_test_add_func("/exec/gpu/losses of 20 steps", losses_of_20_steps);
     g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
     g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
     g_test_add_func("/exec/gpu/the driver counts alike", the_driver_counts_alike);

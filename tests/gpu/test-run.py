@@ -19,6 +19,7 @@ HERE = os.path.join(ROOT, 'tests', 'gpu')
 sys.path[:0] = [os.path.join(ROOT, 'tests', 'style'), HERE]
 
 import machine as machines  # noqa: E402
+import matrix  # noqa: E402
 import parts  # noqa: E402
 from session import Session  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -110,6 +111,20 @@ def command_cases(tap, folder):
         *unlike(run(RUN, '--dry', '--bundle', os.path.join(ROOT, 'README.md')), 2, 'README.md', 'tests/gpu/bundle'),
         *unlike(run(RUN, '--dry', '--build', HERE), 2, 'no build folder'),
         *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
+
+
+def plans_case(tap, folder):
+    """What a GPU is to play can be planned: the dry run plays toys in its place."""
+    machine = machines.Built(BUILD, None)
+    session = Session(machine, os.path.join(folder, 'plans'), 1, dry=False)
+    session.part_until = time.monotonic() + 120
+    cases = [(name, network, options, 0) for name, network, options in matrix.ONE_RANK + matrix.REHEARSED]
+    cases += [('%d ranks, %s' % (ranks, way), 'gpt2', '-n %d %s' % (ranks, options), 0)
+              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
+    cases += [(name, network, matrix.TRAINING % batch, seq) for name, network, seq, batch in matrix.TRAINED]
+    with open(os.path.join(folder, 'plans.log'), 'w', encoding='utf-8') as session.log_file:
+        failed = [name for name, *case in cases if not matrix.planned(session, name, *case)]
+    tap.case('/gpu/run/what a GPU is to play can be planned', failed)
 
 
 def keep_case(tap, folder):
@@ -208,6 +223,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         command_cases(tap, folder)
+        plans_case(tap, folder)
         keep_case(tap, folder)
         bundle_cases(tap, folder)
     return tap.finish()
