@@ -3,6 +3,7 @@
 #include "cli/data-dir.h"
 #include "plan/op-work.h"
 #include "sim/cost-network.h"
+#include "sim/sharing.h"
 
 static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelCluster *cluster) {
     const PlanRole *role = &plan->roles[r];
@@ -12,7 +13,9 @@ static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelClu
             SimNetworkPath path = sim_network_path(cluster, plan, (PlanAxis)op->axis);
             SimNetworkCost cost = sim_network_cost(cluster, &path, (PlanOpKind)op->kind,
                                                    plan_op_work(role, op).bytes);
-            g_string_append_printf(text, "%u %u %.0f\n", r, i, cost.latency_ns + cost.transfer_ns);
+            g_string_append_printf(text, "%u %u %.0f %u\n", r, i,
+                                   cost.latency_ns + cost.transfer_ns,
+                                   sim_collective_channels(cluster, &path));
         }
     }
 }
@@ -36,7 +39,7 @@ ModelCluster *cli_pace_cluster(const char *name, const Plan *plan, GError **erro
 
 bool cli_pace_write(const Plan *plan, const ModelCluster *cluster, const char *path,
                     GError **error) {
-    g_autoptr(GString) text = g_string_new("foreshard-pace 1\n");
+    g_autoptr(GString) text = g_string_new("foreshard-pace 2\n");
     g_string_append_printf(text, "cluster %s\ndigest %s\n", cluster->name, plan_digest(plan));
     for (uint32_t r = 0; r < plan->n_roles; r++) {
         add_role(text, plan, r, cluster);

@@ -1,4 +1,5 @@
-/* cli/pace.h - the table of exec/pace.h: how long a cluster's network takes for each collective. */
+/* cli/pace.h - the table of exec/pace.h: how long a cluster's network takes for each collective,
+ * and how many channels NCCL has for it. */
 #pragma once
 
 #include "models/cluster.h"

@@ -14,6 +14,7 @@
 #include "exec/device.h"
 #include "exec/error.h"
 #include "exec/fork.h"
+#include "exec/gpu.h"
 #include "exec/mpi.h"
 #include "exec/rehearse.h"
 #include "exec/results.h"
@@ -39,18 +40,15 @@ typedef struct {
     ExecWatchdog *watchdog;
 } Run;
 
-static const ExecDevice *const devices[] = {
-    &exec_host,
-#ifdef EXEC_CUDA
-    &exec_cuda,
-#endif
-};
+static int status_of(const GError *error) {
+    bool input = error->domain == PLAN_ERROR || error->domain == G_OPTION_ERROR ||
+                 g_error_matches(error, EXEC_ERROR, EXEC_ERROR_INPUT);
+    return input ? 2 : 1;
+}
 
 static int complain(const Run *run, const GError *error) {
     fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
-    bool input =
-        error->domain == PLAN_ERROR || g_error_matches(error, EXEC_ERROR, EXEC_ERROR_INPUT);
-    return input ? 2 : 1;
+    return status_of(error);
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
@@ -193,8 +191,7 @@ static int run_plan(Run *run, const char *path) {
     g_autoptr(ExecPace) pace = NULL;
     unsigned token_bytes = (unsigned)options->token_bytes;
     if ((options->rehearse >= 0 &&
-         !exec_rehearse_open(plan, (uint32_t)options->rehearse, (uint64_t)options->seed, &run->comm,
-                             &error)) ||
+         !exec_rehearse_open(plan, (uint32_t)options->rehearse, &run->comm, &error)) ||
         (options->save && !can_write(options->save, &error)) ||
         (options->trace && !can_write(options->trace, &error)) ||
         (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
@@ -304,15 +301,14 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
 }
 
 static const ExecDevice *find_device(const char *name, GError **error) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(devices); i++) {
-        if (g_str_equal(name ? name : "host", devices[i]->name)) {
-            return devices[i];
-        }
+    if (!name || g_str_equal(name, exec_host.name)) {
+        return &exec_host;
     }
-    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "there is no device '%s' here%s", name,
-                g_str_equal(name, "cuda")
-                    ? "; build with -Dcuda=enabled, which needs the CUDA toolkit"
-                    : "; devices are host and cuda");
+    if (g_str_equal(name, "cuda")) {
+        return exec_gpu_device(error);
+    }
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                "there is no device '%s' here; devices are host and cuda", name);
     return NULL;
 }
 
@@ -356,7 +352,7 @@ int main(int argc, char **argv) {
     if (!read_options(&argc, &argv, &options, &error) || /* --help needs no MPI */
         !(run.device = find_device(options.device, &error))) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
-        return 2;
+        return status_of(error);
     }
     if (!bind_ranks(&options, &argc, &argv, &run.comm, &error)) {
         return complain(&run, error);

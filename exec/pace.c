@@ -10,18 +10,19 @@
 
 struct _ExecPace {
     char *cluster;
-    int64_t **ns; /* of each role, of each op */
+    ExecPaced **of; /* of each role, of each op */
     uint32_t n_roles;
 };
 
 static bool take_line(ExecPace *pace, const Plan *plan, char **words) {
-    uint64_t role, op, ns;
-    if (g_strv_length(words) != 3 || !plan_parse_u64(words[0], &role) ||
-        !plan_parse_u64(words[1], &op) || !plan_parse_u64(words[2], &ns) || role >= plan->n_roles ||
-        op >= plan->roles[role].n_ops || ns > INT64_MAX / 2) {
+    uint64_t role, op, ns, channels;
+    if (g_strv_length(words) != 4 || !plan_parse_u64(words[0], &role) ||
+        !plan_parse_u64(words[1], &op) || !plan_parse_u64(words[2], &ns) ||
+        !plan_parse_u64(words[3], &channels) || role >= plan->n_roles ||
+        op >= plan->roles[role].n_ops || ns > INT64_MAX / 2 || channels > UINT32_MAX) {
         return false;
     }
-    pace->ns[role][op] = (int64_t)ns;
+    pace->of[role][op] = (ExecPaced){(int64_t)ns, (uint32_t)channels};
     return true;
 }
 
@@ -29,7 +30,7 @@ static bool take_lines(ExecPace *pace, const Plan *plan, char **lines, const cha
                        GError **error) {
     for (unsigned i = 0; lines[i]; i++) {
         g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
-        bool ok = i == 0   ? g_str_equal(lines[i], "foreshard-pace 1")
+        bool ok = i == 0   ? g_str_equal(lines[i], "foreshard-pace 2")
                   : i == 1 ? g_str_has_prefix(lines[i], "cluster ")
                   : i == 2 ? words[0] && words[1] && g_str_equal(words[1], plan_digest(plan))
                            : !words[0] || take_line(pace, plan, words);
@@ -51,9 +52,9 @@ ExecPace *exec_pace_read(const char *path, const Plan *plan, GError **error) {
     g_autoptr(ExecPace) pace = g_new0(ExecPace, 1);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     pace->n_roles = plan->n_roles;
-    pace->ns = g_new0(int64_t *, plan->n_roles);
+    pace->of = g_new0(ExecPaced *, plan->n_roles);
     for (uint32_t r = 0; r < plan->n_roles; r++) {
-        pace->ns[r] = g_new0(int64_t, plan->roles[r].n_ops);
+        pace->of[r] = g_new0(ExecPaced, plan->roles[r].n_ops);
     }
     if (!take_lines(pace, plan, lines, path, error)) {
         return NULL;
@@ -67,9 +68,9 @@ void exec_pace_free(ExecPace *pace) {
         return;
     }
     for (uint32_t r = 0; r < pace->n_roles; r++) {
-        g_free(pace->ns[r]);
+        g_free(pace->of[r]);
     }
-    g_free(pace->ns);
+    g_free(pace->of);
     g_free(pace->cluster);
     g_free(pace);
 }
@@ -78,8 +79,8 @@ const char *exec_pace_cluster(const ExecPace *pace) {
     return pace->cluster;
 }
 
-int64_t exec_pace_ns(const ExecPace *pace, uint32_t role, uint32_t op) {
-    return pace->ns[role][op];
+ExecPaced exec_pace_of(const ExecPace *pace, uint32_t role, uint32_t op) {
+    return pace->of[role][op];
 }
 
 void exec_pace_sleep_until(int64_t monotonic_ns) {

@@ -1,9 +1,9 @@
 /* exec/pace.h - how long each collective shall last at least, so that a laptop shows a cluster's
  * overlap.
  *
- * The table comes from who predicts (cli/pace.h): "foreshard-pace 1", "cluster NAME", "digest ..."
- * of the plan, then a line "role op ns" for each collective. A collective counts from the moment at
- * which all its ranks have come; what is left when its data have arrived is slept.
+ * The table comes from who predicts (cli/pace.h): "foreshard-pace 2", "cluster NAME", "digest ..."
+ * of the plan, then a line "role op ns channels" for each collective. A collective counts from the
+ * moment at which all its ranks have come; what is left when its data have arrived is slept.
  *
  * Threads: any, once read.
  */
@@ -13,10 +13,15 @@
 
 typedef struct _ExecPace ExecPace;
 
+typedef struct {
+    int64_t least_ns;
+    uint32_t channels; /* of NCCL, each a multiprocessor of a GPU; 0 on CPUs */
+} ExecPaced;
+
 ExecPace *exec_pace_read(const char *path, const Plan *plan, GError **error);
 void exec_pace_free(ExecPace *pace); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPace, exec_pace_free)
 
 const char *exec_pace_cluster(const ExecPace *pace);
-int64_t exec_pace_ns(const ExecPace *pace, uint32_t role, uint32_t op);
+ExecPaced exec_pace_of(const ExecPace *pace, uint32_t role, uint32_t op);
 void exec_pace_sleep_until(int64_t monotonic_ns); /* does not spin */

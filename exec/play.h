@@ -73,6 +73,13 @@ PlanAnswer exec_play_release(gpointer play, const PlanPosition *at, uint32_t buf
 PlanAnswer exec_play_mark(gpointer play, const PlanPosition *at, uint32_t buffer, uint32_t lane,
                           GError **error);
 
+/* A device keeps PLAN_MAX_BEFORE + 1 tables of events, each a step's until so many more have begun:
+ * which one is that of the step `steps_before` this one. */
+static inline unsigned exec_play_event_table(const PlanPosition *at, uint32_t steps_before) {
+    unsigned tables = PLAN_MAX_BEFORE + 1;
+    return ((unsigned)(at->step + 1) + tables - steps_before) % tables;
+}
+
 /* The op as it is issued now: operands resolved into pointers, which has room for them all. */
 ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op,
                         gpointer *pointers);

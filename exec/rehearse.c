@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "exec/convert.h"
 #include "exec/error.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
@@ -10,21 +11,35 @@
 typedef struct {
     const Plan *plan;
     uint32_t rank;
-    uint64_t seed;
-    gint calls; /* atomic: axes have threads of their own */
+    uint64_t calls[PLAN_N_AXES];  /* each counted by its axis's thread */
+    char *numbers[PLAN_FP16 + 1]; /* EXEC_REHEARSE_NUMBERS of each dtype of floats */
 } Rehearsal;
 
 static uint64_t ranks_of(const Rehearsal *rehearsal, PlanAxis axis) {
     return rehearsal->plan->axes[axis];
 }
 
-static void with_signs(Rehearsal *rehearsal, gpointer to, gconstpointer from, uint64_t n,
-                       PlanDtype dtype) {
-    uint64_t call = (uint64_t)g_atomic_int_add(&rehearsal->calls, 1);
-    if (plan_dtype_bytes(dtype) == sizeof(float)) {
-        kernel_random_signs_f32(to, from, n, rehearsal->seed, call);
-    } else {
-        kernel_random_signs_16(to, from, n, rehearsal->seed, call);
+/* ---- the table ------------------------------------------------------------------------------ */
+
+gpointer exec_rehearse_numbers(PlanDtype dtype) {
+    enum {
+        SEED = 1 /* any will do */
+    };
+    g_autofree float *wide = g_new(float, EXEC_REHEARSE_NUMBERS);
+    gpointer numbers = g_malloc(EXEC_REHEARSE_NUMBERS * plan_dtype_bytes(dtype));
+    kernel_philox_uniform_f32(wide, EXEC_REHEARSE_NUMBERS, SEED, 0, 0, -0x1p-5f, 0x1p-5f);
+    exec_convert(numbers, dtype, wide, PLAN_FP32, EXEC_REHEARSE_NUMBERS);
+    return numbers;
+}
+
+/* Elements first .. first + n - 1 of a tensor whose first is number `from` of the table. */
+static void take(const Rehearsal *rehearsal, char *to, uint64_t from, uint64_t first, uint64_t n,
+                 PlanDtype dtype) {
+    uint64_t size = plan_dtype_bytes(dtype);
+    for (uint64_t done = 0, some; done < n; done += some) {
+        uint64_t at = (from + first + done) % EXEC_REHEARSE_NUMBERS;
+        some = MIN(n - done, EXEC_REHEARSE_NUMBERS - at);
+        memcpy(to + done * size, rehearsal->numbers[dtype] + at * size, some * size);
     }
 }
 
@@ -41,17 +56,14 @@ static void times(gpointer x, PlanDtype dtype, uint64_t n, float factor) {
 static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
                        uint64_t elements, PlanDtype dtype, GError **error) {
     Rehearsal *rehearsal = self;
-    uint64_t ranks = ranks_of(rehearsal, axis), count = elements / ranks;
-    uint64_t bytes = count * plan_dtype_bytes(dtype);
-    uint64_t own = plan_rank_on_axis(rehearsal->plan, rehearsal->rank, axis);
-    char *slices = gathered;
+    uint64_t count = elements / ranks_of(rehearsal, axis), size = plan_dtype_bytes(dtype);
+    uint64_t first = plan_rank_on_axis(rehearsal->plan, rehearsal->rank, axis) * count;
+    uint64_t from = exec_rehearse_from(axis, rehearsal->calls[axis]++), last = first + count;
+    char *out = gathered;
+    take(rehearsal, out, from, 0, first, dtype);
+    take(rehearsal, out + last * size, from, last, elements - last, dtype);
     if (shard) {
-        memcpy(slices + own * bytes, shard, bytes);
-    }
-    for (uint64_t i = 0; i < ranks; i++) {
-        if (i != own) {
-            with_signs(rehearsal, slices + i * bytes, slices + own * bytes, count, dtype);
-        }
+        memcpy(out + first * size, shard, count * size);
     }
     return true;
 }
@@ -59,13 +71,8 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
 static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
                            uint64_t elements, PlanDtype dtype, bool average, GError **error) {
     Rehearsal *rehearsal = self;
-    uint64_t ranks = ranks_of(rehearsal, axis), count = elements / ranks;
-    uint64_t own = plan_rank_on_axis(rehearsal->plan, rehearsal->rank, axis);
-    const char *slice = (const char *)packed + own * count * plan_dtype_bytes(dtype);
-    with_signs(rehearsal, shard, slice, count, dtype);
-    if (!average) {
-        times(shard, dtype, count, (float)ranks);
-    }
+    take(rehearsal, shard, exec_rehearse_from(axis, rehearsal->calls[axis]++), 0,
+         elements / ranks_of(rehearsal, axis), dtype);
     return true;
 }
 
@@ -77,8 +84,17 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
     return true;
 }
 
-bool exec_rehearse_open(const Plan *plan, uint32_t rank, uint64_t seed, ExecComm *ret_comm,
-                        GError **error) {
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void close_rehearsal(gpointer self) {
+    Rehearsal *rehearsal = self;
+    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+        g_free(rehearsal->numbers[dtype]);
+    }
+    g_free(rehearsal);
+}
+
+bool exec_rehearse_open(const Plan *plan, uint32_t rank, ExecComm *ret_comm, GError **error) {
     if (rank >= plan->world) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "there is no rank %u to rehearse: the plan's are 0 to %u", rank,
@@ -86,7 +102,10 @@ bool exec_rehearse_open(const Plan *plan, uint32_t rank, uint64_t seed, ExecComm
         return false;
     }
     Rehearsal *rehearsal = g_new0(Rehearsal, 1);
-    *rehearsal = (Rehearsal){.plan = plan, .rank = rank, .seed = seed};
+    *rehearsal = (Rehearsal){.plan = plan, .rank = rank};
+    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+        rehearsal->numbers[dtype] = exec_rehearse_numbers(dtype);
+    }
     *ret_comm = exec_comm_alone; /* who waits for the others finds them there */
     ret_comm->name = "stand-ins";
     ret_comm->rank = rank;
@@ -96,6 +115,6 @@ bool exec_rehearse_open(const Plan *plan, uint32_t rank, uint64_t seed, ExecComm
     ret_comm->all_gather = all_gather;
     ret_comm->reduce_scatter = reduce_scatter;
     ret_comm->all_reduce = all_reduce;
-    ret_comm->close = g_free;
+    ret_comm->close = close_rehearsal;
     return true;
 }

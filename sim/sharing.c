@@ -8,9 +8,9 @@ static const double LEAST_LEFT = 0.1;
 /* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a
  * node and takes at most 32 of them (src/graph/connect.cc and NCCL_MAX_CTAS); over several nodes
  * two for each NIC, of which a GPU of these clusters has a share of eight: assumed 16. */
-static double channels_of(const ModelCluster *cluster, const SimNetworkPath *path) {
-    double near = MIN(2.0 * (double)cluster->intra_node_nccl_channels, 32.0);
-    return path->nodes > 1 ? MIN(near, 16.0) : near;
+unsigned sim_collective_channels(const ModelCluster *cluster, const SimNetworkPath *path) {
+    unsigned near = (unsigned)MIN(2 * cluster->intra_node_nccl_channels, 32);
+    return path->nodes > 1 ? MIN(near, 16) : near;
 }
 
 static bool adds(PlanOpKind kind) {
@@ -35,7 +35,8 @@ void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPa
         use->cores = MIN(1, passed_on / core_rate / ns);
     }
     if (cluster->device_compute_capability && cluster->device_sms && ns > 0) {
-        use->sm_share = MIN(1, channels_of(cluster, path) / (double)cluster->device_sms);
+        use->sm_share =
+            MIN(1, sim_collective_channels(cluster, path) / (double)cluster->device_sms);
         use->memory_share = MIN(1, traffic_per_byte(kind) * passed_on / ns / memory);
     }
 }

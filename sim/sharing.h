@@ -26,6 +26,8 @@ typedef struct {
     double cores;           /* of a collective, how busy a core is with it */
 } SimUse;
 
+/* Of NCCL, on this path; 0 on CPUs. */
+unsigned sim_collective_channels(const ModelCluster *cluster, const SimNetworkPath *path);
 /* Fills in the shares of a collective of so many bytes that lasts so long alone. */
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes);

@@ -61,8 +61,7 @@ static bool open_nccl(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *
 bool exec_cuda_comm_open(ExecCudaComm *ret_comm, ExecCudaCommKind kind, const Plan *plan,
                          const ExecComm *comm, uint64_t largest_bytes, GError **error) {
     if (comm->rehearsed) {
-        exec_cuda_standin_open(ret_comm, plan, comm);
-        return true;
+        return exec_cuda_standin_open(ret_comm, plan, comm, error);
     }
     if (kind == EXEC_CUDA_COMM_LOCAL || (kind == EXEC_CUDA_COMM_AUTO && comm->world == 1)) {
         return exec_cuda_local_open(ret_comm, plan, comm, largest_bytes, error);

@@ -12,6 +12,7 @@
 #include <cuda_runtime_api.h>
 
 #include "exec/comm.h"
+#include "exec/pace.h"
 #include "kernels/cuda/runtime.h"
 
 typedef struct {
@@ -24,7 +25,7 @@ typedef struct {
     void *out;         /* all-reduce, broadcast: in place */
     /* For stand-ins: */
     KernelCuda *kernels; /* of the stream */
-    int64_t least_ns;    /* that it shall last */
+    ExecPaced paced;
 } ExecCudaCall;
 
 typedef struct {
@@ -56,7 +57,8 @@ bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCo
                           uint64_t largest_bytes, GError **error);
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                          GError **error);
-void exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm);
+bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
+                            GError **error);
 
 /* What the call reads and writes on this rank. */
 uint64_t exec_cuda_call_in_bytes(const ExecCudaCall *call, uint32_t ranks);

@@ -43,7 +43,8 @@ typedef struct {
     ExecCudaStage *stage;
     ExecCudaTimes *times;
     ExecCudaComm comm;
-    cudaEvent_t *events[PLAN_MAX_BEFORE + 1]; /* of this step and those before */
+    gpointer *pointers;                       /* of the operands of the op being issued */
+    cudaEvent_t *events[PLAN_MAX_BEFORE + 1]; /* exec_play_event_table() says whose */
     char *pinned_losses;
     unsigned n_pinned, next_pinned;
     GQueue losses;  /* Loss */
@@ -51,6 +52,8 @@ typedef struct {
     GPtrArray *idle_events;
     unsigned sharers;                                /* ranks on this GPU, at most */
     uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
+    uint64_t scratch_bytes_open;                     /* of those, the kernels' */
+    ExecCudaWatch *watch;                            /* of rank 0, while it trains; may be NULL */
 } ExecCuda;
 
 enum {
@@ -119,12 +122,12 @@ static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, 
                   GError **error) {
     ExecPlay *play = &cuda->play;
     cudaStream_t stream = cuda->streams[lane];
-    ExecCudaLane at_lane = {cuda->kernels[lane], stream, cuda->stage, &cuda->comm, 0};
+    ExecCudaLane at_lane = {cuda->kernels[lane], stream, cuda->stage, &cuda->comm, {0}};
     TraceOpRow *row = exec_play_op_row(play, at, lane);
     double share = exec_play_loss_share(play, at, task->op);
     uint32_t op = (uint32_t)(task->op - play->context.role->ops);
     if (play->options.pace && plan_op_is_collective((PlanOpKind)task->op->kind)) {
-        at_lane.least_ns = exec_pace_ns(play->options.pace, play->role_id, op);
+        at_lane.paced = exec_pace_of(play->options.pace, play->role_id, op);
     }
     kernel_cuda_tag(cuda->kernels[lane], op);
     if (row && play->options.no_op_times) { /* when it was issued is all that is known */
@@ -141,8 +144,7 @@ static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, 
 static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op, uint32_t lane,
                          GError **error) {
     ExecCuda *cuda = self;
-    g_autofree gpointer *pointers = g_new(gpointer, op->n_operands + 1);
-    ExecTask task = exec_play_task(&cuda->play, at, op, pointers);
+    ExecTask task = exec_play_task(&cuda->play, at, op, cuda->pointers);
     if (!issue(cuda, at, &task, lane, error)) {
         exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
         return PLAN_FAILED;
@@ -153,9 +155,8 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
 /* The host's own work: an offloaded optimizer's step. The plan has waited for its data. */
 static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
     ExecCuda *cuda = self;
-    g_autofree gpointer *pointers = g_new(gpointer, op->n_operands + 1);
-    ExecTask task = exec_play_task(&cuda->play, at, op, pointers);
-    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm, 0};
+    ExecTask task = exec_play_task(&cuda->play, at, op, cuda->pointers);
+    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm, {0}};
     if (!exec_cuda_launch(&task, &lane, error)) {
         exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
         return PLAN_FAILED;
@@ -168,7 +169,7 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     ExecCuda *cuda = self;
-    cudaEvent_t *slot = &cuda->events[0][event];
+    cudaEvent_t *slot = &cuda->events[exec_play_event_table(at, 0)][event];
     return (*slot || exec_cuda_ok(cudaEventCreateWithFlags(slot, cudaEventDisableTiming),
                                   "cudaEventCreateWithFlags", error)) &&
                    exec_cuda_ok(cudaEventRecord(*slot, cuda->streams[lane]), "cudaEventRecord",
@@ -180,9 +181,9 @@ static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, 
 static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t event,
                             uint32_t steps_before, uint32_t lane, GError **error) {
     ExecCuda *cuda = self;
-    return exec_cuda_ok(
-               cudaStreamWaitEvent(cuda->streams[lane], cuda->events[steps_before][event], 0),
-               "cudaStreamWaitEvent", error)
+    cudaEvent_t recorded = cuda->events[exec_play_event_table(at, steps_before)][event];
+    return exec_cuda_ok(cudaStreamWaitEvent(cuda->streams[lane], recorded, 0),
+                        "cudaStreamWaitEvent", error)
                ? PLAN_DONE
                : PLAN_FAILED;
 }
@@ -212,9 +213,8 @@ static cudaError_t ask_stream(gpointer stream) {
 static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t event,
                             uint32_t steps_before, GError **error) {
     ExecCuda *cuda = self;
-    return wait_until(cuda, ask_event, cuda->events[steps_before][event], "cudaEventQuery", error)
-               ? PLAN_DONE
-               : PLAN_FAILED;
+    cudaEvent_t recorded = cuda->events[exec_play_event_table(at, steps_before)][event];
+    return wait_until(cuda, ask_event, recorded, "cudaEventQuery", error) ? PLAN_DONE : PLAN_FAILED;
 }
 
 /* ---- what comes back ------------------------------------------------------------------------ */
@@ -272,6 +272,7 @@ static bool drain(ExecPlay *play, GError **error) {
             return false;
         }
     }
+    exec_cuda_watch_stop(cuda->watch);
     return settle(cuda, INT32_MAX, error);
 }
 
@@ -280,16 +281,16 @@ static bool drain(ExecPlay *play, GError **error) {
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecCuda *cuda = self;
     const ExecComm *comm = cuda->play.context.comm;
-    cudaEvent_t *oldest = cuda->events[PLAN_MAX_BEFORE];
-    for (unsigned before = PLAN_MAX_BEFORE; before > 0; before--) {
-        cuda->events[before] = cuda->events[before - 1];
+    if (at->step != 0) {
+        return settle(cuda, at->step - 2, error) ? PLAN_DONE : PLAN_FAILED;
     }
-    cuda->events[0] = oldest;
-    bool ok = at->step != 0 ? settle(cuda, at->step - 2, error)
-                            : drain(&cuda->play, error) && comm->barrier(comm->self, error) &&
-                                  exec_cuda_times_start(cuda->times, cuda->streams[0],
-                                                        &cuda->play.start_ns, error);
-    return ok ? PLAN_DONE : PLAN_FAILED;
+    if (!drain(&cuda->play, error) || !comm->barrier(comm->self, error)) {
+        return PLAN_FAILED;
+    }
+    cuda->watch = exec_results_speaks(comm) ? exec_cuda_watch_new() : NULL;
+    return exec_cuda_times_start(cuda->times, cuda->streams[0], &cuda->play.start_ns, error)
+               ? PLAN_DONE
+               : PLAN_FAILED;
 }
 
 static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
@@ -351,12 +352,25 @@ static bool make_tables(ExecCuda *cuda, GError **error) {
     cuda->stage = exec_cuda_stage_new();
     cuda->times = exec_cuda_times_new(!cuda->play.options.no_op_times);
     cuda->n_pinned = (role->n_loss_ops + 1) * (PLAN_MAX_BEFORE + 2); /* steps under way */
-    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
-        cuda->events[before] = g_new0(cudaEvent_t, role->n_events);
+    for (unsigned i = 0; i <= PLAN_MAX_BEFORE; i++) {
+        cuda->events[i] = g_new0(cudaEvent_t, role->n_events);
     }
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        most = MAX(most, role->ops[i].n_operands);
+    }
+    cuda->pointers = g_new(gpointer, most + 1);
     return exec_cuda_ok(
         cudaMallocHost((void **)&cuda->pinned_losses, (gsize)cuda->n_pinned * LOSS_BYTES),
         "cudaMallocHost", error);
+}
+
+static uint64_t scratch_bytes(const ExecCuda *cuda) {
+    uint64_t bytes = 0;
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
+        bytes += kernel_cuda_scratch_bytes(cuda->kernels[lane]);
+    }
+    return bytes;
 }
 
 static bool open_gpu(ExecCuda *cuda, GError **error) {
@@ -372,6 +386,7 @@ static bool open_gpu(ExecCuda *cuda, GError **error) {
               exec_play_take_memory(play, exec_cuda_segments_source(), &cuda->segments, error) &&
               exec_cuda_times_start(cuda->times, cuda->streams[0], &begun_ns, error);
     cuda->driver_bytes_open = exec_cuda_facts_used_bytes();
+    cuda->scratch_bytes_open = scratch_bytes(cuda);
     play->options.memory_limit_bytes = cuda->segments.limit_bytes; /* the GPU's, if that is less */
     return ok;
 }
@@ -396,13 +411,13 @@ static ExecPlay *open_cuda(const Plan *plan, const ExecComm *comm, uint32_t step
 
 static void close_events(ExecCuda *cuda) {
     const PlanRole *role = cuda->play.context.role;
-    for (unsigned before = 0; before <= PLAN_MAX_BEFORE && cuda->events[before]; before++) {
+    for (unsigned table = 0; table <= PLAN_MAX_BEFORE && cuda->events[table]; table++) {
         for (uint32_t i = 0; i < role->n_events; i++) {
-            if (cuda->events[before][i]) {
-                cudaEventDestroy(cuda->events[before][i]);
+            if (cuda->events[table][i]) {
+                cudaEventDestroy(cuda->events[table][i]);
             }
         }
-        g_free(cuda->events[before]);
+        g_free(cuda->events[table]);
     }
     for (Flight *flight; (flight = g_queue_pop_head(&cuda->flights)); g_free(flight)) {
         g_ptr_array_add(cuda->idle_events, flight->end);
@@ -417,6 +432,7 @@ static void close_events(ExecCuda *cuda) {
 
 static void close_cuda(ExecPlay *play) {
     ExecCuda *cuda = (ExecCuda *)play;
+    exec_cuda_watch_free(cuda->watch);
     for (uint32_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
         kernel_cuda_free(cuda->kernels[lane]); /* waits for its stream */
     }
@@ -425,6 +441,7 @@ static void close_cuda(ExecPlay *play) {
     exec_cuda_stage_free(cuda->stage);
     exec_slots_free(play->context.slots);
     close_events(cuda);
+    g_free(cuda->pointers);
     g_queue_clear_full(&cuda->losses, g_free);
     cudaFreeHost(cuda->pinned_losses);
     exec_play_clear(play);
@@ -441,14 +458,6 @@ static bool fetch(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, 
     return exec_cuda_ok(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy", error);
 }
 
-static uint64_t scratch_bytes(const ExecCuda *cuda) {
-    uint64_t bytes = 0;
-    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
-        bytes += kernel_cuda_scratch_bytes(cuda->kernels[lane]);
-    }
-    return bytes;
-}
-
 /* One rank speaks for all. Used bytes are those of all ranks and programs on its GPU. */
 static void describe(const ExecPlay *play, Trace *trace) {
     const ExecCuda *cuda = (const ExecCuda *)play;
@@ -459,11 +468,14 @@ static void describe(const ExecPlay *play, Trace *trace) {
     trace_set(trace, "gpu_comm", cuda->comm.name);
     trace_set_uint(trace, "gpu_ranks_sharing", cuda->sharers);
     trace_set(trace, "op_times", play->options.no_op_times ? "no" : "cuda events");
+    trace_set_uint(trace, "op_times_record_ns", exec_cuda_times_record_ns(cuda->times));
+    exec_cuda_watch_add(cuda->watch, trace);
     trace_set_uint(trace, "gpu_used_bytes_before", cuda->driver_bytes_before);
     trace_set_uint(trace, "gpu_used_bytes_open", cuda->driver_bytes_open);
     trace_set_uint(trace, "gpu_used_bytes_end", exec_cuda_facts_used_bytes());
     trace_set_uint(trace, "reserved_bytes_end", memory_caching_reserved(play->caching));
     trace_set_uint(trace, "kernel_scratch_bytes", scratch_bytes(cuda));
+    trace_set_uint(trace, "kernel_scratch_bytes_open", cuda->scratch_bytes_open);
 }
 
 static void explain(const ExecPlay *play, GString *text) {

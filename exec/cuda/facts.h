@@ -16,3 +16,13 @@ bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **er
 void exec_cuda_facts_add(Trace *trace);
 /* Memory of the GPU in use, whoever uses it; 0: it cannot be had. */
 uint64_t exec_cuda_facts_used_bytes(void);
+
+/* Looks at clock and power from now on, some times a second, from a thread of its own: what stands
+ * there when all is over is an idle GPU's. */
+typedef struct _ExecCudaWatch ExecCudaWatch;
+
+ExecCudaWatch *exec_cuda_watch_new(void); /* NULL: there is no NVML */
+void exec_cuda_watch_stop(ExecCudaWatch *watch);
+/* Into the header; after the stop. */
+void exec_cuda_watch_add(const ExecCudaWatch *watch, Trace *trace);
+void exec_cuda_watch_free(ExecCudaWatch *watch); /* NULL is fine, here and above */

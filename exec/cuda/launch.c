@@ -288,7 +288,7 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
                          .in = t->pointers[0],
                          .out = in_place ? t->pointers[0] : t->pointers[1],
                          .kernels = lane->kernels,
-                         .least_ns = lane->least_ns};
+                         .paced = lane->paced};
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 

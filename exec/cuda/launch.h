@@ -14,7 +14,7 @@ typedef struct {
     cudaStream_t stream;
     ExecCudaStage *stage;
     const ExecCudaComm *comm;
-    int64_t least_ns; /* that a rehearsed collective shall last */
+    ExecPaced paced; /* a rehearsed collective */
 } ExecCudaLane;
 
 /* False with error: the device cannot do this op. Asked before a play begins. */

@@ -24,6 +24,8 @@ struct _ExecCudaTimes {
     unsigned n_bases; /* the last ones are there */
     GQueue pending;   /* Timed, as issued */
     GPtrArray *idle;  /* cudaEvent_t */
+    int64_t recording_ns;
+    uint64_t n_recorded;
 };
 
 ExecCudaTimes *exec_cuda_times_new(bool of_ops) {
@@ -71,7 +73,15 @@ static bool record(ExecCudaTimes *times, cudaStream_t stream, cudaEvent_t *ret_e
         return false;
     }
     *ret_event = event;
-    return exec_cuda_ok(cudaEventRecord(event, stream), "cudaEventRecord", error);
+    int64_t start_ns = exec_play_now_ns();
+    bool ok = exec_cuda_ok(cudaEventRecord(event, stream), "cudaEventRecord", error);
+    times->recording_ns += exec_play_now_ns() - start_ns;
+    times->n_recorded++;
+    return ok;
+}
+
+uint64_t exec_cuda_times_record_ns(const ExecCudaTimes *times) {
+    return times->n_recorded ? (uint64_t)times->recording_ns / times->n_recorded : 0;
 }
 
 /* ---- bases ---------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ typedef struct {
     ExecLanes *lanes;
     ExecTurns turns[PLAN_N_AXES];
     ExecSegments segments;
-    ExecMoment *events[PLAN_MAX_BEFORE + 1]; /* of this step and those before */
+    ExecMoment *events[PLAN_MAX_BEFORE + 1]; /* exec_play_event_table() says whose */
 } ExecHost;
 
 static PlanAnswer failed(ExecHost *host, GError **error) {
@@ -63,7 +63,7 @@ static bool run_paced(const Work *work, GError **error) {
     if (!exec_host_run(&work->task, error)) {
         return false;
     }
-    exec_pace_sleep_until(all_here + exec_pace_ns(play->options.pace, play->role_id, op));
+    exec_pace_sleep_until(all_here + exec_pace_of(play->options.pace, play->role_id, op).least_ns);
     return true;
 }
 
@@ -125,21 +125,23 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     ExecHost *host = self;
-    host->events[0][event] = exec_lanes_moment(host->lanes, lane);
+    host->events[exec_play_event_table(at, 0)][event] = exec_lanes_moment(host->lanes, lane);
     return PLAN_DONE;
 }
 
 static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t event,
                             uint32_t steps_before, uint32_t lane, GError **error) {
     ExecHost *host = self;
-    exec_lanes_wait(host->lanes, lane, host->events[steps_before][event]);
+    exec_lanes_wait(host->lanes, lane,
+                    host->events[exec_play_event_table(at, steps_before)][event]);
     return PLAN_DONE;
 }
 
 static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t event,
                             uint32_t steps_before, GError **error) {
     ExecHost *host = self;
-    return exec_lanes_host_wait(host->lanes, host->events[steps_before][event])
+    return exec_lanes_host_wait(host->lanes,
+                                host->events[exec_play_event_table(at, steps_before)][event])
                ? PLAN_DONE
                : failed(host, error);
 }
@@ -159,11 +161,6 @@ static bool healthy(ExecPlay *play, GError **error) {
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecHost *host = self;
     const ExecComm *comm = host->play.context.comm;
-    ExecMoment *oldest = host->events[PLAN_MAX_BEFORE];
-    for (unsigned before = PLAN_MAX_BEFORE; before > 0; before--) {
-        host->events[before] = host->events[before - 1];
-    }
-    host->events[0] = oldest;
     if (at->step == 0) {
         if (!drain(&host->play, error) || !comm->barrier(comm->self, error)) {
             return PLAN_FAILED;
@@ -220,8 +217,8 @@ static ExecPlay *open_host(const Plan *plan, const ExecComm *comm, uint32_t step
     play->context.slots = exec_slots_new(NULL);
     host->lanes = exec_lanes_new(plan->n_lanes);
     host->segments = (ExecSegments){host->lanes, options->memory_limit_bytes, 0};
-    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
-        host->events[before] = g_new0(ExecMoment, play->context.role->n_events);
+    for (unsigned i = 0; i <= PLAN_MAX_BEFORE; i++) {
+        host->events[i] = g_new0(ExecMoment, play->context.role->n_events);
     }
     return exec_play_take_memory(play, &exec_segments_source, &host->segments, error)
                ? g_steal_pointer(&play)
@@ -234,8 +231,8 @@ static void close_host(ExecPlay *play) {
     host->segments.lanes = NULL;
     exec_slots_free(play->context.slots);
     exec_play_clear(play);
-    for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
-        g_free(host->events[before]);
+    for (unsigned i = 0; i <= PLAN_MAX_BEFORE; i++) {
+        g_free(host->events[i]);
     }
     g_free(host);
 }

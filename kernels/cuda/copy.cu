@@ -23,25 +23,41 @@ struct Pieces {
     unsigned n;
 };
 
-/* Four elements of a row, or fewer at its end. */
-__device__ void copy_four(const KernelCudaPiece &p, size_t row, size_t column) {
-    size_t to = row * p.to_stride + column, from = row * p.from_stride + column;
-    size_t n = min((size_t)4, p.width - column);
-    bool together = n == 4 && is_aligned4(p.to, p.to_type, to) &&
-                    (!p.from || is_aligned4(p.from, p.from_type, from));
-    float x[4] = {};
-    if (together) {
+/* Four elements of a row, or fewer at its end, on their way. */
+struct Four {
+    Raw4 raw;
+    size_t to, from, n;
+    bool together; /* raw holds them; else they go one by one */
+};
+
+__device__ Four fetch(const KernelCudaPiece &p, size_t unit, size_t row_units) {
+    size_t row = p.rows == 1 ? 0 : unit / row_units, column = (unit - row * row_units) * 4;
+    Four f = {{}, row * p.to_stride + column, row * p.from_stride + column, 0, false};
+    f.n = min((size_t)4, p.width - column);
+    f.together = f.n == 4 && is_aligned4(p.to, p.to_type, f.to) &&
+                 (!p.from || is_aligned4(p.from, p.from_type, f.from));
+    if (f.together && p.from) {
+        f.raw = load_raw(p.from, p.from_type, f.from);
+    }
+    return f;
+}
+
+__device__ void put(const KernelCudaPiece &p, const Four &f) {
+    if (f.together) {
+        float x[4] = {};
         if (p.from) {
-            widen4(x, load_raw(p.from, p.from_type, from), p.from_type);
+            widen4(x, f.raw, p.from_type);
         }
-        store4(p.to, p.to_type, to, x);
+        store4(p.to, p.to_type, f.to, x);
         return;
     }
-    for (size_t v = 0; v < n; v++) {
-        store1(p.to, p.to_type, to + v, p.from ? load1(p.from, p.from_type, from + v) : 0.0f);
+    for (size_t v = 0; v < f.n; v++) {
+        store1(p.to, p.to_type, f.to + v, p.from ? load1(p.from, p.from_type, f.from + v) : 0.0f);
     }
 }
 
+/* Two units of a thread are loaded before either is stored: one of 8 bytes would not keep memory
+ * busy. */
 __global__ void __launch_bounds__(THREADS) pieces_kernel(const __grid_constant__ Pieces pieces) {
     unsigned k = 0;
     while (pieces.first_block[k + 1] <= blockIdx.x) {
@@ -51,9 +67,14 @@ __global__ void __launch_bounds__(THREADS) pieces_kernel(const __grid_constant__
     size_t row_units = (p.width + 3) / 4, units = p.rows * row_units;
     size_t first = (size_t)(blockIdx.x - pieces.first_block[k]) * (CHUNK / 4);
     size_t last = min(units, first + CHUNK / 4);
-    for (size_t u = first + threadIdx.x; u < last; u += blockDim.x) {
-        size_t row = p.rows == 1 ? 0 : u / row_units;
-        copy_four(p, row, (u - row * row_units) * 4);
+    for (size_t u = first + threadIdx.x; u < last; u += 2 * blockDim.x) {
+        bool has_second = u + blockDim.x < last;
+        Four one = fetch(p, u, row_units);
+        Four two = fetch(p, has_second ? u + blockDim.x : u, row_units);
+        put(p, one);
+        if (has_second) {
+            put(p, two);
+        }
     }
 }
 

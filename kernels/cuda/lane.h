@@ -10,11 +10,18 @@
 struct KernelCudaCudnn;   /* attention-cudnn.cu */
 struct KernelCudaProduct; /* matmul.cu: a shape, and how it is computed */
 
+/* When the lane's stand-in for a collective began (standin.cu); zeros between two. */
+struct KernelCudaMoment {
+    unsigned long long begun_ns;
+    unsigned ended; /* blocks */
+};
+
 struct _KernelCuda {
     cudaStream_t stream;
     KernelCudaMath math;
-    int processors; /* multiprocessors of the device */
-    char *scratch;  /* device memory */
+    int processors;         /* multiprocessors of the device */
+    int block_shared_bytes; /* that a block may be given of shared memory */
+    char *scratch;          /* device memory */
     size_t scratch_bytes;
     void *blas_workspace; /* device memory */
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
@@ -23,6 +30,7 @@ struct _KernelCuda {
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     bool own_attention;
+    KernelCudaMoment *moment; /* device memory; NULL: not asked for yet */
 };
 
 /* What cuBLASLt may use for itself; what NVIDIA advises for Hopper (cuBLAS 13 documentation). */

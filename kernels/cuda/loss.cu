@@ -23,13 +23,37 @@ struct Fold {
     float max, sum; /* sum of exp(x - max); an empty one: -inf and 0 */
 };
 
-__device__ void fold(Fold *into, float x) {
-    if (x > into->max) {
-        into->sum = into->sum * expf(into->max - x) + 1.0f;
-        into->max = x;
-    } else if (x > -INFINITY || !(x == x)) {
-        into->sum += expf(x - into->max); /* NaN goes on as NaN */
+/* exp(x) for x up to 0, or for a difference of logits. Where numbers are stored in 16 bits it comes
+ * within 2^-21 (and |x| 2^-23), by one instruction of the unit for such functions and a product:
+ * expf() and what surrounds it would take longer than the two bytes to arrive. */
+template <typename T> __device__ float exp_of(float x) {
+    if (sizeof(T) == 4) {
+        return expf(x);
     }
+    float y = x * 1.44269504f; /* log2(e) */
+#ifdef KERNEL_EMULATED
+    return exp2f(y);
+#else
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(y));
+    return power;
+#endif
+}
+
+/* The maximum of them first, so that the sum is brought down to it once. NaN goes on as NaN. */
+template <typename T, int V> __device__ void fold(Fold *into, const float (&x)[V]) {
+    float max = into->max;
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        max = fmaxf(max, x[v]);
+    }
+    float base = max > -INFINITY ? max : 0.0f; /* -inf less -inf is no number */
+    float sum = into->sum * exp_of<T>(into->max - base);
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        sum += exp_of<T>(x[v] - base);
+    }
+    *into = Fold{max, sum};
 }
 
 /* For all threads. A row that is all -inf has sum 0 and max -inf. */
@@ -44,14 +68,14 @@ template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
     Fold mine = {-INFINITY, 0.0f};
     for_span<V>(
         span_of<V>(cols, x), cols, threadIdx.x, blockDim.x,
-        [&](size_t i) { fold(&mine, widen(x[i])); },
+        [&](size_t i) {
+            float one[1] = {widen(x[i])};
+            fold<T>(&mine, one);
+        },
         [&](size_t i) {
             float many[V];
             load<V>(many, x + i);
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                fold(&mine, many[v]);
-            }
+            fold<T>(&mine, many);
         });
     return row_fold(mine);
 }
@@ -120,7 +144,7 @@ __global__ void __launch_bounds__(ROW_THREADS) softmax_kernel(T *y, const T *x, 
     Fold all = fold_row(x + start, cols);
     float log_sum = logf(all.sum), inverse = 1.0f / all.sum;
     map_row(y + start, x + start, cols, [&](size_t, float number) {
-        return LOG ? number - all.max - log_sum : expf(number - all.max) * inverse;
+        return LOG ? number - all.max - log_sum : exp_of<T>(number - all.max) * inverse;
     });
 }
 
@@ -131,7 +155,7 @@ __global__ void __launch_bounds__(ROW_THREADS)
     float sum =
         sum_row(dy + start, y + start, cols, [](float a, float b) { return LOG ? a : a * b; });
     map_row(dx + start, dy + start, y + start, cols,
-            [&](float a, float b) { return LOG ? a - expf(b) * sum : b * (a - sum); });
+            [&](float a, float b) { return LOG ? a - exp_of<T>(b) * sum : b * (a - sum); });
 }
 
 /* ---- the loss ------------------------------------------------------------------------------- */
@@ -221,7 +245,7 @@ __global__ void __launch_bounds__(ROW_THREADS)
     int64_t class_of_row = target[row];
     float factor = widen(dloss[0]) / widen(total[0]), sum = lse[row];
     map_row(dlogits + row * classes, logits + row * classes, classes, [&](size_t i, float x) {
-        return (expf(x - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * factor;
+        return (exp_of<T>(x - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * factor;
     });
     if (threadIdx.x == 0 && !is_inside(class_of_row, classes)) {
         tell_bad_index(flag, tag);

@@ -7,8 +7,8 @@
  * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
  *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy
  *     RMS norm:   dx = rstd (g - h <g h>), mean 0      dweight likewise
- * Backward runs a fixed number of blocks; each strides over rows and keeps the sums of its columns,
- * which are added in order afterwards.
+ * Backward runs a number of blocks that depends on the width alone; each strides over rows and
+ * keeps the sums of its columns, which are added in order afterwards.
  */
 #include "kernels/cuda/norm.h"
 
@@ -56,6 +56,55 @@ template <typename T> struct Held {
     }
     static __device__ void put(T *at, const float (&x)[V]) {
         store<V>(at, x);
+    }
+};
+
+/* Sums of a thread's own columns, of KINDS kinds (of dweight, dbias): in registers or, where those
+ * would not hold them, in shared memory. */
+template <int V, int N, int KINDS, bool SHARED> struct Sums {
+    float x[KINDS][N][V] = {};
+    __device__ void add(int kind, int item, const float (&by)[V]) {
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            x[kind][item][v] += by[v];
+        }
+    }
+    __device__ void get(float (&sum)[V], int kind, int item) const {
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            sum[v] = x[kind][item][v];
+        }
+    }
+};
+
+template <int V, int N, int KINDS> struct Sums<V, N, KINDS, true> {
+    static __device__ float4 *at(int kind, int item, int four) {
+        float4 *all = shared_memory<float4>();
+        return &all[((kind * N + item) * (V / 4) + four) * blockDim.x + threadIdx.x];
+    }
+    __device__ Sums() {
+#pragma unroll
+        for (int i = 0; i < KINDS * N * V / 4; i++) {
+            *at(0, 0, i) = make_float4(0, 0, 0, 0);
+        }
+    }
+    __device__ void add(int kind, int item, const float (&by)[V]) {
+#pragma unroll
+        for (int f = 0; f < V / 4; f++) {
+            float4 sum = *at(kind, item, f);
+            *at(kind, item, f) = make_float4(sum.x + by[4 * f], sum.y + by[4 * f + 1],
+                                             sum.z + by[4 * f + 2], sum.w + by[4 * f + 3]);
+        }
+    }
+    __device__ void get(float (&sum)[V], int kind, int item) const {
+#pragma unroll
+        for (int f = 0; f < V / 4; f++) {
+            float4 four = *at(kind, item, f);
+            sum[4 * f] = four.x;
+            sum[4 * f + 1] = four.y;
+            sum[4 * f + 2] = four.z;
+            sum[4 * f + 3] = four.w;
+        }
     }
 };
 
@@ -177,11 +226,21 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T
 
 /* ---- backward, held ------------------------------------------------------------------------- */
 
+template <typename T, bool CENTERED, int N> struct BackwardSums {
+    static constexpr int KINDS = CENTERED ? 2 : 1;
+    static constexpr bool SHARED = N * VECTOR<T> > 16; /* elements a thread */
+    typedef Sums<VECTOR<T>, N, KINDS, SHARED> Of;
+    static constexpr size_t shared_bytes(unsigned threads) {
+        return SHARED ? (size_t)KINDS * N * VECTOR<T> * threads * sizeof(float) : 0;
+    }
+};
+
 template <typename T, bool CENTERED, int N>
 __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> b) {
     using H = Held<T>;
     constexpr int V = H::V;
-    float dweight[N][V] = {}, dbias[N][V] = {}, inverse = 1.0f / (float)b.width;
+    typename BackwardSums<T, CENTERED, N>::Of sums;
+    float inverse = 1.0f / (float)b.width;
     for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x) {
         size_t start = row * b.width;
         float mean = CENTERED ? b.mean[row] : 0.0f, rstd = b.rstd[row];
@@ -200,11 +259,18 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> 
                 if (b.weight) {
                     H::get(w, b.weight + H::column(k));
                 }
+                float product[V];
 #pragma unroll
                 for (int v = 0; v < V; v++) {
                     h[k][v] = (h[k][v] - mean) * rstd;
-                    dweight[k][v] += g[k][v] * h[k][v];
-                    dbias[k][v] += g[k][v];
+                    product[v] = g[k][v] * h[k][v];
+                }
+                sums.add(0, k, product);
+                if (CENTERED) {
+                    sums.add(1, k, g[k]);
+                }
+#pragma unroll
+                for (int v = 0; v < V; v++) {
                     g[k][v] *= b.weight ? w[v] : 1.0f;
                     sum_g += g[k][v];
                     sum_gh += g[k][v] * h[k][v];
@@ -234,14 +300,14 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> 
     for (int k = 0; k < N; k++) {
         if (H::has(k, b.width)) {
             size_t at = blockIdx.x * b.width + H::column(k);
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                if (b.dweight) {
-                    b.dweight[at + v] = dweight[k][v];
-                }
-                if (CENTERED && b.dbias) {
-                    b.dbias[at + v] = dbias[k][v];
-                }
+            float sum[V];
+            if (b.dweight) {
+                sums.get(sum, 0, k);
+                store<V>(b.dweight + at, sum);
+            }
+            if (CENTERED && b.dbias) {
+                sums.get(sum, CENTERED, k);
+                store<V>(b.dbias + at, sum);
             }
         }
     }
@@ -322,20 +388,38 @@ KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T> &f)
                   dim3((unsigned)divide_up(f.rows, rows)), dim3(threads, rows), 0, f);
 }
 
-template <typename T, bool CENTERED>
+/* How backward takes a width: pieces a thread, threads, and blocks, of which narrow rows need more
+ * to keep as much memory on its way. */
+struct HeldShape {
+    unsigned items, threads, most_blocks;
+};
+
+HeldShape held_shape(size_t pieces) {
+    unsigned items = pieces <= ROW_THREADS / 2 ? 1 : pieces <= ROW_THREADS * 2 ? 2 : ITEMS;
+    unsigned threads = row_threads(pieces, items);
+    return HeldShape{items, threads,
+                     BACKWARD_BLOCKS * (threads <= 128   ? 4u
+                                        : threads <= 256 ? 2u
+                                                         : 1u)};
+}
+
+template <typename T, bool CENTERED, int N>
 KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward<T> &b,
-                              unsigned blocks) {
-    size_t pieces = b.width / VECTOR<T>;
-    if (pieces <= ROW_THREADS / 2) {
-        return launch(lane, name, backward_held_kernel<T, CENTERED, 1>, dim3(blocks),
-                      dim3(row_threads(pieces, 1)), 0, b);
-    }
-    if (pieces <= ROW_THREADS * 2) {
-        return launch(lane, name, backward_held_kernel<T, CENTERED, 2>, dim3(blocks),
-                      dim3(row_threads(pieces, 2)), 0, b);
-    }
-    return launch(lane, name, backward_held_kernel<T, CENTERED, ITEMS>, dim3(blocks),
-                  dim3(row_threads(pieces, ITEMS)), 0, b);
+                              unsigned blocks, unsigned threads) {
+    size_t bytes = BackwardSums<T, CENTERED, N>::shared_bytes(threads);
+    auto kernel = backward_held_kernel<T, CENTERED, N>;
+    KERNEL_CUDA_TRY(kernel_cuda_check(
+        "cudaFuncSetAttribute",
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes)));
+    return launch(lane, name, kernel, dim3(blocks), dim3(threads), bytes, b);
+}
+
+/* Whether a block may have as much shared memory as the widest rows need: GPUs of sm_80 and sm_90
+ * do, some between them do not. */
+template <typename T, bool CENTERED> bool has_room(const KernelCuda *lane, const HeldShape &shape) {
+    size_t bytes = BackwardSums<T, CENTERED, ITEMS>::shared_bytes(shape.threads);
+    size_t others = 1024; /* at most, of sums of rows */
+    return shape.items < ITEMS || bytes + others <= (size_t)lane->block_shared_bytes;
 }
 
 template <typename T, bool CENTERED>
@@ -354,17 +438,23 @@ KernelCudaFault backward_streamed(KernelCuda *lane, const char *name, const Back
 template <typename T, bool CENTERED>
 KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void *dbias,
                          Backward<T> b, KernelCudaType type) {
-    unsigned blocks = (unsigned)(b.rows < BACKWARD_BLOCKS ? b.rows : BACKWARD_BLOCKS);
+    HeldShape shape = held_shape(b.width / VECTOR<T>);
     bool held = b.width % VECTOR<T> == 0 && b.width / VECTOR<T> <= ROW_THREADS * ITEMS &&
                 aligned(b.dx) && aligned(b.dsum) && aligned(b.dy) && aligned(b.x) &&
-                aligned(b.weight);
+                aligned(b.weight) && has_room<T, CENTERED>(lane, shape);
+    size_t most = held ? shape.most_blocks : BACKWARD_BLOCKS;
+    unsigned blocks = (unsigned)(b.rows < most ? b.rows : most);
     void *scratch;
     size_t part = (size_t)blocks * b.width;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, 2 * part * sizeof(float), &scratch));
     b.dweight = dweight ? (float *)scratch : NULL;
     b.dbias = dbias ? (float *)scratch + part : NULL;
-    KERNEL_CUDA_TRY(held ? backward_held<T, CENTERED>(lane, name, b, blocks)
-                         : backward_streamed<T, CENTERED>(lane, name, b, blocks));
+    KERNEL_CUDA_TRY(!held ? backward_streamed<T, CENTERED>(lane, name, b, blocks)
+                    : shape.items == 1
+                        ? backward_held<T, CENTERED, 1>(lane, name, b, blocks, shape.threads)
+                    : shape.items == 2
+                        ? backward_held<T, CENTERED, 2>(lane, name, b, blocks, shape.threads)
+                        : backward_held<T, CENTERED, ITEMS>(lane, name, b, blocks, shape.threads));
     if (dweight) {
         KERNEL_CUDA_TRY(kernel_cuda_add_parts(lane, dweight, b.dweight, blocks, b.width, type));
     }

@@ -12,10 +12,11 @@ using namespace cu;
 namespace {
 
 enum {
-    PARTS = 512,        /* blocks of stage one */
+    PARTS = 1056,       /* blocks of stage one: eight for each multiprocessor of an H100 */
     COLUMN_ROWS = 8,    /* rows of threads in a block of a column sum */
     COLUMN_PARTS = 128, /* parts of rows at most */
-    BLOCK_ROWS = 8      /* rows of a row sum's block, a warp each */
+    PART_ROWS = 32,     /* rows of threads in a block that adds parts */
+    BLOCK_ROWS = 8,     /* rows of a row sum's block, a warp each */
 };
 
 struct Sum {
@@ -175,16 +176,25 @@ KernelCudaFault column_parts(KernelCuda *lane, float *parts, const T *x, size_t 
                   cols, divide_up(rows, n_parts));
 }
 
+/* A block takes LANES columns; a thread every PART_ROWS-th part of its column, and those sums are
+ * added in order. One thread a column would wait for its parts one after the other. */
 template <typename T>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(LANES *PART_ROWS)
     add_parts_kernel(T *out, const float *parts, size_t n_parts, size_t cols) {
-    for (size_t col = (size_t)blockIdx.x * blockDim.x + threadIdx.x; col < cols;
-         col += (size_t)gridDim.x * blockDim.x) {
-        float sum = 0;
-        for (size_t p = 0; p < n_parts; p++) {
-            sum += parts[p * cols + col];
+    __shared__ float sums[PART_ROWS * LANES];
+    size_t col = (size_t)blockIdx.x * LANES + threadIdx.x;
+    float sum = 0;
+    for (size_t p = threadIdx.y; p < n_parts && col < cols; p += PART_ROWS) {
+        sum += parts[p * cols + col];
+    }
+    sums[threadIdx.y * LANES + threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && col < cols) {
+        float total = 0;
+        for (int r = 0; r < PART_ROWS; r++) {
+            total += sums[r * LANES + threadIdx.x];
         }
-        narrow(&out[col], sum);
+        narrow(&out[col], total);
     }
 }
 
@@ -194,8 +204,9 @@ KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *
                                       size_t n_parts, size_t cols, KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "add_parts", add_parts_kernel<T>, dim3(grid_for(lane, cols)),
-                      dim3(THREADS), 0, (T *)out, parts, n_parts, cols);
+        return launch(lane, "add_parts", add_parts_kernel<T>,
+                      dim3((unsigned)divide_up(cols, LANES)), dim3(LANES, PART_ROWS), 0, (T *)out,
+                      parts, n_parts, cols);
     });
 }
 

@@ -37,6 +37,10 @@ static KernelCudaFault set_up(KernelCuda *lane) {
     KERNEL_CUDA_TRY(kernel_cuda_check(
         "cudaDeviceGetAttribute",
         cudaDeviceGetAttribute(&lane->processors, cudaDevAttrMultiProcessorCount, device)));
+    KERNEL_CUDA_TRY(
+        kernel_cuda_check("cudaDeviceGetAttribute",
+                          cudaDeviceGetAttribute(&lane->block_shared_bytes,
+                                                 cudaDevAttrMaxSharedMemoryPerBlockOptin, device)));
     KERNEL_CUDA_TRY(kernel_cuda_check("cudaHostAlloc",
                                       cudaHostAlloc((void **)&lane->flag, sizeof *lane->flag,
                                                     cudaHostAllocPortable | cudaHostAllocMapped)));
@@ -71,6 +75,7 @@ void kernel_cuda_free(KernelCuda *lane) {
     }
     cudaFree(lane->blas_workspace);
     cudaFree(lane->scratch);
+    cudaFree(lane->moment);
     cudaFreeHost(lane->flag);
     delete lane;
 }

@@ -135,7 +135,5 @@ DISPATCH(kernel_philox_4x32);
 DISPATCH(kernel_philox_normal_f32);
 DISPATCH(kernel_philox_uniform_f32);
 DISPATCH(kernel_philox_uniform_i64);
-DISPATCH(kernel_random_signs_16);
-DISPATCH(kernel_random_signs_f32);
 DISPATCH(kernel_attention_forward_f32);
 DISPATCH(kernel_attention_backward_f32);

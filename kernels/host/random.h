@@ -29,11 +29,3 @@ void kernel_philox_uniform_f32(float *out, size_t n, uint64_t seed, uint64_t str
  * bound / 2^64. */
 void kernel_philox_uniform_i64(int64_t *out, size_t n, int64_t bound, uint64_t seed,
                                uint64_t stream_id, uint64_t first_index);
-
-/* out = x with signs drawn at random: element i's is changed where bit i % 32 of word i / 32 % 4 of
- * block i / 128 is set. For numbers in 16 bits too, bf16 or fp16. out may be x.
- * Bound: memory, 8 (4) bytes an element. */
-void kernel_random_signs_f32(float *out, const float *x, size_t n, uint64_t seed,
-                             uint64_t stream_id);
-void kernel_random_signs_16(uint16_t *out, const uint16_t *x, size_t n, uint64_t seed,
-                            uint64_t stream_id);

@@ -263,3 +263,8 @@ long long clock64() {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
+
+void __nanosleep(unsigned ns) {
+    struct timespec pause = {0, (long)ns};
+    nanosleep(&pause, nullptr);
+}

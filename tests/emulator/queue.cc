@@ -46,7 +46,7 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 std::vector<cudaStream_t> streams; /* the legacy stream first */
 uint64_t seed_now, random_state, entries;
 size_t tasks_done;
-bool is_set_up, idler_runs;
+bool is_set_up, idler_runs, has_ended;
 
 uint64_t random_number() {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -151,6 +151,10 @@ void *idle(void *) {
         struct timespec pause = {0, PAUSE_NS};
         nanosleep(&pause, nullptr);
         pthread_mutex_lock(&mutex);
+        if (has_ended) {
+            pthread_mutex_unlock(&mutex);
+            return nullptr;
+        }
         if (entries == seen && is_pending()) {
             emulator_finish_all();
         }
@@ -166,11 +170,19 @@ void forget_idler() {
     pthread_mutex_init(&mutex, nullptr);
 }
 
+/* Before the process's static objects go, which the thread above looks at. */
+void end_idler() {
+    pthread_mutex_lock(&mutex);
+    has_ended = true;
+    pthread_mutex_unlock(&mutex);
+}
+
 void set_up() {
     const char *text = getenv("FORESHARD_EMULATOR_SEED");
     is_set_up = true;
     seed_now = random_state = text ? strtoull(text, nullptr, 10) : 0;
     pthread_atfork(nullptr, nullptr, forget_idler);
+    atexit(end_idler);
 }
 
 double now_ms() {

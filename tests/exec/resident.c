@@ -11,15 +11,7 @@
 
 /* Measured with OpenBLAS 0.3.21 and Open MPI 4.1.4 on x86-64, 2026-11: OpenBLAS 50 MB (touched as
  * products grow), shared libraries 16 MB, heap and MPI's buffers the rest. */
-#define LIBRARIES_BYTES (72 << 20)
-
-/* A foreshard-exec with the GPU device loads cuBLAS, cuDNN and NCCL too, whose tables are relocated
- * as they are loaded. Measured with CUDA 13.0, 2026-11. */
-#ifdef FORESHARD_CUDA
-#define OUTSIDE_BYTES (LIBRARIES_BYTES + (149 << 20))
-#else
-#define OUTSIDE_BYTES LIBRARIES_BYTES
-#endif
+#define OUTSIDE_BYTES (72 << 20)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

@@ -50,6 +50,11 @@ def cuda_folders(python):
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
+def of_test(variables):
+    """A test's environment, but for where Meson found libraries: that is for environment() below to say."""
+    return {name: value for name, value in variables.items() if name != 'LD_LIBRARY_PATH'}
+
+
 class Machine:
     """`programs` maps a name to its path; `tests` and `benches` are what suite gpu and bench/ hold."""
 
@@ -86,7 +91,8 @@ class Bundled(Machine):
         self.what = 'bundle of commit %s, made %s' % (manifest['commit'], manifest['date'])
         self.programs = {os.path.basename(path): os.path.join(folder, path) for path in manifest['programs']}
         self.benches = [os.path.join(folder, path) for path in manifest['benches']]
-        self.tests = [dict(test, command=[self.here(word) for word in test['command']]) for test in manifest['tests']]
+        self.tests = [dict(test, command=[self.here(word) for word in test['command']],
+                           environment=of_test(test['environment'])) for test in manifest['tests']]
         self.libraries = [os.path.join(folder, 'lib')]
         self.data = os.path.join(folder, 'data')
         self.variables = {'FORESHARD_DATA': self.data}
@@ -103,11 +109,12 @@ class Built(Machine):
         super().__init__(python)
         self.root = ROOT
         self.what = 'build folder ' + folder
-        names = ('cli/foreshard', 'exec/foreshard-exec', 'tests/oracle/gpu/check-memory', 'bench/fit-gemm')
+        names = ('cli/foreshard', 'exec/foreshard-exec', 'exec/foreshard-cuda.so', 'tests/oracle/gpu/check-memory',
+                 'bench/fit-gemm')
         self.programs = {os.path.basename(name): os.path.join(folder, name) for name in names
                          if os.path.exists(os.path.join(folder, name))}
         self.data = os.path.join(ROOT, 'models')
-        self.tests = [{'name': test['name'], 'command': test['cmd'], 'environment': test['env'],
+        self.tests = [{'name': test['name'], 'command': test['cmd'], 'environment': of_test(test['env']),
                        'timeout': test['timeout']} for test in self.introspected(folder, 'tests')
                       if any(suite.split(':')[-1] == 'gpu' for suite in test['suite'])]
         self.benches = [target['filename'][0] for target in self.introspected(folder, 'targets')

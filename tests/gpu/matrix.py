@@ -38,16 +38,19 @@ REHEARSED = [
 ]
 
 
-def network(session, name):
-    """A network by name; those with .ini are cut from another here: fewer layers."""
+def network(session, name, seq=0):
+    """A network by name; those with .ini are cut from another here, to fewer layers; seq: with so many positions."""
     match = re.fullmatch(r'(.*)-(\d+)\.ini', name)
     if session.dry:
         return TOY
-    if not match:
+    if not match and not seq:
         return name
-    with open(os.path.join(session.machine.data, 'networks', match.group(1) + '.ini'), encoding='utf-8') as file:
-        text = re.sub(r'(?m)^layers *=.*$', 'layers = ' + match.group(2), file.read())
-    path = session.path('work', name)
+    with open(os.path.join(session.machine.data, 'networks', (match.group(1) if match else name) + '.ini'),
+              encoding='utf-8') as file:
+        text = file.read()
+    text = re.sub(r'(?m)^layers *=.*$', 'layers = ' + match.group(2), text) if match else text
+    text = re.sub(r'(?m)^seq *=.*$', 'seq = %d' % seq, text) if seq else text
+    path = session.path('work', ('%d-' % seq if seq else '') + name.removesuffix('.ini') + '.ini')
     with open(path, 'w', encoding='utf-8') as file:
         file.write(text)
     return path
@@ -81,10 +84,10 @@ def shorter(options):
     return re.sub(r'--(seq|micro-batch|kernels|offload) \S+', '', options).replace('-n 512', '-n 8')
 
 
-def planned(session, name, network_name, options):
+def planned(session, name, network_name, options, seq=0):
     words = (shorter(options) if session.dry else options).split()
     plan = session.path('work', re.sub(r'\W+', '-', name.lower()) + '.plan')
-    done = session.call(session.machine.programs['foreshard'], 'plan', network(session, network_name), *words,
+    done = session.call(session.machine.programs['foreshard'], 'plan', network(session, network_name, seq), *words,
                         '-o', plan, limit=60)
     return plan if done.rc == 0 else None
 
@@ -117,6 +120,38 @@ def compared(session, name, predicted_trace, measured_trace, times):
     session.row(name, 'FAIL' if not answer else 'ok' if 'allocated equal' in verdict else 'MISS', memory)
 
 
+# What CUDA takes beside what we ask for, once it loads kernels; assumed, until a GPU has said it.
+DRIVER_BYTES = 256 * 2**20
+
+
+def header_of(trace):
+    """The keys of a trace's header, as text."""
+    keys = {}
+    with open(trace, encoding='utf-8') as lines:
+        for line in lines:
+            key, _, value = line.rstrip('\n').partition(' ')
+            if key == 'tables':
+                break
+            keys[key] = value
+    return keys
+
+
+def counted_by_driver(session, name, measured_trace):
+    """What the driver counts more at the end than at the opening, against what we hold by then; clocks and power."""
+    head = header_of(measured_trace)
+    keys = ('gpu_used_bytes_end', 'gpu_used_bytes_open', 'reserved_bytes_end', 'kernel_scratch_bytes',
+            'kernel_scratch_bytes_open')
+    if not all(key in head for key in keys):
+        return
+    end, opened, reserved, scratch, scratch_then = (int(head[key]) for key in keys)
+    held, off = reserved + scratch - scratch_then, end - opened - reserved - scratch + scratch_then
+    session.row('driver, ' + name, 'ok' if abs(off) <= 0.01 * held + DRIVER_BYTES else 'MISS',
+                'counts %.3f GB more than at the opening, %.3f GB are held (%+.1f MB); %s MHz, %s W on the average, an '
+                'event costs %s ns' % ((end - opened) / 1e9, held / 1e9, off / 1e6,
+                                       head.get('gpu_busy_clock_mhz_mean', '?'),
+                                       head.get('gpu_busy_power_mw_mean', '?000')[:-3], head.get('op_times_record_ns')))
+
+
 def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     """Plans, predicts, runs and compares one case."""
     plan = planned(session, name, network_name, options)
@@ -127,14 +162,15 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     device = 'host' if session.dry else 'cuda'
     predicted = session.call(session.machine.programs['foreshard'], 'predict', plan, '--cluster', cluster(session),
                              '--steps', steps, '--trace', predicted_trace, limit=60)
-    local = ['--local-ranks', ranks] if ranks > 1 else []
-    measured = session.call(session.machine.programs['foreshard-exec'], plan, '--device', device, *local,
+    measured = session.call(session.machine.programs['foreshard-exec'], plan, '--device', device, '--local-ranks', ranks,
                             '--steps', steps, '--trace', measured_trace, '--json', limit=90)
     if predicted.rc or measured.rc:
         bad = predicted if predicted.rc else measured
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return None
     compared(session, name, predicted_trace, measured_trace, times)
+    if ranks == 1:
+        counted_by_driver(session, name, measured_trace)
     return last_object(measured.output)
 
 
@@ -191,6 +227,7 @@ def rehearse(session, name, network_name, options):
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return
     compared(session, name, predicted_trace, measured_trace, times=True)
+    counted_by_driver(session, name, measured_trace)
 
 
 # ---- training, against PyTorch -----------------------------------------------------------------------
@@ -201,23 +238,54 @@ TRAINED = [('gpt2-xl', 'gpt2-xl', 2048, 8), ('llama3-8b, 8 blocks', 'llama3-8b-8
            ('gpt2-xl', 'gpt2-xl', 4096, 4), ('llama3-8b, 8 blocks', 'llama3-8b-8.ini', 4096, 4)]
 
 
+def model_flops(session, plan):
+    """Of a step, as foreshard counts them: products and attention, nothing that is done again."""
+    answer = last_object(session.call(session.machine.programs['foreshard'], 'predict', plan, '--cluster',
+                                      cluster(session), '--steps', 3, '--json', limit=30).output)
+    return answer.get('tflops_per_gpu', 0) * 1e12 * answer.get('step_ms', 0) / 1e3
+
+
+def fastest_product(session):
+    """FLOP/s of bf16 products, as this session has measured them; None before it has."""
+    if not session.cluster:
+        return None
+    with open(session.cluster, encoding='utf-8') as file:
+        found = re.search(r'(?m)^matmul_bf16_tflops *= *(\S+)', file.read())
+    return float(found.group(1)) * 1e12 if found else None
+
+
+def utilization(session, name, plan, step_ms):
+    flops, peak = model_flops(session, plan), fastest_product(session)
+    if flops and step_ms:
+        rate = flops / step_ms * 1e3
+        share = rate / peak if peak else None
+        session.row('utilization, ' + name, '' if share is None else 'ok' if share >= 0.55 else 'MISS', '%.0f TFLOP/s%s' % (
+            rate / 1e12, ', %.1f %% of the fastest product; 55 %% are wanted' % (share * 100) if share else ''))
+
+
+TRAINING = '-n 1 --sharding none --model-dtype bf16 --kernels fused --optimizer-kernel fused --micro-batch %d'
+
+
 def ours(session):
     """Tokens per second by network and sequence."""
     rates = {}
     for name, network_name, seq, batch in TRAINED[:1] if session.dry else TRAINED:
-        plan = has_time(session, '%s, %d' % (name, seq), 8) and planned(
-            session, '%s-%d-trained' % (name, seq), network_name, '-n 1 --sharding none --model-dtype bf16 --kernels '
-            'fused --optimizer-kernel fused --seq %d --micro-batch %d' % (seq, batch))
+        case = '%s, %d' % (name, seq)
+        if not has_time(session, case, 8):
+            continue
+        plan = planned(session, '%s-%d-trained' % (name, seq), network_name, TRAINING % batch, seq)
         if not plan:
+            session.row(case, 'FAIL', 'it cannot be planned; the log says why')
             continue
         done = session.call(session.machine.programs['foreshard-exec'], plan, '--device',
-                            'host' if session.dry else 'cuda', '--steps', 8, '--json',
+                            'host' if session.dry else 'cuda', '--local-ranks', 1, '--steps', 8, '--json',
                             *([] if session.dry else ['--no-op-times']), limit=60)
         answer = last_object(done.output)
         if 'tokens_per_s' in answer:
             rates[name, seq] = answer['tokens_per_s']
+            utilization(session, case, plan, answer['step_ms'])
         else:
-            session.row('%s, %d' % (name, seq), 'FAIL', 'status %d: %s' % (done.rc, done.tail()))
+            session.row(case, 'FAIL', 'status %d: %s' % (done.rc, done.tail()))
     return rates
 
 

@@ -1,20 +1,26 @@
 """tests/gpu/session.py - runs parts one after the other, each within its time, and keeps what they leave.
 
 A part is a function that gets the Session. Whatever it does, the next one runs: an exception or a command
-that hangs ends that part alone, and is named. Time a part leaves over goes to those after it.
+that hangs ends that part alone, and is named. Time a part leaves over goes to those after it. Results are
+whole after each part: a machine that takes this program away at its limit leaves what was done until then.
 """
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import traceback
 
 # What comes back from a machine that is lent: few files, each below 16 MiB.
 MOST_FILE_BYTES = 15 * 2**20
 PACKING_SECONDS = 15
+# What is made on the way lies elsewhere: the first three come back as one file each.
+PACKED, ASIDE = ('logs', 'records', 'traces'), ('logs', 'records', 'traces', 'work')
 
 
 class Done:
@@ -37,11 +43,16 @@ class Session:
         self.rows = []
         self.part, self.part_until, self.log_file = '', 0, None
         self.cluster = cluster
-        for name in ('logs', 'records', 'traces', 'work'):
-            os.makedirs(os.path.join(self.folder, name), exist_ok=True)
+        self.head = []  # lines above the table
+        self.packed = {}
+        self.aside = tempfile.mkdtemp(prefix='gpu-run.')
+        atexit.register(shutil.rmtree, self.aside, ignore_errors=True)
+        os.makedirs(self.folder, exist_ok=True)
+        for name in ASIDE:
+            os.makedirs(self.path(name))
 
     def path(self, *names):
-        return os.path.join(self.folder, *names)
+        return os.path.join(self.aside if names[0] in ASIDE else self.folder, *names)
 
     def remaining(self):
         """Seconds this part has left."""
@@ -115,11 +126,12 @@ class Session:
                     self.log(traceback.format_exc())
                     self.row('all of it', 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
                 self.row('time', '', '%.1f s' % (time.monotonic() - began))
+            self.save()
 
     # ---- what is left ------------------------------------------------------------------------------------
 
-    def table(self, head):
-        lines = [*head, '']
+    def table(self):
+        lines = [*self.head, '']
         part = None
         for row in self.rows:
             if row['name'] == 'time':
@@ -133,23 +145,33 @@ class Session:
                                                                               self.began)]
         return [line[:200] for line in lines]
 
-    def pack(self):
-        """Puts each folder of results into one file; what makes a file too large is named and left out."""
-        for name in ('logs', 'records', 'traces'):
-            files = sorted(os.listdir(self.path(name)), key=lambda file: os.path.getsize(self.path(name, file)))
-            kept, size = [], 0
-            for file in files:
-                size += os.path.getsize(self.path(name, file))
-                if size > MOST_FILE_BYTES * (4 if name != 'records' else 8):  # text shrinks so much
-                    break
-                kept.append(file)
-            archive_path = self.path(name + '.tar.gz')
-            while True:
-                with tarfile.open(archive_path, 'w:gz') as archive:
-                    for file in kept:
-                        archive.add(self.path(name, file), os.path.join(name, file))
-                if os.path.getsize(archive_path) <= MOST_FILE_BYTES or not kept:
-                    break
-                kept.pop()
-            for file in set(files) - set(kept):
-                print('left out of %s.tar.gz for its size: %s' % (name, file))
+    def save(self):
+        """All there is so far."""
+        for name in PACKED:
+            files = {file: os.path.getsize(self.path(name, file)) for file in sorted(os.listdir(self.path(name)))}
+            if files != self.packed.get(name):
+                self.pack(name, files)
+                self.packed[name] = files
+        with open(self.path('summary.txt.new'), 'w', encoding='utf-8') as file:
+            file.write('\n'.join(self.table()) + '\n')
+        os.replace(self.path('summary.txt.new'), self.path('summary.txt'))
+
+    def pack(self, name, sizes):
+        """Puts a folder of results into one file; what makes it too large is named and left out."""
+        kept, size = [], 0
+        for file in sorted(sizes, key=sizes.get):
+            size += sizes[file]
+            if size > MOST_FILE_BYTES * (4 if name != 'records' else 8):  # text shrinks so much
+                break
+            kept.append(file)
+        archive_path = self.path(name + '.tar.gz')
+        while True:
+            with tarfile.open(archive_path + '.new', 'w:gz', compresslevel=6) as archive:
+                for file in kept:
+                    archive.add(self.path(name, file), os.path.join(name, file))
+            if os.path.getsize(archive_path + '.new') <= MOST_FILE_BYTES or not kept:
+                break
+            kept.pop()
+        os.replace(archive_path + '.new', archive_path)
+        for file in set(sizes) - set(kept):
+            print('left out of %s.tar.gz for its size: %s' % (name, file))

@@ -19,6 +19,7 @@ HERE = os.path.join(ROOT, 'tests', 'gpu')
 sys.path[:0] = [os.path.join(ROOT, 'tests', 'style'), HERE]
 
 import machine as machines  # noqa: E402
+import matrix  # noqa: E402
 import parts  # noqa: E402
 from session import Session  # noqa: E402
 from tap import Tap  # noqa: E402
@@ -51,7 +52,10 @@ def parts_case(tap, folder):
 
     def works(session):
         done = session.call('sh', '-c', 'echo fine')
-        session.row('working', 'ok' if done.rc == 0 else 'FAIL', done.tail())
+        with open(session.path('summary.txt'), encoding='utf-8') as file:
+            left = file.read()  # by the parts before, should this program end here
+        good = done.rc == 0 and 'ValueError: planted' in left
+        session.row('working', 'ok' if good else 'FAIL', done.tail())
 
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
     session = Session(machine, os.path.join(folder, 'parts'), 1, dry=True)
@@ -70,7 +74,6 @@ def parts_case(tap, folder):
     if took > 20:
         complaints.append('a part that hangs held the next one up: %.0f s' % took)
     tap.case('/gpu/run/no part keeps the next one from running', complaints)
-    session.pack()
     with tarfile.open(session.path('logs.tar.gz')) as archive:
         names = archive.getnames()
     tap.case('/gpu/run/what parts print is kept', [] if 'logs/hangs.log' in names else [str(names)])
@@ -108,6 +111,20 @@ def command_cases(tap, folder):
         *unlike(run(RUN, '--dry', '--bundle', os.path.join(ROOT, 'README.md')), 2, 'README.md', 'tests/gpu/bundle'),
         *unlike(run(RUN, '--dry', '--build', HERE), 2, 'no build folder'),
         *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
+
+
+def plans_case(tap, folder):
+    """What a GPU is to play can be planned: the dry run plays toys in its place."""
+    machine = machines.Built(BUILD, None)
+    session = Session(machine, os.path.join(folder, 'plans'), 1, dry=False)
+    session.part_until = time.monotonic() + 120
+    cases = [(name, network, options, 0) for name, network, options in matrix.ONE_RANK + matrix.REHEARSED]
+    cases += [('%d ranks, %s' % (ranks, way), 'gpt2', '-n %d %s' % (ranks, options), 0)
+              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
+    cases += [(name, network, matrix.TRAINING % batch, seq) for name, network, seq, batch in matrix.TRAINED]
+    with open(os.path.join(folder, 'plans.log'), 'w', encoding='utf-8') as session.log_file:
+        failed = [name for name, *case in cases if not matrix.planned(session, name, *case)]
+    tap.case('/gpu/run/what a GPU is to play can be planned', failed)
 
 
 def keep_case(tap, folder):
@@ -165,8 +182,19 @@ def bundle_cases(tap, folder):
                              'memory-gpt-toy-fsdp2-w8.jsonl'), 0, 'allocated holds')
     with tarfile.open(bundle) as archive:
         manifest = json.load(archive.extractfile('gpu-bundle/manifest.json'))
-    if not any(re.match(r'lib(cuda|cublas|cudnn|nccl)', name) for name in manifest['expects']):
-        complaints += unlike(run(*inside, '/gpu-bundle/bin/foreshard-exec', '--help'), 0, 'local-ranks')
+    execute = (*inside, '/gpu-bundle/bin/foreshard-exec')
+    complaints += unlike(run(*execute, '/toy.plan', '--local-ranks', '2', '--steps', '2'), 0, 'step time')
+    no_cuda = 'cannot be loaded: libcu' if 'bin/foreshard-cuda.so' in manifest['programs'] else '-Dcuda=enabled'
+    complaints += unlike(run(*execute, '/toy.plan', '--device', 'cuda'), 1 if no_cuda[0] == 'c' else 2, no_cuda)
+    for name in ('tmp', 'dev'):
+        os.makedirs(os.path.join(jail, name))
+    with open(os.path.join(jail, 'dev', 'null'), 'w', encoding='utf-8'):
+        pass  # empty, as the real one is to whoever reads it
+    for test in manifest['tests']:  # one that links nothing of CUDA itself
+        if test['name'] == 'exec/gpu':
+            words = [os.path.join('/gpu-bundle', word) if word.startswith('files/') else word for word in test['command']]
+            more = ['%s=%s' % pair for pair in machines.of_test(test['environment']).items()]
+            complaints += unlike(run(*inside[:2], *more, *inside[2:], *words), 0, '# SKIP no GPU')
     tap.case(case, complaints)
 
 
@@ -195,6 +223,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         command_cases(tap, folder)
+        plans_case(tap, folder)
         keep_case(tap, folder)
         bundle_cases(tap, folder)
     return tap.finish()

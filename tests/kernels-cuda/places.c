@@ -2,6 +2,7 @@
  * heads, pieces; against the host's, or loops written here. */
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/embedding.h"
@@ -374,6 +375,54 @@ static void test_strided_piece(const DeviceCase *c) {
     device_equal("strided piece", c, out, want, RANKS * CHUNK);
 }
 
+/* ---- beyond 2^32 elements ------------------------------------------------------------------- */
+
+/* Memory that only a few pages are touched of. */
+static void *new_far(size_t bytes) {
+#ifdef KERNEL_EMULATED
+    void *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    g_assert_true(far != MAP_FAILED);
+#else
+    void *far = NULL;
+    g_assert_cmpint(cudaMalloc(&far, bytes), ==, cudaSuccess);
+#endif
+    return far;
+}
+
+static void free_far(void *far, size_t bytes) {
+#ifdef KERNEL_EMULATED
+    munmap(far, bytes);
+#else
+    cudaFree(far);
+#endif
+}
+
+/* Two rows of a table that lie 2^32 elements and one row apart: written, read and looked up. */
+static void test_far(void) {
+    enum {
+        WIDTH = 8
+    };
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 0};
+    const size_t apart = ((size_t)1 << 32) + WIDTH, bytes = (apart + WIDTH) * 2;
+    const gint64 rows[] = {(gint64)(apart / WIDTH), 0};
+    g_autofree float *x = device_random(&c, 2 * WIDTH, -1, 1, 1);
+    float turned[2 * WIDTH + 1];
+    memcpy(turned, x + WIDTH, WIDTH * sizeof *x);
+    memcpy(turned + WIDTH, x, WIDTH * sizeof *x);
+    void *far = new_far(bytes), *out = device_new(&c, 2 * WIDTH);
+    void *in = device_put(&c, x, 2 * WIDTH), *found = device_new(&c, 2 * WIDTH);
+    KernelCudaPiece there = {far, in, 2, WIDTH, apart, WIDTH, c.type, c.type};
+    KernelCudaPiece back = {out, far, 2, WIDTH, WIDTH, apart, c.type, c.type};
+    DEVICE_OK(kernel_cuda_copy_pieces(device_lane, &there, 1));
+    DEVICE_OK(kernel_cuda_copy_pieces(device_lane, &back, 1));
+    device_equal("there and back", &c, out, x, 2 * WIDTH);
+    DEVICE_OK(kernel_cuda_embedding_forward(device_lane, found, far, device_put_i64(rows, 2), 2,
+                                            apart / WIDTH + 1, WIDTH, c.type));
+    device_equal("looked up", &c, found, turned, 2 * WIDTH);
+    free_far(far, bytes);
+}
+
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/embedding/both", test_embedding);
     DEVICE_TEST_ONCE("/kernels-cuda/embedding/repeats", test_embedding_repeats);
@@ -387,6 +436,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/heads/relative", test_relative);
     DEVICE_TEST("/kernels-cuda/copy/pieces", test_pieces);
     DEVICE_TEST("/kernels-cuda/copy/strided", test_strided_piece);
+    DEVICE_TEST_ONCE("/kernels-cuda/copy/far", test_far);
 }
 
 int main(int argc, char **argv) {

@@ -174,10 +174,20 @@ static void test_norms(const DeviceCase *c) {
     }
 }
 
+/* So wide that the columns' sums lie in shared memory, and more rows than there are blocks. */
+static void test_wide_norms(void) {
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 0x1p-8};
+    for (unsigned centered = 0; centered < 2; centered++) {
+        g_auto(Norm) norm = new_norm(&c, 270, 8200, false);
+        norm_forward(&c, &norm, centered, false);
+        norm_backward(&c, &norm, centered, false);
+    }
+}
+
 /* Only dx, or only the sums over more rows than there are blocks; in place. */
 static void test_norm_parts(const DeviceCase *c) {
     enum {
-        ROWS = 600,
+        ROWS = 1100,
         WIDTH = 16
     };
     g_auto(Norm) n = new_norm(c, ROWS, WIDTH, false);
@@ -313,6 +323,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/reduce/column-sum", test_column_sum);
     DEVICE_TEST("/kernels-cuda/reduce/row-sum", test_row_sum);
     DEVICE_TEST("/kernels-cuda/norm/all", test_norms);
+    DEVICE_TEST_ONCE("/kernels-cuda/norm/wide", test_wide_norms);
     DEVICE_TEST("/kernels-cuda/norm/parts", test_norm_parts);
     DEVICE_TEST("/kernels-cuda/loss/softmax", test_softmax);
     DEVICE_TEST("/kernels-cuda/loss/nll", test_nll_loss);

@@ -187,44 +187,6 @@ static void test_integer_law(void) {
     }
 }
 
-/* The sign of each element against the cipher's own bits, past the end of a batch; sizes are kept
- * and nothing is written behind them. */
-static void test_signs(void) {
-    enum {
-        N = 20011
-    };
-    const uint32_t key[2] = {42, 0};
-    g_autofree float *x = check_poisoned(N), *y = check_poisoned(N + 1);
-    guint16 *halves = g_new(guint16, N), *signed_halves = g_new(guint16, N);
-    size_t changed = 0;
-
-    for (size_t i = 0; i < N; i++) {
-        x[i] = (float)i + 0.5f;
-        halves[i] = (guint16)(i & 0x7fff);
-    }
-    float behind = y[N];
-
-    kernel_random_signs_f32(y, x, N, 42, 7);
-    kernel_random_signs_16(signed_halves, halves, N, 42, 7);
-    for (size_t i = 0; i < N; i++) {
-        const uint32_t counter[4] = {(uint32_t)(i / 128), 0, 7, 0};
-        uint32_t word[4];
-
-        kernel_philox_4x32(word, counter, key);
-        bool change = word[i / 32 % 4] >> (i % 32) & 1;
-
-        g_assert_cmpfloat(y[i], ==, change ? -x[i] : x[i]);
-        g_assert_cmphex(signed_halves[i], ==, halves[i] | (change ? 0x8000 : 0));
-        changed += change;
-    }
-    g_assert_true(memcmp(&behind, &y[N], sizeof behind) == 0);
-    g_assert_cmpfloat(fabs((double)changed - N / 2.0), <, 6.0 * sqrt(N / 4.0));
-    kernel_random_signs_f32(y, y, N, 42, 7); /* in place, and back */
-    g_assert_cmpmem(y, N * sizeof *y, x, N * sizeof *x);
-    g_free(halves);
-    g_free(signed_halves);
-}
-
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/random/known-answers", test_known_answers);
@@ -233,6 +195,5 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/random/frozen", test_frozen);
     g_test_add_func("/kernels/random/normal-law", test_normal_law);
     g_test_add_func("/kernels/random/integer-law", test_integer_law);
-    g_test_add_func("/kernels/random/signs", test_signs);
     return g_test_run();
 }

@@ -94,9 +94,14 @@ template <typename T> static inline T atomicAdd(T *at, T value) {
     *at = old + value;
     return old;
 }
-static inline unsigned atomicCAS(unsigned *at, unsigned compare, unsigned value) {
-    unsigned old = *at;
+template <typename T> static inline T atomicCAS(T *at, T compare, T value) {
+    T old = *at;
     *at = old == compare ? value : old;
+    return old;
+}
+static inline unsigned atomicInc(unsigned *at, unsigned last) {
+    unsigned old = *at;
+    *at = old >= last ? 0 : old + 1;
     return old;
 }
 static inline unsigned atomicCAS_system(unsigned *at, unsigned compare, unsigned value) {
@@ -107,6 +112,7 @@ static inline void __threadfence() {
 static inline void __threadfence_system() {
 }
 long long clock64();
+void __nanosleep(unsigned ns);
 
 template <typename T> static inline T __ldg(const T *at) {
     return *at;

@@ -1,0 +1,106 @@
+/* What a rehearsal makes up for the other ranks: small random numbers, neither zeros nor the rank's
+ * own again, and none where its own belong. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/convert.h"
+#include "exec/rehearse.h"
+#include "tests/plan/plans.h"
+
+enum {
+    RANKS = 8,
+    RANK = 3,
+    SLICE = 40000, /* the whole is longer than the table of numbers */
+    ALL = RANKS * SLICE,
+};
+
+static const char *const dtype_words[] = {"fp32", "bf16", "fp16"};
+
+static ExecComm open_rank(const Plan *plan) {
+    ExecComm comm;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(exec_rehearse_open(plan, RANK, &comm, &error));
+    g_assert_no_error(error);
+    g_assert_true(comm.rehearsed);
+    return comm;
+}
+
+/* Uniform between -2^-5 and 2^-5; a rounded number may be the limit itself. */
+static void are_small_and_random(const float *x, size_t n, const char *what) {
+    double sum = 0, squares = 0;
+    size_t zeros = 0;
+    for (size_t i = 0; i < n; i++) {
+        g_assert_cmpfloat(fabsf(x[i]), <=, 0x1p-5f); /* false for NaN */
+        sum += (double)x[i];
+        squares += (double)x[i] * (double)x[i];
+        zeros += x[i] == 0;
+    }
+    double deviation = sqrt(squares / (double)n), uniform = 0x1p-5 / sqrt(3);
+    g_test_message("%s: mean %.2g, standard deviation %.4g (%.4g), %zu zeros of %zu", what,
+                   sum / (double)n, deviation, uniform, zeros, n);
+    g_assert_cmpfloat(fabs(sum / (double)n), <, 5 * uniform / sqrt((double)n));
+    g_assert_cmpfloat(fabs(deviation / uniform - 1), <, 0.02);
+    g_assert_cmpuint(zeros, <, n / 1000);
+}
+
+static float *widened(gconstpointer x, size_t n, PlanDtype dtype) {
+    float *wide = g_new(float, n);
+    exec_convert(wide, PLAN_FP32, x, dtype, n);
+    return wide;
+}
+
+static void gather(gconstpointer data) {
+    PlanDtype dtype = (PlanDtype)GPOINTER_TO_INT(data);
+    gsize size = plan_dtype_bytes(dtype);
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=8");
+    ExecComm comm = open_rank(plan);
+    g_autofree char *own = g_malloc(SLICE * size), *first = g_malloc(ALL * size);
+    g_autofree char *second = g_malloc(ALL * size);
+    memset(own, 0x11, SLICE * size);
+    memset(first, 0xff, ALL * size); /* NaN */
+    memset(second, 0xff, ALL * size);
+    memcpy(second + RANK * SLICE * size, own, SLICE * size);
+    g_assert_true(comm.all_gather(comm.self, PLAN_AXIS_SHARD, own, first, ALL, dtype, NULL));
+    g_assert_true(comm.all_gather(comm.self, PLAN_AXIS_SHARD, NULL, second, ALL, dtype, NULL));
+    g_assert_cmpmem(first + RANK * SLICE * size, SLICE * size, own, SLICE * size);
+    g_assert_cmpmem(second + RANK * SLICE * size, SLICE * size, own, SLICE * size);
+    g_assert_true(memcmp(first, second, SLICE * size) != 0); /* each call its own numbers */
+    g_assert_true(memcmp(first, first + SLICE * size, SLICE * size) != 0);
+    g_autofree float *wide = widened(first, ALL, dtype);
+    are_small_and_random(wide, RANK * SLICE, "before the own slice");
+    are_small_and_random(wide + (RANK + 1) * SLICE, (RANKS - RANK - 1) * SLICE, "behind it");
+    comm.close(comm.self);
+}
+
+static void reduce(gconstpointer data) {
+    PlanDtype dtype = (PlanDtype)GPOINTER_TO_INT(data);
+    gsize size = plan_dtype_bytes(dtype);
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=8");
+    ExecComm comm = open_rank(plan);
+    g_autofree char *packed = g_malloc0(ALL * size), *shard = g_malloc(SLICE * size);
+    memset(shard, 0xff, SLICE * size);
+    g_assert_true(
+        comm.reduce_scatter(comm.self, PLAN_AXIS_SHARD, packed, shard, ALL, dtype, true, NULL));
+    g_autofree float *wide = widened(shard, SLICE, dtype);
+    are_small_and_random(wide, SLICE, "what is left of zeros");
+    float one[3] = {1.5f, 0, -2};
+    exec_convert(shard, dtype, one, PLAN_FP32, 3);
+    g_assert_true(comm.all_reduce(comm.self, PLAN_AXIS_SHARD, shard, 3, dtype, false, NULL));
+    g_assert_true(comm.all_reduce(comm.self, PLAN_AXIS_SHARD, shard, 3, dtype, true, NULL));
+    g_autofree float *sums = widened(shard, 3, dtype);
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_cmpfloat(sums[i], ==, one[i] * RANKS);
+    }
+    comm.close(comm.self);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+        g_autofree char *gathers = g_strconcat("/exec/standin/gather ", dtype_words[dtype], NULL);
+        g_autofree char *reduces = g_strconcat("/exec/standin/reduce ", dtype_words[dtype], NULL);
+        g_test_add_data_func(gathers, GINT_TO_POINTER(dtype), gather);
+        g_test_add_data_func(reduces, GINT_TO_POINTER(dtype), reduce);
+    }
+    return g_test_run();
+}
