@@ -213,6 +213,10 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
         g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
         g_unlink(aside);
     }
+    for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
+        g_autofree char *aside = g_strdup_printf("%s.oom.%u.tmp", options->trace, rank);
+        g_unlink(aside);
+    }
     if (!status && !options->json) {
         say_file("trace", options->trace);
         say_file("weights", options->save);

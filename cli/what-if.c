@@ -105,7 +105,13 @@ CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **err
         return NULL;
     }
     what_if->cluster = read_cluster(trace, cluster, error);
-    return what_if->cluster != NULL ? g_steal_pointer(&what_if) : NULL;
+    what_if->asked = what_if->cluster != NULL ? sim_settings_read(trace, error) : NULL;
+    if (what_if->asked == NULL) {
+        return NULL;
+    }
+    model_cluster_force_nccl(what_if->cluster, what_if->asked->nccl_algo,
+                             what_if->asked->nccl_proto);
+    return g_steal_pointer(&what_if);
 }
 
 void cli_what_if_free(CliWhatIf *what_if) {
@@ -114,6 +120,7 @@ void cli_what_if_free(CliWhatIf *what_if) {
     }
     model_network_free(what_if->network);
     model_cluster_free(what_if->cluster);
+    sim_settings_free(what_if->asked);
     g_hash_table_unref(what_if->settings);
     g_free(what_if);
 }
@@ -143,6 +150,6 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
     if (plan == NULL) {
         return NULL;
     }
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, &options, NULL, error);
+    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, &what_if->asked->options,
+                       NULL, error);
 }

@@ -10,7 +10,7 @@
 #include "models/cluster.h"
 #include "models/network.h"
 #include "plan/strategy.h"
-#include "sim/predict.h"
+#include "sim/settings.h"
 #include "trace/trace.h"
 
 typedef struct {
@@ -18,6 +18,7 @@ typedef struct {
     ModelCluster *cluster;
     PlanStrategy strategy; /* as the plan had it */
     GHashTable *settings;  /* key: value, as the trace has them */
+    SimSettings *asked;    /* how the trace was predicted, and what is asked for is too */
 } CliWhatIf;
 
 /* cluster: a name or a file; NULL: the one that the trace names. */

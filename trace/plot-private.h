@@ -26,6 +26,11 @@ void trace_plot_remove_folder(const char *folder);
 bool trace_plot_run(const char *folder, const GString *settings, const char *script,
                     const char *output, char **ret_text, GError **error);
 
+/* "peak 27.22 GB allocated, ...", "step 13.98 s, compute busy ..."; "" where the picture's key says
+ * it. Transfer full. */
+char *trace_plot_lesson(TracePicture picture, const TracePanel *panel,
+                        const TracePlotOptions *options);
+
 bool trace_plot_write(const char *folder, const char *name, const GString *text, GError **error);
 /* KEY = "VALUE", quoted for gnuplot. */
 void trace_plot_set_text(GString *settings, const char *key, const char *value);

@@ -92,6 +92,63 @@ static void thinning(void) {
     }
 }
 
+/* The row of a table that holds at a time. */
+static guint row_at(GArray *numbers, guint columns, int64_t time_ns) {
+    guint row = 0;
+    while (row + 1 < numbers->len / columns && at(numbers, columns, row + 1, 0) <= time_ns) {
+        row++;
+    }
+    return row;
+}
+
+/* Lines and pale areas run along the most of each slice, and lose no peak; where nothing changes for
+ * long, they show what is held. */
+static void crests(void) {
+    enum {
+        SLICES = 100,
+        STEPS = 2000
+    };
+    ToyOptions options = TOY_DEFAULT;
+    options.steps = STEPS;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    const int64_t pause_ns = 1000000000; /* after the first half */
+    for (guint i = 6000; i < trace->memory->len; i++) {
+        g_array_index(trace->memory, TraceMemoryRow, i).host_ns += pause_ns;
+    }
+    g_array_index(trace->memory, TraceMemoryRow, 7003).active += 100000;
+    TracePanel panel = {trace, 0};
+    g_autoptr(GString) all = trace_memory_table(&panel, 0, STEPS - 1, 0);
+    g_autoptr(GString) crest = trace_memory_crest_table(&panel, 0, STEPS - 1, SLICES);
+    guint columns = 0;
+    g_autoptr(GArray) many = parse(all, &columns);
+    g_autoptr(GArray) few = parse(crest, &columns);
+    g_assert_cmpuint(few->len / columns, <, 5 * SLICES);
+    for (guint i = 0; i < many->len / columns; i++) {
+        guint row = row_at(few, columns, at(many, columns, i, 0));
+        for (guint k = columns - 3; k < columns; k++) {
+            g_assert_cmpint(at(few, columns, row, k), >=, at(many, columns, i, k));
+        }
+    }
+    for (guint k = columns - 3; k < columns; k++) {
+        int64_t most[2] = {0, 0};
+        for (guint i = 0; i < many->len / columns; i++) {
+            most[0] = MAX(most[0], at(many, columns, i, k));
+        }
+        for (guint i = 0; i < few->len / columns; i++) {
+            most[1] = MAX(most[1], at(few, columns, i, k));
+        }
+        g_assert_cmpint(most[0], ==, most[1]);
+    }
+    guint held = 0;
+    while (at(many, columns, held + 1, 0) - at(many, columns, held, 0) < pause_ns) {
+        held++;
+    }
+    guint shown = row_at(few, columns, at(many, columns, held, 0) + pause_ns / 2);
+    for (guint k = 1; k < columns; k++) {
+        g_assert_cmpint(at(few, columns, shown, k), ==, at(many, columns, held, k));
+    }
+}
+
 static int64_t span_of(GString *table, guint lane, bool any_lane) {
     guint columns = 0;
     g_autoptr(GArray) numbers = parse(table, &columns);
@@ -348,6 +405,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/plot/memory-table", memory_table);
     g_test_add_func("/trace/plot/thinning", thinning);
+    g_test_add_func("/trace/plot/crests", crests);
     g_test_add_func("/trace/plot/lane-tables", lane_tables);
     g_test_add("/trace/plot/pictures", Fixture, NULL, set_up, pictures, tear_down);
     g_test_add("/trace/plot/jitter-table", Fixture, NULL, set_up, jitter_table, tear_down);
