@@ -65,7 +65,9 @@ static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last)
 static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
                 const Options *options) {
     g_autoptr(GError) error = NULL;
-    TracePlotOptions plot = {.output = options->points.output, .columns = cli_terminal_columns()};
+    TracePlotOptions plot = {.output = options->points.output,
+                             .columns = cli_terminal_columns(),
+                             .characters = cli_terminal_characters()};
     cli_choose_steps(picture, panels, n_panels, &plot);
     if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
         fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",

@@ -14,6 +14,10 @@ guint cli_terminal_columns(void) {
     return 100;
 }
 
+TracePlotCharacters cli_terminal_characters(void) {
+    return isatty(STDOUT_FILENO) && g_get_charset(NULL) ? TRACE_PLOT_BLOCKS : TRACE_PLOT_ASCII;
+}
+
 uint32_t cli_lowest_rank(const Trace *trace) {
     uint32_t lowest = TRACE_NONE;
     for (guint i = 0; i < trace->ranks->len; i++) {

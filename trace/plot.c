@@ -111,7 +111,8 @@ static bool draw(TracePicture picture, const TracePanel *panels, guint n_panels,
     append_settings(settings, picture, panels, n_panels, options, &extent);
     g_autofree char *name = trace_plot_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
-    return trace_plot_run(folder, settings, script, options->output, ret_text, error);
+    return trace_plot_run(folder, settings, script, options->output, options->characters, ret_text,
+                          error);
 }
 
 bool trace_plot(TracePicture picture, const TracePanel *panels, guint n_panels,

@@ -28,11 +28,18 @@ typedef enum {
     TRACE_PICTURE_JITTER, /* both traces in one panel */
 } TracePicture;
 
+/* What a picture of text may be made of. */
+typedef enum {
+    TRACE_PLOT_ASCII,
+    TRACE_PLOT_BLOCKS /* finer ones of Unicode too, where gnuplot draws with them */
+} TracePlotCharacters;
+
 typedef struct {
     int32_t first_step, last_step; /* shown, both with */
     const char *scripts;           /* the folder of the .gp files */
     const char *output;            /* .png, .svg, .pdf or .html; NULL: text is returned */
     guint columns;                 /* of text */
+    TracePlotCharacters characters;
 } TracePlotOptions;
 
 enum {

@@ -299,8 +299,9 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     g_assert_true(
         trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &memory, &error));
     g_test_message("%s", memory);
-    g_assert_nonnull(strstr(memory, "memory (kB), predicted"));
-    g_assert_nonnull(strstr(memory, "memory (kB), measured"));
+    g_assert_nonnull(strstr(memory, "\npredicted, "));
+    g_assert_nonnull(strstr(memory, "\nmeasured, "));
+    g_assert_nonnull(strstr(memory, "rank 0:\n  peak 7.68 kB allocated, 8.21 kB reserved\n"));
     /* 4096 of 8192 bytes are parameters all the time: half of 14 rows, 85 columns, and a little
      * less for the predicted side, which ends earlier. */
     g_assert_cmpuint(count(memory, 'p'), >, 7 * 85 + 7 * 65);
@@ -315,6 +316,44 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     g_assert_nonnull(strstr(lanes, "reduce"));
     g_assert_true(g_str_has_prefix(lanes, "Lanes over time: "));
     g_assert_cmpuint(count(lanes, '!'), >=, 4);
+}
+
+/* A gnuplot that names its terminals when it is asked, and otherwise shows what it is given. */
+static char *stand_in(const char *folder, const char *terminals) {
+    char *path = g_build_filename(folder, "gnuplot", NULL);
+    g_autofree char *script =
+        g_strdup_printf("#!/bin/sh\nif [ \"$2\" = -e ]; then echo ' %s '; else while read -r l; do "
+                        "echo \"$l\"; done <settings.gp; fi\n",
+                        terminals);
+    g_assert_true(g_file_set_contents(path, script, -1, NULL));
+    g_assert_cmpint(g_chmod(path, 0755), ==, 0);
+    return path;
+}
+
+/* gnuplot 6 has "block": it draws where both it and the output can; ASCII is for all others. */
+static void finer_characters(Fixture *fixture, gconstpointer data) {
+    static const struct {
+        const char *terminals;
+        TracePlotCharacters characters;
+        const char *chosen;
+    } cases[] = {
+        {"block dumb png", TRACE_PLOT_BLOCKS, "text_terminal = \"block\"\n"},
+        {"block dumb png", TRACE_PLOT_ASCII, "text_terminal = \"dumb\"\n"},
+        {"dumb png blocks", TRACE_PLOT_BLOCKS, "text_terminal = \"dumb\"\n"},
+    };
+    g_autofree char *before = g_strdup(g_getenv("PATH"));
+    g_setenv("PATH", fixture->folder, TRUE);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *program = stand_in(fixture->folder, cases[i].terminals);
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = NULL;
+        fixture->options.characters = cases[i].characters;
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error);
+        g_unlink(program);
+        g_assert_no_error(error);
+        g_assert_nonnull(strstr(text, cases[i].chosen));
+    }
+    g_setenv("PATH", before, TRUE);
 }
 
 static void errors(Fixture *fixture, gconstpointer data) {
@@ -410,6 +449,7 @@ int main(int argc, char **argv) {
     g_test_add("/trace/plot/pictures", Fixture, NULL, set_up, pictures, tear_down);
     g_test_add("/trace/plot/jitter-table", Fixture, NULL, set_up, jitter_table, tear_down);
     g_test_add("/trace/plot/text-pictures", Fixture, NULL, set_up, text_pictures, tear_down);
+    g_test_add("/trace/plot/finer-characters", Fixture, NULL, set_up, finer_characters, tear_down);
     g_test_add("/trace/plot/errors", Fixture, NULL, set_up, errors, tear_down);
     g_test_add("/trace/plot/gnuplot-reads-the-table", Fixture, NULL, set_up,
                gnuplot_reads_the_table, tear_down);
