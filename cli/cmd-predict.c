@@ -12,6 +12,7 @@
 #include "cli/data-dir.h"
 #include "cli/every-rank.h"
 #include "cli/plan-source.h"
+#include "cli/trains-well.h"
 #include "models/cluster.h"
 #include "sim/nccl.h"
 #include "sim/predict.h"
@@ -219,14 +220,6 @@ static void print_collectives(const SimPrediction *prediction) {
     }
 }
 
-static SimTime mean_step_ns(const SimPrediction *prediction) {
-    SimTime sum = 0;
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        sum += prediction->shares_ns[share];
-    }
-    return sum;
-}
-
 /* A step is over when its last rank is through. */
 static void print_rank_steps(const SimPrediction *prediction) {
     SimTime least = SIM_NEVER, most = 0;
@@ -242,7 +235,7 @@ static void print_rank_steps(const SimPrediction *prediction) {
 
 static void print_time(const Report *report) {
     const SimPrediction *prediction = report->prediction;
-    SimTime mean = mean_step_ns(prediction);
+    SimTime mean = (SimTime)cli_mean_step_ns(prediction);
     printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
     printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
            ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
@@ -277,28 +270,10 @@ static void print_time(const Report *report) {
     print_collectives(prediction);
 }
 
-/* Fitting says nothing of speed: a plan trains well when its compute lane works most of a step. */
-static const double WORKS_WELL = 0.8;
-
-static double working_share(const SimPrediction *prediction) {
-    SimTime all = mean_step_ns(prediction), works = prediction->shares_ns[SIM_SHARE_ARITHMETIC] +
-                                                    prediction->shares_ns[SIM_SHARE_MEMORY];
-    return all > 0 ? (double)works / (double)all : 0;
-}
-
-static bool trains_well(const SimPrediction *prediction) {
-    return prediction->fits && !prediction->unsupported_dtype && prediction->alloc_retries == 0 &&
-           working_share(prediction) >= WORKS_WELL;
-}
-
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
-    double works = 100 * working_share(prediction);
-    unsigned worst = SIM_SHARE_OVERHEAD;
-    for (unsigned share = SIM_SHARE_OVERHEAD; share < SIM_N_SHARES; share++) {
-        worst = prediction->shares_ns[share] > prediction->shares_ns[worst] ? share : worst;
-    }
-    if (trains_well(prediction)) {
+    double works = 100 * cli_working_share(prediction);
+    if (cli_trains_well(prediction)) {
         printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
     } else if (prediction->fits && prediction->alloc_retries) {
         printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
@@ -307,7 +282,7 @@ static void print_verdict(const SimPrediction *prediction) {
     } else if (prediction->fits) {
         printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
                "wanted); most is lost to %s\n",
-               works, 100 * WORKS_WELL, prediction->share_names[worst]);
+               works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
     }
 }
 
@@ -400,7 +375,7 @@ static void print_json(const Report *report) {
     trace_json_add_text(json, "plan_digest", plan_digest(report->plan));
     trace_json_add_text(json, "cluster", report->cluster->name);
     trace_json_add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
-    trace_json_add_bool(json, "trains_well", trains_well(prediction));
+    trace_json_add_bool(json, "trains_well", cli_trains_well(prediction));
     if (prediction->unsupported_dtype) {
         trace_json_add_text(json, "unsupported_dtype", prediction->unsupported_dtype);
     } else {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/diagnose.h"
+#include "trace/ended.h"
 #include "trace/scale.h"
 
 static void append_bytes(GString *text, double bytes, bool is_change) {
@@ -282,8 +283,12 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
         title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
         diagnosis->what_if->cluster->name, step);
     if (!diagnosis->base->fits) {
-        g_string_append(text, "it does NOT fit; times of neighbours are as with memory enough, "
-                              "those of the trace (2 to 5) end where memory does\n\n");
+        g_autofree char *oom = trace_oom_text(diagnosis->trace);
+        g_string_append_printf(text,
+                               "it does NOT fit%s%s\n"
+                               "times of neighbours are as with memory enough, those of the trace "
+                               "(2 to 5) end where memory does\n\n",
+                               oom != NULL ? ": " : "", oom != NULL ? oom : "");
     }
     append_memory(text, diagnosis);
     append_collectives(text, diagnosis);

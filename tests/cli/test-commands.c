@@ -380,6 +380,68 @@ static void diagnoses_of_too_much(void) {
            "cannot compute in bf16", "none.trace was not written");
 }
 
+/* What stands at the end of the first line that has the word before it. */
+static char *after(const char *text, const char *word) {
+    const char *at = strstr(text, word);
+    g_assert_nonnull(at);
+    return g_strndup(at + strlen(word), strcspn(at + strlen(word), "\n"));
+}
+
+/* What a prediction was asked for stands in its trace, and neighbours are asked for it too: the plan
+ * as it is takes what predict said. */
+static void settings_are_kept(void) {
+    static const char *const settings[] = {
+        "--nccl-algo tree --nccl-proto ll",
+        "--no-sharing",
+        "--every-rank --jitter 7 --seed 3 --slow rank=3:1.5 --degrade nvlink=1:0.25 --steps 6",
+    };
+    Result plain = run("predict gpt2 -n 4 --cluster a100-node --trace plain.trace");
+    g_autofree char *usual = after(plain.out, "  step ");
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        g_autofree char *words = g_strdup_printf(
+            "predict gpt2 -n 4 --cluster a100-node --trace asked.trace %s", settings[i]);
+        Result asked = run(words), again = run("diagnose asked.trace");
+        g_assert_cmpint(asked.status, ==, 0);
+        g_assert_cmpint(again.status, ==, 0);
+        g_autofree char *step = after(asked.out, "  step ");
+        g_assert_cmpstr(step, !=, usual);
+        g_autofree char *said = after(again.out, "where this plan takes ");
+        step[strcspn(step, " ")] = '\0';
+        said[strcspn(said, " ")] = '\0';
+        g_assert_cmpstr(step, ==, said);
+        g_free(asked.out);
+        g_free(asked.err);
+        g_free(again.out);
+        g_free(again.err);
+    }
+    g_free(plain.out);
+    g_free(plain.err);
+}
+
+/* A prediction that does not fit is a result: its trace goes up to the wall, and each command that
+ * reads it says so. */
+static void up_to_the_wall(void) {
+    static const char oom[] = "out of memory in step 0, forward of unit root: no room for ";
+    expect("predict gpt2-xl -n 2 --sharding none --micro-batch 16 --cluster a100-node --trace "
+           "wall.trace",
+           0, "fits: NO, out of memory", "");
+    expect("predict gpt2-xl -n 2 --sharding none --micro-batch 16 --cluster b200-node --trace "
+           "room.trace",
+           0, "fits: yes", "");
+    expect("plot wall.trace", 0, oom, "");
+    expect("plot wall.trace -p lanes", 0, oom, "");
+    expect("diagnose wall.trace", 0, oom, "");
+    expect("explain oom wall.trace", 0, oom, "");
+    expect("explain oom.bytes wall.trace", 0, "activations/saved ", "");
+    expect("explain peak_allocated_bytes wall.trace", 0, "the rows end out of memory", "");
+    expect("explain oom room.trace", 0, "did not run out of memory", "");
+    expect("compare wall.trace room.trace", 0, "\nfirst ends out of memory in step 0, ", "");
+    expect("report wall.trace -o wall.html", 0, "", "");
+    g_autofree char *path = g_build_filename(folder, "wall.html", NULL), *page = NULL;
+    g_assert_true(g_file_get_contents(path, &page, NULL, NULL));
+    g_assert_nonnull(strstr(page, oom));
+}
+
 /* Same input, same bytes. */
 static void deterministic(void) {
     char *texts[2] = {NULL, NULL};
@@ -416,6 +478,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
     g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);
+    g_test_add_func("/cli/commands/settings are kept", settings_are_kept);
+    g_test_add_func("/cli/commands/up to the wall", up_to_the_wall);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();
     GDir *dir = g_dir_open(folder, 0, NULL);
