@@ -13,9 +13,12 @@
 #include "cli/every-rank.h"
 #include "cli/plan-source.h"
 #include "cli/trains-well.h"
+#include "cli/ways-to-fit.h"
 #include "models/cluster.h"
 #include "sim/nccl.h"
 #include "sim/predict.h"
+#include "sim/settings.h"
+#include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/text.h"
 
@@ -37,6 +40,8 @@ typedef struct {
     const ModelCluster *cluster;
     const SimPrediction *prediction;
     const CliEveryRank *every;
+    const char *cluster_name; /* as it was given */
+    const SimOptions *asked;
 } Report;
 
 /* ---- figures that both outputs show ---- */
@@ -281,8 +286,29 @@ static void print_verdict(const SimPrediction *prediction) {
                prediction->alloc_retries);
     } else if (prediction->fits) {
         printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
-               "wanted); most is lost to %s\n",
+               "wanted); most is lost to %s (foreshard diagnose, with a --trace of this, says "
+               "what helps)\n",
                works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
+    }
+}
+
+/* What would make it fit, told at once; the rest is for foreshard diagnose. */
+static void print_ways(const Report *report) {
+    g_autoptr(Trace) header = trace_new();
+    trace_describe_plan(header, report->plan);
+    sim_settings_write(header, report->cluster, report->asked);
+    g_autoptr(CliWhatIf) what_if = cli_what_if_new(header, report->cluster_name, NULL);
+    if (!what_if) { /* a plan made by hand has no network */
+        return;
+    }
+    g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
+    for (guint i = 0; i < ways->len; i++) {
+        g_autofree char *way = cli_way_text(&g_array_index(ways, CliWay, i));
+        printf("  fits with %s\n", way);
+    }
+    if (!ways->len) {
+        printf("  no setting tried makes it fit: a shorter sequence, a smaller network, GPUs with "
+               "more memory\n");
     }
 }
 
@@ -295,6 +321,9 @@ static void print_text(const Report *report) {
         return;
     }
     print_fit(report);
+    if (!report->prediction->fits) {
+        print_ways(report);
+    }
     print_verdict(report->prediction);
     print_memory(report);
     print_time(report);
@@ -420,7 +449,7 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         return complain(error, FAILED);
     }
-    Report report = {plan, cluster, prediction, every};
+    Report report = {plan, cluster, prediction, every, options->cluster, &sim_options};
     if (options->json) {
         print_json(&report);
     } else {

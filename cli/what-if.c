@@ -129,6 +129,24 @@ const char *cli_what_if_get(const CliWhatIf *what_if, const char *key) {
     return g_hash_table_lookup(what_if->settings, key);
 }
 
+bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes) {
+    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    bool any = false;
+    for (guint i = 0; words[i] != NULL; i++) {
+        g_auto(GStrv) parts = g_strsplit(words[i], "=", 2);
+        any |= parts[0] != NULL && g_strcmp0(cli_what_if_get(what_if, parts[0]), parts[1]) != 0;
+    }
+    return any;
+}
+
+/* A flavour that only one sharding has goes with it. */
+static bool free_flavour(PlanStrategy *strategy, const char *key, GError **error) {
+    bool shards =
+        strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+    bool tied = g_str_equal(key, "sharding") && !shards;
+    return !tied || plan_strategy_set(strategy, "flavour", "auto", error);
+}
+
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error) {
     PlanStrategy strategy = what_if->strategy;
@@ -139,7 +157,8 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
             continue;
         }
         *equals = '\0';
-        if (!plan_strategy_set(&strategy, words[i], equals + 1, error)) {
+        if (!free_flavour(&strategy, words[i], error) ||
+            !plan_strategy_set(&strategy, words[i], equals + 1, error)) {
             return NULL;
         }
     }

@@ -29,6 +29,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliWhatIf, cli_what_if_free)
 /* The value that the strategy has for a key; NULL: it has none. */
 const char *cli_what_if_get(const CliWhatIf *what_if, const char *key);
 
+/* Whether "key=value key=value" changes anything: false when each is so already. */
+bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes);
+
 /* Plays the plan with "key=value key=value" changed ("": as it is), on another cluster unless that
  * is NULL. An error is a refusal: the settings do not go together, or the ranks have no place. */
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,

@@ -364,14 +364,59 @@ static void diagnoses(void) {
     expect("diagnose", 2, "", "give one trace");
 }
 
+/* And others, of which the first cause and what is said of it are known too. */
+static void more_diagnoses(void) {
+    static const struct {
+        const char *options, *said;
+    } cases[] = {
+        {"gpt2-xl -n 1 --cluster a100-node --param-dtype bf16",
+         "and there is memory for --micro-batch "},
+        {"t5-11b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
+         "bf16",
+         "7. bottleneck: collectives span more ranks than they need"},
+        {"gpt-10b -n 8 --sharding none --cluster a100-node",
+         "this strategy does not fit, FSDP2 full does: use that"},
+        {"gpt-10b -n 8 --sharding none --cluster a100-node", "it fits with --sharding full\n"},
+        {"gpt2-xl -n 8 --offload params --cluster a100-node --micro-batch 4 --param-dtype bf16",
+         "7. bottleneck: what was offloaded is waited for"},
+        {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+         "--limit-all-gathers 0 --param-dtype bf16",
+         "7. bottleneck: the allocator gives memory back and asks for it again (retries); one unit "
+         "ahead"},
+        {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
+         "7. bottleneck: blocks are computed twice"},
+        {"gpt2 -n 8 --wrap linear --micro-batch 8 --cluster dgx-h100 --param-dtype bf16",
+         "7. bottleneck: units are too fine"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strdup_printf("predict %s --trace more.trace", cases[i].options);
+        expect(words, 0, "fits: ", "");
+        expect("diagnose more.trace", 0, cases[i].said, "");
+    }
+    /* One precision is not held against another. */
+    expect("predict gpt2-xl -n 1 --cluster a100-node --param-dtype bf16 --trace more.trace", 0,
+           "fits: ", "");
+    expect("diagnose more.trace", 0, ", keeps no fp32 weights\n", "");
+    expect("diagnose more.trace", 0, "this strategy LOSES to FSDP2 grad-op", "");
+}
+
+/* What does not fit is told at once what would make it fit; and that is true. */
+static void ways_to_fit(void) {
+    expect("predict llama3-70b -n 64 --cluster dgx-h100", 0,
+           "  fits with --checkpointing full --param-dtype bf16: step ", "");
+    expect("predict llama3-70b -n 64 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "fits: yes", "");
+    expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
+}
+
 /* What does not fit is told what would make it fit. */
 static void diagnoses_of_too_much(void) {
     expect("predict gpt2-xl -n 2 --micro-batch 32 --cluster a100-node --trace big.trace", 0,
            "fits: NO", "");
-    expect("diagnose big.trace", 0, "it fits with checkpointing=full\n", "");
+    expect("diagnose big.trace", 0, "it fits with --checkpointing full\n", "");
     expect("predict llama2-70b -n 8 --param-dtype bf16 --cluster dgx-h100 --trace big.trace", 0,
            "fits: NO", "");
-    expect("diagnose big.trace", 0, "it fits with ranks=", "");
+    expect("diagnose big.trace", 0, "it fits with -n ", "");
     expect("diagnose big.trace", 0, "none of them fits", "");
     expect("predict gpt-1t -n 8 --param-dtype bf16 --cluster a100-node --trace big.trace", 0,
            "fits: NO", "");
@@ -477,6 +522,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/kinds of node", kinds_of_node);
     g_test_add_func("/cli/commands/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
+    g_test_add_func("/cli/commands/more diagnoses", more_diagnoses);
+    g_test_add_func("/cli/commands/ways to fit", ways_to_fit);
     g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);
     g_test_add_func("/cli/commands/settings are kept", settings_are_kept);
     g_test_add_func("/cli/commands/up to the wall", up_to_the_wall);
