@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/data-dir.h"
 #include "cli/explain.h"
+#include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/plan-source.h"
 #include "cli/what-if.h"
@@ -166,7 +167,7 @@ int cmd_explain(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         return complain(error);
     }
     return explain(argc - 1, argv + 1, sharding, cluster, rank, source);

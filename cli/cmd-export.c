@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "trace/export.h"
 #include "trace/text.h"
 
@@ -58,7 +59,7 @@ int cmd_export(int argc, char **argv) {
     g_option_context_set_description(context, examples);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard export: %s\n", error->message);
         return BAD_INPUT;
     }

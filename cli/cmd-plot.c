@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/plot-points.h"
 #include "trace/plot.h"
@@ -193,7 +194,7 @@ int cmd_plot(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    int status = g_option_context_parse(context, &argc, &argv, &error)
+    int status = cli_options_parse(context, &argc, &argv, &error)
                      ? plot(argc - 1, argv + 1, &options, source)
                      : complain(BAD_INPUT, error);
     clear_options(&options);

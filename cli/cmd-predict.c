@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/data-dir.h"
 #include "cli/every-rank.h"
+#include "cli/options.h"
 #include "cli/plan-source.h"
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
@@ -511,7 +512,7 @@ int cmd_predict(int argc, char **argv) {
     g_autoptr(CliEveryRank) every = cli_every_rank_new(context);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         return complain(error, BAD_INPUT);
     }
     options.cluster = cluster;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
@@ -144,7 +145,7 @@ int cmd_rehearse(int argc, char **argv) {
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) cluster = NULL;
     int status = 2;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard rehearse: %s\n", error->message);
     } else if (argc != 2) {
         fprintf(stderr, "foreshard rehearse: give one PLAN or NETWORK; --help says more\n");

@@ -487,6 +487,27 @@ static void up_to_the_wall(void) {
     g_assert_nonnull(strstr(page, oom));
 }
 
+/* Names, options and commands that are nearly right. */
+static void slips(void) {
+    expect("predcit gpt2", 2, "", "did you mean predict?");
+    expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
+    expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
+    expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
+    expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
+    expect("predict something-else --cluster dgx-h100", 2, "", "there are: gpt-100b, ");
+    expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");
+}
+
+/* The names that each list has are those that are found. */
+static void lists(void) {
+    expect("list", 0, "  gpt2                 124.44 M parameters,  12 layers, width   768, ", "");
+    expect("list", 0, "  llama2-7b              6.74 B parameters", "");
+    expect("list networks", 0, "  t5-11b                11.31 B parameters", "");
+    expect("list clusters", 0, "  dgx-h100             128 ranks: 16 nodes of 8 x H100", "");
+    expect("list networks --names", 0, "\ngpt2\ngpt2-large\n", "");
+    expect("list nothing", 2, "", "there is no list of 'nothing'");
+}
+
 /* Same input, same bytes. */
 static void deterministic(void) {
     char *texts[2] = {NULL, NULL};
@@ -525,6 +546,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/more diagnoses", more_diagnoses);
     g_test_add_func("/cli/commands/ways to fit", ways_to_fit);
     g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);
+    g_test_add_func("/cli/commands/slips", slips);
+    g_test_add_func("/cli/commands/lists", lists);
     g_test_add_func("/cli/commands/settings are kept", settings_are_kept);
     g_test_add_func("/cli/commands/up to the wall", up_to_the_wall);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
