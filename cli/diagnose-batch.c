@@ -5,8 +5,8 @@ enum {
     MOST_TIMES = 16
 };
 
-/* Doubled for as long as a token takes at least 5 % less of a step. Another batch is another training
- * run, so this is no cause of lost time but an offer. */
+/* Doubled for as long as a token takes at least 5 % less of a step. Another batch is another
+ * training run, so this is no cause of lost time but an offer. */
 void cli_diagnosis_find_batch(CliDiagnosis *diagnosis) {
     static const double WORTH = 0.95;
     uint64_t own = diagnosis->what_if->strategy.micro_batch;

@@ -5,9 +5,9 @@
  * (the host ten times).
  *
  * What causes the most is named first: by the time a step would lose with it. A setting that costs
- * nothing counts in full; a machine that is to be bought, half; one that costs memory or precision,
- * which may have been meant so, a third. What is tried for memory alone becomes a cause where it saves
- * the allocator's retries. So a missing prefetch is named before the link whose
+ * nothing counts in full; a machine that is to be bought, half; one that costs memory or
+ * precision, which may have been meant so, a third. What is tried for memory alone becomes a cause
+ * where it saves the allocator's retries. So a missing prefetch is named before the link whose
  * slowness it lays bare, unless the prefetch would recover less than half as much.
  *
  * Owns: everything but the trace.

@@ -1,5 +1,5 @@
-/* The verdicts of a prediction, and what it was asked: whether it fits, where memory ended, whether it
- * trains well, who waits for whom. */
+/* The verdicts of a prediction, and what it was asked: whether it fits, where memory ended,
+ * whether it trains well, who waits for whom. */
 #include "cli/explain-private.h"
 #include "cli/trains-well.h"
 #include "trace/ended.h"

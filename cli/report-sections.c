@@ -49,9 +49,9 @@ bool report_append_pictures(GString *page, const ReportPart *part, GError **erro
         }
         g_autofree char *prefix = g_strdup_printf("plan-%u-%s", part->number, pictures[i].name);
         g_autofree char *drawing = cli_svg_inline(svg, prefix, pictures[i].caption);
-        g_string_append_printf(page,
-                               "<figure id=\"%s\">\n%s<figcaption>%s</figcaption>\n</figure>\n",
-                               prefix, drawing, pictures[i].caption);
+        g_string_append_printf(
+            page, "<figure id=\"%s\" tabindex=\"0\">\n%s<figcaption>%s</figcaption>\n</figure>\n",
+            prefix, drawing, pictures[i].caption);
     }
     return true;
 }
@@ -278,11 +278,11 @@ void report_append_repeat(GString *page, const ReportPart *part) {
         g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
     g_string_append(page, "<h3>To repeat it</h3>\n<p>Save as ");
     report_append_text(page, name);
-    g_string_append(page, ".ini:</p>\n<pre>");
+    g_string_append(page, ".ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "network", network);
-    g_string_append(page, "</pre>\n<p>Save as strategy.ini:</p>\n<pre>");
+    g_string_append(page, "</pre>\n<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "strategy", strategy);
-    g_string_append(page, "</pre>\n<pre>foreshard plan ");
+    g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
     report_append_text(page, name);
     g_string_append(page, ".ini --strategy strategy.ini -o run.plan\n"
                           "foreshard predict run.plan --cluster ");

@@ -4,8 +4,9 @@
 
 #include "trace/scale.h"
 
-/* The least change first. Precision and the batch, which may have been meant so, come later than what
- * changes neither. Offload of parameters is none of them: how much the host holds is not modelled. */
+/* The least change first. Precision and the batch, which may have been meant so, come later than
+ * what changes neither. Offload of parameters is none of them: how much the host holds is not
+ * modelled. */
 static const char *const settings[] = {
     "limit_all_gathers=2",
     "checkpointing=full",

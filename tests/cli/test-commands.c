@@ -432,8 +432,8 @@ static char *after(const char *text, const char *word) {
     return g_strndup(at + strlen(word), strcspn(at + strlen(word), "\n"));
 }
 
-/* What a prediction was asked for stands in its trace, and neighbours are asked for it too: the plan
- * as it is takes what predict said. */
+/* What a prediction was asked for stands in its trace, and neighbours are asked for it too: the
+ * plan as it is takes what predict said. */
 static void settings_are_kept(void) {
     static const char *const settings[] = {
         "--nccl-algo tree --nccl-proto ll",

@@ -101,8 +101,8 @@ static guint row_at(GArray *numbers, guint columns, int64_t time_ns) {
     return row;
 }
 
-/* Lines and pale areas run along the most of each slice, and lose no peak; where nothing changes for
- * long, they show what is held. */
+/* Lines and pale areas run along the most of each slice, and lose no peak; where nothing changes
+ * for long, they show what is held. */
 static void crests(void) {
     enum {
         SLICES = 100,
