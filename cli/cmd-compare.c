@@ -74,9 +74,9 @@ int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
     g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON (times in ns, sizes in bytes)", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-         "Write compare.txt and compare.json into this folder too", "DIR"},
+         "write compare.txt and compare.json into this folder too", "DIR"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("PREDICTED MEASURED");

@@ -32,8 +32,8 @@ int cmd_diagnose(int argc, char **argv) {
     int rank = -1;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "The machine of predictions (default: the one the trace names)", "C"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "The rank (default: the lowest recorded)", "R"},
+         "the machine of predictions (default: the one the trace names)", "C"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "the rank (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE");

@@ -150,14 +150,14 @@ int cmd_explain(int argc, char **argv) {
     int rank = -1;
     const GOptionEntry entries[] = {
         {"sharding", 0, 0, G_OPTION_ARG_STRING, &sharding,
-         "Walk every strategy over this network (or: the strategy, as of other commands)",
+         "walk every strategy over this network (or: the strategy, as of other commands)",
          "NETWORK"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "The machine (default: the one the trace names; of plans and networks " DEFAULT_CLUSTER
+         "the machine (default: the one the trace names; of plans and networks " DEFAULT_CLUSTER
          ")",
          "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
-         "Whose rows, of a trace (default: the lowest recorded)", "R"},
+         "whose rows, of a trace (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context =

@@ -51,7 +51,7 @@ int cmd_export(int argc, char **argv) {
          "JSON for Perfetto: lanes as threads, memory as counters", NULL},
         {"memory-viz", 0, 0, G_OPTION_ARG_NONE, &memory_viz,
          "a memory snapshot as PyTorch pickles it", NULL},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "The file to write", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "the file to write", "FILE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE");

@@ -118,7 +118,7 @@ static int list_all(const char *what, bool names_alone) {
 int cmd_list(int argc, char **argv) {
     gboolean names = FALSE;
     const GOptionEntry entries[] = {
-        {"names", 0, 0, G_OPTION_ARG_NONE, &names, "Names alone, one a line", NULL},
+        {"names", 0, 0, G_OPTION_ARG_NONE, &names, "names alone, one a line", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("[networks | clusters]");

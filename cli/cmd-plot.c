@@ -168,24 +168,24 @@ int cmd_plot(int argc, char **argv) {
     CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
-         "The picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
+         "the picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
         {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
          "of traces: memory, lanes, jitter; of predictions: sweep, pareto, scale; validation of "
          "tables",
          "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
-         "A step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "The rank (default: the lowest recorded)",
+         "a step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank (default: the lowest recorded)",
          "N"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
-         "A strategy key and values to predict; the first is the x axis, others make lines",
+         "a strategy key and values to predict; the first is the x axis, others make lines",
          "KEY=V,V"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
-         "The machine of predictions: a name or a file", "C"},
+         "the machine of predictions: a name or a file", "C"},
         {"published", 0, 0, G_OPTION_ARG_FILENAME, &points->published,
          "scale: a table of published runs, drawn as marks", "FILE.csv"},
         {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,
-         "Only its rows with this value in this column", "COLUMN=VALUE"},
+         "only its rows with this value in this column", "COLUMN=VALUE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE] | NETWORK [TRACE...]");

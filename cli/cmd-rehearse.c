@@ -118,8 +118,8 @@ static bool has_rank(const Plan *plan, gint rank, GError **error) {
 int cmd_rehearse(int argc, char **argv) {
     Options options = {.rank = -1, .steps = 6, .seed = 1};
     GOptionEntry entries[] = {
-        {"rank", 0, 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
-        {"cluster", 0, 0, G_OPTION_ARG_STRING, &options.cluster,
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "whose network says how long collectives last (a name, or a file)", "CLUSTER"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
          "what plays it: host (default) or cuda", "DEVICE"},
