@@ -287,9 +287,11 @@ static void print_verdict(const SimPrediction *prediction) {
                prediction->alloc_retries);
     } else if (prediction->fits) {
         printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
-               "wanted); most is lost to %s (foreshard diagnose, with a --trace of this, says "
-               "what helps)\n",
+               "wanted); most is lost to %s\n",
                works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
+    }
+    if (prediction->fits && !cli_trains_well(prediction)) {
+        printf("  what would help: --trace FILE here, then foreshard diagnose FILE\n");
     }
 }
 
