@@ -5,6 +5,7 @@
 
 #include "cli/calibrate.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/ranks.h"
 
 typedef struct {
@@ -108,7 +109,7 @@ int cmd_calibrate(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard calibrate: %s\n", error->message);
     } else if (argc != 1) {
         fprintf(stderr, "foreshard calibrate: takes no '%s'; --help says more\n", argv[1]);

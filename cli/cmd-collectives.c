@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/data-dir.h"
+#include "cli/options.h"
 #include "models/cluster.h"
 #include "sim/cost-network.h"
 
@@ -144,7 +145,7 @@ int cmd_collectives(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard collectives: %s\n", error->message);
     } else if (argc != 1 || !o.cluster) {
         fprintf(stderr, "foreshard collectives: give a cluster, as in: --cluster dgx-h100\n");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "trace/compare.h"
 #include "trace/text.h"
 
@@ -73,9 +74,9 @@ int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
     g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON (times in ns, sizes in bytes)", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-         "Write compare.txt and compare.json into this folder too", "DIR"},
+         "write compare.txt and compare.json into this folder too", "DIR"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("PREDICTED MEASURED");
@@ -83,7 +84,7 @@ int cmd_compare(int argc, char **argv) {
     g_option_context_set_description(context, examples);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard compare: %s\n", error->message);
         return BAD_INPUT;
     }

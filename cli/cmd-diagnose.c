@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/diagnose.h"
+#include "cli/options.h"
 #include "cli/pictures.h"
 #include "trace/text.h"
 
@@ -31,8 +32,8 @@ int cmd_diagnose(int argc, char **argv) {
     int rank = -1;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "The machine of predictions (default: the one the trace names)", "C"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "The rank (default: the lowest recorded)", "R"},
+         "the machine of predictions (default: the one the trace names)", "C"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "the rank (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE");
@@ -40,7 +41,7 @@ int cmd_diagnose(int argc, char **argv) {
     g_option_context_set_description(context, examples);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard diagnose: %s\n", error->message);
         return BAD_INPUT;
     }

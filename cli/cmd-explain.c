@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/data-dir.h"
 #include "cli/explain.h"
+#include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/plan-source.h"
 #include "cli/what-if.h"
@@ -58,7 +59,7 @@ static int explain_subject(const CliSubject *subject, const char *name) {
 }
 
 /* A trace: its plan is built again where its header allows that. */
-static int explain_trace(const char *name, const char *path, const char *cluster) {
+static int explain_trace(const char *name, const char *path, const char *cluster, int rank) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace = trace_read_file(path, &error);
     if (trace == NULL) {
@@ -72,9 +73,10 @@ static int explain_trace(const char *name, const char *path, const char *cluster
         what_if != NULL ? cli_plan_build(what_if->network, &what_if->strategy, NULL) : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
-    g_autoptr(TraceSummary) rows = trace_summary_new(trace, cli_lowest_rank(trace));
+    uint32_t whose = rank >= 0 ? (uint32_t)rank : cli_lowest_rank(trace);
+    g_autoptr(TraceSummary) rows = trace_summary_new(trace, whose);
     if (rows == NULL) {
-        fprintf(stderr, "foreshard explain: %s: no rank was recorded\n", path);
+        fprintf(stderr, "foreshard explain: %s: rank %d was not recorded\n", path, rank);
         return BAD_INPUT;
     }
     bool known = plan != NULL && prediction != NULL;
@@ -120,7 +122,7 @@ static bool is_sharding(CliPlanSource *source, const char *word) {
     return cli_plan_source_set(source, "sharding", word, NULL);
 }
 
-static int explain(int n_words, char **words, const char *sharding, const char *cluster,
+static int explain(int n_words, char **words, const char *sharding, const char *cluster, int rank,
                    CliPlanSource *source) {
     const char *machine = cluster != NULL ? cluster : DEFAULT_CLUSTER;
     if (sharding != NULL && !is_sharding(source, sharding)) {
@@ -139,20 +141,23 @@ static int explain(int n_words, char **words, const char *sharding, const char *
                 "see foreshard explain --help\n");
         return BAD_INPUT;
     }
-    return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster)
+    return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster, rank)
                                    : explain_plan(words[0], words[1], source, machine);
 }
 
 int cmd_explain(int argc, char **argv) {
     g_autofree char *cluster = NULL, *sharding = NULL;
+    int rank = -1;
     const GOptionEntry entries[] = {
         {"sharding", 0, 0, G_OPTION_ARG_STRING, &sharding,
-         "Walk every strategy over this network (or: the strategy, as of other commands)",
+         "walk every strategy over this network (or: the strategy, as of other commands)",
          "NETWORK"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "The machine (default: the one the trace names; of plans and networks " DEFAULT_CLUSTER
+         "the machine (default: the one the trace names; of plans and networks " DEFAULT_CLUSTER
          ")",
          "C"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
+         "whose rows, of a trace (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context =
@@ -162,8 +167,8 @@ int cmd_explain(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         return complain(error);
     }
-    return explain(argc - 1, argv + 1, sharding, cluster, source);
+    return explain(argc - 1, argv + 1, sharding, cluster, rank, source);
 }

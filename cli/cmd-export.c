@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "trace/export.h"
 #include "trace/text.h"
 
@@ -50,7 +51,7 @@ int cmd_export(int argc, char **argv) {
          "JSON for Perfetto: lanes as threads, memory as counters", NULL},
         {"memory-viz", 0, 0, G_OPTION_ARG_NONE, &memory_viz,
          "a memory snapshot as PyTorch pickles it", NULL},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "The file to write", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "the file to write", "FILE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE");
@@ -58,7 +59,7 @@ int cmd_export(int argc, char **argv) {
     g_option_context_set_description(context, examples);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard export: %s\n", error->message);
         return BAD_INPUT;
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/plan-memory.h"
 #include "cli/plan-source.h"
 #include "plan/op-work.h"
@@ -247,7 +248,7 @@ int cmd_plan(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard plan: %s\n", error->message);
         return 2;
     }

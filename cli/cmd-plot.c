@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/pictures.h"
 #include "cli/plot-points.h"
 #include "trace/plot.h"
@@ -65,7 +66,9 @@ static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last)
 static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
                 const Options *options) {
     g_autoptr(GError) error = NULL;
-    TracePlotOptions plot = {.output = options->points.output, .columns = cli_terminal_columns()};
+    TracePlotOptions plot = {.output = options->points.output,
+                             .columns = cli_terminal_columns(),
+                             .characters = cli_terminal_characters()};
     cli_choose_steps(picture, panels, n_panels, &plot);
     if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
         fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
@@ -165,24 +168,24 @@ int cmd_plot(int argc, char **argv) {
     CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
-         "The picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
+         "the picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
         {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
          "of traces: memory, lanes, jitter; of predictions: sweep, pareto, scale; validation of "
          "tables",
          "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
-         "A step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "The rank (default: the lowest recorded)",
+         "a step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank (default: the lowest recorded)",
          "N"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
-         "A strategy key and values to predict; the first is the x axis, others make lines",
+         "a strategy key and values to predict; the first is the x axis, others make lines",
          "KEY=V,V"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
-         "The machine of predictions: a name or a file", "C"},
+         "the machine of predictions: a name or a file", "C"},
         {"published", 0, 0, G_OPTION_ARG_FILENAME, &points->published,
          "scale: a table of published runs, drawn as marks", "FILE.csv"},
         {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,
-         "Only its rows with this value in this column", "COLUMN=VALUE"},
+         "only its rows with this value in this column", "COLUMN=VALUE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE] | NETWORK [TRACE...]");
@@ -191,7 +194,7 @@ int cmd_plot(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    int status = g_option_context_parse(context, &argc, &argv, &error)
+    int status = cli_options_parse(context, &argc, &argv, &error)
                      ? plot(argc - 1, argv + 1, &options, source)
                      : complain(BAD_INPUT, error);
     clear_options(&options);

@@ -11,11 +11,16 @@
 #include "cli/commands.h"
 #include "cli/data-dir.h"
 #include "cli/every-rank.h"
+#include "cli/options.h"
 #include "cli/plan-source.h"
 #include "cli/spending.h"
+#include "cli/trains-well.h"
+#include "cli/ways-to-fit.h"
 #include "models/cluster.h"
 #include "sim/nccl.h"
 #include "sim/predict.h"
+#include "sim/settings.h"
+#include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/text.h"
 
@@ -37,6 +42,8 @@ typedef struct {
     const ModelCluster *cluster;
     const SimPrediction *prediction;
     const CliEveryRank *every;
+    const char *cluster_name; /* as it was given */
+    const SimOptions *asked;
 } Report;
 
 /* ---- figures that both outputs show ---- */
@@ -220,14 +227,6 @@ static void print_collectives(const SimPrediction *prediction) {
     }
 }
 
-static SimTime mean_step_ns(const SimPrediction *prediction) {
-    SimTime sum = 0;
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        sum += prediction->shares_ns[share];
-    }
-    return sum;
-}
-
 /* A step is over when its last rank is through. */
 static void print_rank_steps(const SimPrediction *prediction) {
     SimTime least = SIM_NEVER, most = 0;
@@ -255,7 +254,7 @@ static void print_spending(const Report *report) {
 
 static void print_time(const Report *report) {
     const SimPrediction *prediction = report->prediction;
-    SimTime mean = mean_step_ns(prediction);
+    SimTime mean = (SimTime)cli_mean_step_ns(prediction);
     printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
     printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
            ms(prediction->median_step_ns), prediction->n_steady, ms(prediction->least_step_ns),
@@ -291,20 +290,6 @@ static void print_time(const Report *report) {
     print_collectives(prediction);
 }
 
-/* Fitting says nothing of speed: a plan trains well when its compute lane works most of a step. */
-static const double WORKS_WELL = 0.8;
-
-static double working_share(const SimPrediction *prediction) {
-    SimTime all = mean_step_ns(prediction), works = prediction->shares_ns[SIM_SHARE_ARITHMETIC] +
-                                                    prediction->shares_ns[SIM_SHARE_MEMORY];
-    return all > 0 ? (double)works / (double)all : 0;
-}
-
-static bool trains_well(const SimPrediction *prediction) {
-    return prediction->fits && !prediction->unsupported_dtype && prediction->alloc_retries == 0 &&
-           working_share(prediction) >= WORKS_WELL;
-}
-
 static void print_retries(const SimPrediction *prediction) {
     uint64_t least = prediction->alloc_retries, most = least;
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
@@ -324,19 +309,38 @@ static void print_retries(const SimPrediction *prediction) {
 
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
-    double works = 100 * working_share(prediction);
-    unsigned worst = SIM_SHARE_OVERHEAD;
-    for (unsigned share = SIM_SHARE_OVERHEAD; share < SIM_N_SHARES; share++) {
-        worst = prediction->shares_ns[share] > prediction->shares_ns[worst] ? share : worst;
-    }
-    if (trains_well(prediction)) {
+    double works = 100 * cli_working_share(prediction);
+    if (cli_trains_well(prediction)) {
         printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
     } else if (prediction->fits && prediction->alloc_retries) {
         print_retries(prediction);
     } else if (prediction->fits) {
         printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
                "wanted); most is lost to %s\n",
-               works, 100 * WORKS_WELL, prediction->share_names[worst]);
+               works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
+    }
+    if (prediction->fits && !cli_trains_well(prediction)) {
+        printf("  what would help: --trace FILE here, then foreshard diagnose FILE\n");
+    }
+}
+
+/* What would make it fit, told at once; the rest is for foreshard diagnose. */
+static void print_ways(const Report *report) {
+    g_autoptr(Trace) header = trace_new();
+    trace_describe_plan(header, report->plan);
+    sim_settings_write(header, report->cluster, report->asked);
+    g_autoptr(CliWhatIf) what_if = cli_what_if_new(header, report->cluster_name, NULL);
+    if (!what_if) { /* a plan made by hand has no network */
+        return;
+    }
+    g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
+    for (guint i = 0; i < ways->len; i++) {
+        g_autofree char *way = cli_way_text(&g_array_index(ways, CliWay, i));
+        printf("  fits with %s\n", way);
+    }
+    if (!ways->len) {
+        printf("  no setting tried makes it fit: a shorter sequence, a smaller network, GPUs with "
+               "more memory\n");
     }
 }
 
@@ -349,6 +353,9 @@ static void print_text(const Report *report) {
         return;
     }
     print_fit(report);
+    if (!report->prediction->fits) {
+        print_ways(report);
+    }
     print_verdict(report->prediction);
     print_memory(report);
     print_time(report);
@@ -436,7 +443,7 @@ static void print_json(const Report *report) {
     trace_json_add_text(json, "plan_digest", plan_digest(report->plan));
     trace_json_add_text(json, "cluster", report->cluster->name);
     trace_json_add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
-    trace_json_add_bool(json, "trains_well", trains_well(prediction));
+    trace_json_add_bool(json, "trains_well", cli_trains_well(prediction));
     if (prediction->unsupported_dtype) {
         trace_json_add_text(json, "unsupported_dtype", prediction->unsupported_dtype);
     } else {
@@ -481,7 +488,7 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         return complain(error, FAILED);
     }
-    Report report = {plan, cluster, prediction, every};
+    Report report = {plan, cluster, prediction, every, options->cluster, &sim_options};
     if (options->json) {
         print_json(&report);
     } else {
@@ -543,7 +550,7 @@ int cmd_predict(int argc, char **argv) {
     g_autoptr(CliEveryRank) every = cli_every_rank_new(context);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         return complain(error, BAD_INPUT);
     }
     options.cluster = cluster;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
@@ -117,8 +118,8 @@ static bool has_rank(const Plan *plan, gint rank, GError **error) {
 int cmd_rehearse(int argc, char **argv) {
     Options options = {.rank = -1, .steps = 6, .seed = 1};
     GOptionEntry entries[] = {
-        {"rank", 0, 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
-        {"cluster", 0, 0, G_OPTION_ARG_STRING, &options.cluster,
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "whose network says how long collectives last (a name, or a file)", "CLUSTER"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
          "what plays it: host (default) or cuda", "DEVICE"},
@@ -144,7 +145,7 @@ int cmd_rehearse(int argc, char **argv) {
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) cluster = NULL;
     int status = 2;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard rehearse: %s\n", error->message);
     } else if (argc != 2) {
         fprintf(stderr, "foreshard rehearse: give one PLAN or NETWORK; --help says more\n");

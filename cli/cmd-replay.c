@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/plan-source.h"
 #include "sim/replay.h"
 #include "trace/text.h"
@@ -56,7 +57,7 @@ int cmd_replay(int argc, char **argv) {
     g_autoptr(Plan) plan = NULL;
     g_autoptr(Trace) trace = NULL;
     int status = 2;
-    if (g_option_context_parse(context, &argc, &argv, &error)) {
+    if (cli_options_parse(context, &argc, &argv, &error)) {
         if (argc != 3) {
             fprintf(stderr, "foreshard replay: give a plan (or network) and a measured trace\n");
             return 2;

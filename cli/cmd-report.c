@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/report.h"
 #include "trace/text.h"
 
@@ -99,9 +100,9 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
 int cmd_report(int argc, char **argv) {
     g_autofree char *output = NULL, *cluster = NULL;
     const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "The page to write", "FILE.html"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "the page to write", "FILE.html"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "The machine of the diagnosis (default: the one the trace names)", "C"},
+         "the machine of the diagnosis (default: the one the trace names)", "C"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new("(DIR | TRACE)...");
@@ -109,7 +110,7 @@ int cmd_report(int argc, char **argv) {
     g_option_context_set_description(context, examples);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard report: %s\n", error->message);
         return BAD_INPUT;
     }

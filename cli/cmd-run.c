@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
@@ -213,6 +214,10 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
         g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
         g_unlink(aside);
     }
+    for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
+        g_autofree char *aside = g_strdup_printf("%s.oom.%u.tmp", options->trace, rank);
+        g_unlink(aside);
+    }
     if (!status && !options->json) {
         say_file("trace", options->trace);
         say_file("weights", options->save);
@@ -287,7 +292,7 @@ int cmd_run(int argc, char **argv) {
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
     int status = 2;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard run: %s\n", error->message);
     } else if (argc != 2) {
         fprintf(stderr, "foreshard run: give one PLAN or NETWORK; --help says more\n");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/plan-source.h"
 
 #define U64 G_GUINT64_FORMAT
@@ -114,7 +115,7 @@ int cmd_units(int argc, char **argv) {
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         fprintf(stderr, "foreshard units: %s\n", error->message);
         return 2;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/validate.h"
 
 enum {
@@ -58,7 +59,7 @@ int cmd_validate(int argc, char **argv) {
                  "Exit status: 0 predicted, however far off; 2 a table cannot be read.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
         return complain(error);
     }
     if (argc < 2) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/data-dir.h"
+#include "cli/nearest.h"
 
 G_DEFINE_QUARK(foreshard_cli_data_error, cli_data_error)
 
@@ -81,19 +82,24 @@ static bool is_file(const char *path) {
     return g_file_test(path, G_FILE_TEST_IS_REGULAR);
 }
 
+/* With the names that are near, or else with all. */
 static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
                           GPtrArray *folders, GError **error) {
     g_auto(GStrv) names = cli_data_names_in(places, kind);
+    g_autofree char *near = cli_did_you_mean(name, (const char *const *)names);
     g_autofree char *known = g_strjoinv(", ", names);
     g_autoptr(GString) searched = g_string_new(NULL);
     for (guint i = 0; i < folders->len; i++) {
         g_string_append_printf(searched, "%s%s", i > 0 ? ", " : "",
                                (const char *)folders->pdata[i]);
     }
-    g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
-                "no %s is called '%s' (looked in %s); there %s: %s", kinds[kind].what, name,
-                searched->str, g_strv_length(names) == 1 ? "is" : "are",
-                *known != '\0' ? known : "none");
+    g_autofree char *rest = *near != '\0'
+                                ? g_strdup_printf("%s (looked in %s)", near, searched->str)
+                                : g_strdup_printf(" (looked in %s); there %s: %s", searched->str,
+                                                  g_strv_length(names) == 1 ? "is" : "are",
+                                                  *known != '\0' ? known : "none");
+    g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "no %s is called '%s'%s",
+                kinds[kind].what, name, rest);
 }
 
 char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char *name,

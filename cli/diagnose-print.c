@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/diagnose.h"
+#include "trace/ended.h"
 #include "trace/scale.h"
 
 static void append_bytes(GString *text, double bytes, bool is_change) {
@@ -195,8 +196,10 @@ static char *memory_verdict(const CliDiagnosis *diagnosis) {
     append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
     g_string_append(text, " of ");
     append_bytes(text, (double)diagnosis->base->allocator_bytes, false);
-    if (diagnosis->way_to_fit != NULL) {
-        g_string_append_printf(text, "; it fits with %s", diagnosis->way_to_fit);
+    const CliWay *best = cli_ways_best(diagnosis->ways_to_fit);
+    if (best != NULL) {
+        g_autofree char *options = cli_changes_as_options(best->changes);
+        g_string_append_printf(text, "; it fits with %s", options);
     } else {
         g_string_append(text, "; no setting tried makes it fit: a shorter sequence, a smaller "
                               "network, GPUs with more memory");
@@ -220,6 +223,10 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
     g_autofree char *verdict = cli_diagnosis_verdict(diagnosis);
     double step_ns = (double)diagnosis->base->median_step_ns;
     g_string_append_printf(text, "7. bottleneck: %s\n", verdict);
+    for (guint i = 0; diagnosis->ways_to_fit != NULL && i < diagnosis->ways_to_fit->len; i++) {
+        g_autofree char *way = cli_way_text(&g_array_index(diagnosis->ways_to_fit, CliWay, i));
+        g_string_append_printf(text, "   fits with %s\n", way);
+    }
     for (guint i = 0; i < diagnosis->causes->len && i < 4; i++) {
         const CliRemedy *remedy = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, i));
         static const char *const prices[] = {
@@ -232,6 +239,20 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
         g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%), %s\n", i + 1, remedy->cause,
                                saved, -100 * remedy->step_ns / step_ns, prices[remedy->price]);
     }
+}
+
+/* What memory is left for. */
+static void append_batch(GString *text, const CliDiagnosis *diagnosis) {
+    if (diagnosis->larger_batch == 0) {
+        return;
+    }
+    g_string_append_printf(text,
+                           "   and there is memory for --micro-batch %" G_GUINT64_FORMAT
+                           ", with which a token takes %.1f %% less time (reserved ",
+                           (guint64)diagnosis->larger_batch,
+                           100 * (1 - diagnosis->larger_batch_share));
+    append_bytes(text, diagnosis->larger_batch_bytes, false);
+    g_string_append(text, "); the global batch grows with it\n");
 }
 
 /* Against the best of the simple strategies; 1 % is called equal. */
@@ -268,7 +289,9 @@ static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
         g_autofree char *step = time_text(baseline->step_ns, false);
         g_string_append_printf(text, "   %-32s step %s, peak reserved ", baseline->name, step);
         append_bytes(text, baseline->reserved_bytes, false);
-        g_string_append(text, baseline->fits ? "\n" : ", does not fit\n");
+        g_string_append_printf(text, "%s%s\n",
+                               baseline->less_precise ? ", keeps no fp32 weights" : "",
+                               baseline->fits ? "" : ", does not fit");
     }
     append_match(text, diagnosis, best);
 }
@@ -282,8 +305,12 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
         title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
         diagnosis->what_if->cluster->name, step);
     if (!diagnosis->base->fits) {
-        g_string_append(text, "it does NOT fit; times of neighbours are as with memory enough, "
-                              "those of the trace (2 to 5) end where memory does\n\n");
+        g_autofree char *oom = trace_oom_text(diagnosis->trace);
+        g_string_append_printf(text,
+                               "it does NOT fit%s%s\n"
+                               "times of neighbours are as with memory enough, those of the trace "
+                               "(2 to 5) end where memory does\n\n",
+                               oom != NULL ? ": " : "", oom != NULL ? oom : "");
     }
     append_memory(text, diagnosis);
     append_collectives(text, diagnosis);
@@ -291,6 +318,7 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
     append_idle(text, diagnosis);
     append_remedies(text, diagnosis);
     append_causes(text, diagnosis);
+    append_batch(text, diagnosis);
     append_baselines(text, diagnosis);
     return g_string_free(text, FALSE);
 }

@@ -57,19 +57,36 @@ static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPredi
     g_array_append_val(diagnosis->remedies, remedy);
 }
 
-static bool has_already(const CliWhatIf *what_if, const char *changes) {
-    g_auto(GStrv) parts = g_strsplit(changes, "=", 2);
-    return g_strcmp0(cli_what_if_get(what_if, parts[0]), parts[1]) == 0;
+static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPrediction *with) {
+    const char *sharding = cli_what_if_get(diagnosis->what_if, "sharding");
+    const char *offload = cli_what_if_get(diagnosis->what_if, "offload");
+    switch (when) {
+    case CLI_WHEN_ALWAYS:
+        return true;
+    case CLI_WHEN_SHARDED:
+        return g_strcmp0(sharding, "none") != 0 && g_strcmp0(sharding, "optimizer-only") != 0;
+    case CLI_WHEN_ON_DEVICE:
+        return g_strcmp0(offload, "params") != 0 && g_strcmp0(offload, "optimizer") != 0;
+    case CLI_WHEN_MORE_UNITS:
+        return with->n_units > diagnosis->base->n_units;
+    case CLI_WHEN_FEWER_UNITS:
+        return with->n_units < diagnosis->base->n_units;
+    }
+    g_assert_not_reached();
 }
 
 static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
-    if (has_already(diagnosis->what_if, remedy.changes)) {
+    if (!cli_what_if_changes(diagnosis->what_if, remedy.changes)) {
         return;
     }
     g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, remedy.changes, NULL, NULL);
-    if (with != NULL && with->unsupported_dtype == NULL) {
-        add_remedy(diagnosis, remedy, with);
+    if (with == NULL || with->unsupported_dtype != NULL || !holds(diagnosis, remedy.when, with)) {
+        return;
     }
+    if (remedy.cause == NULL && with->alloc_retries < diagnosis->base->alloc_retries) {
+        remedy.cause = "the allocator gives memory back and asks for it again (retries)";
+    }
+    add_remedy(diagnosis, remedy, with);
 }
 
 static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change)(ModelCluster *)) {
@@ -106,9 +123,10 @@ static void add_waits(CliDiagnosis *diagnosis) {
 }
 
 static void try_all(CliDiagnosis *diagnosis) {
-#define SETTING(changes_, price_, cause_, remedy_)                                                 \
+#define SETTING(changes_, price_, when_, cause_, remedy_)                                          \
     try_setting(diagnosis, (CliRemedy){.changes = changes_,                                        \
                                        .price = CLI_PRICE_##price_,                                \
+                                       .when = CLI_WHEN_##when_,                                   \
                                        .cause = cause_,                                            \
                                        .remedy = remedy_});
 #define MACHINE(function, cause_, remedy_)                                                         \
@@ -134,12 +152,27 @@ static double weight(const CliRemedy *remedy) {
 }
 
 static int compare_causes(gconstpointer a, gconstpointer b, gpointer data) {
-    const GArray *remedies = data;
+    const CliDiagnosis *diagnosis = data;
+    const GArray *remedies = diagnosis->remedies;
     guint i = *(const guint *)a, k = *(const guint *)b;
     const CliRemedy *x = &g_array_index(remedies, CliRemedy, i);
     const CliRemedy *y = &g_array_index(remedies, CliRemedy, k);
     double by_x = -x->step_ns * weight(x), by_y = -y->step_ns * weight(y);
     return by_x != by_y ? (by_x < by_y) - (by_x > by_y) : (i > k) - (i < k);
+}
+
+/* Several remedies may be for one cause: the best of them stands for it. */
+static void leave_first_of_each(CliDiagnosis *diagnosis) {
+    g_autoptr(GHashTable) named = g_hash_table_new(g_str_hash, g_str_equal);
+    guint kept = 0;
+    for (guint i = 0; i < diagnosis->causes->len; i++) {
+        guint place = g_array_index(diagnosis->causes, guint, i);
+        const CliRemedy *remedy = &g_array_index(diagnosis->remedies, CliRemedy, place);
+        if (g_hash_table_add(named, (gpointer)remedy->cause)) {
+            g_array_index(diagnosis->causes, guint, kept++) = place;
+        }
+    }
+    g_array_set_size(diagnosis->causes, kept);
 }
 
 static void find_causes(CliDiagnosis *diagnosis) {
@@ -150,7 +183,8 @@ static void find_causes(CliDiagnosis *diagnosis) {
             g_array_append_val(diagnosis->causes, i);
         }
     }
-    g_array_sort_with_data(diagnosis->causes, compare_causes, diagnosis->remedies);
+    g_array_sort_with_data(diagnosis->causes, compare_causes, diagnosis);
+    leave_first_of_each(diagnosis);
 }
 
 /* ---- baselines ---- */
@@ -212,6 +246,7 @@ static void predict_baselines(CliDiagnosis *diagnosis) {
                                                                 dtype)
                                               : g_strdup("");
         g_autofree char *changes = g_strdup_printf("sharding=%s %s%s", sharding[i], plain, dtypes);
+        diagnosis->baselines[i].less_precise = whole_dtype;
         tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes);
     }
 }
@@ -220,7 +255,7 @@ const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis) {
     const CliBaseline *best = NULL;
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
         const CliBaseline *baseline = &diagnosis->baselines[i];
-        if (baseline->refusal == NULL && baseline->fits &&
+        if (baseline->refusal == NULL && baseline->fits && !baseline->less_precise &&
             (best == NULL || baseline->step_ns < best->step_ns)) {
             best = baseline;
         }
@@ -253,7 +288,8 @@ CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluste
     try_all(diagnosis);
     find_causes(diagnosis);
     predict_baselines(diagnosis);
-    diagnosis->way_to_fit = diagnosis->base->fits ? NULL : cli_diagnosis_way_to_fit(diagnosis);
+    diagnosis->ways_to_fit = diagnosis->base->fits ? NULL : cli_ways_to_fit(diagnosis->what_if);
+    cli_diagnosis_find_batch(diagnosis);
     return g_steal_pointer(&diagnosis);
 }
 
@@ -265,7 +301,7 @@ void cli_diagnosis_free(CliDiagnosis *diagnosis) {
         g_free(diagnosis->baselines[i].name);
         g_free(diagnosis->baselines[i].refusal);
     }
-    g_free(diagnosis->way_to_fit);
+    g_clear_pointer(&diagnosis->ways_to_fit, g_array_unref);
     cli_what_if_free(diagnosis->what_if);
     trace_summary_free(diagnosis->summary);
     sim_prediction_free(diagnosis->base);

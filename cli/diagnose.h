@@ -5,14 +5,16 @@
  * (the host ten times).
  *
  * What causes the most is named first: by the time a step would lose with it. A setting that costs
- * nothing counts in full; a machine that is to be bought, half; one that costs memory or precision,
- * which may have been meant so, a third. So a missing prefetch is named before the link whose
+ * nothing counts in full; a machine that is to be bought, half; one that costs memory or
+ * precision, which may have been meant so, a third. What is tried for memory alone becomes a cause
+ * where it saves the allocator's retries. So a missing prefetch is named before the link whose
  * slowness it lays bare, unless the prefetch would recover less than half as much.
  *
  * Owns: everything but the trace.
  */
 #pragma once
 
+#include "cli/ways-to-fit.h"
 #include "cli/what-if.h"
 #include "trace/idle.h"
 
@@ -23,12 +25,21 @@ typedef enum {
     CLI_PRICE_MACHINE,
 } CliPrice;
 
+typedef enum {
+    CLI_WHEN_ALWAYS,
+    CLI_WHEN_SHARDED,
+    CLI_WHEN_ON_DEVICE,
+    CLI_WHEN_MORE_UNITS,
+    CLI_WHEN_FEWER_UNITS,
+} CliWhen;
+
 /* A remedy and what it would change; step and bytes are the remedy's less the plan's own. */
 typedef struct {
     const char *changes; /* "wrap=block"; NULL: a machine's part */
     const char *cause;   /* NULL: it lowers memory and is no cause of lost time */
     const char *remedy;
     CliPrice price;
+    CliWhen when;
     bool fits;
     double step_ns;
     double reserved_bytes;
@@ -36,8 +47,9 @@ typedef struct {
 } CliRemedy;
 
 typedef struct {
-    char *name;    /* "DDP", ..., and how it was tuned */
-    char *refusal; /* NULL: it was predicted */
+    char *name;        /* "DDP", ..., and how it was tuned */
+    char *refusal;     /* NULL: it was predicted */
+    bool less_precise; /* than the strategy at hand: it keeps no fp32 weights */
     bool fits;
     double step_ns, reserved_bytes;
 } CliBaseline;
@@ -56,7 +68,9 @@ typedef struct {
     GArray
         *causes; /* indices (guint) into remedies, the first first; what saves under 2 % is out */
     CliBaseline baselines[CLI_N_BASELINES];
-    char *way_to_fit; /* "key=value key=value"; NULL: it fits, or nothing that was tried helps */
+    GArray *ways_to_fit;   /* CliWay; NULL: it fits; empty: nothing that was tried helps */
+    uint64_t larger_batch; /* a micro-batch that makes better use of a step; 0: none was found */
+    double larger_batch_share, larger_batch_bytes; /* what a token then takes, and reserved */
 } CliDiagnosis;
 
 /* Of one recorded rank. */
@@ -64,12 +78,9 @@ CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluste
 void cli_diagnosis_free(CliDiagnosis *diagnosis); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 
-/* The baseline with the shortest step of those that fit; NULL: none does. */
+/* The baseline with the shortest step of those that fit and are as precise; NULL: none is. */
 const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
-/* What makes a plan fit that does not: one setting, or full sharding and checkpointing together,
- * with the smallest batch, or on more of the cluster's ranks. Transfer full; NULL: none of these.
- */
-char *cli_diagnosis_way_to_fit(const CliDiagnosis *diagnosis);
+void cli_diagnosis_find_batch(CliDiagnosis *diagnosis);
 double cli_category_bytes(const SimPrediction *prediction, unsigned category);
 
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis);

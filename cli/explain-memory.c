@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/explain-private.h"
+#include "trace/ended.h"
 
 enum {
     MOST_BUFFERS = 12
@@ -127,6 +128,13 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
     g_autoptr(GArray) alive = find_alive(subject, peak->row);
     append_categories(text, subject, alive, NULL);
     append_largest(text, subject, alive, NULL);
+    g_autofree char *oom = trace_oom_text(trace);
+    if (oom != NULL) {
+        g_string_append_printf(text,
+                               "the rows end %s; what it would take with memory enough is what "
+                               "foreshard predict prints\n",
+                               oom);
+    }
 }
 
 void explain_held(GString *text, const CliSubject *subject, const char *category) {
@@ -150,6 +158,30 @@ void explain_held(GString *text, const CliSubject *subject, const char *category
                            (guint64)sum, peak->step, place);
     append_categories(text, subject, alive, category);
     append_largest(text, subject, alive, category);
+}
+
+void explain_held_at_end(GString *text, const CliSubject *subject) {
+    const Trace *trace = subject->trace;
+    const TraceMemoryRow *last = NULL;
+    guint place = 0;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        if (trace_memory(trace, i)->rank == subject->summary->rank) {
+            last = trace_memory(trace, i);
+            place = i;
+        }
+    }
+    if (last == NULL) {
+        g_string_append(text, "the trace has no memory rows\n");
+        return;
+    }
+    g_string_append_printf(text,
+                           "allocated %" G_GUINT64_FORMAT " B, active %" G_GUINT64_FORMAT
+                           " B, reserved %" G_GUINT64_FORMAT " B; held then\n",
+                           (guint64)last->allocated, (guint64)last->active,
+                           (guint64)last->reserved);
+    g_autoptr(GArray) alive = find_alive(subject, place);
+    append_categories(text, subject, alive, NULL);
+    append_largest(text, subject, alive, NULL);
 }
 
 void explain_retries(GString *text, const CliSubject *subject) {

@@ -22,6 +22,14 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
 void explain_held(GString *text, const CliSubject *subject, const char *category);
 void explain_retries(GString *text, const CliSubject *subject);
 
+void explain_held_at_end(GString *text, const CliSubject *subject);
+
+void explain_fits(GString *text, const CliSubject *subject);
+void explain_oom(GString *text, const CliSubject *subject);
+void explain_trains_well(GString *text, const CliSubject *subject);
+void explain_identity(GString *text, const CliSubject *subject);
+void explain_ranks(GString *text, const CliSubject *subject);
+
 void explain_unit(GString *text, const CliSubject *subject, uint32_t unit);
 void explain_kind(GString *text, const CliSubject *subject, uint32_t kind);
 void explain_instruction(GString *text, const CliSubject *subject, uint32_t instruction);

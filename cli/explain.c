@@ -20,6 +20,21 @@ static void explain_all_held(GString *text, const CliSubject *subject) {
     explain_held(text, subject, NULL);
 }
 
+static void explain_collectives(GString *text, const CliSubject *subject) {
+    bool any = false;
+    for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
+        bool used = false;
+        for (guint i = 0; i < subject->summary->n_steps; i++) {
+            used |= subject->summary->steps[i].kinds[kind].total_ns > 0;
+        }
+        if (used && trace_kind(subject->trace, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
+            explain_collective(text, subject, kind);
+            any = true;
+        }
+    }
+    g_string_append(text, any ? "" : "comm: this play has no collectives\n");
+}
+
 static const struct {
     const char *key;
     void (*explain)(GString *text, const CliSubject *subject);
@@ -38,6 +53,15 @@ static const struct {
     {"peak_at_ms", explain_allocated},
     {"peak_by_category", explain_all_held},
     {"alloc_retries", explain_retries},
+    {"fits", explain_fits},
+    {"allocator_bytes", explain_fits},
+    {"outside_allocator_bytes", explain_fits},
+    {"oom", explain_oom},
+    {"trains_well", explain_trains_well},
+    {"plan_digest", explain_identity},
+    {"cluster", explain_identity},
+    {"comm", explain_collectives},
+    {"every_rank", explain_ranks},
 };
 
 char *explain_place(const CliSubject *subject, uint32_t instruction) {
@@ -82,6 +106,19 @@ static uint32_t find_kind(const Trace *trace, const char *name) {
     return TRACE_NONE;
 }
 
+/* "oom.bytes", "every_rank.seed": parts of what is explained as a whole. */
+static const char *const wholes[] = {"oom", "every_rank"};
+
+static char *whole_of(const char *name) {
+    for (guint i = 0; i < G_N_ELEMENTS(wholes); i++) {
+        gsize length = strlen(wholes[i]);
+        if (strncmp(name, wholes[i], length) == 0 && name[length] == '.') {
+            return g_strdup(wholes[i]);
+        }
+    }
+    return g_strdup(name);
+}
+
 /* "comm.all_gather", "comm.all_gather.exposed_ms". */
 static bool explain_comm(GString *text, const CliSubject *subject, const char *name) {
     if (!g_str_has_prefix(name, "comm.")) {
@@ -114,8 +151,9 @@ static bool explain_category(GString *text, const CliSubject *subject, const cha
 }
 
 static bool explain_key(GString *text, const CliSubject *subject, const char *name) {
+    g_autofree char *whole = whole_of(name);
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (g_str_equal(keys[i].key, name)) {
+        if (g_str_equal(keys[i].key, whole)) {
             keys[i].explain(text, subject);
             return true;
         }

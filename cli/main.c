@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/nearest.h"
 
 static const struct {
     const char *name;
@@ -12,6 +13,7 @@ static const struct {
 } commands[] = {
     {"plan", cmd_plan, "build a plan from a network and a strategy, show it, check it"},
     {"units", cmd_units, "what is gathered, used and dropped together; the tree of modules"},
+    {"list", cmd_list, "the networks and clusters that can be named"},
     {"predict", cmd_predict, "play a plan on a modeled cluster: memory, step time, does it fit"},
     {"collectives", cmd_collectives, "times of collectives on a cluster, and NCCL's choice"},
     {"validate", cmd_validate, "predict published measurements, and say how far off we are"},
@@ -38,6 +40,17 @@ static void print_help(FILE *to) {
                 "  foreshard predict gpt-toy -n 2 --cluster this-machine\n");
 }
 
+static int complain_of(const char *name) {
+    const char *names[G_N_ELEMENTS(commands) + 1] = {NULL};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        names[i] = commands[i].name;
+    }
+    g_autofree char *near = cli_did_you_mean(name, names);
+    fprintf(stderr, "foreshard: there is no command '%s'%s `foreshard --help` lists them\n", name,
+            *near != '\0' ? near : ";");
+    return 2;
+}
+
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
     if (argc < 2) {
@@ -60,7 +73,5 @@ int main(int argc, char **argv) {
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "foreshard: there is no command '%s'; `foreshard --help` lists them\n",
-            argv[1]);
-    return 2;
+    return complain_of(argv[1]);
 }

@@ -14,6 +14,10 @@ guint cli_terminal_columns(void) {
     return 100;
 }
 
+TracePlotCharacters cli_terminal_characters(void) {
+    return isatty(STDOUT_FILENO) && g_get_charset(NULL) ? TRACE_PLOT_BLOCKS : TRACE_PLOT_ASCII;
+}
+
 uint32_t cli_lowest_rank(const Trace *trace) {
     uint32_t lowest = TRACE_NONE;
     for (guint i = 0; i < trace->ranks->len; i++) {
@@ -23,7 +27,7 @@ uint32_t cli_lowest_rank(const Trace *trace) {
 }
 
 static int32_t last_step(const Trace *trace, uint32_t rank) {
-    int32_t last = 0;
+    int32_t last = -1; /* construction */
     for (guint i = 0; i < trace->ops->len; i++) {
         if (trace_op(trace, i)->rank == rank) {
             last = MAX(last, trace_op(trace, i)->step);
@@ -43,7 +47,7 @@ void cli_choose_steps(TracePicture picture, const TracePanel *panels, guint n_pa
     for (guint i = 0; i < n_panels; i++) {
         plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
     }
-    plot->first_step = picture == TRACE_PICTURE_LANES ? plot->last_step : 0;
+    plot->first_step = picture == TRACE_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
 }
 
 char *cli_plots_folder(const char *script, GError **error) {

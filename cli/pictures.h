@@ -6,6 +6,8 @@
 
 /* How wide a picture of text may be. */
 guint cli_terminal_columns(void);
+/* Blocks on a terminal that shows UTF-8; a pipe gets ASCII, the same everywhere. */
+TracePlotCharacters cli_terminal_characters(void);
 
 /* The lowest rank that the trace recorded; TRACE_NONE: none. */
 uint32_t cli_lowest_rank(const Trace *trace);

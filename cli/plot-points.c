@@ -78,6 +78,7 @@ static bool draw(TracePointsPicture picture, const CliPoints *points, const CliP
         .scripts = folder,
         .output = options->output,
         .columns = cli_terminal_columns(),
+        .characters = cli_terminal_characters(),
     };
     return trace_plot_points(picture, points->points, &plot, ret_text, error);
 }
@@ -96,6 +97,7 @@ static bool draw_validation(const GArray *points, const char *output, char **ret
         .scripts = folder,
         .output = output,
         .columns = cli_terminal_columns(),
+        .characters = cli_terminal_characters(),
     };
     return folder != NULL &&
            trace_plot_points(TRACE_POINTS_VALIDATION, points, &plot, ret_text, error);

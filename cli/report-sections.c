@@ -6,6 +6,7 @@
 #include "cli/pictures.h"
 #include "cli/report-private.h"
 #include "cli/svg.h"
+#include "sim/settings.h"
 #include "trace/scale.h"
 
 /* ---- pictures ---- */
@@ -49,9 +50,9 @@ bool report_append_pictures(GString *page, const ReportPart *part, GError **erro
         }
         g_autofree char *prefix = g_strdup_printf("plan-%u-%s", part->number, pictures[i].name);
         g_autofree char *drawing = cli_svg_inline(svg, prefix, pictures[i].caption);
-        g_string_append_printf(page,
-                               "<figure id=\"%s\">\n%s<figcaption>%s</figcaption>\n</figure>\n",
-                               prefix, drawing, pictures[i].caption);
+        g_string_append_printf(
+            page, "<figure id=\"%s\" tabindex=\"0\">\n%s<figcaption>%s</figcaption>\n</figure>\n",
+            prefix, drawing, pictures[i].caption);
     }
     return true;
 }
@@ -267,6 +268,65 @@ static void append_ini(GString *page, const char *section, const char *folded) {
     }
 }
 
+static const Trace *side_of(const ReportPart *part, const char *side) {
+    for (guint i = 0; i < part->n_panels; i++) {
+        if (g_str_equal(trace_get(part->panels[i].trace, "side"), side)) {
+            return part->panels[i].trace;
+        }
+    }
+    return NULL;
+}
+
+/* " --option VALUE" for a key of the header, where it is there. */
+static void append_option(GString *page, const Trace *trace, const char *key, const char *option) {
+    const char *value = trace_get(trace, key);
+    if (value != NULL) {
+        g_string_append_printf(page, " %s ", option);
+        report_append_text(page, value);
+    }
+}
+
+static void append_trouble(GString *page, const SimTrouble *trouble) {
+    static const char *const options[] = {[SIM_TROUBLE_SLOW] = "--slow rank",
+                                          [SIM_TROUBLE_NVLINK] = "--degrade nvlink",
+                                          [SIM_TROUBLE_NIC] = "--degrade nic"};
+    g_string_append_printf(page, " %s=%u-%u:%.15g", options[trouble->kind], trouble->first_rank,
+                           trouble->last_rank, trouble->factor);
+}
+
+/* What foreshard predict was given beside plan and cluster. */
+static void append_asked(GString *page, const ReportPart *part) {
+    const Trace *trace = side_of(part, "predicted");
+    g_autoptr(SimSettings) asked = trace != NULL ? sim_settings_read(trace, NULL) : NULL;
+    if (asked == NULL) {
+        return;
+    }
+    append_option(page, trace, "steps", "--steps");
+    append_option(page, trace, "nccl_algo", "--nccl-algo");
+    append_option(page, trace, "nccl_proto", "--nccl-proto");
+    g_string_append(page, asked->options.alone ? " --no-sharing" : "");
+    if (asked->options.every_rank) {
+        g_string_append(page, " --every-rank");
+        append_option(page, trace, "seed", "--seed");
+        append_option(page, trace, "jitter_percent", "--jitter");
+        append_option(page, trace, "spread_percent", "--spread");
+        for (uint32_t i = 0; i < asked->options.n_troubles; i++) {
+            append_trouble(page, &asked->options.troubles[i]);
+        }
+    }
+}
+
+/* And foreshard run. */
+static void append_run(GString *page, const ReportPart *part) {
+    const Trace *trace = side_of(part, "measured");
+    if (trace != NULL) {
+        append_option(page, trace, "steps", "--steps");
+        append_option(page, trace, "seed", "--seed");
+        append_option(page, trace, "pace", "--pace");
+        append_option(page, trace, "memory_limit_bytes", "--memory-limit");
+    }
+}
+
 void report_append_repeat(GString *page, const ReportPart *part) {
     const Trace *trace = part->panels[0].trace;
     const char *network = trace_get(trace, "network"), *strategy = trace_get(trace, "strategy");
@@ -278,16 +338,18 @@ void report_append_repeat(GString *page, const ReportPart *part) {
         g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
     g_string_append(page, "<h3>To repeat it</h3>\n<p>Save as ");
     report_append_text(page, name);
-    g_string_append(page, ".ini:</p>\n<pre>");
+    g_string_append(page, ".ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "network", network);
-    g_string_append(page, "</pre>\n<p>Save as strategy.ini:</p>\n<pre>");
+    g_string_append(page, "</pre>\n<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "strategy", strategy);
-    g_string_append(page, "</pre>\n<pre>foreshard plan ");
+    g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
     report_append_text(page, name);
     g_string_append(page, ".ini --strategy strategy.ini -o run.plan\n"
                           "foreshard predict run.plan --cluster ");
     report_append_text(page, cluster != NULL ? cluster : "this-machine");
-    g_string_append(page,
-                    " --trace predicted.trace\nforeshard run run.plan --trace measured.trace\n"
-                    "foreshard report predicted.trace measured.trace -o report.html</pre>\n");
+    append_asked(page, part);
+    g_string_append(page, " --trace predicted.trace\nforeshard run run.plan");
+    append_run(page, part);
+    g_string_append(page, " --trace measured.trace\n"
+                          "foreshard report predicted.trace measured.trace -o report.html</pre>\n");
 }

@@ -14,12 +14,16 @@ static const char head[] =
     "body { font: 16px/1.5 sans-serif; color: #111; background: #fff; max-width: 70em; "
     "margin: 2em auto; padding: 0 1em; }\n"
     "h1, h2, h3 { line-height: 1.2; }\n"
-    "table { border-collapse: collapse; margin: 1em 0; }\n"
-    "th, td { padding: 0.15em 0.9em 0.15em 0; text-align: right; border-bottom: 1px solid #ddd; }\n"
+    "table { border-collapse: collapse; margin: 1em 0; display: block; overflow-x: auto; }\n"
+    "th, td { padding: 0.15em 0.9em 0.15em 0; text-align: right; border-bottom: 1px solid #ddd; "
+    "white-space: nowrap; }\n"
     "th:first-child, td:first-child { text-align: left; }\n"
-    ".words td { text-align: left; }\n"
+    ".words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }\n"
     "pre { background: #f5f5f5; padding: 1em; overflow-x: auto; font-size: 13px; }\n"
-    "figure { margin: 1.5em 0; }\nfigure svg { width: 100%; height: auto; }\n"
+    "figure { margin: 1.5em 0; overflow-x: auto; }\n"
+    "figure svg { width: 100%; min-width: 44em; height: auto; }\n"
+    "figcaption { max-width: 40em; }\n"
+    ":focus-visible { outline: 3px solid #0072B2; }\n"
     ".verdict { border-left: 4px solid #0072B2; padding-left: 1em; }\n"
     "@media print { body { max-width: none; } }\n"
     "</style>\n</head>\n<body>\n<h1>foreshard report</h1>\n";
@@ -69,7 +73,7 @@ static void append_diagnosis(GString *page, const CliDiagnosis *diagnosis, const
         return;
     }
     g_autofree char *text = cli_diagnosis_text(diagnosis);
-    g_string_append(page, "<pre>");
+    g_string_append(page, "<pre tabindex=\"0\">");
     report_append_text(page, text);
     g_string_append(page, "</pre>\n");
 }

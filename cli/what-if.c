@@ -105,7 +105,13 @@ CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **err
         return NULL;
     }
     what_if->cluster = read_cluster(trace, cluster, error);
-    return what_if->cluster != NULL ? g_steal_pointer(&what_if) : NULL;
+    what_if->asked = what_if->cluster != NULL ? sim_settings_read(trace, error) : NULL;
+    if (what_if->asked == NULL) {
+        return NULL;
+    }
+    model_cluster_force_nccl(what_if->cluster, what_if->asked->nccl_algo,
+                             what_if->asked->nccl_proto);
+    return g_steal_pointer(&what_if);
 }
 
 void cli_what_if_free(CliWhatIf *what_if) {
@@ -114,12 +120,31 @@ void cli_what_if_free(CliWhatIf *what_if) {
     }
     model_network_free(what_if->network);
     model_cluster_free(what_if->cluster);
+    sim_settings_free(what_if->asked);
     g_hash_table_unref(what_if->settings);
     g_free(what_if);
 }
 
 const char *cli_what_if_get(const CliWhatIf *what_if, const char *key) {
     return g_hash_table_lookup(what_if->settings, key);
+}
+
+bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes) {
+    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    bool any = false;
+    for (guint i = 0; words[i] != NULL; i++) {
+        g_auto(GStrv) parts = g_strsplit(words[i], "=", 2);
+        any |= parts[0] != NULL && g_strcmp0(cli_what_if_get(what_if, parts[0]), parts[1]) != 0;
+    }
+    return any;
+}
+
+/* A flavour that only one sharding has goes with it. */
+static bool free_flavour(PlanStrategy *strategy, const char *key, GError **error) {
+    bool shards =
+        strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+    bool tied = g_str_equal(key, "sharding") && !shards;
+    return !tied || plan_strategy_set(strategy, "flavour", "auto", error);
 }
 
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
@@ -132,7 +157,8 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
             continue;
         }
         *equals = '\0';
-        if (!plan_strategy_set(&strategy, words[i], equals + 1, error)) {
+        if (!free_flavour(&strategy, words[i], error) ||
+            !plan_strategy_set(&strategy, words[i], equals + 1, error)) {
             return NULL;
         }
     }
@@ -143,6 +169,6 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
     if (plan == NULL) {
         return NULL;
     }
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, &options, NULL, error);
+    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, &what_if->asked->options,
+                       NULL, error);
 }

@@ -10,7 +10,7 @@
 #include "models/cluster.h"
 #include "models/network.h"
 #include "plan/strategy.h"
-#include "sim/predict.h"
+#include "sim/settings.h"
 #include "trace/trace.h"
 
 typedef struct {
@@ -18,6 +18,7 @@ typedef struct {
     ModelCluster *cluster;
     PlanStrategy strategy; /* as the plan had it */
     GHashTable *settings;  /* key: value, as the trace has them */
+    SimSettings *asked;    /* how the trace was predicted, and what is asked for is too */
 } CliWhatIf;
 
 /* cluster: a name or a file; NULL: the one that the trace names. */
@@ -27,6 +28,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliWhatIf, cli_what_if_free)
 
 /* The value that the strategy has for a key; NULL: it has none. */
 const char *cli_what_if_get(const CliWhatIf *what_if, const char *key);
+
+/* Whether "key=value key=value" changes anything: false when each is so already. */
+bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes);
 
 /* Plays the plan with "key=value key=value" changed ("": as it is), on another cluster unless that
  * is NULL. An error is a refusal: the settings do not go together, or the ranks have no place. */

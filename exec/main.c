@@ -119,6 +119,13 @@ static bool report_until(Run *run, ExecPlay *play, int32_t step, GError **error)
     return true;
 }
 
+static void set_out_of_memory(const Run *run, const ExecPlay *play, GError **error) {
+    const char *trace = run->options->trace;
+    g_autofree char *path = trace ? exec_results_oom_path(play, trace) : NULL;
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "out of memory: %s%s%s", play->out_of_memory,
+                path ? "; the trace up to there: " : "", path ? path : "");
+}
+
 /* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the
  * last is long over (a queue is shorter than a step) or, in the smallest networks, is waited
  * for. */
@@ -139,7 +146,7 @@ static bool train(Run *run, ExecPlay *play, GError **error) {
         }
     }
     if (answer == PLAN_STOPPED) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "out of memory: %s", play->out_of_memory);
+        set_out_of_memory(run, play, error);
     }
     return answer == PLAN_DONE && play->device->drain(play, error) &&
            report_until(run, play, run->options->steps, error);
@@ -178,6 +185,15 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     return true;
 }
 
+/* Once it has been said: what the lanes have been given ends first, and other ranks may be gone. */
+static void leave_oom(const Run *run, ExecPlay *play) {
+    g_autoptr(GError) error = NULL;
+    if (!play->device->drain(play, &error) ||
+        !exec_results_write_oom(&run->results, play, run->options->trace, &error)) {
+        complain(run, error);
+    }
+}
+
 static int run_plan(Run *run, const char *path) {
     const Options *options = run->options;
     g_autoptr(GError) error = NULL;
@@ -213,6 +229,9 @@ static int run_plan(Run *run, const char *path) {
     g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
         int status = complain(run, error);
+        if (play && play->out_of_memory && options->trace) {
+            leave_oom(run, play);
+        }
         run->comm.abort(run->comm.self, status); /* lanes may hang: nothing is waited for */
     }
     exec_watchdog_free(run->watchdog);

@@ -150,6 +150,11 @@ static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const
     }
     g_free(play->out_of_memory);
     play->out_of_memory = g_string_free(text, FALSE);
+    play->oom =
+        (TraceOom){.rank = play->context.comm->rank,
+                   .step = at->step,
+                   .instruction = trace_instruction_number(at->role, at->section, at->index),
+                   .buffer = b->name};
 }
 
 PlanAnswer exec_play_alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {

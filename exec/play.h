@@ -16,7 +16,7 @@
 #include "memory/caching.h"
 #include "memory/ledger.h"
 #include "plan/player.h"
-#include "trace/trace.h"
+#include "trace/ended.h"
 
 typedef struct _ExecDevice ExecDevice;
 
@@ -47,6 +47,7 @@ typedef struct {
     GArray *memory_rows;  /* TraceMemoryRow */
     int64_t start_ns;     /* the barrier before the first step */
     char *out_of_memory;  /* why the play stopped; NULL unless it ran out of memory */
+    TraceOom oom;         /* and where */
 } ExecPlay;
 
 void exec_play_free(ExecPlay *play); /* closes the device; NULL is fine */

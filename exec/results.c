@@ -88,6 +88,18 @@ bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, 
     return !texts || trace_write_file(trace, path, error);
 }
 
+char *exec_results_oom_path(const ExecPlay *play, const char *path) {
+    return g_strdup_printf("%s.oom.%u", path, play->oom.rank);
+}
+
+bool exec_results_write_oom(const ExecResults *results, const ExecPlay *play, const char *path,
+                            GError **error) {
+    g_autofree char *beside = exec_results_oom_path(play, path);
+    g_autoptr(Trace) trace = make_trace(results, play);
+    trace_set_oom(trace, &play->oom);
+    return trace_write_file(trace, beside, error);
+}
+
 static double median_step_ms(const ExecResults *results) {
     unsigned from = results->n_steps > 3 ? 2 : 0, n = results->n_steps - from;
     g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(double));

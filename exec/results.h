@@ -27,3 +27,8 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
 /* Of all ranks, by rank 0. */
 bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, const char *path,
                               GError **error);
+/* Of a play that ran out of memory: this rank's rows up to there. They go beside the trace that was
+ * asked for, so that a good one of an earlier run stays: to PATH.oom.RANK. */
+char *exec_results_oom_path(const ExecPlay *play, const char *path); /* transfer full */
+bool exec_results_write_oom(const ExecResults *results, const ExecPlay *play, const char *path,
+                            GError **error);

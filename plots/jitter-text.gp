@@ -11,7 +11,9 @@ do for [p = 1:n_panels] {
     print sprintf("%s %s: median %.3f %s, 95 %% within %.3f, from %.3f to %.3f (%d steady steps)", \
                   letter[p], panel[p], y(median[p]), time_unit, y(p95[p]), y(least[p]), y(most[p]), n_steady[p])
 }
-set terminal dumb columns + 16, 20 noenhanced
+text_columns = columns + 16
+text_rows = 20
+load scripts."/text.gp"
 set xrange [first_step - 0.5:last_step + 0.5]
 set yrange [0:y(last_ns) * 1.1]
 set tics out nomirror
@@ -19,4 +21,5 @@ set border 3
 unset key
 set xlabel "step"
 set title sprintf("step time (%s)", time_unit)
-plot for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:(y($2)) with points pt letter[p]
+plot for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:(fine ? y($2) : NaN) with lines lt 1, \
+     for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:(y($2)):(letter[p]) with labels

@@ -11,8 +11,10 @@ x(t) = t / ns_per_unit
 LEFT = 16
 RIGHT = 4
 TOP = 2
-BOTTOM = 5
-set terminal dumb columns + LEFT + RIGHT + 1, n_lanes + TOP + BOTTOM + 3 noenhanced
+BOTTOM = 4
+text_columns = columns + LEFT + RIGHT + 1
+text_rows = n_lanes + TOP + BOTTOM + 3
+load scripts."/text.gp"
 set lmargin LEFT
 set rmargin RIGHT
 set tmargin TOP
@@ -29,13 +31,16 @@ set ytics ("exposed" 0, "host issues" n_lanes + 1) scale 0
 do for [l = 1:n_lanes] {
     set ytics add (lane[l] n_lanes - l + 1)
 }
-key = "! exposed"
+text_key = "! exposed"
 do for [k = 1:n_classes] {
-    key = key.sprintf("  %s %s", letter[k], class[k])
+    text_key = with_entry(text_key, letter[k], class[k])
 }
-set xlabel sprintf("time since the start of step %d (%s)\n%s", first_step, time_unit, key)
+set xlabel sprintf("time since the start of step %d (%s)", first_step, time_unit)
 do for [p = 1:n_panels] {
-    set title panel[p]
+    print ""
+    print panel[p].":"
+    print "  ".lesson[p]
+    print "  ".text_key
     plot for [k = 1:n_classes + 1] sprintf("cells-%d-%d.tsv", p, k) skip 1 \
              using (x($1)):(n_lanes - $2):(letter[k]) with labels, \
          sprintf("host-%d.tsv", p) skip 1 using (x($1)):(n_lanes + 1):("|") with labels

@@ -1,7 +1,10 @@
 # plots/memory.gp - memory over time: categories stacked, the allocator's figures as lines.
 #
-# Reads settings.gp's variables and, for panel p, memory-p.tsv, outline-p-k.tsv, steps-p.tsv and
-# peak-p.tsv, all written by trace/plot-memory.c. All panels share both axes.
+# Reads settings.gp's variables and, for panel p, outline-p-k.tsv, crest-p-k.tsv, crests-p.tsv,
+# steps-p.tsv and peak-p.tsv, all written by trace/plot-memory.c. All panels share both axes.
+#
+# What is gathered and dropped within a few pixels stands pale behind what stays, up to its crest; the
+# lines run along the crests.
 
 set datafile separator "\t"
 set datafile missing NaN # such a point is left out, and the line goes on
@@ -68,11 +71,20 @@ do for [i = 1:3] {
 }
 set label "peak allocated" at screen key_x + 0.036, screen key_y(row)
 set label "" at screen key_x + 0.014, screen key_y(row) point pt 7 ps 1.3 lc rgb "black"
+if (limit_shown) {
+    row = row + 1
+    set style arrow 4 nohead lc rgb "black" lw 2.5 dt 1
+    set arrow from screen key_x, screen key_y(row) to screen key_x + 0.028, screen key_y(row) \
+        arrowstyle 4
+    set label sprintf("limit, %.2f %s", y(limit_bytes), size_unit) \
+        at screen key_x + 0.036, screen key_y(row)
+}
+set label "pale: comes and goes" at screen key_x, screen key_y(row + 1.3) font ",11" tc rgb "#555555"
 set label sprintf("1 %s is 10^%.0f bytes", size_unit, log10(bytes_per_unit)) \
-    at screen key_x, screen key_y(row + 1.5) font ",11" tc rgb "#555555"
+    at screen key_x, screen key_y(row + 2.1) font ",11" tc rgb "#555555"
 
 do for [p = 1:n_panels] {
-    rows = sprintf("memory-%d.tsv", p)
+    rows = sprintf("crests-%d.tsv", p)
     steps = sprintf("steps-%d.tsv", p)
     named_ns = first_ns - (last_ns - first_ns)
     peak = sprintf("peak-%d.tsv", p)
@@ -81,18 +93,21 @@ do for [p = 1:n_panels] {
     n_rows = STATS_records + STATS_outofrange
     set tmargin at screen top - (p - 1) * (height + gap)
     set bmargin at screen top - (p - 1) * (height + gap) - height
-    set label 1002 panel[p] at graph 0, graph 1.05 font ",14" noenhanced
+    set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 font ",14" noenhanced
     if (p == n_panels) {
         set xlabel sprintf("host time since the start of step %d (%s)", first_step, time_unit)
     } else {
         unset xlabel
     }
-    # From the top of the stack down, each layer painted over those below: colour, then pattern.
+    # The crests, pale. Then, from the top of the stack down, each layer painted over those below: colour, then pattern.
     # The peak's label stands on the side of it that has room.
-    plot for [k = n_categories:1:-1] for [pass = 0:1] \
+    plot for [k = n_categories:1:-1] sprintf("crest-%d-%d.tsv", p, k) skip 1 using (x($1)):(y($2)) \
+             with filledcurves y1=0 fc rgb pale(k) fs solid noborder, \
+         for [k = n_categories:1:-1] for [pass = 0:1] \
              sprintf("outline-%d-%d.tsv", p, k) skip 1 using (x($1)):(y($2)) with filledcurves y1=0 \
              fc rgb (pass == 0 ? colour(k) : dark(k)) \
              fs transparent pattern (pass == 0 ? SOLID : pattern(k)) noborder, \
+         limit_shown ? y(limit_bytes) : 1 / 0 with lines lc rgb "black" lw 2.5 dt 1, \
          steps skip 1 using (x($1)):(0):(0):(y(most_bytes) * 1.17) with vectors nohead \
              lc rgb "#777777" lw 0.8 dt (2, 4), \
          steps skip 1 using (x($1)):(y(most_bytes) * 1.125):(step_name($1, strcol(2))) \

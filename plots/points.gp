@@ -18,6 +18,9 @@ do for [k = 1:n_series] {
 right_of_plot = 0.80 - 0.0058 * (longest - 24)
 right_of_plot = right_of_plot > 0.5 ? right_of_plot : 0.5
 
+# A long lesson is set smaller, so that it ends before the picture does.
+lesson_font = strlen(lesson) > 130 ? ",11" : ",14"
+
 # The allocator's limit is drawn when it is not far above what is needed.
 limit_shown = limit_known && limit_bytes < 2.5 * most_bytes
 

@@ -6,7 +6,9 @@ load scripts."/points-text.gp"
 set xlabel x_name
 set title "TFLOP/s of a GPU (1e12 a second)"
 set yrange [0:most_flops / 1e12 * 1.12]
-plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(column(8) / 1e12):(letter(k)) \
+plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(fine ? column(8) / 1e12 : NaN) \
+         with lines lt 1 notitle, \
+     for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(column(8) / 1e12):(letter(k)) \
          with labels notitle, \
      for [k = 1:n_series] sprintf("marks-%d.tsv", k) skip 1 using 1:(column(8) / 1e12):("*") \
          with labels notitle, \

@@ -3,7 +3,9 @@
 #include "plan/player.h"
 #include "plan/strategy.h"
 #include "sim/every.h"
+#include "sim/settings.h"
 #include "sim/verdict.h"
+#include "trace/ended.h"
 #include "trace/from-plan.h"
 
 G_DEFINE_QUARK(foreshard_sim_error, sim_error)
@@ -141,11 +143,6 @@ static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError 
     return true;
 }
 
-static void set_percent(Trace *trace, const char *key, double share) {
-    char percent[G_ASCII_DTOSTR_BUF_SIZE];
-    trace_set(trace, key, g_ascii_formatd(percent, sizeof percent, "%g", 100 * share));
-}
-
 static void describe(Trace *trace, const Task *task) {
     trace_describe_plan(trace, task->plan);
     trace_set(trace, "side", "predicted");
@@ -154,17 +151,20 @@ static void describe(Trace *trace, const Task *task) {
     if (task->cluster->digest) { /* of a file */
         trace_set(trace, "cluster_digest", task->cluster->digest);
     }
-    trace_set_uint(trace, "steps", task->options->steps);
-    if (task->options->every_rank) {
-        const SimJitter *jitter = &task->options->jitter;
-        trace_set_uint(trace, "seed", jitter->seed);
-        set_percent(trace, "jitter_percent", jitter->shares[SIM_JITTER_KERNEL]);
-        set_percent(trace, "spread_percent", jitter->shares[SIM_JITTER_GPU]);
-        set_percent(trace, "host_jitter_percent", jitter->shares[SIM_JITTER_HOST]);
-        set_percent(trace, "link_jitter_percent", jitter->shares[SIM_JITTER_LINK]);
-    }
+    sim_settings_write(trace, task->cluster, task->options);
     trace_set_uint(trace, "allocator_bytes", task->prediction->allocator_bytes);
     trace_set_uint(trace, "outside_allocator_bytes", task->prediction->outside_allocator_bytes);
+}
+
+/* Where its rows end. */
+static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *prediction) {
+    const SimMoment *at = &prediction->oom.at;
+    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, prediction->rank)];
+    TraceOom oom = {.rank = prediction->rank,
+                    .step = at->step,
+                    .instruction = trace_instruction_number(role, at->section, at->index),
+                    .buffer = prediction->oom.buffer};
+    trace_set_oom(trace, &oom);
 }
 
 static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *cluster,
@@ -209,6 +209,9 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     }
     bool done = own.every_rank ? sim_play_every(plan, cluster, &own, prediction, trace, error)
                                : play_alone(&task, trace, error);
+    if (done && trace && !prediction->fits) {
+        describe_oom(trace, plan, prediction);
+    }
     return done ? g_steal_pointer(&prediction) : NULL;
 }
 

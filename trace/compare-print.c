@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "trace/compare-private.h"
+#include "trace/ended.h"
 #include "trace/scale.h"
 
 bool trace_compare_is_bytes(TraceCompareGroup group) {
@@ -250,8 +251,19 @@ static const TraceCompareRow *find_row(const TraceComparison *comparison, TraceC
     return NULL;
 }
 
+/* A side that ran out of memory says so first: what follows holds up to there. */
+static void append_ends(GString *text, const TraceComparison *comparison) {
+    for (guint side = 0; side < 2; side++) {
+        g_autofree char *oom = trace_oom_text(comparison->traces[side]);
+        if (oom != NULL) {
+            g_string_append_printf(text, "%s ends %s; ", comparison->sides[side], oom);
+        }
+    }
+}
+
 char *trace_comparison_verdict(const TraceComparison *comparison) {
     GString *text = g_string_new(NULL);
+    append_ends(text, comparison);
     if (comparison->n_compared == 0) {
         g_string_append(text, "no memory to compare");
     }

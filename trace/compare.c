@@ -213,9 +213,12 @@ static void name_sides(TraceComparison *comparison) {
 TraceComparison *trace_compare(const Trace *first, const Trace *second, GError **error) {
     const char *digests[2] = {trace_get(first, "digest"), trace_get(second, "digest")};
     if (!g_str_equal(digests[0], digests[1])) {
+        const char *titles[2] = {trace_get(first, "title"), trace_get(second, "title")};
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
-                    "the traces are of different plans: %s and %s; play the same plan twice",
-                    digests[0], digests[1]);
+                    "the traces are of different plans: %s (%s) and %s (%s); play the same plan "
+                    "twice",
+                    titles[0] != NULL ? titles[0] : "no title", digests[0],
+                    titles[1] != NULL ? titles[1] : "no title", digests[1]);
         return NULL;
     }
     const char *table = trace_differing_table(first, second);

@@ -68,21 +68,39 @@ char *trace_plot_folder(GError **error) {
     return folder;
 }
 
-/* Runs gnuplot in the folder; what it says on its standard output is the picture, if text. */
-static bool run_gnuplot(const char *folder, const char *script, char **ret_out, GError **error) {
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+static char *find_gnuplot(GError **error) {
+    char *gnuplot = g_find_program_in_path("gnuplot");
     if (gnuplot == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_TOOL,
                     "gnuplot is not in PATH; install it (Debian: apt-get install gnuplot-nox)");
+    }
+    return gnuplot;
+}
+
+/* Whether it has a terminal of that name, as gnuplot 6 has "block"; it is asked. */
+static bool has_terminal(const char *gnuplot, const char *name) {
+    const char *argv[] = {gnuplot, "-d", "-e", "set print '-'; print GPVAL_TERMINALS", NULL};
+    g_autofree char *out = NULL;
+    int status;
+    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL,
+                      &status, NULL) ||
+        !g_spawn_check_wait_status(status, NULL)) {
         return false;
     }
+    g_auto(GStrv) names = g_strsplit_set(out, " \n", -1);
+    return g_strv_contains((const char *const *)names, name);
+}
+
+/* Runs gnuplot in the folder; what it says on its standard output is the picture, if text. */
+static bool run_gnuplot(const char *gnuplot, const char *folder, const char *script, char **ret_out,
+                        GError **error) {
     g_autofree char *absolute = g_canonicalize_filename(script, NULL);
     /* -d: no gnuplotrc of the user changes the picture. */
-    char *argv[] = {gnuplot, (char *)"-d", (char *)"settings.gp", absolute, NULL};
+    const char *argv[] = {gnuplot, "-d", "settings.gp", absolute, NULL};
     g_autofree char *out = NULL, *err = NULL;
     g_autoptr(GError) cause = NULL;
     int status;
-    if (!g_spawn_sync(folder, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &out, &err, &status,
+    if (!g_spawn_sync(folder, (char **)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &out, &err, &status,
                       &cause) ||
         !g_spawn_check_wait_status(status, &cause)) {
         g_strstrip(err != NULL ? err : (err = g_strdup("")));
@@ -127,9 +145,12 @@ static bool put_picture(const char *folder, const char *output, GError **error) 
     return trace_write_aside(output, page->str, page->len, error);
 }
 
-/* gnuplot begins a page of text with a form feed and ends lines with spaces. */
+/* gnuplot begins a page of text with a form feed, ends lines with spaces, and its block terminal
+ * writes a sign of Braille without dots where nothing is. */
 static char *tidy_text(const char *text) {
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autoptr(GString) spaced = g_string_new(text);
+    g_string_replace(spaced, "\u2800", " ", 0);
+    g_auto(GStrv) lines = g_strsplit(spaced->str, "\n", -1);
     g_autoptr(GString) tidy = g_string_new(NULL);
     for (guint i = 0; lines[i] != NULL; i++) {
         g_strdelimit(lines[i], "\f", ' ');
@@ -146,16 +167,24 @@ static char *tidy_text(const char *text) {
 }
 
 bool trace_plot_run(const char *folder, const GString *settings, const char *script,
-                    const char *output, char **ret_text, GError **error) {
+                    const char *output, TracePlotCharacters characters, char **ret_text,
+                    GError **error) {
+    g_autofree char *gnuplot = find_gnuplot(error);
+    if (gnuplot == NULL) {
+        return false;
+    }
     g_autoptr(GString) whole = g_string_new("set encoding utf8\n");
     if (output != NULL) {
         g_string_append_printf(whole, "set terminal %s\nset output \"picture\"\n",
                                terminal_of(output));
+    } else {
+        bool block = characters == TRACE_PLOT_BLOCKS && has_terminal(gnuplot, "block");
+        trace_plot_set_text(whole, "text_terminal", block ? "block" : "dumb");
     }
     g_string_append_len(whole, settings->str, (gssize)settings->len);
     g_autofree char *out = NULL;
     if (!trace_plot_write(folder, "settings.gp", whole, error) ||
-        !run_gnuplot(folder, script, &out, error)) {
+        !run_gnuplot(gnuplot, folder, script, &out, error)) {
         return false;
     }
     if (output != NULL) {

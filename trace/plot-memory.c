@@ -1,7 +1,12 @@
 #include <string.h>
 
+#include "trace/ended.h"
 #include "trace/plot-private.h"
 #include "trace/summary.h"
+
+enum {
+    CREST_SLICES = 400 /* what is closer than four pixels would be a smear */
+};
 
 /* A moment of the memory picture: time, then the folded categories, then the statistics. */
 typedef struct {
@@ -120,20 +125,8 @@ static guint8 *thin(GArray *moments, guint n_slices, guint n_series) {
     return keep;
 }
 
-static void append_moment(GString *table, const Moment *moment, guint n_series) {
-    g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)moment->at_ns);
-    for (guint k = 0; k < n_series; k++) {
-        g_string_append_printf(table, "\t%" G_GUINT64_FORMAT, (guint64)moment->values[k]);
-    }
-    g_string_append_c(table, '\n');
-}
-
-GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
-                            guint n_slices) {
-    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
-    g_autoptr(GArray) moments = find_moments(panel, first_step, last_step);
-    guint n_series = names->len + TRACE_N_STATISTICS;
-    g_autofree guint8 *keep = thin(moments, n_slices, n_series);
+/* keep: NULL, or which. */
+static GString *table_of(const GArray *moments, const guint8 *keep, const GPtrArray *names) {
     GString *table = g_string_new("time_ns");
     for (guint i = 0; i < names->len; i++) {
         g_string_append_printf(table, "\t%s", (char *)names->pdata[i]);
@@ -143,11 +136,90 @@ GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t
     }
     g_string_append_c(table, '\n');
     for (guint i = 0; i < moments->len; i++) {
-        if (keep[i]) {
-            append_moment(table, &g_array_index(moments, Moment, i), n_series);
+        const Moment *moment = &g_array_index(moments, Moment, i);
+        if (keep != NULL && !keep[i]) {
+            continue;
         }
+        g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)moment->at_ns);
+        for (guint k = 0; k < names->len + TRACE_N_STATISTICS; k++) {
+            g_string_append_printf(table, "\t%" G_GUINT64_FORMAT, (guint64)moment->values[k]);
+        }
+        g_string_append_c(table, '\n');
     }
     return table;
+}
+
+GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                            guint n_slices) {
+    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
+    g_autoptr(GArray) moments = find_moments(panel, first_step, last_step);
+    g_autofree guint8 *keep = thin(moments, n_slices, names->len + TRACE_N_STATISTICS);
+    return table_of(moments, keep, names);
+}
+
+/* The end of the slice of time that begins with a moment; *ret_most: the categories when the slice
+ * holds the most, and of each statistic its most. */
+static guint end_of_slice(const GArray *moments, guint from, int64_t slice_ns, guint n_categories,
+                          Moment *ret_most) {
+    int64_t first_ns = g_array_index(moments, Moment, 0).at_ns;
+    *ret_most = g_array_index(moments, Moment, from);
+    int64_t begin_ns = ret_most->at_ns, slice = (begin_ns - first_ns) / slice_ns;
+    guint to = from + 1;
+    for (; to < moments->len; to++) {
+        const Moment *moment = &g_array_index(moments, Moment, to);
+        const uint64_t *now = moment->values + n_categories;
+        uint64_t *most = ret_most->values + n_categories;
+        if ((moment->at_ns - first_ns) / slice_ns != slice) {
+            break;
+        }
+        if (now[TRACE_ALLOCATED] > most[TRACE_ALLOCATED]) {
+            memcpy(ret_most->values, moment->values, n_categories * sizeof(uint64_t));
+        }
+        for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+            most[k] = MAX(most[k], now[k]);
+        }
+    }
+    return to;
+}
+
+/* Moments where they can be told apart; where more than four fall into one of n_slices slices, the
+ * most of it, and behind it what stays, unless the next slice goes on so. */
+static GArray *find_crests(const GArray *moments, guint n_slices, guint n_categories) {
+    enum {
+        TOLD_APART = 4
+    };
+    GArray *crests = g_array_new(FALSE, FALSE, sizeof(Moment));
+    if (moments->len == 0) {
+        return crests;
+    }
+    const Moment *last = &g_array_index(moments, Moment, moments->len - 1);
+    int64_t slice_ns = MAX(1, (last->at_ns - g_array_index(moments, Moment, 0).at_ns) / n_slices);
+    for (guint from = 0, to; from < moments->len; from = to) {
+        Moment most;
+        to = end_of_slice(moments, from, slice_ns, n_categories, &most);
+        if (to - from <= TOLD_APART) {
+            g_array_append_vals(crests, &g_array_index(moments, Moment, from), to - from);
+            continue;
+        }
+        g_array_append_val(crests, most);
+        Moment rest = g_array_index(moments, Moment, to - 1);
+        rest.at_ns = MAX(rest.at_ns, most.at_ns + slice_ns);
+        bool goes_on =
+            to < moments->len && g_array_index(moments, Moment, to).at_ns <= rest.at_ns + slice_ns;
+        if (!goes_on && to < moments->len) {
+            g_array_append_val(crests, rest);
+        }
+    }
+    g_array_append_val(crests, *last);
+    return crests;
+}
+
+GString *trace_memory_crest_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                                  guint n_slices) {
+    g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
+    g_autoptr(GArray) moments = find_moments(panel, first_step, last_step);
+    g_autoptr(GArray) crests = find_crests(moments, n_slices, names->len);
+    return table_of(crests, NULL, names);
 }
 
 static void append_corner(GString *table, int64_t at_ns, uint64_t bytes) {
@@ -161,7 +233,7 @@ static GString *outline_table(const GArray *moments, const guint8 *keep, guint n
     uint64_t held = 0;
     const Moment *last = NULL;
     for (guint i = 0; i < moments->len; i++) {
-        if (!keep[i]) {
+        if (keep != NULL && !keep[i]) {
             continue;
         }
         const Moment *moment = &g_array_index(moments, Moment, i);
@@ -184,19 +256,27 @@ static GString *outline_table(const GArray *moments, const guint8 *keep, guint n
     return table;
 }
 
-/* outline-NUMBER-LAYER.tsv, a layer a category. */
-static bool write_outlines(const TracePanel *panel, const TracePlotOptions *options, guint number,
-                           const char *folder, GError **error) {
+/* NAME-NUMBER-LAYER.tsv, a layer a category. */
+static bool write_outlines(const GArray *moments, const guint8 *keep, guint n_layers,
+                           const char *name, guint number, const char *folder, GError **error) {
+    bool written = true;
+    for (guint k = 1; k <= n_layers && written; k++) {
+        g_autoptr(GString) table = outline_table(moments, keep, k);
+        g_autofree char *file = g_strdup_printf("%s-%u-%u.tsv", name, number, k);
+        written = trace_plot_write(folder, file, table, error);
+    }
+    return written;
+}
+
+/* All that comes and goes, and its crests, which stand where that is too quick to be seen. */
+static bool write_areas(const TracePanel *panel, const TracePlotOptions *options, guint number,
+                        const char *folder, GError **error) {
     g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
     g_autoptr(GArray) moments = find_moments(panel, options->first_step, options->last_step);
     g_autofree guint8 *keep = thin(moments, TRACE_PLOT_SLICES, names->len + TRACE_N_STATISTICS);
-    bool written = true;
-    for (guint k = 1; k <= names->len && written; k++) {
-        g_autoptr(GString) table = outline_table(moments, keep, k);
-        g_autofree char *name = g_strdup_printf("outline-%u-%u.tsv", number, k);
-        written = trace_plot_write(folder, name, table, error);
-    }
-    return written;
+    g_autoptr(GArray) crests = find_crests(moments, CREST_SLICES, names->len);
+    return write_outlines(moments, keep, names->len, "outline", number, folder, error) &&
+           write_outlines(crests, NULL, names->len, "crest", number, folder, error);
 }
 
 /* Where steps begin, except the first shown: time, "step 3". */
@@ -322,12 +402,26 @@ static bool write_cells(const TracePanel *panel, const TracePlotOptions *options
     return written;
 }
 
+/* The limit that stands for all panels: 0 where they have none, or not the same. */
+static uint64_t common_limit_bytes(const TracePanel *panels, guint n_panels) {
+    uint64_t limit = trace_limit_bytes(panels[0].trace);
+    for (guint i = 1; i < n_panels; i++) {
+        limit = trace_limit_bytes(panels[i].trace) == limit ? limit : 0;
+    }
+    return limit;
+}
+
 bool trace_plot_write_memory(const TracePanel *panels, guint n_panels,
                              const TracePlotOptions *options, TracePlotExtent *extent,
                              const char *folder, GString *settings, GError **error) {
     for (guint i = 0; i < n_panels; i++) {
         find_extent(&panels[i], options, extent);
     }
+    uint64_t limit = common_limit_bytes(panels, n_panels);
+    bool limit_shown = limit > 0 && (double)limit < 1.3 * (double)extent->bytes;
+    extent->bytes = limit_shown ? MAX(extent->bytes, limit) : extent->bytes;
+    g_string_append_printf(settings, "limit_shown = %d\nlimit_bytes = %" G_GUINT64_FORMAT ".0\n",
+                           limit_shown, (guint64)limit);
     g_autoptr(GPtrArray) names = trace_folded_categories(panels[0].trace);
     g_string_append_printf(settings, "n_categories = %u\narray category[%u]\n", names->len,
                            MAX(1, names->len));
@@ -336,15 +430,15 @@ bool trace_plot_write_memory(const TracePanel *panels, guint n_panels,
         trace_plot_set_text(settings, key, names->pdata[i]);
     }
     for (guint i = 0; i < n_panels; i++) {
-        g_autoptr(GString) rows = trace_memory_table(&panels[i], options->first_step,
-                                                     options->last_step, TRACE_PLOT_SLICES);
+        g_autoptr(GString) crests = trace_memory_crest_table(&panels[i], options->first_step,
+                                                             options->last_step, CREST_SLICES);
         g_autoptr(GString) steps = step_table(&panels[i], options->first_step, options->last_step);
         g_autoptr(GString) peak = peak_table(&panels[i], options->first_step, options->last_step);
-        g_autofree char *rows_name = g_strdup_printf("memory-%u.tsv", i + 1);
+        g_autofree char *crests_name = g_strdup_printf("crests-%u.tsv", i + 1);
         g_autofree char *steps_name = g_strdup_printf("steps-%u.tsv", i + 1);
         g_autofree char *peak_name = g_strdup_printf("peak-%u.tsv", i + 1);
-        if (!trace_plot_write(folder, rows_name, rows, error) ||
-            !write_outlines(&panels[i], options, i + 1, folder, error) ||
+        if (!trace_plot_write(folder, crests_name, crests, error) ||
+            !write_areas(&panels[i], options, i + 1, folder, error) ||
             !trace_plot_write(folder, steps_name, steps, error) ||
             !trace_plot_write(folder, peak_name, peak, error) ||
             (options->output == NULL &&

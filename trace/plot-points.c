@@ -289,11 +289,14 @@ bool trace_plot_points(TracePointsPicture picture, const GArray *all,
     g_autoptr(GPtrArray) series = find_series(points);
     g_autoptr(GString) settings = g_string_new(NULL);
     append_settings(settings, points, series, options);
+    g_autofree char *lesson = trace_points_lesson(picture, points, options);
+    trace_plot_set_text(settings, "lesson", lesson);
     append_front(settings, points);
     g_autofree char *name = trace_points_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
     bool drawn = write_tables(points, series, folder, error) &&
-                 trace_plot_run(folder, settings, script, options->output, ret_text, error);
+                 trace_plot_run(folder, settings, script, options->output, options->characters,
+                                ret_text, error);
     trace_plot_remove_folder(folder);
     if (drawn && options->output == NULL && picture != TRACE_POINTS_VALIDATION) {
         g_autofree char *drawing = *ret_text;

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "trace/trace.h"
+#include "trace/plot.h"
 
 typedef struct {
     const char *series; /* "" when there is only one */
@@ -39,6 +39,7 @@ typedef struct {
     const char *scripts;    /* the folder of the .gp files */
     const char *output;     /* .png, .svg, .pdf or .html; NULL: text is returned */
     guint columns;          /* of text */
+    TracePlotCharacters characters;
 } TracePointsOptions;
 
 /* The script's file name: "sweep.gp" and so on, "-text" added for text. */
@@ -54,6 +55,10 @@ bool trace_plot_points(TracePointsPicture picture, const GArray *points,
 GArray *trace_points_front(const GArray *points);
 /* The points as rows of a table for people: what a text picture shows, in numbers. */
 GString *trace_points_rows(const GArray *points, const TracePointsOptions *options);
+/* What the picture shows of the points, in a line: the least and the most, what scaling loses, how
+ * far predictions miss. At least one point. Transfer full. */
+char *trace_points_lesson(TracePointsPicture picture, const GArray *points,
+                          const TracePointsOptions *options);
 /* The points of a series, as the scripts read them: x, label, step, least, most, allocated,
  * reserved, flops, fits, cost. Not known: "?". */
 GString *trace_points_table(const GArray *points, const char *series, bool measured);

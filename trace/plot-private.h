@@ -21,10 +21,16 @@ bool trace_plot_knows(const char *output, GError **error);
 /* A folder for one picture; what takes it away again expects files in it, no folders. */
 char *trace_plot_folder(GError **error);
 void trace_plot_remove_folder(const char *folder);
-/* Runs the script in the folder with the settings; the picture goes to output, or, as text, to
- * *ret_text. */
+/* Runs the script in the folder with the settings; the picture goes to output, or, as text of such
+ * characters, to *ret_text. */
 bool trace_plot_run(const char *folder, const GString *settings, const char *script,
-                    const char *output, char **ret_text, GError **error);
+                    const char *output, TracePlotCharacters characters, char **ret_text,
+                    GError **error);
+
+/* "peak 27.22 GB allocated, ...", "step 13.98 s, compute busy ..."; "" where the picture's key says
+ * it. Transfer full. */
+char *trace_plot_lesson(TracePicture picture, const TracePanel *panel,
+                        const TracePlotOptions *options);
 
 bool trace_plot_write(const char *folder, const char *name, const GString *text, GError **error);
 /* KEY = "VALUE", quoted for gnuplot. */

@@ -45,17 +45,22 @@ static char *plan_title(const Trace *trace) {
                            world != NULL ? world : "?");
 }
 
-static void append_settings(GString *settings, const TracePanel *panels, guint n_panels,
-                            const TracePlotOptions *options, const TracePlotExtent *extent) {
+static void append_settings(GString *settings, TracePicture picture, const TracePanel *panels,
+                            guint n_panels, const TracePlotOptions *options,
+                            const TracePlotExtent *extent) {
     g_autofree char *title = plan_title(panels[0].trace);
     g_autofree char *scripts = g_canonicalize_filename(options->scripts, NULL);
     trace_plot_set_text(settings, "scripts", scripts);
     trace_plot_set_text(settings, "plan_title", title);
-    g_string_append_printf(settings, "n_panels = %u\narray panel[%u]\n", n_panels, n_panels);
+    g_string_append_printf(settings, "n_panels = %u\narray panel[%u]\narray lesson[%u]\n", n_panels,
+                           n_panels, n_panels);
     for (guint i = 0; i < n_panels; i++) {
         g_autofree char *key = g_strdup_printf("panel[%u]", i + 1);
         g_autofree char *label = panel_label(&panels[i]);
         trace_plot_set_text(settings, key, label);
+        g_autofree char *lesson_key = g_strdup_printf("lesson[%u]", i + 1);
+        g_autofree char *lesson = trace_plot_lesson(picture, &panels[i], options);
+        trace_plot_set_text(settings, lesson_key, lesson);
     }
     TraceScale time = trace_scale_time((double)(extent->last_ns - extent->first_ns));
     TraceScale size = trace_scale_bytes((double)extent->bytes);
@@ -103,10 +108,11 @@ static bool draw(TracePicture picture, const TracePanel *panels, guint n_panels,
                     options->last_step);
         return false;
     }
-    append_settings(settings, panels, n_panels, options, &extent);
+    append_settings(settings, picture, panels, n_panels, options, &extent);
     g_autofree char *name = trace_plot_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
-    return trace_plot_run(folder, settings, script, options->output, ret_text, error);
+    return trace_plot_run(folder, settings, script, options->output, options->characters, ret_text,
+                          error);
 }
 
 bool trace_plot(TracePicture picture, const TracePanel *panels, guint n_panels,

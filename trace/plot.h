@@ -7,6 +7,8 @@
  * Time on an axis counts from the start of the first step shown: t = 0 for the first recorded step,
  * else the moment at which the host begins it (memory) or the step before ends (lanes).
  *
+ * A line above a panel says its outcome (trace/plot-lesson.c).
+ *
  * Thinning keeps, in each slice of time narrower than a pixel, the first and the last row and the
  * rows where any curve is least and greatest; boxes of one kind on one lane are joined over gaps
  * that are narrower than a quarter of a pixel.
@@ -26,11 +28,18 @@ typedef enum {
     TRACE_PICTURE_JITTER, /* both traces in one panel */
 } TracePicture;
 
+/* What a picture of text may be made of. */
+typedef enum {
+    TRACE_PLOT_ASCII,
+    TRACE_PLOT_BLOCKS /* finer ones of Unicode too, where gnuplot draws with them */
+} TracePlotCharacters;
+
 typedef struct {
     int32_t first_step, last_step; /* shown, both with */
     const char *scripts;           /* the folder of the .gp files */
     const char *output;            /* .png, .svg, .pdf or .html; NULL: text is returned */
     guint columns;                 /* of text */
+    TracePlotCharacters characters;
 } TracePlotOptions;
 
 enum {
@@ -51,6 +60,11 @@ bool trace_plot(TracePicture picture, const TracePanel *panels, guint n_panels,
  * active, reserved; a row a change, thinned to about n_slices slices, 0: all rows. */
 GString *trace_memory_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
                             guint n_slices);
+/* The same columns where more happens than can be seen: of a slice with more than four moments one
+ * row, the categories when it holds the most, and each statistic's most; then, unless the next
+ * slice goes on so, what stays. */
+GString *trace_memory_crest_table(const TracePanel *panel, int32_t first_step, int32_t last_step,
+                                  guint n_slices);
 /* The categories that the table folds into: "parameters" and so on. g_ptr_array_unref(). */
 GPtrArray *trace_folded_categories(const Trace *trace);
 /* Where the time axis of the memory picture begins; the trace's time of its 0. */

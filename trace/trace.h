@@ -130,6 +130,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trace, trace_free)
  *   paced      yes | no: each collective lasted at least its modeled time
  *   rehearsed  yes | no: one rank by itself, with stand-ins for the others
  *   answers.R  MemoryAnswers of rank R, where its allocator asked (memory/answers.h)
+ *   ended      out_of_memory: rows stop where memory did (trace/ended.h); absent: at the end
  * Any other key is a free fact (resident_bytes, loss, openblas, ...). Setting a key again replaces
  * its value. */
 void trace_set(Trace *trace, const char *key, const char *value);

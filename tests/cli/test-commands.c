@@ -397,20 +397,148 @@ static void diagnoses(void) {
     expect("diagnose", 2, "", "give one trace");
 }
 
+/* And others, of which the first cause and what is said of it are known too. */
+static void more_diagnoses(void) {
+    static const struct {
+        const char *options, *said;
+    } cases[] = {
+        {"gpt2-xl -n 1 --cluster a100-node --param-dtype bf16",
+         "and there is memory for --micro-batch "},
+        {"t5-11b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
+         "bf16",
+         "7. bottleneck: collectives span more ranks than they need"},
+        {"gpt-10b -n 8 --sharding none --cluster a100-node",
+         "this strategy does not fit, FSDP2 full does: use that"},
+        {"gpt-10b -n 8 --sharding none --cluster a100-node", "it fits with --sharding full\n"},
+        {"gpt2-xl -n 8 --offload params --cluster a100-node --micro-batch 4 --param-dtype bf16",
+         "7. bottleneck: what was offloaded is waited for"},
+        {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+         "--limit-all-gathers 0 --param-dtype bf16",
+         "7. bottleneck: the allocator gives memory back and asks for it again (retries); one unit "
+         "ahead"},
+        {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
+         "7. bottleneck: blocks are computed twice"},
+        {"gpt2 -n 8 --wrap linear --micro-batch 8 --cluster dgx-h100 --param-dtype bf16",
+         "7. bottleneck: units are too fine"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strdup_printf("predict %s --trace more.trace", cases[i].options);
+        expect(words, 0, "fits: ", "");
+        expect("diagnose more.trace", 0, cases[i].said, "");
+    }
+    /* One precision is not held against another. */
+    expect("predict gpt2-xl -n 1 --cluster a100-node --param-dtype bf16 --trace more.trace", 0,
+           "fits: ", "");
+    expect("diagnose more.trace", 0, ", keeps no fp32 weights\n", "");
+    expect("diagnose more.trace", 0, "this strategy LOSES to FSDP2 grad-op", "");
+}
+
+/* What does not fit is told at once what would make it fit; and that is true. */
+static void ways_to_fit(void) {
+    expect("predict llama3-70b -n 64 --cluster dgx-h100", 0,
+           "  fits with --checkpointing full --param-dtype bf16: step ", "");
+    expect("predict llama3-70b -n 64 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "fits: yes", "");
+    expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
+}
+
 /* What does not fit is told what would make it fit. */
 static void diagnoses_of_too_much(void) {
     expect("predict gpt2-xl -n 2 --micro-batch 32 --cluster a100-node --trace big.trace", 0,
            "fits: NO", "");
-    expect("diagnose big.trace", 0, "it fits with checkpointing=full\n", "");
+    expect("diagnose big.trace", 0, "it fits with --checkpointing full\n", "");
     expect("predict llama2-70b -n 8 --param-dtype bf16 --cluster dgx-h100 --trace big.trace", 0,
            "fits: NO", "");
-    expect("diagnose big.trace", 0, "it fits with ranks=", "");
+    expect("diagnose big.trace", 0, "it fits with -n ", "");
     expect("diagnose big.trace", 0, "none of them fits", "");
     expect("predict gpt-1t -n 8 --param-dtype bf16 --cluster a100-node --trace big.trace", 0,
            "fits: NO", "");
     expect("diagnose big.trace", 0, "no setting tried makes it fit", "");
     expect("predict gpt2 -n 2 --cluster v100-dgx --param-dtype bf16 --trace none.trace", 0,
            "cannot compute in bf16", "none.trace was not written");
+}
+
+/* What stands at the end of the first line that has the word before it. */
+static char *after(const char *text, const char *word) {
+    const char *at = strstr(text, word);
+    g_assert_nonnull(at);
+    return g_strndup(at + strlen(word), strcspn(at + strlen(word), "\n"));
+}
+
+/* What a prediction was asked for stands in its trace, and neighbours are asked for it too: the
+ * plan as it is takes what predict said. */
+static void settings_are_kept(void) {
+    static const char *const settings[] = {
+        "--nccl-algo tree --nccl-proto ll",
+        "--no-sharing",
+        "--every-rank --jitter 7 --seed 3 --slow rank=3:1.5 --degrade nvlink=1:0.25 --steps 6",
+    };
+    Result plain = run("predict gpt2 -n 4 --cluster a100-node --trace plain.trace");
+    g_autofree char *usual = after(plain.out, "  step ");
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        g_autofree char *words = g_strdup_printf(
+            "predict gpt2 -n 4 --cluster a100-node --trace asked.trace %s", settings[i]);
+        Result asked = run(words), again = run("diagnose asked.trace");
+        g_assert_cmpint(asked.status, ==, 0);
+        g_assert_cmpint(again.status, ==, 0);
+        g_autofree char *step = after(asked.out, "  step ");
+        g_assert_cmpstr(step, !=, usual);
+        g_autofree char *said = after(again.out, "where this plan takes ");
+        step[strcspn(step, " ")] = '\0';
+        said[strcspn(said, " ")] = '\0';
+        g_assert_cmpstr(step, ==, said);
+        g_free(asked.out);
+        g_free(asked.err);
+        g_free(again.out);
+        g_free(again.err);
+    }
+    g_free(plain.out);
+    g_free(plain.err);
+}
+
+/* A prediction that does not fit is a result: its trace goes up to the wall, and each command that
+ * reads it says so. */
+static void up_to_the_wall(void) {
+    static const char oom[] = "out of memory in step 0, forward of unit root: no room for ";
+    expect("predict gpt2-xl -n 2 --sharding none --micro-batch 16 --cluster a100-node --trace "
+           "wall.trace",
+           0, "fits: NO, out of memory", "");
+    expect("predict gpt2-xl -n 2 --sharding none --micro-batch 16 --cluster b200-node --trace "
+           "room.trace",
+           0, "fits: yes", "");
+    expect("plot wall.trace", 0, oom, "");
+    expect("plot wall.trace -p lanes", 0, oom, "");
+    expect("diagnose wall.trace", 0, oom, "");
+    expect("explain oom wall.trace", 0, oom, "");
+    expect("explain oom.bytes wall.trace", 0, "activations/saved ", "");
+    expect("explain peak_allocated_bytes wall.trace", 0, "the rows end out of memory", "");
+    expect("explain oom room.trace", 0, "did not run out of memory", "");
+    expect("compare wall.trace room.trace", 0, "\nfirst ends out of memory in step 0, ", "");
+    expect("report wall.trace -o wall.html", 0, "", "");
+    g_autofree char *path = g_build_filename(folder, "wall.html", NULL), *page = NULL;
+    g_assert_true(g_file_get_contents(path, &page, NULL, NULL));
+    g_assert_nonnull(strstr(page, oom));
+}
+
+/* Names, options and commands that are nearly right. */
+static void slips(void) {
+    expect("predcit gpt2", 2, "", "did you mean predict?");
+    expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
+    expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
+    expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
+    expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
+    expect("predict something-else --cluster dgx-h100", 2, "", "there are: gpt-100b, ");
+    expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");
+}
+
+/* The names that each list has are those that are found. */
+static void lists(void) {
+    expect("list", 0, "  gpt2                 124.44 M parameters,  12 layers, width   768, ", "");
+    expect("list", 0, "  llama2-7b              6.74 B parameters", "");
+    expect("list networks", 0, "  t5-11b                11.31 B parameters", "");
+    expect("list clusters", 0, "  dgx-h100             128 ranks: 16 nodes of 8 x H100", "");
+    expect("list networks --names", 0, "\ngpt2\ngpt2-large\n", "");
+    expect("list nothing", 2, "", "there is no list of 'nothing'");
 }
 
 /* Same input, same bytes. */
@@ -449,7 +577,13 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/energy and money", energy_and_money);
     g_test_add_func("/cli/commands/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/commands/diagnoses", diagnoses);
+    g_test_add_func("/cli/commands/more diagnoses", more_diagnoses);
+    g_test_add_func("/cli/commands/ways to fit", ways_to_fit);
     g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);
+    g_test_add_func("/cli/commands/slips", slips);
+    g_test_add_func("/cli/commands/lists", lists);
+    g_test_add_func("/cli/commands/settings are kept", settings_are_kept);
+    g_test_add_func("/cli/commands/up to the wall", up_to_the_wall);
     g_test_add_func("/cli/commands/same input, same bytes", deterministic);
     int status = g_test_run();
     GDir *dir = g_dir_open(folder, 0, NULL);

@@ -16,6 +16,12 @@ PLANS = {
                                        '--accumulate', '2', '--cluster', 'dgx-h100'],
     'ddp': ['mlp-toy', '-n', '2', '--flavour', 'ddp', '--sharding', 'none', '--cluster', 'this-machine'],
 }
+EVERY_KEY = {
+    'of what fits': ['gpt-toy', '-n', '8', '--cluster', 'a100-node'],
+    'of what does not': ['gpt2-xl', '-n', '8', '--sharding', 'none', '--micro-batch', '32', '--cluster',
+                         'a100-node'],
+    'of every rank': ['gpt-toy', '-n', '2', '--cluster', 'a100-node', '--every-rank', '--jitter', '5'],
+}
 CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary', 'communication']
 
 
@@ -63,6 +69,28 @@ def check_numbers(run, source):
             name = 'peak_by_category.' + category
             if int(number(name) or 0) != figures['peak_by_category'][category]:
                 said.append('%s is not what predict says' % name)
+    return said
+
+
+def keys_of(value, name=''):
+    """Each key of an object, and of those in it: "comm", "comm.all_gather", ..."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            path = name + '.' + key if name else key
+            yield path
+            yield from keys_of(inner, path)
+
+
+def check_every_key(run, words):
+    """All that predict --json prints can be asked for."""
+    status, out, err = run('predict', *words, '--trace', 'every-key.trace', '--json')
+    if status:
+        return [err]
+    said = []
+    for key in keys_of(json.loads(out)):
+        status, explained, err = run('explain', key, 'every-key.trace')
+        if status or not explained:
+            said.append('%s: status %d, %s' % (key, status, err))
     return said
 
 
@@ -138,6 +166,8 @@ def main():
             tap.case('the numbers, ' + name, check_numbers(run, words))
             tap.case('the numbers from a trace, ' + name, check_numbers(run, ['a.trace']))
             tap.case('the parts, ' + name, check_parts(run, ['a.trace']))
+        for name, words in EVERY_KEY.items():
+            tap.case('every key, ' + name, check_every_key(run, words))
         tap.case('units and ops', check_things(run))
         tap.case('every sharding', check_sharding(run))
         tap.case('refusals', check_refusals(run))

@@ -123,6 +123,24 @@ def check_in_browser(browser, path):
     return said
 
 
+def check_repeated(program, folder, text, path):
+    """What the page says under "To repeat it", done: the same bytes of trace."""
+    network, strategy, commands = (html.unescape(part) for part in
+                                   re.findall(r'<pre[^>]*>(.*?)</pre>', text, re.S)[-3:])
+    lines = commands.split('\n')
+    with open(os.path.join(folder, lines[0].split()[2]), 'w', encoding='utf-8') as file:
+        file.write(network)
+    with open(os.path.join(folder, 'strategy.ini'), 'w', encoding='utf-8') as file:
+        file.write(strategy)
+    for line in lines[:2]:
+        done = subprocess.run([program, *line.split()[1:]], cwd=folder, capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            return [line, done.stderr]
+    with open(path, 'rb') as first, open(os.path.join(folder, 'predicted.trace'), 'rb') as second:
+        return [] if first.read() == second.read() else ['another trace: ' + lines[1]]
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
     tap = Tap()
@@ -163,6 +181,15 @@ def main():
         tap.case('a folder, two plans', [err] if status else check_page(read('all.html'), 2))
         report('.', '-o', 'again.html')
         tap.case('same bytes', [] if read('all.html') == read('again.html') else ['they differ'])
+        with tempfile.TemporaryDirectory() as other:
+            asked = os.path.join(other, 'asked.trace')
+            subprocess.run([program, 'predict', 'gpt-toy', '-n', '4', '--cluster', 'a100-node', '--every-rank',
+                            '--jitter', '7', '--seed', '3', '--slow', 'rank=3:1.5', '--degrade', 'nvlink=0-1:0.3',
+                            '--nccl-algo', 'tree', '--no-sharing', '--steps', '5', '--trace', asked],
+                           check=True, stdout=subprocess.DEVNULL)
+            status, err = report(asked, '-o', os.path.join(other, 'asked.html'))
+            tap.case('repeated', [err] if status else
+                     check_repeated(program, other, read(os.path.join(other, 'asked.html')), asked))
         refused = [('a.trace',), ('a.trace', 'a.trace', '-o', 'x.html'), ('no.trace', '-o', 'x.html')]
         tap.case('refusals', ['%s is not refused' % (words,) for words in refused
                               if report(*words)[0] != 2 or os.path.exists(folder + '/x.html')])

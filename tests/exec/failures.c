@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "tests/exec/runs.h"
+#include "trace/ended.h"
+#include "trace/text.h"
 
 enum {
     MOST_SECONDS = 15 /* on an idle machine it takes one or two */
@@ -107,8 +109,6 @@ static const struct {
     int status;
     const char *expected;
 } cases[] = {
-    {"gpt-toy -n 2 --memory-limit 3000000", 1,
-     "rank |out of memory: step 0: no room for | of unit |allocated: parameters/sharded "},
     {"gpt-toy -n 3 --lr 1000 --weight-decay 10 --steps 200", 1,
      "rank |op nll_loss of unit root: the loss is |lower the learning rate"},
     {"gpt-toy -n 2 --load no-such-file", 2, "no-such-file"},
@@ -126,6 +126,45 @@ static void failures_say_why(void) {
         g_test_message("%s", words);
         ends(&scene, test_run_start(words), cases[i].status, cases[i].expected);
     }
+    leave_scene(&scene);
+}
+
+/* A rank that was first says where its rows are; what another was still writing is gone. */
+static void out_of_memory_leaves_the_curve_up_to_the_wall(void) {
+    enum {
+        LIMIT = 5000000
+    };
+    Scene scene = set_scene();
+    g_autofree char *words =
+        g_strdup_printf("run gpt-toy -n 2 --memory-limit %d --trace %s", LIMIT, scene.trace);
+    ends(&scene, test_run_start(words), 1,
+         "rank |out of memory: step 0: no room for | of unit |allocated: parameters/sharded |"
+         "the trace up to there: |m.trace.oom.");
+    unsigned n = 0;
+    for (unsigned rank = 0; rank < 2; rank++) {
+        g_autofree char *path = g_strdup_printf("%s.oom.%u", scene.trace, rank);
+        if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+            continue;
+        }
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Trace) trace = trace_read_file(path, &error);
+        g_assert_no_error(error);
+        TraceOom oom;
+        g_assert_true(trace_get_oom(trace, &oom));
+        g_assert_cmpuint(oom.rank, ==, rank);
+        g_assert_cmpint(oom.step, ==, 0);
+        g_assert_cmpuint(trace_limit_bytes(trace), ==, LIMIT);
+        /* The last row is before the one that failed, and another segment would not have fitted. */
+        const TraceMemoryRow *last = trace_memory(trace, trace->memory->len - 1);
+        g_assert_cmpuint(last->instruction, <, oom.instruction);
+        g_assert_cmpuint(last->reserved, <=, LIMIT);
+        g_assert_cmpuint(last->reserved + (2 << 20), >, LIMIT);
+        g_autofree char *said = trace_oom_text(trace);
+        g_assert_true(g_str_has_prefix(said, "out of memory in step 0, "));
+        g_unlink(path);
+        n++;
+    }
+    g_assert_cmpuint(n, >=, 1);
     leave_scene(&scene);
 }
 
@@ -165,6 +204,8 @@ int main(int argc, char **argv) {
     test_run_program = argv[1];
     g_test_add_func("/exec/failures/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/failures/each says why", failures_say_why);
+    g_test_add_func("/exec/failures/out of memory leaves the curve up to the wall",
+                    out_of_memory_leaves_the_curve_up_to_the_wall);
     g_test_add_func("/exec/failures/other rank counts are refused", other_rank_counts_are_refused);
     g_test_add_func("/exec/failures/a calibration needs a file", a_calibration_needs_a_file);
     return g_test_run();

@@ -92,6 +92,63 @@ static void thinning(void) {
     }
 }
 
+/* The row of a table that holds at a time. */
+static guint row_at(GArray *numbers, guint columns, int64_t time_ns) {
+    guint row = 0;
+    while (row + 1 < numbers->len / columns && at(numbers, columns, row + 1, 0) <= time_ns) {
+        row++;
+    }
+    return row;
+}
+
+/* Lines and pale areas run along the most of each slice, and lose no peak; where nothing changes
+ * for long, they show what is held. */
+static void crests(void) {
+    enum {
+        SLICES = 100,
+        STEPS = 2000
+    };
+    ToyOptions options = TOY_DEFAULT;
+    options.steps = STEPS;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    const int64_t pause_ns = 1000000000; /* after the first half */
+    for (guint i = 6000; i < trace->memory->len; i++) {
+        g_array_index(trace->memory, TraceMemoryRow, i).host_ns += pause_ns;
+    }
+    g_array_index(trace->memory, TraceMemoryRow, 7003).active += 100000;
+    TracePanel panel = {trace, 0};
+    g_autoptr(GString) all = trace_memory_table(&panel, 0, STEPS - 1, 0);
+    g_autoptr(GString) crest = trace_memory_crest_table(&panel, 0, STEPS - 1, SLICES);
+    guint columns = 0;
+    g_autoptr(GArray) many = parse(all, &columns);
+    g_autoptr(GArray) few = parse(crest, &columns);
+    g_assert_cmpuint(few->len / columns, <, 5 * SLICES);
+    for (guint i = 0; i < many->len / columns; i++) {
+        guint row = row_at(few, columns, at(many, columns, i, 0));
+        for (guint k = columns - 3; k < columns; k++) {
+            g_assert_cmpint(at(few, columns, row, k), >=, at(many, columns, i, k));
+        }
+    }
+    for (guint k = columns - 3; k < columns; k++) {
+        int64_t most[2] = {0, 0};
+        for (guint i = 0; i < many->len / columns; i++) {
+            most[0] = MAX(most[0], at(many, columns, i, k));
+        }
+        for (guint i = 0; i < few->len / columns; i++) {
+            most[1] = MAX(most[1], at(few, columns, i, k));
+        }
+        g_assert_cmpint(most[0], ==, most[1]);
+    }
+    guint held = 0;
+    while (at(many, columns, held + 1, 0) - at(many, columns, held, 0) < pause_ns) {
+        held++;
+    }
+    guint shown = row_at(few, columns, at(many, columns, held, 0) + pause_ns / 2);
+    for (guint k = 1; k < columns; k++) {
+        g_assert_cmpint(at(few, columns, shown, k), ==, at(many, columns, held, k));
+    }
+}
+
 static int64_t span_of(GString *table, guint lane, bool any_lane) {
     guint columns = 0;
     g_autoptr(GArray) numbers = parse(table, &columns);
@@ -242,8 +299,9 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     g_assert_true(
         trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &memory, &error));
     g_test_message("%s", memory);
-    g_assert_nonnull(strstr(memory, "memory (kB), predicted"));
-    g_assert_nonnull(strstr(memory, "memory (kB), measured"));
+    g_assert_nonnull(strstr(memory, "\npredicted, "));
+    g_assert_nonnull(strstr(memory, "\nmeasured, "));
+    g_assert_nonnull(strstr(memory, "rank 0:\n  peak 7.68 kB allocated, 8.21 kB reserved\n"));
     /* 4096 of 8192 bytes are parameters all the time: half of 14 rows, 85 columns, and a little
      * less for the predicted side, which ends earlier. */
     g_assert_cmpuint(count(memory, 'p'), >, 7 * 85 + 7 * 65);
@@ -258,6 +316,44 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     g_assert_nonnull(strstr(lanes, "reduce"));
     g_assert_true(g_str_has_prefix(lanes, "Lanes over time: "));
     g_assert_cmpuint(count(lanes, '!'), >=, 4);
+}
+
+/* A gnuplot that names its terminals when it is asked, and otherwise shows what it is given. */
+static char *stand_in(const char *folder, const char *terminals) {
+    char *path = g_build_filename(folder, "gnuplot", NULL);
+    g_autofree char *script =
+        g_strdup_printf("#!/bin/sh\nif [ \"$2\" = -e ]; then echo ' %s '; else while read -r l; do "
+                        "echo \"$l\"; done <settings.gp; fi\n",
+                        terminals);
+    g_assert_true(g_file_set_contents(path, script, -1, NULL));
+    g_assert_cmpint(g_chmod(path, 0755), ==, 0);
+    return path;
+}
+
+/* gnuplot 6 has "block": it draws where both it and the output can; ASCII is for all others. */
+static void finer_characters(Fixture *fixture, gconstpointer data) {
+    static const struct {
+        const char *terminals;
+        TracePlotCharacters characters;
+        const char *chosen;
+    } cases[] = {
+        {"block dumb png", TRACE_PLOT_BLOCKS, "text_terminal = \"block\"\n"},
+        {"block dumb png", TRACE_PLOT_ASCII, "text_terminal = \"dumb\"\n"},
+        {"dumb png blocks", TRACE_PLOT_BLOCKS, "text_terminal = \"dumb\"\n"},
+    };
+    g_autofree char *before = g_strdup(g_getenv("PATH"));
+    g_setenv("PATH", fixture->folder, TRUE);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *program = stand_in(fixture->folder, cases[i].terminals);
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = NULL;
+        fixture->options.characters = cases[i].characters;
+        trace_plot(TRACE_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error);
+        g_unlink(program);
+        g_assert_no_error(error);
+        g_assert_nonnull(strstr(text, cases[i].chosen));
+    }
+    g_setenv("PATH", before, TRUE);
 }
 
 static void errors(Fixture *fixture, gconstpointer data) {
@@ -348,10 +444,12 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/plot/memory-table", memory_table);
     g_test_add_func("/trace/plot/thinning", thinning);
+    g_test_add_func("/trace/plot/crests", crests);
     g_test_add_func("/trace/plot/lane-tables", lane_tables);
     g_test_add("/trace/plot/pictures", Fixture, NULL, set_up, pictures, tear_down);
     g_test_add("/trace/plot/jitter-table", Fixture, NULL, set_up, jitter_table, tear_down);
     g_test_add("/trace/plot/text-pictures", Fixture, NULL, set_up, text_pictures, tear_down);
+    g_test_add("/trace/plot/finer-characters", Fixture, NULL, set_up, finer_characters, tear_down);
     g_test_add("/trace/plot/errors", Fixture, NULL, set_up, errors, tear_down);
     g_test_add("/trace/plot/gnuplot-reads-the-table", Fixture, NULL, set_up,
                gnuplot_reads_the_table, tear_down);

@@ -141,6 +141,45 @@ static void pictures(void) {
     g_rmdir(folder);
 }
 
+static char *lesson(TracePointsPicture picture, const GArray *points) {
+    TracePointsOptions options = {.x_name = "ranks", .cost_name = "step time"};
+    return trace_points_lesson(picture, points, &options);
+}
+
+static void lessons(void) {
+    g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
+    for (guint i = 0; i < 4; i++) {
+        TracePoint point = {.series = "",
+                            .label = i == 0   ? "1"
+                                     : i == 1 ? "2"
+                                     : i == 2 ? "4"
+                                              : "8",
+                            .x = 1 << i,
+                            .fits = i != 3,
+                            .step_ns = (100 - 10 * i) * 1e6,
+                            .cost_ns = (100 - 10 * i) * 1e6,
+                            .reserved_bytes = (2 + i) * 1e9,
+                            .flops_per_s = (50 - i) * 1e12};
+        g_array_append_val(points, point);
+    }
+    g_autofree char *sweep = lesson(TRACE_POINTS_SWEEP, points);
+    g_assert_cmpstr(sweep, ==,
+                    "least step time: ranks=4 (80.00 ms; the most is +25.0 %); least memory: "
+                    "ranks=1 (2.00 GB); 1 of 4 do not fit");
+    g_autofree char *scale = lesson(TRACE_POINTS_SCALE, points);
+    g_assert_cmpstr(scale, ==, "-6.0 % from ranks=1 to 8");
+    for (guint i = 0; i < 4; i++) { /* predicted is measured times 1.1, 1.2, 0.7, 1.4 */
+        static const double factors[] = {1.1, 1.2, 0.7, 1.4};
+        TracePoint *point = &g_array_index(points, TracePoint, i);
+        point->x = point->step_ns / factors[i];
+        point->fits = false;
+    }
+    g_autofree char *validation = lesson(TRACE_POINTS_VALIDATION, points);
+    g_assert_cmpstr(validation, ==, "4 runs, median error 20.0 %, nine of ten within 40.0 %");
+    g_autofree char *none = lesson(TRACE_POINTS_SWEEP, points);
+    g_assert_cmpstr(none, ==, "none of them fits");
+}
+
 static void nothing_to_draw(void) {
     g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
     TracePointsOptions options = {.title = "", .scripts = FORESHARD_PLOTS, .limit_bytes = NAN};
@@ -156,6 +195,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/trace/points/rows", rows);
     g_test_add_func("/trace/points/front", front);
     g_test_add_func("/trace/points/pictures", pictures);
+    g_test_add_func("/trace/points/lessons", lessons);
     g_test_add_func("/trace/points/nothing", nothing_to_draw);
     return g_test_run();
 }

@@ -1,0 +1,36 @@
+# cli/foreshard.bash - completion for bash: commands, options, their choices, networks and clusters.
+#
+# Installed where bash-completion finds it; from a build tree: source cli/foreshard.bash. It asks
+# foreshard itself, so it knows what the program at hand knows.
+
+_foreshard_choices() { # of an option of a command, as its help has them: "(none|full; default full)"
+    "$1" "$2" --help-all 2>/dev/null |
+        awk -v option="$3" '
+            /^  -/ { here = index($0, option "=") > 0 }
+            here { text = text " " $0 }
+            END { if (match(text, /\([a-z0-9|, -]*;/)) print substr(text, RSTART + 1, RLENGTH - 2) }' |
+        tr -s '|, ' '\n'
+}
+
+_foreshard() {
+    local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]}
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
+    if ((COMP_CWORD == 1)); then
+        words=$("$program" --help 2>/dev/null | sed -n 's/^  \([a-z]\{1,\}\)  .*/\1/p')
+    elif [[ $word == -* ]]; then
+        words=$("$program" "$command" --help-all 2>/dev/null |
+            grep -o -E '^  (-[a-zA-Z], )?--[a-z0-9-]+' | grep -o -E -e '--[a-z0-9-]+')
+    elif [[ $before == --cluster || $before == -c || $before == --pace ]]; then
+        words=$("$program" list clusters --names 2>/dev/null)
+    elif [[ $before == --* ]]; then
+        words=$(_foreshard_choices "$program" "$command" "$before")
+    elif [[ $command == list ]]; then
+        words='networks clusters'
+    elif [[ $command =~ ^(plan|units|predict|run|rehearse|plot|explain)$ ]]; then
+        words=$("$program" list networks --names 2>/dev/null)
+    fi
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+    ((COMP_CWORD > 1)) && [[ $word != -* ]] && mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")
+}
+
+complete -o filenames -F _foreshard foreshard

@@ -1,0 +1,155 @@
+#include "cli/ways-to-fit.h"
+
+#include <string.h>
+
+#include "trace/scale.h"
+
+/* The least change first. Precision and the batch, which may have been meant so, come later than
+ * what changes neither. Offload of parameters is none of them: how much the host holds is not
+ * modelled. */
+static const char *const settings[] = {
+    "limit_all_gathers=2",
+    "checkpointing=full",
+    "sharding=full",
+    "optimizer_kernel=fused",
+    "sharding=full checkpointing=full",
+    "checkpointing=full optimizer_kernel=fused",
+    "sharding=full checkpointing=full optimizer_kernel=fused",
+    "param_dtype=bf16",
+    "checkpointing=full param_dtype=bf16",
+    "sharding=full checkpointing=full param_dtype=bf16",
+    "sharding=full checkpointing=full param_dtype=bf16 optimizer_kernel=fused",
+    "sharding=full checkpointing=full micro_batch=1",
+};
+
+static void clear_way(gpointer data) {
+    g_free(((CliWay *)data)->changes);
+}
+
+static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_way) {
+    g_autoptr(SimPrediction) with = cli_what_if(what_if, changes, NULL, NULL);
+    if (with == NULL || !with->fits || with->unsupported_dtype != NULL) {
+        return false;
+    }
+    *ret_way = (CliWay){.changes = g_strdup(changes),
+                        .step_ns = (double)with->median_step_ns,
+                        .reserved_bytes = (double)with->peak_reserved_bytes,
+                        .retries = with->alloc_retries};
+    return true;
+}
+
+static void try_settings(const CliWhatIf *what_if, GArray *ways) {
+    for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
+        CliWay way;
+        if (cli_what_if_changes(what_if, settings[i]) && try_way(what_if, settings[i], &way)) {
+            g_array_append_val(ways, way);
+        }
+    }
+}
+
+/* The first number of ranks that does. */
+static void try_ranks(const CliWhatIf *what_if, GArray *ways) {
+    uint64_t place = model_cluster_ranks(what_if->cluster);
+    for (uint64_t ranks = 2 * what_if->strategy.ranks; ranks <= place; ranks *= 2) {
+        g_autofree char *changes =
+            g_strdup_printf("ranks=%" G_GUINT64_FORMAT " sharding=full checkpointing=full", ranks);
+        CliWay way;
+        if (try_way(what_if, changes, &way)) {
+            g_array_append_val(ways, way);
+            return;
+        }
+    }
+}
+
+static const CliWay *way_at(const GArray *ways, guint i) {
+    return &g_array_index(ways, CliWay, i);
+}
+
+static guint first_of(const GArray *ways, bool without_retries) {
+    for (guint i = 0; i < ways->len; i++) {
+        if (!without_retries || way_at(ways, i)->retries == 0) {
+            return i;
+        }
+    }
+    return ways->len;
+}
+
+/* Worth a second line when it takes a tenth less. */
+static guint quickest_of(const GArray *ways, guint first) {
+    guint best = first;
+    for (guint i = 0; i < ways->len; i++) {
+        const CliWay *way = way_at(ways, i);
+        if (way->retries == 0 && strstr(way->changes, "micro_batch") == NULL &&
+            way->step_ns < 0.9 * way_at(ways, best)->step_ns) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void take(GArray *chosen, GArray *ways, guint i) {
+    CliWay way = *way_at(ways, i);
+    way.changes = g_strdup(way.changes);
+    g_array_append_val(chosen, way);
+}
+
+GArray *cli_ways_to_fit(const CliWhatIf *what_if) {
+    g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(CliWay));
+    g_array_set_clear_func(ways, clear_way);
+    GArray *chosen = g_array_new(FALSE, FALSE, sizeof(CliWay));
+    g_array_set_clear_func(chosen, clear_way);
+    try_settings(what_if, ways);
+    if (first_of(ways, true) == ways->len) {
+        try_ranks(what_if, ways);
+    }
+    guint first = first_of(ways, false), calm = first_of(ways, true);
+    if (first < ways->len) {
+        take(chosen, ways, first);
+    }
+    if (calm < ways->len) {
+        guint quickest = quickest_of(ways, calm);
+        if (calm != first) {
+            take(chosen, ways, calm);
+        }
+        if (quickest != calm) {
+            take(chosen, ways, quickest);
+        }
+    }
+    return chosen;
+}
+
+const CliWay *cli_ways_best(const GArray *ways) {
+    guint calm = first_of(ways, true);
+    return ways->len == 0 ? NULL : way_at(ways, calm < ways->len ? calm : 0);
+}
+
+char *cli_changes_as_options(const char *changes) {
+    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; words[i] != NULL; i++) {
+        char *equals = strchr(words[i], '=');
+        if (equals == NULL) {
+            continue;
+        }
+        *equals = '\0';
+        g_strdelimit(words[i], "_", '-');
+        g_autofree char *option =
+            g_str_equal(words[i], "ranks") ? g_strdup("-n") : g_strconcat("--", words[i], NULL);
+        g_string_append_printf(text, "%s%s %s", text->len > 0 ? " " : "", option, equals + 1);
+    }
+    return g_string_free(text, FALSE);
+}
+
+char *cli_way_text(const CliWay *way) {
+    g_autofree char *options = cli_changes_as_options(way->changes);
+    TraceScale time = trace_scale_time(way->step_ns), size = trace_scale_bytes(way->reserved_bytes);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%s: step %.3f %s, reserves %.2f %s", options,
+                           way->step_ns / time.per_unit, time.unit,
+                           way->reserved_bytes / size.per_unit, size.unit);
+    if (way->retries > 0) {
+        g_string_append_printf(text, ", but gives memory back %" G_GUINT64_FORMAT " time%s",
+                               way->retries, way->retries == 1 ? "" : "s");
+    }
+    return g_string_free(text, FALSE);
+}

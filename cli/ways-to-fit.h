@@ -1,0 +1,27 @@
+/* cli/ways-to-fit.h - what would make a plan fit that does not.
+ *
+ * Each way of a short list, the least change first, is predicted; so are more of the cluster's
+ * ranks, fully sharded and checkpointed. At most three are given: the least change that fits, the
+ * quickest one, and, before both, one that fits only by giving memory back, when that is a smaller
+ * change.
+ *
+ * Cost: some twenty predictions.
+ */
+#pragma once
+
+#include "cli/what-if.h"
+
+typedef struct {
+    char *changes; /* "checkpointing=full param_dtype=bf16" */
+    double step_ns, reserved_bytes;
+    uint64_t retries;
+} CliWay;
+
+/* CliWay; empty: none of these helps. */
+GArray *cli_ways_to_fit(const CliWhatIf *what_if);
+/* The first that gives no memory back, or else the first; NULL when there is none. */
+const CliWay *cli_ways_best(const GArray *ways);
+/* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB". Transfer full. */
+char *cli_way_text(const CliWay *way);
+/* "key=value key=value" as options. Transfer full. */
+char *cli_changes_as_options(const char *changes);
