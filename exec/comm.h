@@ -8,13 +8,14 @@
  */
 #pragma once
 
-#include "plan/plan.h"
+#include "exec/black-box.h"
 
 typedef struct {
     const char *name;
     uint32_t rank, world;
     uint32_t local_rank, local_world; /* among the ranks of this machine */
     bool rehearsed; /* the other ranks are made up (exec/rehearse.h): losses mean nothing */
+    ExecDoing *doing; /* where this rank says what it is about; NULL: nobody would read it */
     gpointer self;
 
     /* Collectives may be asked for once the ranks have joined a plan of their number. */

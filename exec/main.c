@@ -22,7 +22,7 @@
 #include "plan/text.h"
 
 typedef struct {
-    char *trace, *load, *save, *data, *pace, *device, *comm;
+    char *trace, *load, *save, *data, *pace, *device, *comm, *black_box;
     gint steps, threads, seed, token_bytes, local_ranks, watchdog, rehearse;
     gint64 memory_limit;
     gboolean json, costs, no_op_times;
@@ -132,9 +132,11 @@ static bool train(Run *run, ExecPlay *play, GError **error) {
     run->play = play;
     run->player = player;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
-        exec_watchdog_beat(run->watchdog);
-        answer = plan_player_step(player, error);
         const PlanPosition *at = plan_player_position(player);
+        exec_watchdog_beat(run->watchdog);
+        exec_doing_begin(run->comm.doing, EXEC_DOING_HOST, exec_doing_word(at));
+        answer = plan_player_step(player, error);
+        at = plan_player_position(player);
         if (answer == PLAN_DONE && at->index == 0 && at->step > 1 &&
             !report_until(run, play, at->step - 1, error)) {
             return false;
@@ -273,6 +275,9 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
         {"rehearse", 0, 0, G_OPTION_ARG_INT, &options->rehearse,
          "play this rank alone, with stand-ins for the others' part of collectives; needs --pace",
          "R"},
+        {"black-box", 0, 0, G_OPTION_ARG_FILENAME, &options->black_box,
+         "a file in which each rank under MPI notes what it is doing, for whoever started it",
+         "FILE"},
         {"costs", 0, 0, G_OPTION_ARG_NONE, &options->costs,
          "no PLAN: measure what calls, lanes and collectives cost here", NULL},
         {0}};
@@ -316,17 +321,18 @@ static const ExecDevice *find_device(const char *name, GError **error) {
     return NULL;
 }
 
-static bool bind_ranks(const Options *options, int *argc, char ***argv, ExecComm *ret_comm,
-                       GError **error) {
+/* plan_path: for whoever has to say where a rank was that has died. */
+static bool bind_ranks(const Options *options, const char *plan_path, int *argc, char ***argv,
+                       ExecComm *ret_comm, GError **error) {
     if (options->rehearse >= 0) { /* the plan says of how many, once it is read */
         *ret_comm = exec_comm_alone;
         return true;
     }
     if (options->local_ranks) {
-        return exec_fork((unsigned)options->local_ranks, ret_comm, error);
+        return exec_fork((unsigned)options->local_ranks, plan_path, ret_comm, error);
     }
 #ifdef EXEC_MPI
-    return exec_mpi_open(argc, argv, ret_comm, error);
+    return exec_mpi_open(argc, argv, options->black_box, plan_path, ret_comm, error);
 #else
     *ret_comm = exec_comm_alone;
     return true;
@@ -341,6 +347,7 @@ static void free_options(Options *options) {
     g_free(options->pace);
     g_free(options->device);
     g_free(options->comm);
+    g_free(options->black_box);
 }
 
 int main(int argc, char **argv) {
@@ -358,7 +365,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
         return 2;
     }
-    if (!bind_ranks(&options, &argc, &argv, &run.comm, &error)) {
+    if (!bind_ranks(&options, argv[1], &argc, &argv, &run.comm, &error)) {
         return complain(&run, error);
     }
     kernel_set_threads(options.threads);
