@@ -41,6 +41,9 @@ typedef struct {
     bool (*share)(gpointer self, gpointer bytes, gsize n, GError **error);
     /* Rank 0 gets every rank's text, in order of rank; others NULL. Transfer full. */
     bool (*collect)(gpointer self, const char *text, char ***ret_texts, GError **error);
+    /* From any thread: this rank has failed, so whatever of it waits for others, or will, fails, for
+     * they may be waiting for it. */
+    void (*give_up)(gpointer self);
     void (*abort)(gpointer self, int status); /* ends all ranks, and does not return */
     void (*close)(gpointer self);
 } ExecComm;

@@ -44,6 +44,7 @@ typedef struct {
 
 typedef struct {
     uint32_t rank, world;
+    atomic_bool given_up; /* by this rank */
     Shared *shared;
     Gate *gates;  /* of each axis, of each color */
     char *blocks; /* of each axis, of each rank */
@@ -63,6 +64,10 @@ static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **
         if (gone >= 0) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
                         "rank %u waits for rank %d, which has ended", fork->rank, gone);
+            return false;
+        }
+        if (atomic_load(&fork->given_up)) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM, "rank %u has given up", fork->rank);
             return false;
         }
         if (tries < 300) {
@@ -290,6 +295,11 @@ static void close_fork(gpointer self) {
     g_free(fork);
 }
 
+static void give_up(gpointer self) {
+    Fork *fork = self;
+    atomic_store(&fork->given_up, true);
+}
+
 /* What is wrong with the input every rank finds at once: rank 0 speaks for all. */
 static void abort_fork(gpointer self, int status) {
     const Fork *fork = self;
@@ -407,6 +417,7 @@ bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **e
                                    .mean = mean,
                                    .share = share,
                                    .collect = collect,
+                                   .give_up = give_up,
                                    .abort = abort_fork,
                                    .close = close_fork};
             return true;

@@ -182,6 +182,13 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     return true;
 }
 
+/* Where a lane has failed, what the host says only follows from it. */
+static int complain_of_play(const Run *run, ExecPlay *play, const GError *error) {
+    g_autoptr(GError) cause = NULL;
+    bool lane_failed = play && !play->device->healthy(play, &cause);
+    return complain(run, lane_failed ? cause : error);
+}
+
 static int run_plan(Run *run, const char *path) {
     const Options *options = run->options;
     g_autoptr(GError) error = NULL;
@@ -217,7 +224,7 @@ static int run_plan(Run *run, const char *path) {
     run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->comm.rank, explain, run);
     g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
-        int status = complain(run, error);
+        int status = complain_of_play(run, play, error);
         run->comm.abort(run->comm.self, status); /* lanes may hang: nothing is waited for */
     }
     exec_watchdog_free(run->watchdog);

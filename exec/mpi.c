@@ -256,6 +256,10 @@ static void close_mpi(gpointer self) {
     g_free(mpi);
 }
 
+static void give_up(gpointer self) {
+    exec_mpi_give_up();
+}
+
 /* What is wrong with the input every rank finds at once: rank 0 speaks, for mpirun passes on the
  * first status only when the others have not ended by themselves. */
 static void abort_mpi(gpointer self, int status) {
@@ -375,6 +379,7 @@ bool exec_mpi_open(int *argc, char ***argv, const char *black_box, const char *p
         .join = join,
         .share = share,
         .collect = collect,
+        .give_up = give_up,
         .abort = abort_mpi,
         .close = close_mpi,
     };

@@ -259,7 +259,8 @@ bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS,
-                "the loss is %g; lower the learning rate (--lr)", loss);
+                "the loss is %s; lower the learning rate (--lr)",
+                isnan(loss) ? "not a number" : "infinite");
     return false;
 }
 

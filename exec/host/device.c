@@ -69,6 +69,14 @@ static bool run_paced(const Work *work, GError **error) {
     return true;
 }
 
+/* The host, or another lane, may be waiting for ranks that wait for what failed here. First the
+ * cause is noted, for they will fail, too. */
+static void fail(const Work *work, const GError *error) {
+    const ExecComm *comm = work->host->play.context.comm;
+    exec_lanes_fail(work->host->lanes, error);
+    comm->give_up(comm->self);
+}
+
 static bool run_work(gpointer data, GError **error) {
     Work *work = data;
     ExecPlay *play = &work->host->play;
@@ -90,6 +98,7 @@ static bool run_work(gpointer data, GError **error) {
     ok = ok && (work->loss_share == 0 || note_loss(work, error));
     if (!ok) {
         exec_play_say_where(play, work->task.step, work->task.op, work->unit, error);
+        fail(work, *error);
     }
     exec_doing_end(doing, work->place, work->doing);
     return ok;
