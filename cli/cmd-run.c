@@ -85,6 +85,10 @@ static gboolean on_term(gpointer data) {
     return on_signal(data, SIGTERM);
 }
 
+static gboolean on_hup(gpointer data) {
+    return on_signal(data, SIGHUP);
+}
+
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* The ranks may run elsewhere, so they get whole paths. */
@@ -146,7 +150,8 @@ static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     watch->errors = g_data_input_stream_new(g_subprocess_get_stderr_pipe(watch->process));
     g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line, watch);
     guint sources[] = {g_unix_signal_add(SIGINT, on_int, watch),
-                       g_unix_signal_add(SIGTERM, on_term, watch)};
+                       g_unix_signal_add(SIGTERM, on_term, watch),
+                       g_unix_signal_add(SIGHUP, on_hup, watch)};
     g_main_loop_run(watch->loop);
     bool ok = g_subprocess_wait(watch->process, NULL, error);
     for (unsigned i = 0; i < G_N_ELEMENTS(sources); i++) {
@@ -304,7 +309,8 @@ int cmd_run(int argc, char **argv) {
     } else if (options_are_sound(&options)) {
         g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
         g_autoptr(ModelCluster) pace = NULL;
-        if (plan && (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
+        if (plan && cli_ranks_fit_here(plan->world, &error) &&
+            (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
             status = run(&options, plan, pace);
         } else {
             fprintf(stderr, "foreshard run: %s\n", error->message);

@@ -74,11 +74,12 @@ static bool save_weights(const Run *run, ExecPlay *play, GError **error) {
 /* Said before hours of training, not after. */
 static bool can_write(const char *path, GError **error) {
     g_autofree char *folder = g_path_get_dirname(path);
-    if (g_access(folder, W_OK) == 0) {
+    bool is_folder = g_file_test(path, G_FILE_TEST_IS_DIR);
+    if (!is_folder && g_access(folder, W_OK) == 0) {
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "cannot write %s: %s", path,
-                g_strerror(errno));
+                g_strerror(is_folder ? EISDIR : errno));
     return false;
 }
 

@@ -132,12 +132,13 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
 }
 
 static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const PlanBuffer *b) {
+    g_autofree char *step = g_strdup_printf("step %d", at->step);
     GString *text = g_string_new(NULL);
     g_string_printf(text,
-                    "step %d: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
+                    "%s: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
                     "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes are reserved, "
                     "%" G_GUINT64_FORMAT " allocated:",
-                    at->step, b->bytes, b->name,
+                    at->step < 0 ? "construction" : step, b->bytes, b->name,
                     b->unit == PLAN_NONE ? "-" : play->context.plan->units[b->unit].name,
                     memory_caching_reserved(play->caching), play->options.memory_limit_bytes,
                     memory_caching_allocated(play->caching));

@@ -91,18 +91,31 @@ static char *exec_path(void) {
     return g_build_filename(bin, "..", "exec", "foreshard-exec", NULL);
 }
 
-/* The process of a rank is killed when it is well into what it does. */
-static void kill_rank(const char *trace, unsigned rank) {
+/* The process of a rank, once it is well into what it does. */
+static int await_rank(const char *trace, unsigned rank) {
     g_autofree char *variable = g_strdup_printf("OMPI_COMM_WORLD_RANK=%u", rank);
-    g_autoptr(GArray) victims = NULL;
-    for (unsigned tries = 0; tries < 300 && (!victims || !victims->len); tries++) {
+    g_autoptr(GArray) found = NULL;
+    for (unsigned tries = 0; tries < 300 && (!found || !found->len); tries++) {
         g_usleep(50000);
-        g_clear_pointer(&victims, g_array_unref);
-        victims = processes_with(trace, variable);
+        g_clear_pointer(&found, g_array_unref);
+        found = processes_with(trace, variable);
     }
-    g_assert_cmpuint(victims->len, ==, 1);
+    g_assert_cmpuint(found->len, ==, 1);
     g_usleep(2 * G_USEC_PER_SEC);
-    g_assert_cmpint(kill(g_array_index(victims, int, 0), SIGKILL), ==, 0);
+    return g_array_index(found, int, 0);
+}
+
+static void await_no_rank(const char *trace) {
+    gint64 start = g_get_monotonic_time();
+    for (guint left = 1; left; g_usleep(50000)) {
+        g_autoptr(GArray) found = processes_with(trace, "OMPI_COMM_WORLD_RANK=");
+        left = found->len;
+        g_assert_cmpint(g_get_monotonic_time() - start, <, MOST_SECONDS * G_USEC_PER_SEC);
+    }
+}
+
+static void kill_rank(const char *trace, unsigned rank) {
+    g_assert_cmpint(kill(await_rank(trace, rank), SIGKILL), ==, 0);
 }
 
 /* A collective takes a second here, so one is always on its way. */
@@ -158,7 +171,7 @@ static const struct {
     {"MPI_Iallgather 1 20", "rank 1: step |, op all_gather of unit |MPI_Iallgather failed"},
     {"MPI_Isend 2 9", "rank 2: step |, op reduce_scatter of unit |MPI_Isend failed"},
     {"MPI_Irecv 0 9", "rank 0: step |, op reduce_scatter of unit |MPI_Irecv failed"},
-    {"MPI_Testall 1 1000", "rank 1: |MPI_"},
+    {"MPI_Testall 1 60", "rank 1: |MPI_"},
     {"MPI_Iallreduce 0 3", "rank 0: the mean loss of step 2: MPI_Iallreduce failed"},
     {"MPI_Ibarrier 2 1", "rank 2: |MPI_Ibarrier failed"},
     {"MPI_Comm_split 1 2", "rank 1: |MPI_Comm_split failed"},
@@ -193,12 +206,16 @@ static const struct {
      "rank |out of memory: step 0: no room for | of unit |allocated: parameters/sharded "},
     {"gpt-toy -n 3 --lr 1000 --weight-decay 10 --steps 200", 1,
      "rank |op nll_loss of unit root: the loss is |lower the learning rate"},
-    {"gpt-toy -n 2 --load no-such-file", 2, "no-such-file"},
+    {"gpt-toy -n 2 --load no-such-file", 2, "cannot read |no-such-file: No such file"},
     {"gpt-toy -n 2 --save /no-such-folder/w", 2, "/no-such-folder/w"},
-    {"gpt-toy -n 2 --data no-such-file", 2, "no-such-file"},
+    {"gpt-toy -n 2 --save /", 2, "cannot write /: Is a directory"},
+    {"gpt-toy -n 2 --data no-such-file", 2, "cannot read |no-such-file: No such file"},
+    {"gpt-toy -n 2 --data /", 2, "cannot read /: Is a directory"},
     {"mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors"},
     {"gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96"},
     {"gpt-toy -n 2 --device tpu", 2, "no device 'tpu'"},
+    {"gpt-toy -n 1025", 2, "1025 processes are too many for one machine"},
+    {"gpt-toy -n 2 --steps 0", 2, "--steps must be positive"},
 };
 
 static void failures_say_why(void) {
@@ -228,6 +245,29 @@ static void other_rank_counts_are_refused(void) {
     leave_scene(&scene);
 }
 
+/* As by Ctrl-C, a job's manager, a closed terminal; and when foreshard itself is killed, it can say
+ * nothing, but its ranks end. */
+static void signals_end_all_ranks(void) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
+    Scene scene = set_scene();
+    g_autofree char *words =
+        g_strdup_printf("run gpt-toy -n 2 --steps 1000000 --trace %s", scene.trace);
+    for (unsigned i = 0; i < G_N_ELEMENTS(signals); i++) {
+        GSubprocess *process = test_run_start(words);
+        await_rank(scene.trace, 1);
+        g_test_message("signal %d", signals[i]);
+        g_subprocess_send_signal(process, signals[i]);
+        if (signals[i] != SIGKILL) {
+            ends(&scene, process, 1, "interrupted; every rank has been ended");
+        } else {
+            g_assert_true(g_subprocess_wait(process, NULL, NULL));
+            await_no_rank(scene.trace);
+            g_object_unref(process);
+        }
+    }
+    leave_scene(&scene);
+}
+
 static void calibrate_refuses(const char *words, const char *expected) {
     TestRun result = test_run_finish(test_run_start(words));
     g_assert_cmpint(result.status, ==, 2);
@@ -252,6 +292,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
     g_test_add_func("/exec/failures/each says why", failures_say_why);
     g_test_add_func("/exec/failures/other rank counts are refused", other_rank_counts_are_refused);
+    g_test_add_func("/exec/failures/signals end all ranks", signals_end_all_ranks);
     g_test_add_func("/exec/failures/a calibration needs a file", a_calibration_needs_a_file);
     return g_test_run();
 }
