@@ -18,6 +18,7 @@
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "cli/scratch.h"
+#include "exec/black-box.h"
 
 typedef struct {
     gint steps, seed, token_bytes, watchdog;
@@ -85,6 +86,10 @@ static gboolean on_term(gpointer data) {
     return on_signal(data, SIGTERM);
 }
 
+static gboolean on_hup(gpointer data) {
+    return on_signal(data, SIGHUP);
+}
+
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* The ranks may run elsewhere, so they get whole paths. */
@@ -113,6 +118,7 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const C
     }
     add_path(argv, "trace", options->trace);
     add_path(argv, "pace", scratch->pace);
+    add_path(argv, "black-box", scratch->black_box);
     add_path(argv, "load", options->load);
     add_path(argv, "save", options->save);
     if (is_file(options->data)) {
@@ -145,7 +151,8 @@ static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     watch->errors = g_data_input_stream_new(g_subprocess_get_stderr_pipe(watch->process));
     g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line, watch);
     guint sources[] = {g_unix_signal_add(SIGINT, on_int, watch),
-                       g_unix_signal_add(SIGTERM, on_term, watch)};
+                       g_unix_signal_add(SIGTERM, on_term, watch),
+                       g_unix_signal_add(SIGHUP, on_hup, watch)};
     g_main_loop_run(watch->loop);
     bool ok = g_subprocess_wait(watch->process, NULL, error);
     for (unsigned i = 0; i < G_N_ELEMENTS(sources); i++) {
@@ -160,17 +167,25 @@ static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     return ok;
 }
 
+/* It can no longer tell itself, but has noted where it was. */
+static void speak_for_the_dead(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
+    uint32_t rank = (uint32_t)watch->dead_rank;
+    g_autoptr(ExecBlackBox) box = exec_black_box_open(scratch->black_box, plan->world, NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    bool knows = box && rank < plan->world;
+    exec_doing_tell(knows ? exec_black_box_doing(box, rank) : NULL, knows ? plan : NULL, rank,
+                    watch->dead_signal, text);
+    fprintf(stderr, "foreshard run: %s; the others have been ended\n", text->str);
+}
+
 /* 0, 1 or 2, after having said why once. */
-static int verdict(const Watch *watch) {
+static int verdict(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
     if (watch->interrupted) {
         fprintf(stderr, "foreshard run: interrupted; every rank has been ended\n");
         return 1;
     }
     if (watch->dead_rank >= 0) {
-        fprintf(stderr,
-                "foreshard run: rank %d was killed by signal %d (%s); the others have been "
-                "ended\n",
-                watch->dead_rank, watch->dead_signal, g_strsignal(watch->dead_signal));
+        speak_for_the_dead(watch, scratch, plan);
         return 1;
     }
     if (watch->status && !watch->said_why) {
@@ -192,7 +207,7 @@ static int run_in(const CliScratch *scratch, const Options *options, const Plan 
         fprintf(stderr, "foreshard run: %s\n", words);
     }
     Watch watch = {.verbose = options->verbose, .dead_rank = -1};
-    return watch_over(&watch, argv, error) ? verdict(&watch) : 1;
+    return watch_over(&watch, argv, error) ? verdict(&watch, scratch, plan) : 1;
 }
 
 static void say_file(const char *what, const char *path) {
@@ -299,7 +314,8 @@ int cmd_run(int argc, char **argv) {
     } else if (options_are_sound(&options)) {
         g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
         g_autoptr(ModelCluster) pace = NULL;
-        if (plan && (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
+        if (plan && cli_ranks_fit_here(plan->world, &error) &&
+            (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
             status = run(&options, plan, pace);
         } else {
             fprintf(stderr, "foreshard run: %s\n", error->message);

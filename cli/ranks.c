@@ -1,5 +1,7 @@
 #include "cli/ranks.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* As the environment says; beside this program (installed), or where the build tree has it. */
@@ -82,6 +84,17 @@ GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error) {
     return argv;
 }
 
+bool cli_ranks_fit_here(unsigned n, GError **error) {
+    if (n > CLI_RANKS_MOST) {
+        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED,
+                    "%u processes are too many for one machine, which gets %d at most; predict "
+                    "plays any number, rehearse one of them, and over several machines mpirun "
+                    "starts foreshard-exec",
+                    n, CLI_RANKS_MOST);
+    }
+    return n <= CLI_RANKS_MOST;
+}
+
 bool cli_ranks_is_cuda(const char *device) {
     return g_strcmp0(device, "cuda") == 0;
 }
@@ -90,8 +103,14 @@ bool cli_ranks_know_device(const char *device) {
     return !device || g_str_equal(device, "host") || cli_ranks_is_cuda(device);
 }
 
+/* Even if this program is killed, mpirun then ends its ranks. */
+static void end_with_parent(gpointer unused) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 GSubprocessLauncher *cli_ranks_launcher(GSubprocessFlags flags) {
     GSubprocessLauncher *launcher = g_subprocess_launcher_new(flags);
+    g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
     g_subprocess_launcher_setenv(launcher, "OPENBLAS_NUM_THREADS", "1", FALSE);
     return launcher;
 }

@@ -9,6 +9,11 @@
 #include <gio/gio.h>
 #include <stdbool.h>
 
+enum {
+    CLI_RANKS_MOST = 1024 /* foreshard-exec's own bound, too; each takes 0.1 GB */
+};
+
+bool cli_ranks_fit_here(unsigned n, GError **error);
 /* The path of foreshard-exec: what FORESHARD_EXEC names, or this build's. Transfer full. */
 char *cli_ranks_program(GError **error);
 /* What starts n ranks of foreshard-exec on a device (NULL: host); its arguments are to follow, then

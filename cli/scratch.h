@@ -1,4 +1,5 @@
-/* cli/scratch.h - a folder of its own with what foreshard-exec reads: the plan, and a pace if any.
+/* cli/scratch.h - a folder of its own with what foreshard-exec reads: the plan, and a pace if any;
+ * and a black box, in which its ranks note what they are doing.
  *
  * Owns: the folder; it is gone after cli_scratch_clear().
  */
@@ -8,7 +9,7 @@
 #include "plan/plan.h"
 
 typedef struct {
-    char *folder, *plan, *pace; /* paths; pace NULL: none */
+    char *folder, *plan, *pace, *black_box; /* paths; pace NULL: none */
 } CliScratch;
 
 /* pace: the cluster as whose collectives those of the play shall last; NULL: none. */

@@ -54,6 +54,9 @@ static bool collect(gpointer self, const char *text, char ***ret_texts, GError *
     return true;
 }
 
+static void give_up(gpointer self) {
+}
+
 static void abort_alone(gpointer self, int status) {
     exit(status);
 }
@@ -75,6 +78,7 @@ const ExecComm exec_comm_alone = {
     .mean = mean,
     .share = share,
     .collect = collect,
+    .give_up = give_up,
     .abort = abort_alone,
     .close = close_alone,
 };

@@ -1,6 +1,7 @@
 #include "exec/data.h"
 
 #include "exec/error.h"
+#include "exec/map-file.h"
 #include "kernels/host/random.h"
 
 /* Streams of random numbers: parameters take theirs from 0 up (plan order), data from here. */
@@ -44,13 +45,11 @@ struct _ExecData {
 };
 
 ExecData *exec_data_open(const char *path, unsigned token_bytes, GError **error) {
-    g_autoptr(GError) cause = NULL;
     g_autoptr(ExecData) data = g_new0(ExecData, 1);
     data->path = g_strdup(path);
     data->token_bytes = token_bytes;
-    data->file = g_mapped_file_new(path, FALSE, &cause);
+    data->file = exec_map_file(path, error);
     if (!data->file) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
         return NULL;
     }
     data->bytes = (const uint8_t *)g_mapped_file_get_contents(data->file);

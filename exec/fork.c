@@ -16,6 +16,7 @@
 #include "exec/convert.h"
 #include "exec/error.h"
 #include "kernels/host/elementwise.h"
+#include "plan/text.h"
 
 enum {
     BLOCK = 1 << 20,              /* bytes through which a rank hands on its part, an axis */
@@ -29,7 +30,8 @@ typedef struct {
 } Gate;
 
 typedef struct {
-    atomic_int gone; /* a rank that has ended badly; -1: none */
+    atomic_int gone;   /* a rank that has ended badly; -1: none */
+    ExecDoing doing[]; /* of each rank */
 } Shared;
 
 /* What a rank needs for one axis. */
@@ -42,6 +44,7 @@ typedef struct {
 
 typedef struct {
     uint32_t rank, world;
+    atomic_bool given_up; /* by this rank */
     Shared *shared;
     Gate *gates;  /* of each axis, of each color */
     char *blocks; /* of each axis, of each rank */
@@ -61,6 +64,10 @@ static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **
         if (gone >= 0) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
                         "rank %u waits for rank %d, which has ended", fork->rank, gone);
+            return false;
+        }
+        if (atomic_load(&fork->given_up)) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM, "rank %u has given up", fork->rank);
             return false;
         }
         if (tries < 300) {
@@ -288,6 +295,11 @@ static void close_fork(gpointer self) {
     g_free(fork);
 }
 
+static void give_up(gpointer self) {
+    Fork *fork = self;
+    atomic_store(&fork->given_up, true);
+}
+
 /* What is wrong with the input every rank finds at once: rank 0 speaks for all. */
 static void abort_fork(gpointer self, int status) {
     const Fork *fork = self;
@@ -309,19 +321,19 @@ static void end_others(const pid_t *pids, unsigned n, int signal) {
 }
 
 /* Says what became of a rank; the status that this program shall end with. */
-static int judge(unsigned rank, int status) {
+static int judge(const Shared *shared, const char *plan_path, unsigned rank, int status) {
     if (WIFSIGNALED(status)) {
-        fprintf(stderr,
-                "foreshard-exec: rank %u was killed by signal %d (%s); the others have been "
-                "ended\n",
-                rank, WTERMSIG(status), g_strsignal(WTERMSIG(status)));
+        g_autoptr(Plan) plan = plan_path ? plan_read_file(plan_path, NULL) : NULL;
+        g_autoptr(GString) text = g_string_new(NULL);
+        exec_doing_tell(&shared->doing[rank], plan, rank, WTERMSIG(status), text);
+        fprintf(stderr, "foreshard-exec: %s; the others have been ended\n", text->str);
         return 1;
     }
     return WEXITSTATUS(status);
 }
 
-static void watch(Shared *shared, pid_t *pids, unsigned n) G_GNUC_NORETURN;
-static void watch(Shared *shared, pid_t *pids, unsigned n) {
+static void watch(Shared *shared, const char *plan_path, pid_t *pids, unsigned n) G_GNUC_NORETURN;
+static void watch(Shared *shared, const char *plan_path, pid_t *pids, unsigned n) {
     int verdict = 0;
     gint64 asked_at = 0;
     for (unsigned left = n; left;) {
@@ -340,7 +352,7 @@ static void watch(Shared *shared, pid_t *pids, unsigned n) {
             }
             pids[rank] = 0;
             left--;
-            if (!verdict && (verdict = judge(rank, status))) {
+            if (!verdict && (verdict = judge(shared, plan_path, rank, status))) {
                 atomic_store(&shared->gone, (int)rank);
                 asked_at = g_get_monotonic_time();
                 end_others(pids, n, SIGTERM);
@@ -353,7 +365,8 @@ static void watch(Shared *shared, pid_t *pids, unsigned n) {
 /* ---- the start ------------------------------------------------------------------------------ */
 
 static Fork *fork_new(unsigned n, GError **error) {
-    gsize gates = sizeof(Gate) * PLAN_N_AXES * n, head = sizeof(Shared) + gates;
+    gsize shared = sizeof(Shared) + sizeof(ExecDoing) * n;
+    gsize gates = sizeof(Gate) * PLAN_N_AXES * n, head = shared + gates;
     gsize begin = (head + BLOCK - 1) / BLOCK * BLOCK;
     char *memory = mmap(NULL, begin + (gsize)PLAN_N_AXES * n * BLOCK, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -365,13 +378,13 @@ static Fork *fork_new(unsigned n, GError **error) {
     Fork *made = g_new0(Fork, 1);
     made->world = n;
     made->shared = (Shared *)(gpointer)memory;
-    made->gates = (Gate *)(gpointer)(memory + sizeof(Shared));
+    made->gates = (Gate *)(gpointer)(memory + shared);
     made->blocks = memory + begin;
     atomic_store(&made->shared->gone, -1);
     return made;
 }
 
-bool exec_fork(unsigned n, ExecComm *ret_comm, GError **error) {
+bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **error) {
     Fork *mine = fork_new(n, error);
     if (!mine) {
         return false;
@@ -392,6 +405,7 @@ bool exec_fork(unsigned n, ExecComm *ret_comm, GError **error) {
                                    .world = n,
                                    .local_rank = rank,
                                    .local_world = n,
+                                   .doing = &mine->shared->doing[rank],
                                    .self = mine,
                                    .join = join,
                                    .all_gather = all_gather,
@@ -403,6 +417,7 @@ bool exec_fork(unsigned n, ExecComm *ret_comm, GError **error) {
                                    .mean = mean,
                                    .share = share,
                                    .collect = collect,
+                                   .give_up = give_up,
                                    .abort = abort_fork,
                                    .close = close_fork};
             return true;
@@ -413,5 +428,5 @@ bool exec_fork(unsigned n, ExecComm *ret_comm, GError **error) {
             return false;
         }
     }
-    watch(mine->shared, pids, n);
+    watch(mine->shared, plan_path, pids, n);
 }

@@ -13,5 +13,5 @@
 
 /* Returns in each of n new processes; the caller's own lives on in here only to watch, and ends
  * with the first failure's status. Before any thread is started. False with error: nothing was
- * forked. */
-bool exec_fork(unsigned n, ExecComm *ret_comm, GError **error);
+ * forked. plan_path: read when a rank has been killed, to say where it was; NULL: nobody can. */
+bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **error);

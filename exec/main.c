@@ -23,7 +23,7 @@
 #include "plan/text.h"
 
 typedef struct {
-    char *trace, *load, *save, *data, *pace, *device, *comm;
+    char *trace, *load, *save, *data, *pace, *device, *comm, *black_box;
     gint steps, threads, seed, token_bytes, local_ranks, watchdog, rehearse;
     gint64 memory_limit;
     gboolean json, costs, no_op_times;
@@ -72,11 +72,12 @@ static bool save_weights(const Run *run, ExecPlay *play, GError **error) {
 /* Said before hours of training, not after. */
 static bool can_write(const char *path, GError **error) {
     g_autofree char *folder = g_path_get_dirname(path);
-    if (g_access(folder, W_OK) == 0) {
+    bool is_folder = g_file_test(path, G_FILE_TEST_IS_DIR);
+    if (!is_folder && g_access(folder, W_OK) == 0) {
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "cannot write %s: %s", path,
-                g_strerror(errno));
+                g_strerror(is_folder ? EISDIR : errno));
     return false;
 }
 
@@ -137,9 +138,11 @@ static bool train(Run *run, ExecPlay *play, GError **error) {
     run->play = play;
     run->player = player;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
-        exec_watchdog_beat(run->watchdog);
-        answer = plan_player_step(player, error);
         const PlanPosition *at = plan_player_position(player);
+        exec_watchdog_beat(run->watchdog);
+        exec_doing_begin(run->comm.doing, EXEC_DOING_HOST, exec_doing_word(at));
+        answer = plan_player_step(player, error);
+        at = plan_player_position(player);
         if (answer == PLAN_DONE && at->index == 0 && at->step > 1 &&
             !report_until(run, play, at->step - 1, error)) {
             return false;
@@ -185,6 +188,13 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     return true;
 }
 
+/* Where a lane has failed, what the host says only follows from it. */
+static int complain_of_play(const Run *run, ExecPlay *play, const GError *error) {
+    g_autoptr(GError) cause = NULL;
+    bool lane_failed = play && !play->device->healthy(play, &cause);
+    return complain(run, lane_failed ? cause : error);
+}
+
 /* Once it has been said: what the lanes have been given ends first, and other ranks may be gone. */
 static void leave_oom(const Run *run, ExecPlay *play) {
     g_autoptr(GError) error = NULL;
@@ -228,7 +238,7 @@ static int run_plan(Run *run, const char *path) {
     run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->comm.rank, explain, run);
     g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
-        int status = complain(run, error);
+        int status = complain_of_play(run, play, error);
         if (play && play->out_of_memory && options->trace) {
             leave_oom(run, play);
         }
@@ -289,6 +299,9 @@ static bool read_options(int *argc, char ***argv, Options *options, GError **err
         {"rehearse", 0, 0, G_OPTION_ARG_INT, &options->rehearse,
          "play this rank alone, with stand-ins for the others' part of collectives; needs --pace",
          "R"},
+        {"black-box", 0, 0, G_OPTION_ARG_FILENAME, &options->black_box,
+         "a file in which each rank under MPI notes what it is doing, for whoever started it",
+         "FILE"},
         {"costs", 0, 0, G_OPTION_ARG_NONE, &options->costs,
          "no PLAN: measure what calls, lanes and collectives cost here", NULL},
         {0}};
@@ -331,17 +344,18 @@ static const ExecDevice *find_device(const char *name, GError **error) {
     return NULL;
 }
 
-static bool bind_ranks(const Options *options, int *argc, char ***argv, ExecComm *ret_comm,
-                       GError **error) {
+/* plan_path: for whoever has to say where a rank was that has died. */
+static bool bind_ranks(const Options *options, const char *plan_path, int *argc, char ***argv,
+                       ExecComm *ret_comm, GError **error) {
     if (options->rehearse >= 0) { /* the plan says of how many, once it is read */
         *ret_comm = exec_comm_alone;
         return true;
     }
     if (options->local_ranks) {
-        return exec_fork((unsigned)options->local_ranks, ret_comm, error);
+        return exec_fork((unsigned)options->local_ranks, plan_path, ret_comm, error);
     }
 #ifdef EXEC_MPI
-    return exec_mpi_open(argc, argv, ret_comm, error);
+    return exec_mpi_open(argc, argv, options->black_box, plan_path, ret_comm, error);
 #else
     *ret_comm = exec_comm_alone;
     return true;
@@ -356,6 +370,7 @@ static void free_options(Options *options) {
     g_free(options->pace);
     g_free(options->device);
     g_free(options->comm);
+    g_free(options->black_box);
 }
 
 int main(int argc, char **argv) {
@@ -373,7 +388,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
         return status_of(error);
     }
-    if (!bind_ranks(&options, &argc, &argv, &run.comm, &error)) {
+    if (!bind_ranks(&options, argv[1], &argc, &argv, &run.comm, &error)) {
         return complain(&run, error);
     }
     kernel_set_threads(options.threads);

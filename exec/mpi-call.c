@@ -1,9 +1,16 @@
 #include "exec/mpi-call.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "exec/error.h"
+
+static atomic_bool given_up; /* MPI, too, is one a process */
+
+void exec_mpi_give_up(void) {
+    atomic_store(&given_up, true);
+}
 
 bool exec_mpi_check(int status, const char *call, GError **error) {
     if (status == MPI_SUCCESS) {
@@ -28,6 +35,11 @@ bool exec_mpi_finish(MPI_Request *requests, int n, const char *call, GError **er
         }
         if (done) {
             return true;
+        }
+        if (atomic_load_explicit(&given_up, memory_order_relaxed)) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
+                        "%s is left unfinished, since this rank has given up", call);
+            return false;
         }
         if (tries < 300) {
             sched_yield();

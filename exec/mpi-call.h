@@ -12,5 +12,6 @@
 
 /* False with an error that names call and rank. */
 bool exec_mpi_check(int status, const char *call, GError **error);
-/* Until all n requests are done. */
+/* Until all n requests are done, or this process has given up. */
 bool exec_mpi_finish(MPI_Request *requests, int n, const char *call, GError **error);
+void exec_mpi_give_up(void); /* every wait fails from now on */

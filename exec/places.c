@@ -61,9 +61,11 @@ GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t ran
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         if (last[p] && saves(plan, role, last[p], rank)) {
             ExecPlace place = exec_place_of(plan, role, last[p], rank);
-            place.buffer = moved_to(role, place.buffer);
-            place.slot = sent_to(role, place.buffer);
-            g_array_append_val(places, place);
+            if (place.count) { /* else the plan may hold no buffer for it after the first step */
+                place.buffer = moved_to(role, place.buffer);
+                place.slot = sent_to(role, place.buffer);
+                g_array_append_val(places, place);
+            }
         }
     }
     return places;

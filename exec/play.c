@@ -132,12 +132,13 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
 }
 
 static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const PlanBuffer *b) {
+    g_autofree char *step = g_strdup_printf("step %d", at->step);
     GString *text = g_string_new(NULL);
     g_string_printf(text,
-                    "step %d: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
+                    "%s: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
                     "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes are reserved, "
                     "%" G_GUINT64_FORMAT " allocated:",
-                    at->step, b->bytes, b->name,
+                    at->step < 0 ? "construction" : step, b->bytes, b->name,
                     b->unit == PLAN_NONE ? "-" : play->context.plan->units[b->unit].name,
                     memory_caching_reserved(play->caching), play->options.memory_limit_bytes,
                     memory_caching_allocated(play->caching));
@@ -264,7 +265,8 @@ bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share
         return true;
     }
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS,
-                "the loss is %g; lower the learning rate (--lr)", loss);
+                "the loss is %s; lower the learning rate (--lr)",
+                isnan(loss) ? "not a number" : "infinite");
     return false;
 }
 

@@ -24,6 +24,7 @@ bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **
     unsigned step = results->n_steps;
     double values[2] = {play->losses[step], exec_play_step_ms(play, step)};
     if (!results->comm->mean(results->comm->self, values, 2, error)) {
+        g_prefix_error(error, "the mean loss of step %u: ", step);
         return false;
     }
     results->losses[step] = values[0];
@@ -76,6 +77,7 @@ bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, 
     g_autoptr(GString) text = trace_text(trace, error);
     g_auto(GStrv) texts = NULL;
     if (!text || !results->comm->collect(results->comm->self, text->str, &texts, error)) {
+        g_prefix_error(error, "the trace of all ranks, %s: ", path);
         return false;
     }
     for (unsigned rank = 1; texts && texts[rank]; rank++) {

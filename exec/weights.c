@@ -5,6 +5,7 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "exec/map-file.h"
 
 enum {
     MAX_HEADER = 100000000 /* bytes; the limit that the form itself sets */
@@ -149,13 +150,11 @@ static bool has_no_others(const ExecWeights *weights, JsonObject *header, const 
 
 ExecWeights *exec_weights_open(const char *path, const Plan *plan, GError **error) {
     g_autoptr(ExecWeights) weights = g_new0(ExecWeights, 1);
-    g_autoptr(GError) cause = NULL;
     weights->path = g_intern_string(path);
     weights->parser = json_parser_new();
     weights->tensors = g_new0(Tensor, plan->n_parameters);
-    weights->file = g_mapped_file_new(path, FALSE, &cause);
+    weights->file = exec_map_file(path, error);
     if (!weights->file) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
         return NULL;
     }
     JsonObject *header = read_header(weights, error);

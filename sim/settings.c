@@ -8,6 +8,13 @@
 static const char *const trouble_names[] = {
     [SIM_TROUBLE_SLOW] = "slow", [SIM_TROUBLE_NVLINK] = "nvlink", [SIM_TROUBLE_NIC] = "nic"};
 
+static const char *const jitter_keys[SIM_N_JITTERS] = {
+    [SIM_JITTER_KERNEL] = "jitter_percent",
+    [SIM_JITTER_GPU] = "spread_percent",
+    [SIM_JITTER_HOST] = "host_jitter_percent",
+    [SIM_JITTER_LINK] = "link_jitter_percent",
+};
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* So many digits that a share read back is the share. */
@@ -48,9 +55,10 @@ void sim_settings_write(Trace *trace, const ModelCluster *cluster, const SimOpti
     }
     if (options->every_rank) {
         trace_set(trace, "every_rank", "yes");
-        trace_set_uint(trace, "seed", options->seed);
-        set_percent(trace, "jitter_percent", options->jitter);
-        set_percent(trace, "spread_percent", options->spread);
+        trace_set_uint(trace, "seed", options->jitter.seed);
+        for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+            set_percent(trace, jitter_keys[kind], options->jitter.shares[kind]);
+        }
         set_troubles(trace, options);
     }
 }
@@ -156,11 +164,14 @@ SimSettings *sim_settings_read(const Trace *trace, GError **error) {
         return g_steal_pointer(&settings);
     }
     if (!read_number(trace, "steps", &steps, error) ||
-        !read_number(trace, "seed", &options->seed, error) ||
-        !read_share(trace, "jitter_percent", &options->jitter, error) ||
-        !read_share(trace, "spread_percent", &options->spread, error) ||
+        !read_number(trace, "seed", &options->jitter.seed, error) ||
         !read_troubles(trace, settings, error)) {
         return NULL;
+    }
+    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+        if (!read_share(trace, jitter_keys[kind], &options->jitter.shares[kind], error)) {
+            return NULL;
+        }
     }
     options->steps = (uint32_t)CLAMP(steps, 1, 10000);
     return g_steal_pointer(&settings);

@@ -7,7 +7,7 @@
  *   nccl_algo, nccl_proto    as forced; absent: NCCL's own choice
  *   every_rank      yes: each rank was played by itself; then also
  *   seed            whole number
- *   jitter_percent, spread_percent
+ *   jitter_percent, spread_percent, host_jitter_percent, link_jitter_percent
  *   troubles        KIND:FIRST-LAST:FACTOR, spaces between; KIND: slow, nvlink or nic
  * A trace that has none of them, as a measured one, gives a prediction's defaults.
  *

@@ -63,6 +63,8 @@ static void CUDART_CB host_part(void *data) {
         g_mutex_lock(&local->mutex);
         local->error = error;
         g_mutex_unlock(&local->mutex);
+        local->comm->give_up(
+            local->comm->self); /* the host may wait for ranks that wait for this */
     }
     g_free(job);
 }

@@ -36,6 +36,8 @@ typedef struct {
     ExecHost *host;
     ExecTask task;
     uint32_t unit;
+    unsigned place; /* lane or host, and what it is about meanwhile (exec/black-box.h) */
+    uint64_t doing;
     TraceOpRow *row;  /* owned by the play; NULL: no rows are kept */
     ExecTurns *turns; /* collectives */
     uint64_t ticket;
@@ -67,9 +69,19 @@ static bool run_paced(const Work *work, GError **error) {
     return true;
 }
 
+/* The host, or another lane, may be waiting for ranks that wait for what failed here. First the
+ * cause is noted, for they will fail, too. */
+static void fail(const Work *work, const GError *error) {
+    const ExecComm *comm = work->host->play.context.comm;
+    exec_lanes_fail(work->host->lanes, error);
+    comm->give_up(comm->self);
+}
+
 static bool run_work(gpointer data, GError **error) {
     Work *work = data;
     ExecPlay *play = &work->host->play;
+    ExecDoing *doing = play->context.comm->doing;
+    exec_doing_begin(doing, work->place, work->doing);
     if (work->turns && !exec_lanes_enter(work->host->lanes, work->turns, work->ticket)) {
         return true; /* another lane has failed, and says why */
     }
@@ -86,14 +98,18 @@ static bool run_work(gpointer data, GError **error) {
     ok = ok && (work->loss_share == 0 || note_loss(work, error));
     if (!ok) {
         exec_play_say_where(play, work->task.step, work->task.op, work->unit, error);
+        fail(work, *error);
     }
+    exec_doing_end(doing, work->place, work->doing);
     return ok;
 }
 
-static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op) {
+static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op, unsigned place) {
     Work *work = g_malloc0(sizeof *work + op->n_operands * sizeof(gpointer));
     work->host = host;
     work->unit = at->instr->unit;
+    work->place = place;
+    work->doing = exec_doing_word(at);
     work->task = exec_play_task(&host->play, at, op, work->pointers);
     work->loss_share = exec_play_loss_share(&host->play, at, op);
     return work;
@@ -105,7 +121,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     if (exec_lanes_failed(host->lanes)) {
         return failed(host, error);
     }
-    Work *work = make_work(host, at, op);
+    Work *work = make_work(host, at, op, lane);
     work->row = exec_play_op_row(&host->play, at, lane);
     if (plan_op_is_collective((PlanOpKind)op->kind)) {
         work->turns = &host->turns[op->axis];
@@ -116,7 +132,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
 }
 
 static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
-    g_autofree Work *work = make_work(self, at, op);
+    g_autofree Work *work = make_work(self, at, op, EXEC_DOING_HOST);
     return run_work(work, error) ? PLAN_DONE : PLAN_FAILED;
 }
 

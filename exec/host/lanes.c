@@ -188,6 +188,15 @@ void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns) {
     pthread_mutex_unlock(&lanes->mutex);
 }
 
+void exec_lanes_fail(ExecLanes *lanes, const GError *error) {
+    pthread_mutex_lock(&lanes->mutex);
+    if (!lanes->error) {
+        lanes->error = g_error_copy(error);
+    }
+    pthread_cond_broadcast(&lanes->progress);
+    pthread_mutex_unlock(&lanes->mutex);
+}
+
 bool exec_lanes_failed(ExecLanes *lanes) {
     pthread_mutex_lock(&lanes->mutex);
     bool failed = lanes->error != NULL;

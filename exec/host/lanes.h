@@ -55,6 +55,8 @@ typedef struct {
 bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket); /* false: stop */
 void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns);
 
+/* For work that is about to return false: the error is known from now on. */
+void exec_lanes_fail(ExecLanes *lanes, const GError *error);
 bool exec_lanes_failed(ExecLanes *lanes);
 /* Transfer full; NULL when nothing failed. */
 GError *exec_lanes_error(ExecLanes *lanes);

@@ -1,6 +1,6 @@
 /* Whatever goes wrong in a run: one message that says where and what to do, no process left within
- * seconds, an exit status that is not 0, and an older trace left as it was. Takes the path of
- * foreshard as its argument.
+ * seconds, an exit status that is not 0, and an older trace left as it was. Arguments:
+ * foreshard, a foreshard-exec whose MPI fails when told to (mpi-fails.c), the folder of clusters.
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
@@ -14,6 +14,8 @@
 enum {
     MOST_SECONDS = 15 /* on an idle machine it takes one or two */
 };
+
+static const char *failing_exec, *clusters;
 
 /* ---- a run with an older trace in its way --------------------------------------------------- */
 
@@ -86,21 +88,114 @@ static void ends(const Scene *scene, GSubprocess *process, int status, const cha
 
 /* ---- what goes wrong ------------------------------------------------------------------------ */
 
+static char *exec_path(void) {
+    g_autofree char *bin = g_path_get_dirname(test_run_program);
+    return g_build_filename(bin, "..", "exec", "foreshard-exec", NULL);
+}
+
+/* The process of a rank, once it is well into what it does. */
+static int await_rank(const char *trace, unsigned rank) {
+    g_autofree char *variable = g_strdup_printf("OMPI_COMM_WORLD_RANK=%u", rank);
+    g_autoptr(GArray) found = NULL;
+    for (unsigned tries = 0; tries < 300 && (!found || !found->len); tries++) {
+        g_usleep(50000);
+        g_clear_pointer(&found, g_array_unref);
+        found = processes_with(trace, variable);
+    }
+    g_assert_cmpuint(found->len, ==, 1);
+    g_usleep(2 * G_USEC_PER_SEC);
+    return g_array_index(found, int, 0);
+}
+
+static void await_no_rank(const char *trace) {
+    gint64 start = g_get_monotonic_time();
+    for (guint left = 1; left; g_usleep(50000)) {
+        g_autoptr(GArray) found = processes_with(trace, "OMPI_COMM_WORLD_RANK=");
+        left = found->len;
+        g_assert_cmpint(g_get_monotonic_time() - start, <, MOST_SECONDS * G_USEC_PER_SEC);
+    }
+}
+
+static void kill_rank(const char *trace, unsigned rank) {
+    g_assert_cmpint(kill(await_rank(trace, rank), SIGKILL), ==, 0);
+}
+
+/* A collective takes a second here, so one is always on its way. */
 static void a_killed_rank_is_named(void) {
     Scene scene = set_scene();
+    g_autofree char *cluster = test_run_slow_cluster(clusters, scene.folder, 1000000);
     g_autofree char *words =
-        g_strdup_printf("run gpt-toy -n 3 --steps 200000 --trace %s", scene.trace);
+        g_strdup_printf("run gpt-toy -n 3 --pace %s --trace %s", cluster, scene.trace);
     GSubprocess *process = test_run_start(words);
-    g_autoptr(GArray) victims = NULL;
-    for (unsigned tries = 0; tries < 300 && (!victims || !victims->len); tries++) {
-        g_usleep(50000);
-        g_clear_pointer(&victims, g_array_unref);
-        victims = processes_with(scene.trace, "OMPI_COMM_WORLD_RANK=1");
+    kill_rank(scene.trace, 1);
+    ends(&scene, process, 1,
+         "rank 1 was killed by signal 9 (Killed| at step 0, instruction |, op | of unit | (lane |"
+         "the others have been ended");
+    g_unlink(cluster);
+    leave_scene(&scene);
+}
+
+/* No other rank is left to speak. */
+static void the_only_rank_is_named(void) {
+    Scene scene = set_scene();
+    g_autofree char *words =
+        g_strdup_printf("run gpt-toy -n 1 --steps 1000000 --trace %s", scene.trace);
+    GSubprocess *process = test_run_start(words);
+    kill_rank(scene.trace, 0);
+    ends(&scene, process, 1, "rank 0 was killed by signal 9 (Killed| step |, instruction |, op ");
+    leave_scene(&scene);
+}
+
+/* Under a bare mpirun, by the ranks that are left. */
+static void neighbours_name_a_killed_rank(void) {
+    Scene scene = set_scene();
+    const char *foreshard = test_run_program;
+    g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
+    g_autofree char *exec = exec_path();
+    g_autofree char *words = g_strdup_printf(
+        "--oversubscribe -n 3 %s %s --steps 1000000 --trace %s", exec, plan, scene.trace);
+    g_autofree char *mpirun = g_find_program_in_path("mpirun");
+    test_run_ok("plan gpt-toy -n 3 -o %s", plan);
+    test_run_program = mpirun;
+    GSubprocess *process = test_run_start(words);
+    test_run_program = foreshard;
+    kill_rank(scene.trace, 1);
+    ends(&scene, process, SIGKILL + 128,
+         "rank 1 has ended without a word | step |, instruction |, op |the others are ended");
+    g_unlink(plan);
+    leave_scene(&scene);
+}
+
+static const struct {
+    const char *order; /* of tests/exec/mpi-fails.c */
+    const char *expected;
+} mpi_cases[] = {
+    {"MPI_Iallgather 1 20", "rank 1: step |, op all_gather of unit |MPI_Iallgather failed"},
+    {"MPI_Isend 2 9", "rank 2: step |, op reduce_scatter of unit |MPI_Isend failed"},
+    {"MPI_Irecv 0 9", "rank 0: step |, op reduce_scatter of unit |MPI_Irecv failed"},
+    {"MPI_Testall 1 60", "rank 1: |MPI_"},
+    {"MPI_Iallreduce 0 3", "rank 0: the mean loss of step 2: MPI_Iallreduce failed"},
+    {"MPI_Ibarrier 2 1", "rank 2: |MPI_Ibarrier failed"},
+    {"MPI_Comm_split 1 2", "rank 1: |MPI_Comm_split failed"},
+    {"MPI_Send 2 1", "rank 2: the trace of all ranks, |MPI_Send failed"},
+    {"MPI_Recv 0 2", "rank 0: the trace of all ranks, |MPI_Recv failed"},
+};
+
+/* Each with MPI's own word for the error. */
+static void mpi_errors_say_where(void) {
+    Scene scene = set_scene();
+    g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
+    for (unsigned i = 0; i < G_N_ELEMENTS(mpi_cases); i++) {
+        g_autofree char *expected =
+            g_strdup_printf("%s|MPI_ERR_OTHER: known error not in list", mpi_cases[i].expected);
+        g_autofree char *words =
+            g_strdup_printf("run gpt-toy -n 3 --steps 20 --trace %s", scene.trace);
+        g_setenv("FORESHARD_TEST_MPI_FAILS", mpi_cases[i].order, TRUE);
+        g_test_message("%s", mpi_cases[i].order);
+        ends(&scene, test_run_start(words), 1, expected);
     }
-    g_assert_cmpuint(victims->len, ==, 1);
-    g_usleep(500000); /* well into training */
-    g_assert_cmpint(kill(g_array_index(victims, int, 0), SIGKILL), ==, 0);
-    ends(&scene, process, 1, "rank 1 was killed by signal 9");
+    g_unsetenv("FORESHARD_TEST_MPI_FAILS");
+    g_unsetenv("FORESHARD_EXEC");
     leave_scene(&scene);
 }
 
@@ -111,12 +206,16 @@ static const struct {
 } cases[] = {
     {"gpt-toy -n 3 --lr 1000 --weight-decay 10 --steps 200", 1,
      "rank |op nll_loss of unit root: the loss is |lower the learning rate"},
-    {"gpt-toy -n 2 --load no-such-file", 2, "no-such-file"},
+    {"gpt-toy -n 2 --load no-such-file", 2, "cannot read |no-such-file: No such file"},
     {"gpt-toy -n 2 --save /no-such-folder/w", 2, "/no-such-folder/w"},
-    {"gpt-toy -n 2 --data no-such-file", 2, "no-such-file"},
+    {"gpt-toy -n 2 --save /", 2, "cannot write /: Is a directory"},
+    {"gpt-toy -n 2 --data no-such-file", 2, "cannot read |no-such-file: No such file"},
+    {"gpt-toy -n 2 --data /", 2, "cannot read /: Is a directory"},
     {"mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors"},
     {"gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96"},
     {"gpt-toy -n 2 --device tpu", 2, "no device 'tpu'"},
+    {"gpt-toy -n 1025", 2, "1025 processes are too many for one machine"},
+    {"gpt-toy -n 2 --steps 0", 2, "--steps must be positive"},
 };
 
 static void failures_say_why(void) {
@@ -176,13 +275,35 @@ static void other_rank_counts_are_refused(void) {
     test_run_ok("plan gpt-toy -n 2 -o %s", plan);
     ends(&scene, test_run_start(words), 2, "is a plan for 2 ranks, not 3");
     const char *foreshard = test_run_program;
-    g_autofree char *bin = g_path_get_dirname(foreshard);
-    g_autofree char *exec = g_build_filename(bin, "..", "exec", "foreshard-exec", NULL);
+    g_autofree char *exec = exec_path();
     g_autofree char *by_hand = g_strdup_printf("%s --trace=%s", plan, scene.trace);
     test_run_program = exec;
     ends(&scene, test_run_start(by_hand), 2, "the plan is for 2 ranks, but 1 is started");
     test_run_program = foreshard;
     g_unlink(plan);
+    leave_scene(&scene);
+}
+
+/* As by Ctrl-C, a job's manager, a closed terminal; and when foreshard itself is killed, it can say
+ * nothing, but its ranks end. */
+static void signals_end_all_ranks(void) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
+    Scene scene = set_scene();
+    g_autofree char *words =
+        g_strdup_printf("run gpt-toy -n 2 --steps 1000000 --trace %s", scene.trace);
+    for (unsigned i = 0; i < G_N_ELEMENTS(signals); i++) {
+        GSubprocess *process = test_run_start(words);
+        await_rank(scene.trace, 1);
+        g_test_message("signal %d", signals[i]);
+        g_subprocess_send_signal(process, signals[i]);
+        if (signals[i] != SIGKILL) {
+            ends(&scene, process, 1, "interrupted; every rank has been ended");
+        } else {
+            g_assert_true(g_subprocess_wait(process, NULL, NULL));
+            await_no_rank(scene.trace);
+            g_object_unref(process);
+        }
+    }
     leave_scene(&scene);
 }
 
@@ -200,13 +321,19 @@ static void a_calibration_needs_a_file(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
-    g_assert(argc == 2);
+    g_assert(argc == 4);
     test_run_program = argv[1];
+    failing_exec = argv[2];
+    clusters = argv[3];
     g_test_add_func("/exec/failures/a killed rank is named", a_killed_rank_is_named);
+    g_test_add_func("/exec/failures/a single rank is named", the_only_rank_is_named);
+    g_test_add_func("/exec/failures/neighbours name a killed rank", neighbours_name_a_killed_rank);
+    g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
     g_test_add_func("/exec/failures/each says why", failures_say_why);
     g_test_add_func("/exec/failures/out of memory leaves the curve up to the wall",
                     out_of_memory_leaves_the_curve_up_to_the_wall);
     g_test_add_func("/exec/failures/other rank counts are refused", other_rank_counts_are_refused);
+    g_test_add_func("/exec/failures/signals end all ranks", signals_end_all_ranks);
     g_test_add_func("/exec/failures/a calibration needs a file", a_calibration_needs_a_file);
     return g_test_run();
 }

@@ -11,19 +11,6 @@
 
 static const char *clusters;
 
-/* this-machine, but a collective takes 3 ms to begin, about as long as a block computes. */
-static char *slow_cluster(const char *folder) {
-    g_autofree char *path = g_build_filename(clusters, "this-machine.ini", NULL);
-    g_autofree char *text = NULL;
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    g_auto(GStrv) parts = g_strsplit(text, "base_latency_us = 80\n", -1);
-    g_assert_cmpuint(g_strv_length(parts), ==, 2);
-    g_autofree char *slow = g_strjoinv("base_latency_us = 3000\n", parts);
-    char *slow_path = g_build_filename(folder, "slow.ini", NULL);
-    g_assert_true(g_file_set_contents(slow_path, slow, -1, NULL));
-    return slow_path;
-}
-
 static bool is_collective(const Trace *trace, const TraceOpRow *row) {
     uint32_t role = trace_role_of_rank(trace, row->rank);
     uint32_t kind = trace_instruction(trace, role, row->instruction)->kind;
@@ -61,10 +48,11 @@ static void compute_goes_on(const Trace *measured) {
 
 static void a_cluster_on_a_laptop(void) {
     enum {
-        STEPS = 4
+        STEPS = 4,
+        LATENCY_US = 3000 /* about as long as a block computes */
     };
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
-    g_autofree char *cluster = slow_cluster(folder);
+    g_autofree char *cluster = test_run_slow_cluster(clusters, folder, LATENCY_US);
     g_autofree char *p = g_strconcat(folder, "/p", NULL), *m = g_strconcat(folder, "/m", NULL);
     const char *words = "gpt-toy -n 2 --micro-batch 32";
     double paced[STEPS], unpaced[STEPS];

@@ -318,6 +318,23 @@ static void weights_are_saved(void) {
     test_run_remove_folder(folder);
 }
 
+/* A rank that holds nothing of a parameter has no buffer for it, either. */
+static void a_row_for_two_ranks_is_saved(void) {
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *network = g_build_filename(folder, "one-row.ini", NULL);
+    g_assert_true(g_file_set_contents(
+        network, "[network]\nfamily = gpt\nlayers = 1\nwidth = 8\nheads = 2\nvocab = 9\nseq = 1\n",
+        -1, NULL));
+    gsize n, m;
+    test_run_ok("run %s -n 1 --sharding none --micro-batch 4 --steps 2 --save %s/w", network,
+                folder);
+    test_run_ok("run %s -n 2 --lr 0 --optimizer sgd --steps 1 --load %s/w --save %s/v", network,
+                folder, folder);
+    g_autofree float *saved = read_floats(folder, "w", &n), *again = read_floats(folder, "v", &m);
+    g_assert_cmpmem(again, m * sizeof(float), saved, n * sizeof(float));
+    test_run_remove_folder(folder);
+}
+
 static void a_machine_is_measured(void) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     test_run_ok("calibrate --device host -n 2 -o %s/c.ini", folder);
@@ -352,6 +369,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/losses in 16 bits follow fp32", halves_follow);
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
+    g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);
     g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);
     g_test_add_func("/exec/ranks/inputs are not offloaded", inputs_are_not_offloaded);
     return g_test_run();

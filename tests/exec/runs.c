@@ -88,6 +88,19 @@ void test_run_losses_of(const char *words, double *losses, unsigned n) {
     test_run_clear(&run);
 }
 
+char *test_run_slow_cluster(const char *clusters, const char *folder, unsigned latency_us) {
+    g_autofree char *path = g_build_filename(clusters, "this-machine.ini", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) parts = g_strsplit(text, "base_latency_us = 80\n", -1);
+    g_assert_cmpuint(g_strv_length(parts), ==, 2);
+    g_autofree char *line = g_strdup_printf("base_latency_us = %u\n", latency_us);
+    g_autofree char *slow = g_strjoinv(line, parts);
+    char *slow_path = g_build_filename(folder, "slow.ini", NULL);
+    g_assert_true(g_file_set_contents(slow_path, slow, -1, NULL));
+    return slow_path;
+}
+
 Trace *test_run_take_trace(const char *path) {
     g_autoptr(GError) error = NULL;
     Trace *trace = trace_read_file(path, &error);

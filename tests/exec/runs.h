@@ -26,6 +26,10 @@ void test_run_losses(const char *words, double *losses, unsigned n);
 /* The losses that the program's own words leave; n of them. */
 void test_run_losses_of(const char *words, double *losses, unsigned n);
 
+/* In folder, slow.ini: this-machine of the folder of clusters, but any collective takes so long to
+ * begin. Transfer full. */
+char *test_run_slow_cluster(const char *clusters, const char *folder, unsigned latency_us);
+
 /* A trace that the program has left, which is removed. Transfer full. */
 Trace *test_run_take_trace(const char *path);
 uint64_t test_run_most_reserved(const Trace *trace); /* bytes of rank 0 */

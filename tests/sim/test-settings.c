@@ -12,9 +12,7 @@ static void test_back_and_forth(void) {
     SimOptions asked = {.steps = 20,
                         .alone = true,
                         .every_rank = true,
-                        .seed = UINT64_MAX,
-                        .jitter = 0.07,
-                        .spread = 0.015,
+                        .jitter = {UINT64_MAX, {0.07, 0.015, 0.3, 0.001}},
                         .troubles = troubles,
                         .n_troubles = G_N_ELEMENTS(troubles)};
     ModelCluster cluster = toy_cluster;
@@ -29,9 +27,11 @@ static void test_back_and_forth(void) {
     g_assert_cmpstr(read->nccl_proto, ==, "ll128");
     g_assert_cmpuint(read->options.steps, ==, 20);
     g_assert_true(read->options.alone && read->options.every_rank);
-    g_assert_cmpuint(read->options.seed, ==, UINT64_MAX);
-    g_assert_cmpfloat_with_epsilon(read->options.jitter, 0.07, 1e-15);
-    g_assert_cmpfloat_with_epsilon(read->options.spread, 0.015, 1e-15);
+    g_assert_cmpuint(read->options.jitter.seed, ==, UINT64_MAX);
+    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+        g_assert_cmpfloat_with_epsilon(read->options.jitter.shares[kind], asked.jitter.shares[kind],
+                                       1e-15);
+    }
     g_assert_cmpuint(read->options.n_troubles, ==, G_N_ELEMENTS(troubles));
     for (unsigned i = 0; i < G_N_ELEMENTS(troubles); i++) {
         const SimTrouble *trouble = &read->options.troubles[i];
@@ -64,6 +64,7 @@ static void test_refused(void) {
         {"every_rank", "1"},
         {"jitter_percent", "-1"},
         {"spread_percent", "x"},
+        {"link_jitter_percent", "-0.1"},
         {"seed", "-1"},
         {"steps", "many"},
         {"troubles", "slow"},

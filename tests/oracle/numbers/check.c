@@ -157,6 +157,8 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/oracle/numbers/gpt", "gpt", agrees);
     g_test_add_data_func("/oracle/numbers/gpt tied, erf, scores in memory", "gpt-tied", agrees);
     g_test_add_data_func("/oracle/numbers/llama", "llama", agrees);
+    g_test_add_data_func("/oracle/numbers/llama with biases, one head of k and v", "qwen", agrees);
+    g_test_add_data_func("/oracle/numbers/mpt", "mpt", agrees);
     g_test_add_data_func("/oracle/numbers/t5 tied, gated", "t5", agrees);
     return g_test_run();
 }

@@ -41,20 +41,22 @@ def read_shape(path):
     ini.read(path)
     entries = dict(ini["network"])
     family = entries.pop("family")
-    if family not in ("gpt", "llama", "t5"):
+    if family not in ("gpt", "mpt", "llama", "t5"):
         raise SystemExit(f"{path}: there is no {family} in recorder/networks.py to train on tokens")
     fields = {"kind": family}
     for key, value in entries.items():
         if key in NUMBERS:
             fields[key] = int(value)
-        elif key in ("tied", "gated"):
+        elif key in ("tied", "gated", "qkv_bias"):
             fields[key] = value == "yes"
         elif key == "gelu":
             fields[key] = {"tanh": "tanh", "erf": "none"}[value]
         elif key == "attention":
             fields[key] = {"math": "math-eager", "kernel": "flash"}[value]
-        elif key == "rope_base":
+        elif key in ("rope_base", "dropout"):
             fields[key] = float(value)
+        elif key == "loss" and value != "metered":
+            pass  # other kernels, the same numbers
         else:
             raise SystemExit(f"{path}: '{key}' is not known here")
     return Shape(**fields)

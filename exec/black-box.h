@@ -1,0 +1,71 @@
+/* exec/black-box.h - what each rank is doing, kept outside of it, for whoever outlives it.
+ *
+ * A rank that the system kills (out of memory, say) can tell nothing. So each notes what its host
+ * and its lanes are about, one plain store an instruction, in memory that it shares with whoever
+ * can speak: the program that started the ranks, or the other ranks of its machine. The memory is a
+ * file that all of them map; a rank also holds a lock on its byte of it, which the system takes
+ * away with the process.
+ *
+ * Owns: the mapping and the file. Threads: a lane or the host writes its own word; any reads.
+ * Cost: a store, about a nanosecond.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "plan/player.h"
+
+enum {
+    EXEC_DOING_HOST = PLAN_MAX_LANES /* the host's word, after those of the lanes */
+};
+
+/* Of one rank. A word is 0 before the first instruction. */
+typedef struct {
+    _Atomic uint64_t words[PLAN_MAX_LANES + 1];
+    _Atomic uint64_t has_spoken; /* it ends by itself, and has said why if there was a reason */
+} ExecDoing;
+
+/* ---- for a rank ----------------------------------------------------------------------------- */
+
+static inline uint64_t exec_doing_word(const PlanPosition *at) {
+    return (uint64_t)(at->step + 2) << 40 | (uint64_t)at->section << 36 | at->index;
+}
+
+/* doing may be NULL: nobody would read it. */
+static inline void exec_doing_begin(ExecDoing *doing, unsigned place, uint64_t word) {
+    if (doing) {
+        atomic_store_explicit(&doing->words[place], word, memory_order_relaxed);
+    }
+}
+
+static inline void exec_doing_end(ExecDoing *doing, unsigned place, uint64_t word) {
+    exec_doing_begin(doing, place, word | UINT64_C(1) << 63);
+}
+
+/* From now on its end is no surprise. */
+static inline void exec_doing_say_no_more(ExecDoing *doing) {
+    if (doing) {
+        atomic_store(&doing->has_spoken, 1);
+    }
+}
+
+/* ---- for whoever outlives it ---------------------------------------------------------------- */
+
+/* "rank 1 was killed by signal 9 (Killed) at step 3, ...": up to where it was, without an end.
+ * signal 0: nobody knows. plan NULL: it could not be read. */
+void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, int signal,
+                     GString *text);
+
+typedef struct _ExecBlackBox ExecBlackBox;
+
+/* Makes the file, of zeros, or joins those who have. */
+ExecBlackBox *exec_black_box_open(const char *path, uint32_t world, GError **error);
+void exec_black_box_free(ExecBlackBox *box); /* the file stays; NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBlackBox, exec_black_box_free)
+ExecDoing *exec_black_box_doing(ExecBlackBox *box, uint32_t rank);
+
+/* This process is rank, for as long as it lives. False where the file knows no locks. */
+bool exec_black_box_enter(ExecBlackBox *box, uint32_t rank);
+/* A process that is this rank is there. Asked by another than itself. */
+bool exec_black_box_lives(const ExecBlackBox *box, uint32_t rank);
