@@ -139,7 +139,7 @@ static void append_kernel_cost(GString *text, const CliSubject *subject, const P
     SimComputeCost cost;
     g_string_append_printf(text, "work: %.6e operations, %.6e bytes to and from memory\n",
                            work.flops, work.bytes);
-    if (!sim_compute_cost(subject->cluster, role, op, NULL, &cost)) {
+    if (!sim_compute_cost(subject->cluster, role, op, &cost)) {
         g_string_append_printf(text, "%s cannot compute in its dtype\n", subject->cluster->name);
         return;
     }

@@ -1,6 +1,7 @@
 #include "sim/cost-compute.h"
 
 #include "plan/op-work.h"
+#include "sim/efficiency.h"
 
 /* ---- products and attention ----------------------------------------------------------------- */
 
@@ -23,31 +24,12 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
     return (SimProduct){.batch = 1, .m = m, .n = n, .k = k};
 }
 
-static bool is_same(const SimProduct *a, const SimProduct *b) {
-    return a->m == b->m && a->n == b->n && a->k == b->k && a->batch == b->batch &&
-           a->element_bytes == b->element_bytes && a->output_bytes == b->output_bytes &&
-           a->peak_flops == b->peak_flops;
-}
-
-static double known_product_ns(const ModelCluster *cluster, const SimProduct *product,
-                               SimKnownProducts *known) {
-    for (unsigned i = 0; i < SIM_KNOWN_PRODUCTS; i++) {
-        if (is_same(&known->products[i], product)) {
-            return known->ns[i];
-        }
-    }
-    unsigned place = known->next++ % SIM_KNOWN_PRODUCTS;
-    known->products[place] = *product;
-    known->ns[place] = sim_product_ns(cluster, product);
-    return known->ns[place];
-}
-
 static double product_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
-                         double peak, SimKnownProducts *known) {
+                         double peak) {
     SimProduct product = product_of(op, dims);
     product.element_bytes = product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     product.peak_flops = peak * cluster->matmul_sustained;
-    return known ? known_product_ns(cluster, &product, known) : sim_product_ns(cluster, &product);
+    return sim_product_ns(cluster, &product);
 }
 
 /* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
@@ -93,7 +75,7 @@ static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double by
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                      SimKnownProducts *known, SimComputeCost *ret_cost) {
+                      SimComputeCost *ret_cost) {
     PlanOpWork work = plan_op_work(role, op);
     const int64_t *dims = plan_op_dims(role, op);
     PlanOpClass op_class = plan_op_info(op->kind)->op_class;
@@ -103,7 +85,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         return false;
     }
     if (computes) {
-        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, op, dims, peak, known)
+        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, op, dims, peak)
                                                  : attention_ns(cluster, op, dims, &work, peak);
     }
     *ret_cost = (SimComputeCost){

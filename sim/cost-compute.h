@@ -8,7 +8,6 @@
 
 #include "models/cluster.h"
 #include "plan/plan.h"
-#include "sim/efficiency.h"
 #include "sim/time.h"
 
 typedef struct {
@@ -17,22 +16,9 @@ typedef struct {
     double bytes_ns;    /* memory traffic alone */
 } SimComputeCost;
 
-/* The last products that were worked out on a cluster: a network's blocks repeat theirs, and a
- * product takes a search over tiles. Zeroes to begin with. */
-enum {
-    SIM_KNOWN_PRODUCTS = 16
-};
-
-typedef struct {
-    SimProduct products[SIM_KNOWN_PRODUCTS];
-    double ns[SIM_KNOWN_PRODUCTS];
-    unsigned next;
-} SimKnownProducts;
-
-/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. known: of
- * this cluster; NULL: none. */
+/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. */
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                      SimKnownProducts *known, SimComputeCost *ret_cost);
+                      SimComputeCost *ret_cost);
 
 static inline SimTime sim_compute_time(const SimComputeCost *cost) {
     return sim_time_from_ns(cost->overhead_ns + MAX(cost->flops_ns, cost->bytes_ns));

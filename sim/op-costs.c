@@ -16,7 +16,6 @@ static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const PlanR
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported) {
     const PlanRole *ops_of = &plan->roles[role];
-    SimKnownProducts known = {0};
     g_autoptr(SimOpCosts) costs = g_new0(SimOpCosts, 1);
     costs->role = role;
     costs->cluster = cluster;
@@ -36,7 +35,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         plan_alike_note(&known, op);
         if (plan_op_is_collective(op->kind)) {
             set_collective(cost, costs, ops_of, op);
-        } else if (sim_compute_cost(cluster, ops_of, op, &known, &cost->use.compute)) {
+        } else if (sim_compute_cost(cluster, ops_of, op, &cost->use.compute)) {
             cost->duration_ns = sim_compute_time(&cost->use.compute);
         } else {
             *ret_unsupported = plan_dtype_name(op->dtype);
