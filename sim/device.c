@@ -129,13 +129,19 @@ static uint32_t number_of(const SimDevice *device, const PlanPosition *at) {
     return device->first_number[at->section] + at->index;
 }
 
+static SimTime with_host_jitter(const SimDevice *device, const PlanPosition *at, SimTime cost) {
+    double factor = sim_jitter_factor(&device->setup.jitter, SIM_JITTER_HOST, device->setup.rank,
+                                      at->step, number_of(device, at));
+    return sim_time_from_ns((double)cost * factor);
+}
+
 /* The instruction at hand is paid for once, however often it is asked. */
 static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
     if (!device->charged) {
-        double factor = sim_jitter_factor(&device->setup.jitter, SIM_JITTER_HOST,
-                                          device->setup.rank, at->step, number_of(device, at));
         device->charged = true;
-        spend(device, sim_time_from_ns((double)cost * factor));
+        spend(device, device->setup.jitter.shares[SIM_JITTER_HOST] > 0
+                          ? with_host_jitter(device, at, cost)
+                          : cost);
     }
 }
 
