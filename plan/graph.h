@@ -104,8 +104,8 @@ struct _PlanGraph {
     double rope_base;
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
-    PlanDtype dtype; /* that its floating-point values are computed in */
-    bool fused;      /* made of the kernels of a tuned stack */
+    PlanDtype dtype;        /* that its floating-point values are computed in */
+    bool fused;             /* made of the kernels of a tuned stack */
     bool rms_norm_of_ops;
     uint64_t samples; /* sequences a pass */
     uint64_t tokens;  /* tokens a pass */
