@@ -37,6 +37,21 @@ static void faster_host_link(ModelCluster *cluster) {
 
 /* ---- remedies ---- */
 
+enum {
+    N_ROWS = 0
+#define SETTING(...) +1
+#define MACHINE(...) +1
+#include "cli/remedies.def"
+#undef SETTING
+#undef MACHINE
+        ,
+    N_TRIED = N_ROWS + 2 * CLI_N_BASELINES /* each checkpointed or not */
+};
+
+static void note_progress(CliDiagnosis *diagnosis) {
+    cli_progress_show(diagnosis->progress, (double)++diagnosis->n_tried / N_TRIED);
+}
+
 double cli_category_bytes(const SimPrediction *prediction, unsigned category) {
     double bytes = 0;
     for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
@@ -76,6 +91,7 @@ static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPredicti
 }
 
 static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
+    note_progress(diagnosis);
     if (!cli_what_if_changes(diagnosis->what_if, remedy.changes)) {
         return;
     }
@@ -90,6 +106,7 @@ static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
 }
 
 static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change)(ModelCluster *)) {
+    note_progress(diagnosis);
     g_autoptr(ModelCluster) cluster = model_cluster_copy(diagnosis->what_if->cluster);
     change(cluster);
     g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, "", cluster, NULL);
@@ -214,6 +231,7 @@ static void tune_baseline(CliDiagnosis *diagnosis, CliBaseline *baseline, const 
     for (guint i = 0; i < G_N_ELEMENTS(tunings); i++) {
         g_autofree char *all = g_strdup_printf("%s checkpointing=%s", changes, tunings[i]);
         g_autofree char *tuned = g_strdup_printf("%s%s", name, i > 0 ? ", checkpointed" : "");
+        note_progress(diagnosis);
         g_clear_error(&refusal);
         g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, all, NULL, &refusal);
         if (with != NULL) {
@@ -285,11 +303,13 @@ CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluste
     if (diagnosis->base == NULL) {
         return NULL;
     }
+    diagnosis->progress = cli_progress_new("predicting neighbours");
     try_all(diagnosis);
     find_causes(diagnosis);
     predict_baselines(diagnosis);
     diagnosis->ways_to_fit = diagnosis->base->fits ? NULL : cli_ways_to_fit(diagnosis->what_if);
     cli_diagnosis_find_batch(diagnosis);
+    g_clear_pointer(&diagnosis->progress, cli_progress_free);
     return g_steal_pointer(&diagnosis);
 }
 
@@ -307,5 +327,6 @@ void cli_diagnosis_free(CliDiagnosis *diagnosis) {
     sim_prediction_free(diagnosis->base);
     g_array_unref(diagnosis->remedies);
     g_array_unref(diagnosis->causes);
+    cli_progress_free(diagnosis->progress);
     g_free(diagnosis);
 }

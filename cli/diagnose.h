@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "cli/progress.h"
 #include "cli/ways-to-fit.h"
 #include "cli/what-if.h"
 #include "trace/idle.h"
@@ -60,6 +61,8 @@ enum {
 
 typedef struct {
     const Trace *trace;
+    CliProgress *progress; /* of what is tried; NULL when all is done */
+    guint n_tried;
     CliWhatIf *what_if;
     TraceSummary *summary;
     TraceIdleBook idle;

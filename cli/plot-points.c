@@ -80,7 +80,13 @@ static bool draw(TracePointsPicture picture, const CliPoints *points, const CliP
         .columns = cli_terminal_columns(),
         .characters = cli_terminal_characters(),
     };
-    return trace_plot_points(picture, points->points, &plot, ret_text, error);
+    if (!trace_plot_points(picture, points->points, &plot, ret_text, error)) {
+        return false;
+    }
+    if (options->output != NULL) { /* the picture is in a file; its numbers are said */
+        *ret_text = g_string_free(trace_points_rows(points->points, &plot), FALSE);
+    }
+    return true;
 }
 
 static bool draw_validation(const GArray *points, const char *output, char **ret_text,

@@ -1,4 +1,4 @@
-# plots/colours.gp - colours and patterns that all pictures share.
+# plots/colours.gp - colours, patterns and the size of titles, which all pictures share.
 #
 # The colours of Okabe and Ito, which stay apart for colour-blind readers
 # (https://jfly.uni-koeln.de/color/), ordered so that neighbours differ in lightness too; the
@@ -16,3 +16,12 @@ pale(k) = paler[(k - 1) % 8 + 1]
 dark(k) = darker[(k - 1) % 8 + 1]
 pattern(k) = hatch[(k - 1) % 8 + 1]
 SOLID = 3
+
+# A long title is set smaller, so that it ends before the picture does.
+title_y = 0.965
+title_font = strlen(plan_title) > 95 ? ",12" : ",17"
+if (strlen(plan_title) > 140) { # and a very long one in two lines
+    title_y = 0.985
+    title_cut = 110 + strstrt(plan_title[110:*], ", ")
+    plan_title = plan_title[1:title_cut - 1]."\n".plan_title[title_cut + 1:*]
+}

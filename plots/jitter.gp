@@ -23,7 +23,7 @@ set grid ytics back lt 1 lc rgb "#dddddd" lw 0.5
 set xlabel "step"
 set ylabel sprintf("step time (%s)", time_unit)
 unset key
-set label sprintf("Step-time jitter: %s", plan_title) at screen 0.075, screen 0.965 font ",17" noenhanced
+set label sprintf("Step-time jitter: %s", plan_title) at screen 0.075, screen title_y font title_font noenhanced
 do for [p = 1:n_panels] {
     set label "" at screen 0.082, screen 0.925 - 0.045 * (p - 1) point pt mark[p] ps 1.4 lc rgb dark(p)
     set label sprintf("%s: median %.3f %s, 95 %% within %.3f, from %.3f to %.3f (%d steady steps, filled)", \

@@ -33,8 +33,8 @@ set lmargin at screen left
 set rmargin at screen right
 shown = first_step == last_step ? sprintf("step %d", first_step) \
                                 : sprintf("steps %d to %d", first_step, last_step)
-set label 1001 sprintf("Lanes over %s: %s", shown, plan_title) at screen left, screen 0.965 \
-    font ",17" noenhanced
+set label 1001 sprintf("Lanes over %s: %s", shown, plan_title) at screen left, screen title_y \
+    font title_font noenhanced
 
 key_x = right + 0.018
 key_y(row) = top - 0.022 - 0.042 * row

@@ -41,7 +41,7 @@ set multiplot
 set lmargin at screen left
 set rmargin at screen right
 
-set label 1001 "Memory over time: ".plan_title at screen left, screen 0.965 font ",17" noenhanced
+set label 1001 "Memory over time: ".plan_title at screen left, screen title_y font title_font noenhanced
 
 # The key, in the order of the stack.
 key_x = right + 0.018

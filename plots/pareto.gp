@@ -17,7 +17,7 @@ set rmargin at screen right
 set tmargin at screen 0.885
 set bmargin at screen 0.085
 set label 1001 sprintf("Memory against %s: %s", cost_name, plan_title) \
-    at screen left, screen 0.965 font ",17" noenhanced
+    at screen left, screen title_y font title_font noenhanced
 set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced
 key_x = right + 0.02
 key_top = 0.885

@@ -14,7 +14,7 @@ set lmargin at screen left
 set rmargin at screen right
 set tmargin at screen 0.885
 set bmargin at screen 0.085
-set label 1001 sprintf("TFLOP/s of a GPU: %s", plan_title) at screen left, screen 0.965 font ",17" noenhanced
+set label 1001 sprintf("TFLOP/s of a GPU: %s", plan_title) at screen left, screen title_y font title_font noenhanced
 set label 1002 "operations of matrix products and attention, recomputed ones left out, over step time; of published runs likewise" \
     at graph 0, graph 1.02 font ",13"
 set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced

@@ -8,7 +8,7 @@ high = most_x / ns_per_unit * 1.5
 text_columns = columns
 text_rows = 40
 load scripts."/text.gp"
-set logscale xy (high / low < 40 ? 2 : 10)
+load scripts."/both-log.gp"
 set xrange [low:high]
 set yrange [low:high]
 set xlabel sprintf("measured (%s)", time_unit)

@@ -15,7 +15,7 @@ set rmargin at screen right
 set tmargin at screen 0.885
 set bmargin at screen 0.1
 set label 1001 sprintf("Predicted against measured: %s", plan_title) \
-    at screen left, screen 0.965 font ",17" noenhanced
+    at screen left, screen title_y font title_font noenhanced
 set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced
 key_x = 0.56
 key_top = 0.885
@@ -25,7 +25,7 @@ load scripts."/points-key.gp"
 set label "band: 10 %, dotted: 25 % off" at screen key_x, screen key_y(row + 0.5) font ",12"
 low = least_x / ns_per_unit / 1.5
 high = most_x / ns_per_unit * 1.5
-set logscale xy (high / low < 40 ? 2 : 10)
+load scripts."/both-log.gp"
 set xrange [low:high]
 set yrange [low:high]
 set size square

@@ -197,8 +197,8 @@ static void knobs(void) {
            "sharding=full,none -k param-dtype=auto,bf16",
            0, "on the front", "left out: wrap=block, sharding=none, param_dtype=bf16");
     expect("predict gpt-toy -n 2 --cluster this-machine --trace k.trace", 0, "fits", "");
-    expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole k.trace -o k.svg", 0, "",
-           "");
+    expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole k.trace -o k.svg", 0,
+           "\nwhole ", ""); /* the numbers, also when the picture goes to a file */
     expect("plot k.trace -k wrop=block", 2, "", "k.trace: the trace's strategy has no wrop");
 }
 
