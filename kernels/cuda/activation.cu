@@ -15,8 +15,10 @@ namespace {
 const float TANH_SCALE = 1.59576912f; /* 2 sqrt(2 / pi) */
 const float TANH_CUBE = 0.044715f;
 
+/* Divided within two units of the last place: the exact quotient takes as many instructions as all
+ * the rest of a GELU. */
 __device__ float sigmoid(float x) {
-    return 1.0f / (1.0f + expf(-x));
+    return __fdividef(1.0f, 1.0f + expf(-x));
 }
 
 __device__ float tanh_gate(float x) {

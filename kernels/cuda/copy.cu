@@ -13,8 +13,8 @@ using namespace cu;
 namespace {
 
 enum {
-    PIECES = 40, /* of one launch: 3.2 KB of its arguments */
-    CHUNK = 8192 /* elements a block copies */
+    PIECES = 40,  /* of one launch: 3.2 KB of its arguments */
+    CHUNK = 8192, /* elements a block copies */
 };
 
 struct Pieces {
@@ -23,63 +23,68 @@ struct Pieces {
     unsigned n;
 };
 
-/* Four elements of a row, or fewer at its end, on their way. */
-struct Four {
-    Raw4 raw;
-    size_t to, from, n;
-    bool together; /* raw holds them; else they go one by one */
-};
-
-__device__ Four fetch(const KernelCudaPiece &p, size_t unit, size_t row_units) {
-    size_t row = p.rows == 1 ? 0 : unit / row_units, column = (unit - row * row_units) * 4;
-    Four f = {{}, row * p.to_stride + column, row * p.from_stride + column, 0, false};
-    f.n = min((size_t)4, p.width - column);
-    f.together = f.n == 4 && is_aligned4(p.to, p.to_type, f.to) &&
-                 (!p.from || is_aligned4(p.from, p.from_type, f.from));
-    if (f.together && p.from) {
-        f.raw = load_raw(p.from, p.from_type, f.from);
-    }
-    return f;
+/* Elements a thread copies at a time: 16 bytes where they stay what they are, for 8 bytes a thread
+ * under way would not fill memory. */
+__host__ __device__ unsigned unit_of(const KernelCudaPiece &p) {
+    return p.from && p.to_type == p.from_type && p.to_type != KERNEL_CUDA_F32 ? 8 : 4;
 }
 
-__device__ void put(const KernelCudaPiece &p, const Four &f) {
-    if (f.together) {
-        float x[4] = {};
+/* Four elements of a row, or fewer at its end. */
+__device__ void copy_four(const KernelCudaPiece &p, size_t row, size_t column) {
+    size_t to = row * p.to_stride + column, from = row * p.from_stride + column;
+    size_t n = min((size_t)4, p.width - column);
+    bool together = n == 4 && is_aligned4(p.to, p.to_type, to) &&
+                    (!p.from || is_aligned4(p.from, p.from_type, from));
+    float x[4] = {};
+    if (together) {
         if (p.from) {
-            widen4(x, f.raw, p.from_type);
+            widen4(x, load_raw(p.from, p.from_type, from), p.from_type);
         }
-        store4(p.to, p.to_type, f.to, x);
+        store4(p.to, p.to_type, to, x);
         return;
     }
-    for (size_t v = 0; v < f.n; v++) {
-        store1(p.to, p.to_type, f.to + v, p.from ? load1(p.from, p.from_type, f.from + v) : 0.0f);
+#pragma unroll 1
+    for (size_t v = 0; v < n; v++) {
+        store1(p.to, p.to_type, to + v, p.from ? load1(p.from, p.from_type, from + v) : 0.0f);
     }
 }
 
-/* Two units of a thread are loaded before either is stored: one of 8 bytes would not keep memory
- * busy. */
+/* Eight of 16 bits, if they are all there and lie as 16 bytes may. */
+__device__ bool copy_eight(const KernelCudaPiece &p, size_t row, size_t column) {
+    const uint16_t *from = (const uint16_t *)p.from + row * p.from_stride + column;
+    uint16_t *to = (uint16_t *)p.to + row * p.to_stride + column;
+    bool whole = p.width - column >= 8 && is_aligned(from) && is_aligned(to);
+    if (whole) {
+        *(uint4 *)to = *(const uint4 *)from;
+    }
+    return whole;
+}
+
 __global__ void __launch_bounds__(THREADS) pieces_kernel(const __grid_constant__ Pieces pieces) {
     unsigned k = 0;
     while (pieces.first_block[k + 1] <= blockIdx.x) {
         k++;
     }
     const KernelCudaPiece &p = pieces.piece[k];
-    size_t row_units = (p.width + 3) / 4, units = p.rows * row_units;
-    size_t first = (size_t)(blockIdx.x - pieces.first_block[k]) * (CHUNK / 4);
-    size_t last = min(units, first + CHUNK / 4);
-    for (size_t u = first + threadIdx.x; u < last; u += 2 * blockDim.x) {
-        bool has_second = u + blockDim.x < last;
-        Four one = fetch(p, u, row_units);
-        Four two = fetch(p, has_second ? u + blockDim.x : u, row_units);
-        put(p, one);
-        if (has_second) {
-            put(p, two);
+    unsigned unit = unit_of(p);
+    size_t row_units = (p.width + unit - 1) / unit, units = p.rows * row_units;
+    size_t first = (size_t)(blockIdx.x - pieces.first_block[k]) * (CHUNK / unit);
+    size_t last = min(units, first + CHUNK / unit);
+#pragma unroll 1
+    for (size_t u = first + threadIdx.x; u < last; u += blockDim.x) {
+        size_t row = p.rows == 1 ? 0 : u / row_units, column = (u - row * row_units) * unit;
+        if (unit == 8 && copy_eight(p, row, column)) {
+            continue;
+        }
+#pragma unroll 1
+        for (size_t c = column; c < min(p.width, column + unit); c += 4) {
+            copy_four(p, row, c);
         }
     }
 }
 
 size_t blocks_of(const KernelCudaPiece *p) {
-    return divide_up(p->rows * divide_up(p->width, 4), CHUNK / 4);
+    return divide_up(p->rows * divide_up(p->width, unit_of(*p)), CHUNK / unit_of(*p));
 }
 
 } // namespace

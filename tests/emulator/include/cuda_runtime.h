@@ -126,6 +126,9 @@ static inline float __fadd_rn(float a, float b) {
 static inline float __fsub_rn(float a, float b) {
     return a - b;
 }
+static inline float __fdividef(float a, float b) {
+    return a / b;
+}
 static inline float __fsqrt_rn(float a) {
     return sqrtf(a);
 }
