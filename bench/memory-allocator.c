@@ -1,6 +1,7 @@
 /* What one call of the allocator costs: nanoseconds per malloc or free, over virtual segments.
  *
- * Three streams of calls, made beforehand so that only the allocator is timed:
+ * Streams of calls, made beforehand so that only the allocator is timed:
+ *   GPT-175B, T5-11B   construction and steps of their plans on 512 GPUs
  *   training    steps of a sharded network: units gathered on one stream and used on another,
  *               activations kept to the backward pass, short-lived temporaries between them; blocks
  *               of several streams are marked, and their events pass a few calls later
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/plans.h"
 #include "memory/caching.h"
 #include "memory/virtual.h"
 
@@ -158,6 +160,42 @@ static Script *fragmented_script(void) {
     return script;
 }
 
+static void add_section(Script *script, const PlanRole *role, PlanSection section) {
+    for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
+        const PlanInstr *instr = &role->sections[section][i];
+        Call call = {ALLOC, instr->arg, instr->lane, 0};
+        if (instr->kind == PLAN_ALLOC) {
+            call.bytes = role->buffers[instr->arg].bytes;
+        } else if (instr->kind == PLAN_MARK) {
+            call.kind = MARK;
+        } else if (instr->kind == PLAN_FREE) {
+            call.kind = DROP;
+        } else {
+            continue;
+        }
+        g_array_append_val(script->calls, call);
+    }
+}
+
+/* Ids are the plan's buffers. */
+static Script *plan_script(const char *network, const char *strategy) {
+    enum {
+        STEADY_STEPS = 4
+    };
+    Script *script = g_new0(Script, 1);
+    g_autoptr(Plan) plan = bench_plan(network, strategy);
+    const PlanRole *role = &plan->roles[0];
+    script->calls = g_array_new(FALSE, FALSE, sizeof(Call));
+    script->n_ids = role->n_buffers;
+    for (PlanSection section = 0; section < PLAN_SECTION_STEADY; section++) {
+        add_section(script, role, section);
+    }
+    for (unsigned step = 0; step < STEADY_STEPS; step++) {
+        add_section(script, role, PLAN_SECTION_STEADY);
+    }
+    return script;
+}
+
 static void script_free(Script *script) {
     g_array_unref(script->calls);
     g_free(script);
@@ -213,7 +251,7 @@ static double play(const Script *script, const char *options_text, guint *ret_n_
     /* Half-way the free blocks are counted, outside of what is timed. */
     for (guint from = 0, half = script->calls->len / 2; from < script->calls->len;) {
         guint to = from < half ? half : script->calls->len;
-        gint64 before = g_get_monotonic_time();
+        double before = bench_cpu_ns();
         for (guint i = from; i < to; i++) {
             const Call *call = &calls[i];
             switch (call->kind) {
@@ -230,7 +268,7 @@ static double play(const Script *script, const char *options_text, guint *ret_n_
                 break;
             }
         }
-        spent += 1e3 * (double)(g_get_monotonic_time() - before);
+        spent += bench_cpu_ns() - before;
         if (to == half) {
             *ret_n_free = count_free(caching);
         }
@@ -251,12 +289,28 @@ static void measure(const char *name, const Script *script, const char *options_
         double spent = play(script, options_text, &n_free, &n_segments);
         least = round == 0 || spent < least ? spent : least;
     }
-    printf("%-12s %6.1f ns a call   %7u calls  %6" G_GUINT64_FORMAT
+    printf("%-16s %6.1f ns a call   %7u calls  %6" G_GUINT64_FORMAT
            " segments or mappings  %5u blocks free half-way\n",
            name, least / n_calls, n_calls, n_segments, n_free);
 }
 
+static const struct {
+    const char *name, *network, *strategy;
+} plans[] = {
+    {"GPT-175B, FSDP1", "gpt-175b", "ranks=512 flavour=fsdp1 param_dtype=bf16 checkpointing=full"},
+    {"GPT-175B, FSDP2", "gpt-175b",
+     "ranks=512 param_dtype=bf16 reduce_dtype=fp32 checkpointing=full"},
+    {"T5-11B, FSDP1", "t5-11b",
+     "ranks=512 flavour=fsdp1 micro_batch=8 param_dtype=bf16 checkpointing=full"},
+    {"T5-11B, FSDP2", "t5-11b", "ranks=512 micro_batch=8 param_dtype=bf16 checkpointing=full"},
+};
+
 int main(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
+        Script *script = plan_script(plans[i].network, plans[i].strategy);
+        measure(plans[i].name, script, "");
+        script_free(script);
+    }
     Script *training = training_script(), *fragmented = fragmented_script();
     measure("training", training, "");
     measure("fragmented", fragmented, "");

@@ -1,14 +1,13 @@
 /* bench/predict.c - from a network to the verdict, on one core: the plan is built, construction and
  * steps are played with the caching allocator on a modeled cluster, and peak and step time are
- * known. No trace is kept. The best of seven, in all and by part. Then the first of them once more
- * with every rank played by itself, under 5 % jitter.
+ * known. No trace is kept. The best of seven, in all and by part, of the process's own time. Then
+ * the first of them once more with every rank played by itself, under 5 % jitter.
  */
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "bench/plans.h"
 #include "cli/data-dir.h"
-#include "models/network.h"
-#include "plan/build.h"
 #include "sim/predict.h"
 
 static const struct {
@@ -24,44 +23,29 @@ static const struct {
      "ranks=64 param_dtype=bf16 reduce_dtype=fp32 checkpointing=selective-op"},
 };
 
-static void set_all(PlanStrategy *strategy, const char *words) {
-    g_auto(GStrv) list = g_strsplit(words, " ", -1);
-    plan_strategy_init(strategy);
-    for (char **word = list; *word; word++) {
-        g_auto(GStrv) pair = g_strsplit(*word, "=", 2);
-        g_assert_true(plan_strategy_set(strategy, pair[0], pair[1], NULL));
-    }
-    g_assert_true(plan_strategy_settle(strategy, NULL));
-}
-
 static ModelCluster *cluster_of(unsigned i) {
     g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, cases[i].cluster, NULL);
     return model_cluster_read_file(path, NULL);
 }
 
 static Plan *build(unsigned i) {
-    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, cases[i].network, NULL);
-    g_autoptr(ModelNetwork) network = model_network_read_file(path, NULL);
-    PlanStrategy strategy;
-    set_all(&strategy, cases[i].strategy);
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, NULL);
-    return plan_build(graph, &strategy, network->name, network->text, NULL);
+    return bench_plan(cases[i].network, cases[i].strategy);
 }
 
 static void run(unsigned i) {
     g_autoptr(ModelCluster) cluster = cluster_of(i);
     double best_build = 1e9, best_play = 1e9, best = 1e9;
     for (unsigned turn = 0; turn < 7; turn++) {
-        gint64 start = g_get_monotonic_time();
+        double start = bench_cpu_ns();
         g_autoptr(Plan) plan = build(i);
-        gint64 built = g_get_monotonic_time();
+        double built = bench_cpu_ns();
         SimOptions options = {.steps = 3}; /* two that make state, and a steady one */
         g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, NULL);
-        gint64 end = g_get_monotonic_time();
+        double end = bench_cpu_ns();
         g_assert_nonnull(prediction);
-        best_build = MIN(best_build, (double)(built - start) / 1e3);
-        best_play = MIN(best_play, (double)(end - built) / 1e3);
-        best = MIN(best, (double)(end - start) / 1e3);
+        best_build = MIN(best_build, (built - start) / 1e6);
+        best_play = MIN(best_play, (end - built) / 1e6);
+        best = MIN(best, (end - start) / 1e6);
     }
     printf("%-28s %8.2f ms: plan %7.2f ms, construction and 3 steps played %7.2f ms\n",
            cases[i].name, best, best_build, best_play);

@@ -303,7 +303,8 @@ static void print_retries(const SimPrediction *prediction) {
         printf(" (the rank that did least: %" G_GUINT64_FORMAT ")\n", least);
     } else {
         printf(";\n             where ranks are unequal each does so at another moment, and all "
-               "wait for each:\n             --every-rank --spread 2 says how long\n");
+               "wait for each:\n             --every-rank --spread 1 --jitter 5 says what that "
+               "does\n");
     }
 }
 

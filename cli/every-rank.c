@@ -79,7 +79,8 @@ void cli_every_rank_free(CliEveryRank *every) {
 }
 
 enum {
-    FEW_RANKS = 64 /* traces of more hold one, unless all are asked for */
+    FEW_RANKS = 64,    /* traces of more hold one, unless all are asked for */
+    MOST_RANKS = 32768 /* 0.12 MB (gpt-toy) to 0.36 (GPT-175B) each */
 };
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -229,6 +230,12 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     }
     if (!every->asked) {
         return check_unasked(every, error);
+    }
+    if (plan->world > MOST_RANKS) {
+        return refuse(error,
+                      "--every-rank: %u ranks are too many to play each (%d at most); plan for "
+                      "fewer, or leave it out: one rank then stands for all",
+                      plan->world, MOST_RANKS);
     }
     Form slow = {"--slow", plan->world, (uint32_t)cluster->topology_gpus_per_node, 1e-3, 1e3};
     Form degrade = {"--degrade", plan->world, slow.a_node, 1e-6, 1e3};

@@ -302,6 +302,10 @@ static void every_rank_refused(void) {
             g_strdup_printf("predict gpt-toy -n 4 --cluster a100-node %s", bad[i].options);
         expect(words, 2, "", bad[i].words);
     }
+    write_cluster("wide.ini", "a100-roce", "\nnodes", "100000");
+    expect("predict gpt-toy -n 400000 --cluster wide.ini --every-rank", 2, "",
+           "400000 ranks are too many to play each (32768 at most)");
+    expect("predict gpt-toy -n 400000 --cluster wide.ini", 0, "fits: yes", "");
 }
 
 /* Of the JSON that was printed. */

@@ -1,0 +1,34 @@
+#include "bench/plans.h"
+
+#include <time.h>
+
+#include "cli/data-dir.h"
+#include "models/network.h"
+#include "plan/build.h"
+
+static void set_all(PlanStrategy *strategy, const char *words) {
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    plan_strategy_init(strategy);
+    for (char **word = list; *word; word++) {
+        g_auto(GStrv) pair = g_strsplit(*word, "=", 2);
+        g_assert_true(plan_strategy_set(strategy, pair[0], pair[1], NULL));
+    }
+    g_assert_true(plan_strategy_settle(strategy, NULL));
+}
+
+Plan *bench_plan(const char *network, const char *strategy_words) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, network, &error);
+    g_assert_no_error(error);
+    g_autoptr(ModelNetwork) read = model_network_read_file(path, NULL);
+    PlanStrategy strategy;
+    set_all(&strategy, strategy_words);
+    g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, NULL);
+    return plan_build(graph, &strategy, read->name, read->text, NULL);
+}
+
+double bench_cpu_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}

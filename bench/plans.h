@@ -1,0 +1,10 @@
+/* bench/plans.h - plans of networks that come with the project, and the process's own time.
+ *
+ * Time of the process, not of the wall: what else runs on the machine counts for less. */
+#pragma once
+
+#include "plan/plan.h"
+
+/* strategy: "ranks=512 flavour=fsdp1 ...". */
+Plan *bench_plan(const char *network, const char *strategy);
+double bench_cpu_ns(void);
