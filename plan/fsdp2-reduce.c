@@ -3,8 +3,8 @@
  * What a unit reduces is laid out like its gather; one op knows how gradients get there:
  *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
  *                    chunk has ceil(rows / ranks) * (elements / rows) elements; padding is zero
- * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute waits
- * for the packing. Later versions pack on compute and drop it when the next unit has been reduced.
+ * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute
+ * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced.
  * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
  * among them on a lane of its own; its buffer is held to the end of backward, so that no other
  * unit's reduce-scatter is given memory that is still being reduced (2.4 did not hold it).
