@@ -20,15 +20,15 @@
  * where nothing is gathered; the reduced gradient leaves on the lane that reduced it and dies when
  * the host has waited for all, at the end of backward.
  *
- * PyTorch 2.0 and 1.13 (fully_sharded_data_parallel.py of 1.13, recordings of 2.0.1 and 1.13.1; 2.4 is
- * as 2.13):
+ * PyTorch 2.0 and 1.13 (fully_sharded_data_parallel.py of 1.13, recordings of 2.0.1 and 1.13.1;
+ * 2.4 is as 2.13):
  *   unshard        also of what has been prefetched: nothing is gathered, but the limiter's queue
  *                  loses one more. 1.13 waits as the limiter says before it casts, and does not
  *                  mark the cast shard.
  *   forward        only the root prefetches: the others look into a list that is the root's own.
- *   post-backward  replicas reduce on the reduce lane, with divisions of their own; the flat gradient
- *                  is marked before what was cast and padded goes. 1.13 pads also by nothing, which
- *                  copies the gradient, and zeroes what is reduced to.
+ *   post-backward  replicas reduce on the reduce lane, with divisions of their own; the flat
+ *                  gradient is marked before what was cast and padded goes. 1.13 pads also by
+ *                  nothing, which copies the gradient, and zeroes what is reduced to.
  *   collectives    had a lane of c10d's own (no recording sees it).
  *
  * Without sharding (NO_SHARD, also for one rank) the flat parameter is whole everywhere, its

@@ -24,7 +24,7 @@
  * PyTorch 2.4 (torch/distributed/_composable/fsdp/, and recordings of 2.4.1):
  *   unshard        casts each shard by itself; the casts die when the gather has been issued
  *   forward        does not pad shards anew; the root is kept, whatever reshard_after_forward says
- *   post-backward  packs and reduces on the reduce lane, on memory of that lane that is freed at once
+ *   post-backward  packs and reduces on the reduce lane, in memory of that lane that goes at once
  *   one rank       gathers and reduces by itself
  * It has no lists of units to prefetch.
  */

@@ -7,8 +7,8 @@ static void free_marked(PlanRun *run, uint32_t buffer, uint8_t lane) {
     plan_builder_free(&run->builder, buffer);
 }
 
-/* 1.13 forgot the mark; c10d's own made up for that. (Without sharding nothing did: its memory could be
- * given away while it was computed with. No plan may do that, so there it is marked.) */
+/* 1.13 forgot the mark; c10d's own made up for that. Without sharding nothing did, and the memory
+ * could be given away while it was computed with; no plan may do that, so there it is marked. */
 static void free_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane) {
     if (f->is_of_1_13) {
         plan_builder_free(&run->builder, f->units[u].b.cast);

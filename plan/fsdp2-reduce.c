@@ -3,11 +3,12 @@
  * What a unit reduces is laid out like its gather; one op knows how gradients get there:
  *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
  *                    chunk has ceil(rows / ranks) * (elements / rows) elements; padding is zero
- * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute waits
- * for the packing. Later versions pack on compute and drop it when the next unit has been reduced.
+ * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute
+ * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced.
  * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
  * among them on a lane of its own; its buffer is held to the end of backward, so that no other
- * unit's reduce-scatter is given memory that is still being reduced (2.4 did not hold it).
+ * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
+ * is not the gradient itself: a race that was mended in 2.6, and that no plan may have.)
  * A pass that does not reduce leaves the whole gradients, in what is reduced in. Where sharded
  * gradients exist already (of an earlier pass, or kept), the new ones are added to them.
  * fp16 could overflow, so it is divided before and after, by about the root of the ranks each;
@@ -162,7 +163,7 @@ static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
                           (double[]){f->reduce != PLAN_FP16});
     plan_builder_whole(&run->builder, reduced);
     plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);
-    f->units[u].all_reduced = f->is_of_2_4 ? PLAN_NONE : reduced;
+    f->units[u].all_reduced = reduced;
 }
 
 static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
@@ -223,7 +224,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
-        if (unit->all_reduced == PLAN_NONE) {
+        if (f->replicas == 1) {
             plan_builder_free(&run->builder, reduced);
         }
     }

@@ -5,8 +5,8 @@
  * on from step to step, so what a step waits for depends on the steps before; plan_limiter_settle()
  * plays the step over, without writing anything, until it leaves the queue as it found it.
  *
- * Facts: torch/distributed/fsdp/_limiter_utils.py and _runtime_utils.py, PyTorch 2.13; the same since
- * 1.13, which had it first (recordings of 1.13.1, 2.0.1 and 2.4.1).
+ * Facts: torch/distributed/fsdp/_limiter_utils.py and _runtime_utils.py, PyTorch 2.13; the same
+ * since 1.13, which had it first (recordings of 1.13.1, 2.0.1 and 2.4.1).
  */
 #pragma once
 

@@ -34,6 +34,12 @@ static const char *const with_adamw[] = {
     "--optimizer-kernel loop",
     "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --limit-all-gathers 0",
     "-n 3 --micro-batch 4 --flavour fsdp1 --pytorch 1.13 --limit-all-gathers 2",
+    "-n 4 --micro-batch 3 --flavour fsdp1 --pytorch 2.0 --sharding hybrid --replicate 2 "
+    "--limit-all-gathers 2 --forward-prefetch yes",
+    "-n 3 --micro-batch 4 --flavour fsdp2 --pytorch 2.4",
+    "-n 1 --micro-batch 12 --flavour fsdp2 --pytorch 2.4",
+    "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --accumulate 3 --accumulate-sync every "
+    "--pytorch 2.4",
     "-n 1 --micro-batch 4 --sharding none --accumulate 3 --zero-grad keep",
     "-n 2 --micro-batch 2 --accumulate 3",
     "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",
@@ -95,6 +101,8 @@ static const char *const with_momentum_and_clip[] = {
     "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --clip 0.3 "
     "--weight-decay 0.1",
     "-n 3 --micro-batch 4 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1 "
+    "--pytorch 2.4",
     "-n 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1 "
     "--optimizer-kernel loop",
     "-n 3 --micro-batch 4 --sharding none --optimizer momentum --lr 0.05 --clip 0.3 "

@@ -153,10 +153,13 @@ static void contradictions(void) {
         {"ranks=2 flavour=fsdp1 param_dtype=bf16 keep_low_precision_grads=yes optimizer=sgd clip=1",
          "keep_low_precision_grads=yes is known for"},
         {"ranks=2 pytorch=2.0", "flavour=fsdp2 came with PyTorch 2.4"},
-        {"ranks=2 pytorch=2.4 forward_prefetch=2", "takes no lists of what to prefetch"},
-        {"ranks=2 pytorch=2.4 backward_prefetch=none", "takes no lists of what to prefetch"},
-        {"ranks=8 pytorch=1.13 flavour=fsdp1 use_orig_params=yes", "came with PyTorch 2.0"},
-        {"ranks=8 pytorch=1.13 flavour=fsdp1 sharding=hybrid", "came with PyTorch 2.0"},
+        {"ranks=2 pytorch=2.4 forward_prefetch=2", "flavour=fsdp2 of PyTorch 2.4 takes no lists"},
+        {"ranks=2 pytorch=2.4 backward_prefetch=none",
+         "flavour=fsdp2 of PyTorch 2.4 takes no lists"},
+        {"ranks=8 pytorch=1.13 flavour=fsdp1 use_orig_params=yes",
+         "hybrid sharding and use_orig_params came with"},
+        {"ranks=8 pytorch=1.13 flavour=fsdp1 sharding=hybrid",
+         "hybrid sharding and use_orig_params came with"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {

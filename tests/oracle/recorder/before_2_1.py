@@ -55,7 +55,7 @@ def start(options):
 
 
 def use_reporting_streams():
-    fake_gpu._add_streams(torch.cuda)
+    fake_gpu.add_streams(torch.cuda)
     torch.cuda.is_available = lambda: True
     torch.cuda.is_current_stream_capturing = lambda: False
 

@@ -77,6 +77,7 @@ def register_device(name, module):
     torch.utils.generate_methods_for_privateuse1_backend()
     torch._register_device_module(name, module)
     _guard_device_like_meta()
+    torch.utils.checkpoint.DefaultDeviceType.set_device_type(name)  # whose random state it restores
     for word in ("Stream", "Event", "stream", "current_stream", "default_stream"):
         setattr(torch.cuda, word, getattr(module, word))  # FSDP2 asked CUDA by name
 
