@@ -14,8 +14,8 @@ typedef struct {
     const char *name;
     uint32_t rank, world;
     uint32_t local_rank, local_world; /* among the ranks of this machine */
-    bool rehearsed; /* the other ranks are made up (exec/rehearse.h): losses mean nothing */
-    ExecDoing *doing; /* where this rank says what it is about; NULL: nobody would read it */
+    bool rehearsed;   /* the other ranks are made up (exec/rehearse.h): losses mean nothing */
+    ExecDoing *doing; /* where this rank notes what it is about; NULL: nobody reads it */
     gpointer self;
 
     /* Collectives may be asked for once the ranks have joined a plan of their number. */
@@ -41,8 +41,8 @@ typedef struct {
     bool (*share)(gpointer self, gpointer bytes, gsize n, GError **error);
     /* Rank 0 gets every rank's text, in order of rank; others NULL. Transfer full. */
     bool (*collect)(gpointer self, const char *text, char ***ret_texts, GError **error);
-    /* From any thread: this rank has failed, so whatever of it waits for others, or will, fails, for
-     * they may be waiting for it. */
+    /* From any thread: this rank has failed. What of it waits for others fails as well, since they
+     * may be waiting for it. */
     void (*give_up)(gpointer self);
     void (*abort)(gpointer self, int status); /* ends all ranks, and does not return */
     void (*close)(gpointer self);

@@ -56,7 +56,14 @@ bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
     for (uint32_t i = 0; i < steps; i++) {
         play->losses[i] = NAN;
     }
-    return knows_plan(&play->context, knows, error) && comm->join(comm->self, plan, error);
+    if (!knows_plan(&play->context, knows, error)) {
+        return false;
+    }
+    if (!comm->join(comm->self, plan, error)) {
+        g_prefix_error(error, "the ranks find each other: ");
+        return false;
+    }
+    return true;
 }
 
 bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer self,

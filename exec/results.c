@@ -123,10 +123,11 @@ static const char *between(const ExecResults *results, const ExecPlay *play) {
     return play->device->between ? play->device->between(play) : results->comm->name;
 }
 
-static void add_losses(JsonBuilder *json, const ExecResults *results) {
-    trace_json_begin_array(json, "losses");
+static void add_of_steps(JsonBuilder *json, const ExecResults *results, const char *key,
+                         const double *values) {
+    trace_json_begin_array(json, key);
     for (unsigned i = 0; i < results->n_steps; i++) {
-        json_builder_add_double_value(json, results->losses[i]);
+        json_builder_add_double_value(json, values[i]);
     }
     json_builder_end_array(json);
 }
@@ -146,8 +147,9 @@ void exec_results_print_json(const ExecResults *results, const ExecPlay *play) {
                             exec_pace_cluster(play->options.pace));
     }
     if (!results->comm->rehearsed) {
-        add_losses(json, results);
+        add_of_steps(json, results, "losses", results->losses);
     }
+    add_of_steps(json, results, "steps_ms", results->step_ms);
     trace_json_add_real(json, "step_ms", median_step_ms(results));
     trace_json_add_real(json, "tokens_per_s",
                         (double)results->plan->tokens_per_rank * results->comm->world /

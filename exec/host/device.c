@@ -178,7 +178,11 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
     ExecHost *host = self;
     const ExecComm *comm = host->play.context.comm;
     if (at->step == 0) {
-        if (!drain(&host->play, error) || !comm->barrier(comm->self, error)) {
+        if (!drain(&host->play, error)) {
+            return PLAN_FAILED;
+        }
+        if (!comm->barrier(comm->self, error)) {
+            g_prefix_error(error, "before step 0: ");
             return PLAN_FAILED;
         }
         host->play.start_ns = exec_play_now_ns();

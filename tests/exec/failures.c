@@ -175,8 +175,8 @@ static const struct {
     {"MPI_Irecv 0 9", "rank 0: step |, op reduce_scatter of unit |MPI_Irecv failed"},
     {"MPI_Testall 1 60", "rank 1: |MPI_"},
     {"MPI_Iallreduce 0 3", "rank 0: the mean loss of step 2: MPI_Iallreduce failed"},
-    {"MPI_Ibarrier 2 1", "rank 2: |MPI_Ibarrier failed"},
-    {"MPI_Comm_split 1 2", "rank 1: |MPI_Comm_split failed"},
+    {"MPI_Ibarrier 2 1", "rank 2: before step 0: MPI_Ibarrier failed"},
+    {"MPI_Comm_split 1 2", "rank 1: the ranks find each other: MPI_Comm_split failed"},
     {"MPI_Send 2 1", "rank 2: the trace of all ranks, |MPI_Send failed"},
     {"MPI_Recv 0 2", "rank 0: the trace of all ranks, |MPI_Recv failed"},
 };
