@@ -29,6 +29,7 @@ void explain_oom(GString *text, const CliSubject *subject);
 void explain_trains_well(GString *text, const CliSubject *subject);
 void explain_identity(GString *text, const CliSubject *subject);
 void explain_ranks(GString *text, const CliSubject *subject);
+void explain_spending(GString *text, const CliSubject *subject);
 
 void explain_unit(GString *text, const CliSubject *subject, uint32_t unit);
 void explain_kind(GString *text, const CliSubject *subject, uint32_t kind);

@@ -1,6 +1,7 @@
 /* The verdicts of a prediction, and what it was asked: whether it fits, where memory ended,
- * whether it trains well, who waits for whom. */
+ * whether it trains well, what it costs, who waits for whom. */
 #include "cli/explain-private.h"
+#include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "trace/ended.h"
 
@@ -60,6 +61,31 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
     explain_idle(text, subject);
 }
 
+static void append_cost(GString *text, const char *key, double cost, const char *formula,
+                        const char *needs) {
+    g_string_append_printf(text, "%s = %.6g: ", key, cost);
+    if (cost > 0) {
+        g_string_append_printf(text, "%s\n", formula);
+    } else {
+        g_string_append_printf(text, "not known, for the cluster's file has no %s\n", needs);
+    }
+}
+
+void explain_spending(GString *text, const CliSubject *subject) {
+    if (needs_prediction(text, subject)) {
+        return;
+    }
+    CliSpending spent = cli_spending(subject->plan, subject->cluster, subject->prediction);
+    append_cost(text, "kwh_per_million_tokens", spent.kwh_per_million,
+                "every GPU's [device] watts / 1000 x hours of a median step / millions of tokens "
+                "in it, of all ranks",
+                "[device] watts");
+    append_cost(text, "price_per_million_tokens", spent.price_per_million,
+                "every GPU's [device] price_per_hour x hours of a median step / millions of "
+                "tokens in it, of all ranks",
+                "[device] price_per_hour");
+}
+
 static void append_fact(GString *text, const CliSubject *subject, const char *key,
                         const char *meaning) {
     const char *value = trace_get(subject->trace, key);
@@ -88,6 +114,8 @@ void explain_ranks(GString *text, const CliSubject *subject) {
     append_fact(text, subject, "seed", "of the jitter's generator");
     append_fact(text, subject, "jitter_percent", "standard deviation of a kernel's duration");
     append_fact(text, subject, "spread_percent", "the same among GPUs, all along");
+    append_fact(text, subject, "host_jitter_percent", "the same of a host's costs");
+    append_fact(text, subject, "link_jitter_percent", "the same of a collective");
     g_string_append_printf(text,
                            "memory_of_rank = %u, which reserves most of what it has; times_of_rank "
                            "= %u, which loses least to others\n"

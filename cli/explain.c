@@ -44,6 +44,8 @@ static const struct {
     {"tokens_per_s_per_gpu", explain_rate},
     {"tflops_per_gpu", explain_rate},
     {"mfu", explain_rate},
+    {"kwh_per_million_tokens", explain_spending},
+    {"price_per_million_tokens", explain_spending},
     {"compute_ms", explain_busy},
     {"host_ms", explain_host},
     {"bound_by", explain_idle},
