@@ -190,6 +190,25 @@ static bool attention_of_mpt(JsonObject *config, bool *ret_alibi, const char *fi
            refuse(file_name, error, "attn_type '%s' is not known; multihead_attention is", type);
 }
 
+/* Its hidden layer is so many times as wide; without the field four times, as it is anyhow. */
+static bool append_mpt_ffn(JsonObject *config, GString *ini, const char *file_name,
+                           GError **error) {
+    JsonNode *node = field(config, "expansion_ratio");
+    if (!node) {
+        return true;
+    }
+    bool is_whole = JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64;
+    gint64 ratio = is_whole ? json_node_get_int(node) : 0;
+    gint64 width = json_object_get_int_member(config, "d_model");
+    if (ratio < 1 || ratio > 64) {
+        return refuse(file_name, error, "expansion_ratio must be a whole number from 1 to 64");
+    }
+    if (width > 0 && width <= G_MAXINT32) { /* else the width itself is refused */
+        g_string_append_printf(ini, "ffn = %" G_GINT64_FORMAT "\n", ratio * width);
+    }
+    return true;
+}
+
 /* A network with ALiBi learns no positions, whatever learned_pos_emb says. */
 static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     bool alibi = true;
@@ -205,10 +224,8 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
     if (!g_str_has_suffix(norm, "layernorm")) {
         return refuse(file_name, error, "norm_type '%s' is not known; layernorm is", norm);
     }
-    JsonNode *ratio = field(config, "expansion_ratio");
-    if (ratio) {
-        gint64 ffn = json_node_get_int(ratio) * json_object_get_int_member(config, "d_model");
-        g_string_append_printf(ini, "ffn = %" G_GINT64_FORMAT "\n", ffn);
+    if (!append_mpt_ffn(config, ini, file_name, error)) {
+        return false;
     }
     /* Where no_bias does not stand: transformers' MPTs, all with ALiBi, have no biases; those of
      * llm-foundry's trainer have. */

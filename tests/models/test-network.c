@@ -169,6 +169,12 @@ static void bad_configs(void) {
          "\"vocab_size\": 50368, \"max_seq_len\": 2048,"
          "\"attn_config\": {\"clip_qkv\": 6}}",
          "attn_config.clip_qkv of an MPT is not known"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"expansion_ratio\": \"4\"}",
+         "expansion_ratio must be a whole number from 1 to 64"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"expansion_ratio\": 4611686018427387904}",
+         "expansion_ratio must be a whole number from 1 to 64"},
         {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
          "8,"
          "\"num_decoder_layers\": \"8\", \"num_heads\": 6, \"vocab_size\": 32128}",
