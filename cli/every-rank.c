@@ -5,6 +5,7 @@
 
 #include "cli/progress.h"
 #include "plan/ini.h"
+#include "sim/settings.h"
 #include "trace/json.h"
 
 struct _CliEveryRank {
@@ -364,10 +365,9 @@ void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *pre
     trace_json_begin_object(json, "every_rank");
     const double *shares = every->jitter.shares;
     trace_json_add_int(json, "seed", every->jitter.seed);
-    trace_json_add_real(json, "jitter_percent", 100 * shares[SIM_JITTER_KERNEL]);
-    trace_json_add_real(json, "spread_percent", 100 * shares[SIM_JITTER_GPU]);
-    trace_json_add_real(json, "host_jitter_percent", 100 * shares[SIM_JITTER_HOST]);
-    trace_json_add_real(json, "link_jitter_percent", 100 * shares[SIM_JITTER_LINK]);
+    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+        trace_json_add_real(json, sim_jitter_keys[kind], 100 * shares[kind]);
+    }
     trace_json_add_int(json, "memory_of_rank", prediction->rank);
     trace_json_add_int(json, "times_of_rank", prediction->time_rank);
     trace_json_begin_array(json, "ranks");

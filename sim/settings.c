@@ -8,7 +8,7 @@
 static const char *const trouble_names[] = {
     [SIM_TROUBLE_SLOW] = "slow", [SIM_TROUBLE_NVLINK] = "nvlink", [SIM_TROUBLE_NIC] = "nic"};
 
-static const char *const jitter_keys[SIM_N_JITTERS] = {
+const char *const sim_jitter_keys[SIM_N_JITTERS] = {
     [SIM_JITTER_KERNEL] = "jitter_percent",
     [SIM_JITTER_GPU] = "spread_percent",
     [SIM_JITTER_HOST] = "host_jitter_percent",
@@ -57,7 +57,7 @@ void sim_settings_write(Trace *trace, const ModelCluster *cluster, const SimOpti
         trace_set(trace, "every_rank", "yes");
         trace_set_uint(trace, "seed", options->jitter.seed);
         for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
-            set_percent(trace, jitter_keys[kind], options->jitter.shares[kind]);
+            set_percent(trace, sim_jitter_keys[kind], options->jitter.shares[kind]);
         }
         set_troubles(trace, options);
     }
@@ -169,7 +169,7 @@ SimSettings *sim_settings_read(const Trace *trace, GError **error) {
         return NULL;
     }
     for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
-        if (!read_share(trace, jitter_keys[kind], &options->jitter.shares[kind], error)) {
+        if (!read_share(trace, sim_jitter_keys[kind], &options->jitter.shares[kind], error)) {
             return NULL;
         }
     }

@@ -23,6 +23,9 @@ typedef struct {
     GArray *troubles; /* SimTrouble */
 } SimSettings;
 
+/* "jitter_percent" and its like, by kind. */
+extern const char *const sim_jitter_keys[SIM_N_JITTERS];
+
 void sim_settings_write(Trace *trace, const ModelCluster *cluster, const SimOptions *options);
 /* Fails on a value that none of the keys can have, and names it. */
 SimSettings *sim_settings_read(const Trace *trace, GError **error);
