@@ -5,7 +5,6 @@
 #include "cli/commands.h"
 #include "cli/data-dir.h"
 #include "cli/options.h"
-#include "cli/plan-source.h"
 #include "models/cluster.h"
 #include "models/network.h"
 
@@ -32,22 +31,16 @@ static char *size_text(uint64_t parameters) {
                             : g_strdup_printf("%.2f M", millions);
 }
 
-/* Its parameters are those of its plan on one rank. */
 static bool print_network(const char *name, const char *path, GError **error) {
     g_autoptr(ModelNetwork) network = model_network_read_file(path, error);
-    PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    if (!network || !plan_strategy_set(&strategy, "sharding", "none", error) ||
-        !plan_strategy_settle(&strategy, error)) {
-        return false;
-    }
-    g_autoptr(Plan) plan = cli_plan_build(network, &strategy, error);
-    if (!plan) {
+    g_autoptr(PlanGraph) graph =
+        network ? model_network_emit(network, &(ModelPass){.batch = 1}, error) : NULL;
+    if (!graph) {
         return false;
     }
     uint64_t parameters = 0;
-    for (uint32_t i = 0; i < plan->n_parameters; i++) {
-        parameters += plan->parameters[i].elements;
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        parameters += plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
     }
     g_autofree char *size = size_text(parameters);
     printf("  %-18s %10s parameters, %3u layers, width %5u, sequences of %u\n", name, size,
