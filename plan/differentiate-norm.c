@@ -61,14 +61,20 @@ static PlanTensor joined(const PlanBackward *b, PlanTensor left, PlanTensor righ
     return product;
 }
 
-/* x^p, p > 0: dy (p x^(p - 1)). */
-static void power_of_input(const PlanBackward *b, double exponent) {
-    double less = exponent - 1;
-    PlanTensor power = like_input(b, 0, "power");
-    begin(b, PLAN_OP_POWER, dims(b), &less);
-    value_operand(b, 0);
+/* A kept value to a power. */
+static PlanTensor power_of(const PlanBackward *b, unsigned value, double exponent,
+                           const char *name) {
+    PlanTensor power = like_input(b, 0, name);
+    begin(b, PLAN_OP_POWER, dims(b), &exponent);
+    value_operand(b, value);
     operand(b, power);
     launch(b);
+    return power;
+}
+
+/* x^p, p > 0: dy (p x^(p - 1)). */
+static void power_of_input(const PlanBackward *b, double exponent) {
+    PlanTensor power = power_of(b, 0, exponent - 1, "power");
     PlanTensor slope = like_input(b, 0, "slope");
     launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &exponent, power, slope);
     b->dx[0] = joined(b, b->dy[0], slope);
@@ -78,12 +84,8 @@ static void power_of_input(const PlanBackward *b, double exponent) {
 
 /* x^(-1/2) = y, which is kept instead of x: (-dy / 2) y^3. */
 static void reciprocal_root(const PlanBackward *b) {
-    double three = 3, minus_half = -0.5;
-    PlanTensor cube = like_input(b, 0, "cube");
-    begin(b, PLAN_OP_POWER, dims(b), &three);
-    value_operand(b, 1);
-    operand(b, cube);
-    launch(b);
+    double minus_half = -0.5;
+    PlanTensor cube = power_of(b, 1, 3, "cube");
     PlanTensor half = like_input(b, 0, "half");
     launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &minus_half, b->dy[0], half);
     b->dx[0] = joined(b, half, cube);
