@@ -15,7 +15,7 @@
 #include "exec/device.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/runtime.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "trace/from-plan.h"
 
 typedef struct {

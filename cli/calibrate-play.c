@@ -9,7 +9,7 @@
 #include "models/network.h"
 #include "plan/op-work.h"
 #include "plan/strategy.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "trace/from-plan.h"
 #include "trace/text.h"
 

@@ -7,7 +7,7 @@
 #include "cli/plan-source.h"
 #include "plan/op-work.h"
 #include "plan/player.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "trace/json.h"
 
 typedef struct {

@@ -7,7 +7,7 @@
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/strategy.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 typedef struct {
     const char *key;

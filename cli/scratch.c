@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 
 #include "cli/pace.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 bool cli_scratch_make(CliScratch *ret_scratch, const Plan *plan, const ModelCluster *pace,
                       GError **error) {

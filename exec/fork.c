@@ -16,7 +16,7 @@
 #include "exec/convert.h"
 #include "exec/error.h"
 #include "kernels/host/elementwise.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 enum {
     BLOCK = 1 << 20,              /* bytes through which a rank hands on its part, an axis */

@@ -20,7 +20,7 @@
 #include "exec/results.h"
 #include "exec/watchdog.h"
 #include "kernels/host/runtime.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 typedef struct {
     char *trace, *load, *save, *data, *pace, *device, *comm, *black_box;

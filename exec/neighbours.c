@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 struct _ExecNeighbours {
     ExecBlackBox *box;

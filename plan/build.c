@@ -2,10 +2,10 @@
  * it. */
 #include "plan/build.h"
 
+#include "plan/autograd/eager.h"
+#include "plan/autograd/offload.h"
 #include "plan/check.h"
-#include "plan/eager.h"
-#include "plan/offload.h"
-#include "plan/replay.h"
+#include "plan/flavours/replay.h"
 #include "plan/units.h"
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {

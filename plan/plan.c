@@ -1,6 +1,6 @@
 #include "plan/plan.h"
 
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 G_DEFINE_QUARK(foreshard_plan_error, plan_error)
 

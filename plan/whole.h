@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "plan/eager.h"
+#include "plan/autograd/eager.h"
 
 typedef struct {
     uint32_t *buffers; /* of each parameter */

@@ -1,6 +1,6 @@
 /* exec/cuda/pieces.c - copies between whole parameters and what ranks hold of them.
  *
- * Layouts are those of plan/fsdp2-gather.c and plan/fsdp2-reduce.c, as on the host
+ * Layouts are those of plan/flavours/fsdp2-gather.c and fsdp2-reduce.c, as on the host
  * (exec/host/shard.c); each op is one list of pieces.
  */
 #include "exec/cuda/operands.h"

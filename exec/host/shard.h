@@ -1,7 +1,7 @@
 /* exec/host/shard.h - copies between whole parameters and what ranks hold of them.
  *
- * Layouts are those of plan/fsdp2-gather.c and plan/fsdp2-reduce.c. Numbers are moved as they are
- * stored, and converted where the two sides are stored differently.
+ * Layouts are those of plan/flavours/fsdp2-gather.c and fsdp2-reduce.c. Numbers are moved as they
+ * are stored, and converted where the two sides are stored differently.
  */
 #pragma once
 

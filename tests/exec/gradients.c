@@ -8,7 +8,7 @@
 
 #include "exec/device.h"
 #include "kernels/host/runtime.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
 typedef struct {

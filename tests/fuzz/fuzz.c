@@ -13,7 +13,7 @@
 #include "models/config-json.h"
 #include "models/network.h"
 #include "plan/strategy.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/plan/plans.h"
 #include "tests/trace/toy-trace.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
 /* Two lanes, one buffer handed from one to the other and back, loop-carried memory, a

@@ -1,7 +1,7 @@
 /* The text form: what is written reads back the same, and whatever is broken ends in a message. */
 #include <string.h>
 
-#include "plan/text.h"
+#include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
 static const char *const strategies[] = {

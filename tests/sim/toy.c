@@ -4,7 +4,7 @@
 
 #include "models/network.h"
 #include "plan/build.h"
-#include "plan/text.h"
+#include "plan/text/text.h"
 
 const ModelCluster toy_cluster = {
     .host_queue_depth = 1000,

@@ -22,8 +22,8 @@ extern const ModelCluster toy_cluster;
 #define TOY_REDUCE "launch reduce all_reduce axis=shard elements=200 ranks=8 average=1 bucket=b2\n"
 #define TOY_OTHER  "launch reduce fill n=100 value=0 y=b3\n"
 
-/* Each step, the first two too, is this body: lines of plan/text.h's instructions. buffers: more
- * rows of buffers from b4 on, or "". */
+/* Each step, the first two too, is this body: lines of plan/text/text.h's instructions. buffers:
+ * more rows of buffers from b4 on, or "". */
 Plan *toy_plan(const char *body, const char *buffers);
 /* A network of models/networks under a strategy: "ranks=2 sharding=full ...". */
 Plan *toy_network_plan(const char *network, const char *strategy);

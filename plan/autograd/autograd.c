@@ -1,0 +1,231 @@
+/* plan/autograd/autograd.c - PyTorch's backward engine, in one thread.
+ *
+ * A node runs when all gradients it waits for have come; of those that may run, the one made last
+ * in forward goes first. Accumulating a parameter's gradient goes before everything else. A second
+ * gradient for the same slot is added to the first in a new tensor. After a node has run, first the
+ * gradients it was given are let go, then what it had saved, then its results are passed on. A node
+ * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
+ */
+#include "plan/autograd/eager.h"
+
+/* A max-heap of node numbers. */
+static void heap_push(GArray *heap, uint32_t node) {
+    g_array_append_val(heap, node);
+    uint32_t *data = (uint32_t *)(gpointer)heap->data;
+    for (uint32_t i = heap->len - 1; i && data[(i - 1) / 2] < data[i]; i = (i - 1) / 2) {
+        uint32_t parent = data[(i - 1) / 2];
+        data[(i - 1) / 2] = data[i];
+        data[i] = parent;
+    }
+}
+
+static uint32_t heap_pop(GArray *heap) {
+    uint32_t *data = (uint32_t *)(gpointer)heap->data;
+    uint32_t top = data[0], n = heap->len - 1;
+    data[0] = data[n];
+    g_array_set_size(heap, n);
+    for (uint32_t i = 0;;) {
+        uint32_t child = 2 * i + 1;
+        if (child >= n) {
+            return top;
+        }
+        child += child + 1 < n && data[child + 1] > data[child];
+        if (data[i] >= data[child]) {
+            return top;
+        }
+        uint32_t moved = data[i];
+        data[i] = data[child];
+        data[child] = moved;
+        i = child;
+    }
+}
+
+/* Takes the reference of gradient. */
+static void add_into(PlanRun *run, PlanTensor *slot, PlanTensor gradient) {
+    if (slot->storage == PLAN_NONE) {
+        *slot = gradient;
+        return;
+    }
+    uint32_t buffer = plan_run_buffer_of(run, gradient);
+    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
+    PlanTensor sum = plan_run_new_tensor(run, gradient.elements, dtype, "gradient_sum");
+    int64_t dims[] = {(int64_t)gradient.elements, (int64_t)gradient.elements};
+    plan_builder_begin_op(&run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, dims, NULL);
+    plan_run_operand(run, *slot);
+    plan_run_operand(run, gradient);
+    plan_run_operand(run, sum);
+    plan_builder_launch(&run->builder, 0);
+    plan_run_unref(run, *slot);
+    plan_run_unref(run, gradient);
+    *slot = sum;
+}
+
+static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
+    PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, sum));
+    buffer->sub = PLAN_GRADIENTS_UNSHARDED; /* also where it is DDP's bucket */
+    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)gradient.elements}, NULL);
+    plan_run_operand(run, gradient);
+    plan_run_operand(run, sum);
+    plan_builder_launch(&run->builder, 0);
+}
+
+/* The parameter's .grad becomes the gradient that has come, without a copy; one that an earlier
+ * pass left takes it in. */
+static void accumulate(PlanRun *run, uint32_t parameter) {
+    PlanTensor gradient = run->incoming[parameter];
+    if (run->gradients[parameter].storage != PLAN_NONE) {
+        run->incoming[parameter] = PLAN_NO_TENSOR;
+        add_in_place(run, run->gradients[parameter], gradient);
+        run->flavour->gradient_ready(run, parameter);
+        plan_run_unref(run, gradient);
+        return;
+    }
+    PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
+    buffer->sub = PLAN_GRADIENTS_UNSHARDED;
+    buffer->unit = run->unit_of_parameter[parameter];
+    run->incoming[parameter] = PLAN_NO_TENSOR;
+    run->gradients[parameter] = plan_run_ref(run, gradient);
+    run->flavour->gradient_ready(run, parameter);
+    plan_run_unref(run, gradient);
+}
+
+static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
+    uint32_t complete[PLAN_MAX_SLOTS], n_complete = 0;
+    for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
+        plan_run_ref(run, gradients[i]);
+    }
+    for (uint32_t i = 0; i < node->n_edges; i++) {
+        PlanEdge edge = run->edges.items[node->edges + i];
+        if (edge.slot == PLAN_NONE) {
+            continue;
+        }
+        if (edge.node == PLAN_NONE) {
+            add_into(run, &run->incoming[edge.slot], gradients[i]);
+            if (--run->n_contributions[edge.slot] == 0) {
+                complete[n_complete++] = edge.slot;
+            }
+            continue;
+        }
+        PlanNode *next = &run->nodes.items[edge.node];
+        add_into(run, &run->slots.items[next->slots + edge.slot], gradients[i]);
+        if (--next->n_dependencies == 0) {
+            heap_push(heap, edge.node);
+        }
+    }
+    for (uint32_t i = 0; i < node->n_edges; i++) {
+        plan_run_unref(run, gradients[i]);
+    }
+    /* A linear layer's weight is transposed by a node of its own, so its bias comes first. */
+    const PlanGraphOp *op =
+        node->op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, node->op);
+    bool last_first = op && op->kind == PLAN_OP_LINEAR;
+    for (uint32_t i = 0; i < n_complete; i++) {
+        accumulate(run, complete[last_first ? n_complete - 1 - i : i]);
+    }
+}
+
+static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
+    return &run->checkpoints.items[id];
+}
+
+/* The last node of a checkpoint that has used its tensors lets go of the block's arguments. */
+static void used(PlanRun *run, PlanCheckpoint *checkpoint) {
+    if (--checkpoint->n_pending == 0) {
+        plan_run_end_checkpoint(run, checkpoint);
+    }
+}
+
+static void run_flat_node(PlanRun *run, const PlanNode *node) {
+    PlanTensor *given = &run->slots.items[node->slots];
+    plan_run_at(run, PLAN_PHASE_BACKWARD, node->module);
+    plan_run_at_unit(run, node->unit);
+    run->flavour->flatten(run, node->unit, given);
+    for (uint32_t i = 0; i < node->n_slots; i++) {
+        plan_run_unref(run, given[i]);
+    }
+    run->flavour->post_backward(run, node->unit);
+}
+
+static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
+    PlanNode node = run->nodes.items[id];
+    if (node.flat) {
+        run_flat_node(run, &node);
+        return;
+    }
+    PlanTensor given[PLAN_MAX_SLOTS], made[PLAN_MAX_SLOTS];
+    g_assert(node.n_slots <= PLAN_MAX_SLOTS && node.n_edges <= PLAN_MAX_SLOTS);
+    for (uint32_t i = 0; i < node.n_slots; i++) {
+        given[i] = run->slots.items[node.slots + i];
+    }
+    uint32_t module;
+    if (node.op == PLAN_NONE) {
+        module = run->units[node.unit].module;
+    } else {
+        module = plan_graph_at(run->graph->ops, PlanGraphOp, node.op)->module;
+    }
+    plan_run_at(run, PLAN_PHASE_BACKWARD, module);
+    for (uint32_t hook = node.first_hook; hook != PLAN_NONE;) {
+        const PlanHook *h = &run->hooks.items[hook];
+        run->flavour->pre_backward(run, h->unit);
+        hook = h->next;
+    }
+    bool checkpointed = node.checkpoint != PLAN_NONE;
+    if (checkpointed && !checkpoint_at(run, node.checkpoint)->recomputed) {
+        plan_run_recompute(run, node.checkpoint);
+    }
+    if (node.op == PLAN_NONE) {
+        for (uint32_t i = 0; i < node.n_slots; i++) {
+            made[i] = plan_run_ref(run, given[i]);
+        }
+        run->flavour->post_backward(run, node.unit);
+    } else {
+        for (uint32_t i = 0; i < node.n_edges; i++) {
+            made[i] = PLAN_NO_TENSOR;
+        }
+        plan_differentiate(run, id, given, made);
+    }
+    if (checkpointed) {
+        plan_run_drop_saved(run, id);
+    }
+    for (uint32_t i = 0; i < node.n_slots; i++) {
+        plan_run_unref(run, given[i]);
+    }
+    if (checkpointed) {
+        used(run, checkpoint_at(run, node.checkpoint));
+    } else {
+        plan_run_drop_saved(run, id);
+    }
+    pass_on(run, &node, made, heap);
+}
+
+void plan_run_backward(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    PlanEdge loss = run->producer_of_value[graph->loss];
+    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    PlanTensor seed = plan_run_new_tensor(run, 1, dtype, "loss_gradient");
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
+                          (double[]){1.0 / (double)run->strategy->accumulate});
+    plan_run_operand(run, seed);
+    plan_builder_launch(&run->builder, 0);
+    g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    PlanNode *first = &run->nodes.items[loss.node];
+    run->slots.items[first->slots + loss.slot] = plan_run_ref(run, seed);
+    heap_push(heap, loss.node);
+    while (heap->len) {
+        run_node(run, heap_pop(heap), heap);
+    }
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    run->flavour->end_backward(run);
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    plan_run_unref(run, seed);
+    plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
+    run->nodes.len = 0;
+    run->edges.len = 0;
+    run->slots.len = 0;
+    run->saved.len = 0;
+    run->kept.len = 0;
+    run->hooks.len = 0;
+    run->checkpoints.len = 0;
+}

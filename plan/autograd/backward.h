@@ -1,0 +1,85 @@
+/* plan/autograd/backward.h - the words in which backward functions are written.
+ *
+ * Inside autograd/ only, for differentiate.c (PyTorch's ops), differentiate-norm.c (those of a norm
+ * written out) and differentiate-fused.c (those of fused kernels).
+ */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+typedef struct {
+    PlanRun *run;
+    uint32_t node;
+    const PlanGraphOp *op;
+    const PlanTensor *dy;
+    PlanTensor *dx;
+} PlanBackward;
+
+static inline uint32_t value_at(const PlanBackward *b, unsigned i) {
+    return plan_graph_ref(b->run->graph, b->op->values + i);
+}
+
+static inline const PlanGraphValue *input(const PlanBackward *b, unsigned i) {
+    uint32_t value = value_at(b, i);
+    return value == PLAN_NONE ? NULL : plan_graph_at(b->run->graph->values, PlanGraphValue, value);
+}
+
+static inline bool wanted(const PlanBackward *b, unsigned i) {
+    const PlanGraphValue *v = input(b, i);
+    return v && v->requires_grad;
+}
+
+static inline int64_t dim(const PlanBackward *b, unsigned i) {
+    return g_array_index(b->run->graph->dims, int64_t, b->op->dims + i);
+}
+
+static inline const int64_t *dims(const PlanBackward *b) {
+    return plan_graph_at(b->run->graph->dims, int64_t, b->op->dims);
+}
+
+static inline const double *attrs(const PlanBackward *b) {
+    return plan_graph_at(b->run->graph->attrs, double, b->op->attrs);
+}
+
+/* A gradient with the shape of input i. */
+static inline PlanTensor like_input(const PlanBackward *b, unsigned i, const char *name) {
+    const PlanGraphValue *v = input(b, i);
+    return plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, name);
+}
+
+static inline void begin(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
+                         const double *op_attrs) {
+    plan_builder_begin_op(&b->run->builder, kind, PLAN_AXIS_NONE, op_dims, op_attrs);
+}
+
+static inline void operand(const PlanBackward *b, PlanTensor tensor) {
+    plan_run_operand(b->run, tensor);
+}
+
+/* Value i of the op, be it a parameter, an input or an output. */
+static inline void value_operand(const PlanBackward *b, unsigned i) {
+    const PlanGraphValue *v = input(b, i);
+    if (v && v->parameter != PLAN_NONE) {
+        PlanOperand p = b->run->flavour->parameter(b->run, v->parameter);
+        plan_builder_operand(&b->run->builder, p.buffer, p.offset_bytes, p.elements);
+    } else {
+        operand(b, v ? plan_run_value(b->run, value_at(b, i)) : PLAN_NO_TENSOR);
+    }
+}
+
+static inline void launch(const PlanBackward *b) {
+    plan_builder_launch(&b->run->builder, 0);
+}
+
+/* differentiate-fused.c */
+void plan_rope_backward(const PlanBackward *b);
+void plan_swiglu_backward(const PlanBackward *b);
+void plan_add_norm_backward(const PlanBackward *b, bool centred);
+void plan_linear_gelu_backward(const PlanBackward *b);
+void plan_cross_entropy_backward(const PlanBackward *b);
+/* differentiate-norm.c */
+void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
+void plan_sum_columns_backward(const PlanBackward *b);
+void plan_power_backward(const PlanBackward *b);
+/* differentiate.c: of the product alone. */
+void plan_linear_backward(const PlanBackward *b);

@@ -1,0 +1,617 @@
+/* plan/autograd/differentiate.c - the backward of each op kind, as PyTorch's derivatives have it.
+ *
+ * One function per kind: it allocates the gradients in the order in which PyTorch's kernels do and
+ * launches what makes them. plan_saved_values() says what each kind keeps for that.
+ */
+#include "plan/autograd/backward.h"
+
+/* dx of the first input from dy and one value the op kept. */
+static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, kind, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, kept);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* Back into the dtype it was cast from. */
+static void cast(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_CAST, dims(b), NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void dropout(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b));
+    operand(b, b->dy[0]);
+    value_operand(b, 2);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void embedding(const PlanBackward *b, PlanOpKind kind) {
+    b->dx[0] = like_input(b, 0, "dw");
+    begin(b, kind, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* Both inputs get dy itself; one that was broadcast gets its sum. */
+static void add(const PlanBackward *b) {
+    int64_t n = dim(b, 0), nb = dim(b, 1);
+    if (wanted(b, 0)) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    }
+    if (!wanted(b, 1)) {
+        return;
+    }
+    if (n == nb) {
+        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        return;
+    }
+    b->dx[1] = like_input(b, 1, "dx_sum");
+    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){n / nb, nb}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[1]);
+    launch(b);
+}
+
+static void layernorm(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[1] = like_input(b, 1, "dw");
+    if (value_at(b, 2) != PLAN_NONE) {
+        b->dx[2] = like_input(b, 2, "db");
+    }
+    begin(b, PLAN_OP_LAYERNORM_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 0);
+    value_operand(b, 4);
+    value_operand(b, 5);
+    value_operand(b, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        operand(b, b->dx[i]);
+    }
+    launch(b);
+}
+
+static void linear_dx(const PlanBackward *b) {
+    if (!wanted(b, 0)) {
+        return;
+    }
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_LINEAR_DX, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void linear_dw(const PlanBackward *b) {
+    b->dx[1] = like_input(b, 1, "dw");
+    begin(b, PLAN_OP_LINEAR_DW, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 0);
+    operand(b, b->dx[1]);
+    launch(b);
+}
+
+/* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. */
+void plan_linear_backward(const PlanBackward *b) {
+    if (!wanted(b, 2)) {
+        linear_dw(b);
+        linear_dx(b);
+        return;
+    }
+    linear_dx(b);
+    linear_dw(b);
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+        plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
+    }
+    b->dx[2] = like_input(b, 2, "db");
+    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){dim(b, 0), dim(b, 1)}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[2]);
+    launch(b);
+}
+
+static void attention(const PlanBackward *b) {
+    static const char *const names[] = {"dq", "dk", "dv"};
+    for (unsigned i = 0; i < 3; i++) {
+        b->dx[i] = like_input(b, i, names[i]);
+    }
+    begin(b, PLAN_OP_ATTENTION_BACKWARD, dims(b), attrs(b));
+    operand(b, b->dy[0]);
+    for (unsigned i = 0; i < 5; i++) {
+        value_operand(b, i);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        operand(b, b->dx[i]);
+    }
+    launch(b);
+}
+
+static void split(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_CONCAT_COLUMNS, dims(b), NULL);
+    for (unsigned i = 0; i < b->op->n_outputs; i++) {
+        operand(b, b->dy[i]);
+    }
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void mean(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_MEAN_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void nll_loss(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_NLL_LOSS_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    value_operand(b, 3);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void rmsnorm(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[1] = like_input(b, 1, "dw");
+    begin(b, PLAN_OP_RMSNORM_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 0);
+    value_operand(b, 3);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    operand(b, b->dx[1]);
+    launch(b);
+}
+
+/* PyTorch has a kernel for it; a device that has none makes it of five tensors. */
+static void silu(const PlanBackward *b) {
+    PlanTensor parts[5];
+    bool in_parts = b->run->strategy->silu_backward == PLAN_SILU_OPS;
+    for (unsigned i = 0; i < 5 && in_parts; i++) {
+        parts[i] = like_input(b, 0, "silu_part");
+    }
+    elementwise(b, PLAN_OP_SILU_BACKWARD, 0);
+    for (unsigned i = 5; i-- > 0 && in_parts;) {
+        plan_run_unref(b->run, parts[i]);
+    }
+}
+
+/* The second factor's gradient is made first. */
+static void mul(const PlanBackward *b) {
+    for (unsigned i = 2; i-- > 0;) {
+        if (wanted(b, i)) {
+            b->dx[i] = like_input(b, i, i ? "db" : "da");
+            begin(b, PLAN_OP_MUL, dims(b), NULL);
+            operand(b, b->dy[0]);
+            value_operand(b, 1 - i);
+            operand(b, b->dx[i]);
+            launch(b);
+        }
+    }
+}
+
+static void times_number(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_TIMES_NUMBER, dims(b), attrs(b));
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* ---- rotary embedding ----------------------------------------------------------------------- */
+
+static void negate_half(const PlanBackward *b) {
+    const PlanGraphValue *x = input(b, 0);
+    b->dx[0] = plan_run_new_tensor(b->run, (uint64_t)(dim(b, 0) * dim(b, 1)), (PlanDtype)x->dtype,
+                                   "dx_half");
+    begin(b, PLAN_OP_NEGATE_HALF, (int64_t[]){dim(b, 0), dim(b, 1), 0}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* Each part's gradient is a view of dy: the lower half the first's, the upper half the second's. */
+static void join_halves(const PlanBackward *b) {
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+}
+
+/* The gradient of the upper half is a tensor of its own (negate_half's), that of the lower half is
+ * the upper half of what join_halves was given. */
+static void half(const PlanBackward *b) {
+    int64_t rows = dim(b, 0), n = dim(b, 1), start = dim(b, 2);
+    bool upper = start > 0;
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_PUT_HALF,
+          (int64_t[]){rows, n, upper ? n : 2 * n, upper ? 0 : n, upper ? n : 0}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* ---- attention with its scores in memory ---------------------------------------------------- */
+
+static void sum_heads(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_SUM_HEADS, dims(b), NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void copy_heads(const PlanBackward *b, PlanTensor from, PlanTensor to, bool back) {
+    int64_t batch = dim(b, 0), seq = dim(b, 1), heads = dim(b, 2), head_dim = dim(b, 3);
+    begin(b, PLAN_OP_HEADS_COPY, (int64_t[]){batch, seq, heads, head_dim, heads * head_dim, back},
+          NULL);
+    operand(b, from);
+    operand(b, to);
+    launch(b);
+}
+
+/* What copies heads apart gets its gradient back as it is; what merges them needs dy with its heads
+ * apart, for which the heads of one sequence need no copy. */
+static void heads_copy(const PlanBackward *b) {
+    bool merges = dim(b, 5);
+    if (!merges || dim(b, 0) == 1) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        return;
+    }
+    b->dx[0] = like_input(b, 0, "dx");
+    copy_heads(b, b->dy[0], b->dx[0], false);
+}
+
+static void heads_view(const PlanBackward *b) {
+    PlanGraphHeads mode = (PlanGraphHeads)dim(b, 4);
+    if (mode == PLAN_HEADS_AS_THEY_ARE) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        return;
+    }
+    b->dx[0] = like_input(b, 0, "dx");
+    if (mode == PLAN_HEADS_APART) {
+        copy_heads(b, b->dy[0], b->dx[0], true);
+        return;
+    }
+    begin(b, PLAN_OP_COPY, (int64_t[]){(int64_t)b->dx[0].elements}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* y = a b. A transposed b is k: its gradient lies as k does. Otherwise b is v, and dy comes from
+ * merged heads: of one sequence as it is, of several with heads apart. */
+static void heads_matmul(const PlanBackward *b) {
+    enum {
+        TRANSPOSED = 1,
+        INSIDE = 2
+    };
+    const int64_t *d = dims(b);
+    int64_t m = d[2], n = d[3], k = d[4], inside = d[1] * (d[6] & TRANSPOSED ? k : n);
+    int64_t dy_layout = d[6] & TRANSPOSED || d[0] > 1 ? 0 : INSIDE;
+    int64_t db_layout = d[6] & TRANSPOSED ? d[6] : 0;
+    double no = 0;
+    if (d[6] & TRANSPOSED && attrs(b)[0] > 0) {
+        db_layout = TRANSPOSED | INSIDE;
+    }
+    b->dx[1] = like_input(b, 1, "db");
+    begin(b, PLAN_OP_HEADS_MATMUL, /* of its transpose where b is transposed */
+          d[6] & TRANSPOSED
+              ? (int64_t[]){d[0], d[1], n, k, m, dy_layout | TRANSPOSED, d[5],
+                            db_layout & ~TRANSPOSED, inside, d[8]}
+              : (int64_t[]){d[0], d[1], k, n, m, d[5] | TRANSPOSED, dy_layout, 0, d[8], inside},
+          &no);
+    if (d[6] & TRANSPOSED) {
+        operand(b, b->dy[0]);
+        value_operand(b, 0);
+    } else {
+        value_operand(b, 0);
+        operand(b, b->dy[0]);
+    }
+    operand(b, b->dx[1]);
+    launch(b);
+    b->dx[0] = like_input(b, 0, "da");
+    begin(b, PLAN_OP_HEADS_MATMUL,
+          (int64_t[]){d[0], d[1], m, k, n, dy_layout, d[6] ^ TRANSPOSED, 0, inside, d[9]}, &no);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* Of scores as forward; a bias lies with its heads innermost, its gradient with them outermost. */
+static void masked_fill(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_MASKED_FILL, (int64_t[]){dim(b, 0) * dim(b, 2), dim(b, 1), 1}, (double[]){0});
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void bias_add(const PlanBackward *b) {
+    int64_t batch = dim(b, 0), n = dim(b, 1) * dim(b, 2) * dim(b, 3);
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    if (batch == 1) {
+        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        return;
+    }
+    b->dx[1] = like_input(b, 1, "dbias");
+    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){batch, n}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[1]);
+    launch(b);
+}
+
+static void view(const PlanBackward *b) {
+    switch ((PlanGraphView)b->op->kind) {
+    case PLAN_GRAPH_SPLIT:
+        split(b);
+        return;
+    case PLAN_GRAPH_HALF:
+        half(b);
+        return;
+    case PLAN_GRAPH_HEADS:
+        heads_view(b);
+        return;
+    case PLAN_GRAPH_DETACHED: /* makes no node */
+        break;
+    }
+    g_assert_not_reached();
+}
+
+void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
+                        PlanTensor *ret_inputs) {
+    const PlanNode *n = &run->nodes.items[node];
+    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
+    PlanBackward b = {run, node, op, outputs, ret_inputs};
+    if (op->kind >= PLAN_N_OP_KINDS) {
+        view(&b);
+        return;
+    }
+    switch ((PlanOpKind)op->kind) {
+    case PLAN_OP_EMBEDDING:
+        embedding(&b, PLAN_OP_EMBEDDING_BACKWARD);
+        return;
+    case PLAN_OP_BIAS:
+        embedding(&b, PLAN_OP_BIAS_BACKWARD);
+        return;
+    case PLAN_OP_CAST:
+        cast(&b);
+        return;
+    case PLAN_OP_DROPOUT:
+        dropout(&b);
+        return;
+    case PLAN_OP_RMSNORM:
+        rmsnorm(&b);
+        return;
+    case PLAN_OP_SILU:
+        silu(&b);
+        return;
+    case PLAN_OP_MUL:
+        mul(&b);
+        return;
+    case PLAN_OP_TIMES_NUMBER:
+        times_number(&b);
+        return;
+    case PLAN_OP_ADD_NUMBER:
+        b.dx[0] = plan_run_ref(run, b.dy[0]);
+        return;
+    case PLAN_OP_POWER:
+        plan_power_backward(&b);
+        return;
+    case PLAN_OP_MUL_ROW:
+        plan_mul_broadcast_backward(&b, false);
+        return;
+    case PLAN_OP_MUL_COLUMN:
+        plan_mul_broadcast_backward(&b, true);
+        return;
+    case PLAN_OP_SUM_COLUMNS:
+        plan_sum_columns_backward(&b);
+        return;
+    case PLAN_OP_NEGATE_HALF:
+        negate_half(&b);
+        return;
+    case PLAN_OP_JOIN_HALVES:
+        join_halves(&b);
+        return;
+    case PLAN_OP_TABLE_MUL:
+        elementwise(&b, PLAN_OP_TABLE_MUL_BACKWARD, 1);
+        return;
+    case PLAN_OP_REPEAT_HEADS:
+        sum_heads(&b);
+        return;
+    case PLAN_OP_HEADS_COPY:
+        heads_copy(&b);
+        return;
+    case PLAN_OP_HEADS_MATMUL:
+        heads_matmul(&b);
+        return;
+    case PLAN_OP_SOFTMAX:
+        elementwise(&b, PLAN_OP_SOFTMAX_BACKWARD, 1);
+        return;
+    case PLAN_OP_MASKED_FILL:
+        masked_fill(&b);
+        return;
+    case PLAN_OP_BIAS_ADD:
+        bias_add(&b);
+        return;
+    case PLAN_OP_ADD:
+        add(&b);
+        return;
+    case PLAN_OP_LAYERNORM:
+        layernorm(&b);
+        return;
+    case PLAN_OP_LINEAR:
+        plan_linear_backward(&b);
+        return;
+    case PLAN_OP_ATTENTION:
+        attention(&b);
+        return;
+    case PLAN_OP_GELU_TANH:
+        elementwise(&b, PLAN_OP_GELU_TANH_BACKWARD, 0);
+        return;
+    case PLAN_OP_GELU_ERF:
+        elementwise(&b, PLAN_OP_GELU_ERF_BACKWARD, 0);
+        return;
+    case PLAN_OP_RELU:
+        elementwise(&b, PLAN_OP_RELU_BACKWARD, 1);
+        return;
+    case PLAN_OP_MEAN:
+        mean(&b);
+        return;
+    case PLAN_OP_LOG_SOFTMAX:
+        elementwise(&b, PLAN_OP_LOG_SOFTMAX_BACKWARD, 1);
+        return;
+    case PLAN_OP_NLL_LOSS:
+        nll_loss(&b);
+        return;
+    case PLAN_OP_ROPE:
+        plan_rope_backward(&b);
+        return;
+    case PLAN_OP_SWIGLU:
+        plan_swiglu_backward(&b);
+        return;
+    case PLAN_OP_ADD_RMSNORM:
+        plan_add_norm_backward(&b, false);
+        return;
+    case PLAN_OP_ADD_LAYERNORM:
+        plan_add_norm_backward(&b, true);
+        return;
+    case PLAN_OP_LINEAR_GELU:
+        plan_linear_gelu_backward(&b);
+        return;
+    case PLAN_OP_CROSS_ENTROPY:
+        plan_cross_entropy_backward(&b);
+        return;
+    case PLAN_OP_SWIGLU_BACKWARD:
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
+    case PLAN_OP_BATCH:
+    case PLAN_OP_ARANGE:
+    case PLAN_OP_ROPE_TABLES:
+    case PLAN_OP_ONES_MASK:
+    case PLAN_OP_UPPER_MASK:
+    case PLAN_OP_DISTANCES:
+    case PLAN_OP_ABSOLUTE:
+    case PLAN_OP_CLAMP:
+    case PLAN_OP_POSITIVE_MASK:
+    case PLAN_OP_DROPOUT_BACKWARD:
+    case PLAN_OP_RMSNORM_BACKWARD:
+    case PLAN_OP_SILU_BACKWARD:
+    case PLAN_OP_PUT_HALF:
+    case PLAN_OP_TABLE_MUL_BACKWARD:
+    case PLAN_OP_SUM_HEADS:
+    case PLAN_OP_SOFTMAX_BACKWARD:
+    case PLAN_OP_BIAS_BACKWARD:
+    case PLAN_OP_PART:
+    case PLAN_OP_EMBEDDING_BACKWARD:
+    case PLAN_OP_SUM_ROWS:
+    case PLAN_OP_LAYERNORM_BACKWARD:
+    case PLAN_OP_LINEAR_DX:
+    case PLAN_OP_LINEAR_DW:
+    case PLAN_OP_ATTENTION_BACKWARD:
+    case PLAN_OP_CONCAT_COLUMNS:
+    case PLAN_OP_GELU_TANH_BACKWARD:
+    case PLAN_OP_GELU_ERF_BACKWARD:
+    case PLAN_OP_RELU_BACKWARD:
+    case PLAN_OP_MEAN_BACKWARD:
+    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
+    case PLAN_OP_NLL_LOSS_BACKWARD:
+    case PLAN_OP_INIT_NORMAL:
+    case PLAN_OP_INIT_FILL:
+    case PLAN_OP_FILL:
+    case PLAN_OP_FLATTEN:
+    case PLAN_OP_COPY:
+    case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
+    case PLAN_OP_TO_HOST:
+    case PLAN_OP_FROM_HOST:
+    case PLAN_OP_SCALE:
+    case PLAN_OP_GATHER_COPY_IN:
+    case PLAN_OP_GATHER_COPY_OUT:
+    case PLAN_OP_REDUCE_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_OUT:
+    case PLAN_OP_ADAM_DECAY:
+    case PLAN_OP_ADAM_MOMENT:
+    case PLAN_OP_ADAM_SQUARE_DECAY:
+    case PLAN_OP_ADAM_SQUARE:
+    case PLAN_OP_ADAM_SQRT:
+    case PLAN_OP_ADAM_DIVIDE:
+    case PLAN_OP_ADAM_CORRECT:
+    case PLAN_OP_ADAM_EPS:
+    case PLAN_OP_ADAM_UPDATE:
+    case PLAN_OP_ADAM_FUSED:
+    case PLAN_OP_GRADIENT_DECAY:
+    case PLAN_OP_SGD_UPDATE:
+    case PLAN_OP_SGD_FUSED:
+    case PLAN_OP_MOMENTUM_START:
+    case PLAN_OP_MOMENTUM_DECAY:
+    case PLAN_OP_MOMENTUM_ADD:
+    case PLAN_OP_MOMENTUM_FUSED:
+    case PLAN_OP_NORMS:
+    case PLAN_OP_NORM:
+    case PLAN_OP_SPREAD:
+    case PLAN_OP_AT_MOST:
+    case PLAN_OP_SCALE_ALL:
+    case PLAN_OP_ZERO_ALL:
+    case PLAN_OP_ACCUMULATE:
+    case PLAN_OP_ALL_GATHER:
+    case PLAN_OP_REDUCE_SCATTER:
+    case PLAN_OP_ALL_REDUCE:
+    case PLAN_OP_BROADCAST:
+    case PLAN_N_OP_KINDS:
+        break;
+    }
+    g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)op->kind)->name);
+}
+
+/* Positions count an op's values: its inputs, then its outputs. */
+unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions) {
+    static const struct {
+        uint8_t n, positions[PLAN_MAX_SLOTS];
+    } saved[PLAN_N_OP_KINDS] = {
+        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
+        [PLAN_OP_LINEAR] = {1, {0}},         [PLAN_OP_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {2, {0, 3}},     [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
+        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_MUL_ROW] = {1, {0}},        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_POWER] = {1, {0}},
+    };
+    if (op->kind >= PLAN_N_OP_KINDS) {
+        return 0;
+    }
+    for (unsigned i = 0; i < saved[op->kind].n; i++) {
+        ret_positions[i] = saved[op->kind].positions[i];
+    }
+    if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
+        ret_positions[0] = 1; /* of a reciprocal root, the result */
+    }
+    if (op->kind == PLAN_OP_ATTENTION && graph->dtype != PLAN_FP32) {
+        ret_positions[5] = 5; /* the flash kernel's random state goes in the other order */
+        ret_positions[6] = 6;
+    }
+    return saved[op->kind].n;
+}

@@ -1,0 +1,403 @@
+#include "plan/autograd/eager.h"
+
+/* ---- context -------------------------------------------------------------------------------- */
+
+void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
+    run->builder.phase = phase;
+    run->builder.module = module;
+    run->builder.unit = module == PLAN_NONE ? PLAN_NONE : run->unit_of_module[module];
+}
+
+void plan_run_at_unit(PlanRun *run, uint32_t unit) {
+    run->builder.unit = unit;
+}
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+static PlanStorage *storage_at(PlanRun *run, uint32_t storage) {
+    return &run->storages.items[storage];
+}
+
+PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer) {
+    PlanStorage storage = {.refs = 1, .buffer = buffer};
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    uint64_t elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
+    plan_builder_alloc(&run->builder, buffer);
+    plan_vector_push(&run->storages, storage);
+    return (PlanTensor){run->storages.len - 1, 0, elements};
+}
+
+PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    return plan_run_new_in(
+        run, plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name));
+}
+
+PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor) {
+    if (tensor.storage != PLAN_NONE) {
+        storage_at(run, tensor.storage)->refs++;
+    }
+    return tensor;
+}
+
+void plan_run_unref(PlanRun *run, PlanTensor tensor) {
+    if (tensor.storage == PLAN_NONE) {
+        return;
+    }
+    PlanStorage *storage = storage_at(run, tensor.storage);
+    g_assert(storage->refs > 0);
+    if (--storage->refs == 0) {
+        plan_builder_free(&run->builder, storage->buffer);
+    }
+}
+
+uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
+    return storage_at(run, tensor.storage)->buffer;
+}
+
+PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
+    uint32_t buffer = plan_run_buffer_of(run, tensor);
+    uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
+    return (PlanOperand){
+        .buffer = buffer, .offset_bytes = tensor.offset * size, .elements = tensor.elements};
+}
+
+void plan_run_operand(PlanRun *run, PlanTensor tensor) {
+    PlanOperand at = tensor.storage == PLAN_NONE ? (PlanOperand){.buffer = PLAN_NONE}
+                                                 : plan_run_operand_of(run, tensor);
+    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
+}
+
+void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+                   uint64_t elements) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
+                          NULL);
+    plan_builder_operand(&run->builder, from, 0, elements);
+    plan_builder_operand(&run->builder, to, 0, elements);
+    plan_builder_launch(&run->builder, lane);
+}
+
+PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+static void append_operand(PlanRun *run, PlanOperand operand) {
+    plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes, operand.elements);
+}
+
+static void append_value(PlanRun *run, uint32_t value) {
+    if (value == PLAN_NONE) {
+        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
+        return;
+    }
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    if (v->parameter != PLAN_NONE) {
+        append_operand(run, run->flavour->parameter(run, v->parameter));
+    } else {
+        plan_run_operand(run, plan_run_value(run, value));
+    }
+}
+
+/* A view of an op's output shares its storage: the storage dies with its last value. */
+static void hold_value(PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    if (v->base != value) {
+        storage_at(run, run->storage_of_value[v->base])->refs++;
+    }
+}
+
+static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    /* FSDP1 casts the inputs before the root runs, so they are nobody's activations. */
+    bool before_root =
+        run->flavour->flatten && op->kind == PLAN_OP_CAST &&
+        plan_graph_ref(run->graph, op->values) == g_array_index(graph->inputs, uint32_t, 0);
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
+                                                info->slots[op->n_inputs + i].name);
+        run->storage_of_value[value] = tensor.storage;
+        uint32_t buffer = plan_run_buffer_of(run, tensor);
+        if (!before_root) {
+            plan_vector_push(&run->frame_buffers, buffer);
+        }
+    }
+    uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
+                                        plan_graph_at(graph->dims, int64_t, op->dims),
+                                        plan_graph_at(graph->attrs, double, op->attrs));
+    for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
+        append_value(run, plan_graph_ref(run->graph, op->values + i));
+    }
+    plan_builder_launch(&run->builder, 0);
+    if (plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
+        plan_vector_push(&run->builder.loss_ops, id);
+    }
+}
+
+static PlanEdge producer_of(const PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    return v->parameter != PLAN_NONE ? run->producer_of_parameter[v->parameter]
+                                     : run->producer_of_value[value];
+}
+
+static bool wants_gradient(const PlanRun *run, uint32_t value) {
+    return value != PLAN_NONE &&
+           plan_graph_at(run->graph->values, PlanGraphValue, value)->requires_grad;
+}
+
+static void add_edge(PlanRun *run, PlanNode *node, uint32_t value) {
+    PlanEdge edge = {PLAN_NONE, PLAN_NONE};
+    if (wants_gradient(run, value)) {
+        edge = producer_of(run, value);
+        if (edge.node == PLAN_NONE) {
+            run->n_contributions[edge.slot]++;
+        } else {
+            run->nodes.items[edge.node].n_dependencies++;
+        }
+    }
+    plan_vector_push(&run->edges, edge);
+    node->n_edges++;
+}
+
+static uint32_t add_node(PlanRun *run, PlanNode node) {
+    PlanTensor none = PLAN_NO_TENSOR;
+    node.slots = run->slots.len;
+    for (unsigned i = 0; i < node.n_slots; i++) {
+        plan_vector_push(&run->slots, none);
+    }
+    node.first_hook = PLAN_NONE;
+    plan_vector_push(&run->nodes, node);
+    return run->nodes.len - 1;
+}
+
+void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    node->saved = run->saved.len;
+    node->n_saved = plan_saved_values(run->graph, op, positions);
+    for (unsigned i = 0; i < node->n_saved; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + positions[i]);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        plan_vector_push(&run->saved, tensor);
+    }
+}
+
+/* A node's own tensors go in the order of its fields. A checkpoint's are unpacked to variables of
+ * the node's function, which go from the last to the first. */
+void plan_run_drop_saved(PlanRun *run, uint32_t id) {
+    PlanNode *node = &run->nodes.items[id];
+    bool unpacked = node->checkpoint != PLAN_NONE;
+    for (uint32_t i = 0; i < node->n_saved; i++) {
+        uint32_t next = unpacked ? node->n_saved - 1 - i : i;
+        plan_run_unref(run, run->saved.items[node->saved + next]);
+    }
+    node->n_saved = 0;
+}
+
+static bool keeps_anything(const PlanRun *run, const PlanGraphOp *op) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    return plan_saved_values(run->graph, op, positions) > 0;
+}
+
+static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
+    bool differentiable = false;
+    for (unsigned i = 0; i < op->n_inputs; i++) {
+        differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
+    }
+    if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED) {
+        return;
+    }
+    PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
+    node.edges = run->edges.len;
+    for (unsigned i = 0; i < op->n_inputs; i++) {
+        add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
+    }
+    node.checkpoint = keeps_anything(run, op) ? run->checkpoint : PLAN_NONE;
+    if (node.checkpoint == PLAN_NONE) {
+        plan_run_save(run, op, &node);
+    } else {
+        PlanCheckpoint *c = &run->checkpoints.items[node.checkpoint];
+        c->n_pending++;
+        c->last_op = op_id;
+    }
+    uint32_t id = add_node(run, node);
+    run->node_of_op[op_id] = id;
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        if (wants_gradient(run, value)) {
+            run->producer_of_value[value] = (PlanEdge){id, i};
+        }
+    }
+}
+
+static void run_op(PlanRun *run, uint32_t op_id) {
+    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
+    plan_run_at(run, run->builder.phase, op->module);
+    if (op->kind >= PLAN_N_OP_KINDS) {
+        for (unsigned i = 0; i < op->n_outputs; i++) {
+            hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));
+        }
+    } else {
+        run_kernel(run, op);
+    }
+}
+
+void plan_run_let_go(PlanRun *run, const PlanGraphStep *step) {
+    for (uint32_t i = 0; i < step->n_releases; i++) {
+        plan_run_unref(run, plan_run_value(run, g_array_index(run->graph->releases, uint32_t,
+                                                              step->releases + i)));
+    }
+}
+
+void plan_run_split_flat(PlanRun *run, uint32_t unit) {
+    const GArray *parameters = run->units[unit].parameters;
+    uint32_t id = add_node(run, (PlanNode){.op = PLAN_NONE,
+                                           .unit = unit,
+                                           .flat = true,
+                                           .module = run->builder.module,
+                                           .n_slots = parameters->len,
+                                           .checkpoint = PLAN_NONE});
+    for (uint32_t i = 0; i < parameters->len; i++) {
+        run->producer_of_parameter[g_array_index(parameters, uint32_t, i)] = (PlanEdge){id, i};
+    }
+}
+
+/* A unit's arguments pass through an identity whose backward is the unit's post_backward: it runs
+ * when their gradients are complete. Inside the unit, they are the identity's outputs. */
+static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
+    PlanNode node = {
+        .op = PLAN_NONE, .unit = unit, .edges = run->edges.len, .checkpoint = PLAN_NONE};
+    uint32_t n_aliases = run->aliases.len;
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
+        if (wants_gradient(run, value)) {
+            PlanAlias alias = {value, run->producer_of_value[value]};
+            plan_vector_push(&run->aliases, alias);
+            add_edge(run, &node, value);
+            node.n_slots++;
+        }
+    }
+    if (!node.n_slots) {
+        return;
+    }
+    uint32_t id = add_node(run, node);
+    for (uint32_t i = 0; i < node.n_slots; i++) {
+        const PlanAlias *alias = &run->aliases.items[n_aliases + i];
+        run->producer_of_value[alias->value] = (PlanEdge){id, i};
+    }
+}
+
+static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, uint32_t n_aliases) {
+    while (run->aliases.len > n_aliases) {
+        const PlanAlias *alias = &run->aliases.items[run->aliases.len - 1];
+        run->producer_of_value[alias->value] = alias->producer;
+        run->aliases.len--;
+    }
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
+        if (wants_gradient(run, value)) {
+            PlanEdge producer = run->producer_of_value[value];
+            PlanNode *node = &run->nodes.items[producer.node];
+            PlanHook hook = {unit, node->first_hook};
+            node->first_hook = run->hooks.len;
+            plan_vector_push(&run->hooks, hook);
+        }
+    }
+}
+
+void plan_run_begin_frame(PlanRun *run) {
+    plan_vector_push(&run->frames, run->frame_buffers.len);
+}
+
+static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
+    uint32_t unit = run->unit_opened_by[step->index];
+    plan_run_at(run, run->builder.phase, step->index);
+    plan_run_begin_frame(run);
+    if (unit != PLAN_NONE) {
+        run->units[unit].n_aliases = run->aliases.len;
+        run->flavour->pre_forward(run, unit);
+        if (!run->flavour->flatten) {
+            enter_unit(run, step, unit);
+        }
+    }
+    if (run->is_checkpointed[step->index]) {
+        plan_run_enter_checkpoint(run, step_id);
+    }
+}
+
+/* What a module made itself and is still alive when it ends is an activation; the rest was
+ * temporary.
+ */
+void plan_run_end_frame(PlanRun *run) {
+    uint32_t n_buffers = run->frames.items[run->frames.len - 1];
+    run->frames.len = run->frames.len - 1;
+    for (uint32_t i = n_buffers; i < run->frame_buffers.len; i++) {
+        uint32_t buffer = run->frame_buffers.items[i];
+        if (run->builder.live.items[buffer]) {
+            plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
+        }
+    }
+    run->frame_buffers.len = n_buffers;
+}
+
+static void leave(PlanRun *run, const PlanGraphStep *step) {
+    uint32_t unit = run->unit_closed_by[step->index];
+    plan_run_end_frame(run);
+    plan_run_at(run, run->builder.phase, step->index);
+    if (run->is_checkpointed[step->index]) {
+        plan_run_leave_checkpoint(run);
+    }
+    if (unit != PLAN_NONE) {
+        leave_unit(run, step, unit, run->units[unit].n_aliases);
+        run->flavour->post_forward(run, unit);
+    }
+}
+
+/* All of a step but what autograd remembers of it. */
+void plan_run_step(PlanRun *run, uint32_t id) {
+    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, id);
+    switch (step->kind) {
+    case PLAN_STEP_ENTER:
+        enter(run, id, step);
+        break;
+    case PLAN_STEP_OP:
+        run_op(run, step->index);
+        break;
+    case PLAN_STEP_RETURN:
+        plan_run_at(run, run->builder.phase, step->index);
+        break;
+    case PLAN_STEP_LEAVE:
+        leave(run, step);
+        break;
+    }
+}
+
+void plan_run_forward(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    run->builder.phase = PLAN_PHASE_FORWARD;
+    for (uint32_t i = 0; i < graph->n_train_steps; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        plan_run_step(run, i);
+        if (step->kind == PLAN_STEP_OP) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            remember_for_backward(run, step->index, op);
+            if (run->checkpoint != PLAN_NONE) {
+                plan_run_keep_selected(run, op);
+            }
+        }
+        plan_run_let_go(run, step);
+    }
+}
+
+void plan_run_after_backward(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    run->builder.phase = PLAN_PHASE_FORWARD;
+    for (uint32_t i = graph->n_train_steps; i < graph->steps->len; i++) {
+        plan_run_step(run, i);
+        plan_run_let_go(run, plan_graph_at(graph->steps, PlanGraphStep, i));
+    }
+    run->frame_buffers.len = 0; /* nobody's activations */
+}

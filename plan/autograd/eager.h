@@ -1,0 +1,233 @@
+/* plan/autograd/eager.h - plays PyTorch's eager program on the graph, and writes down what
+ * it asks for.
+ *
+ * Inside plan/ only. A plan is made by running the training loop once per section without any data:
+ * tensors have reference counts, an op's outputs are allocated when it is called, what its backward
+ * needs is saved with it, and autograd runs its nodes in PyTorch's order (latest first, gradients
+ * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
+ * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
+ *
+ * Files: eager.c tensors and forward; autograd.c the engine; differentiate.c one backward per op
+ * kind; ../flavours/; ../optimizer/; ../build.c puts the sections together.
+ */
+#pragma once
+
+#include "plan/builder.h"
+#include "plan/graph.h"
+#include "plan/strategy.h"
+
+typedef struct _PlanRun PlanRun;
+
+/* A tensor: part of a storage. storage PLAN_NONE: no tensor. */
+typedef struct {
+    uint32_t storage;
+    uint64_t offset, elements;
+} PlanTensor;
+
+#define PLAN_NO_TENSOR ((PlanTensor){PLAN_NONE, 0, 0})
+
+typedef struct {
+    uint32_t buffer;
+    uint32_t refs;
+} PlanStorage;
+
+/* What is gathered, used and dropped together. Unit 0 is the root, which may own no parameter. */
+typedef struct {
+    uint32_t module;    /* that it begins with */
+    GArray *parameters; /* uint32_t, in PyTorch's order */
+    uint64_t elements;
+    uint32_t n_aliases; /* in the list when it was entered */
+} PlanRunUnit;
+
+/* Where a gradient goes: slot of a node, or a parameter. */
+typedef struct {
+    uint32_t node; /* PLAN_NONE: the parameter */
+    uint32_t slot; /* or the parameter */
+} PlanEdge;
+
+typedef struct {
+    uint32_t op;             /* graph op; PLAN_NONE: the identity at a unit's entrance */
+    uint32_t unit;           /* of that identity */
+    bool flat;               /* instead: the split of the unit's flat parameter */
+    uint32_t module;         /* that ran when it was split */
+    uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it */
+    uint32_t edges, n_edges; /* one per input */
+    uint32_t slots, n_slots; /* gradients it waits for, one per output */
+    uint32_t saved, n_saved; /* tensors it keeps */
+    uint32_t checkpoint;     /* that makes them again; PLAN_NONE */
+    uint32_t n_dependencies;
+} PlanNode;
+
+/* A producer to restore when the unit is left. */
+typedef struct {
+    uint32_t value;
+    PlanEdge producer;
+} PlanAlias;
+
+enum {
+    PLAN_STATE_EXP_AVG,
+    PLAN_STATE_EXP_AVG_SQ,
+    PLAN_STATE_STEPS, /* fused kernels count on the device */
+    PLAN_STATE_MOMENTUM,
+    PLAN_N_STATES
+};
+
+typedef struct {
+    uint32_t unit, next;
+} PlanHook;
+
+/* A block whose forward keeps nothing but its arguments (torch.utils.checkpoint, not reentrant).
+ * The first of its nodes that needs a saved tensor runs the block again, and stops as soon as the
+ * last needed tensor is there; each tensor goes when the node that needed it has used it. */
+typedef struct {
+    uint32_t enter_step;
+    uint32_t arguments, n_arguments; /* in saved */
+    uint32_t n_pending;              /* nodes that will need their tensors */
+    uint32_t last_op;                /* the last that keeps anything */
+    uint32_t kept, n_kept;           /* outputs that are not computed again */
+    uint32_t next_kept;              /* that a recomputation takes next */
+    bool recomputed;
+    /* Offloaded (offload.c): its first argument is on the host, or is on its way back. */
+    bool is_away, is_back;
+    uint8_t dtype;
+    uint32_t moved_event;
+} PlanCheckpoint;
+
+/* Hooks of a flavour; each is called where PyTorch calls its own. None may be
+ * NULL unless it says so. */
+typedef struct {
+    const char *name;
+    const char *const *lanes;     /* NULL-terminated; lane 0 is compute */
+    const char *const *lanes_2_0; /* up to PyTorch 2.0; NULL: the same */
+    /* What tells ranks apart, a text each; called before construct. NULL: all are alike. */
+    void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);
+    /* Elements of each unit that a rank owns, with padding. NULL: all of them. */
+    void (*shards_of_units)(const PlanRun *run, uint64_t *ret_elements);
+    void (*construct)(PlanRun *run);
+    void (*begin_pass)(PlanRun *run);
+    void (*pre_forward)(PlanRun *run, uint32_t unit);
+    void (*post_forward)(PlanRun *run, uint32_t unit);
+    void (*pre_backward)(PlanRun *run, uint32_t unit);
+    void (*post_backward)(PlanRun *run, uint32_t unit);
+    void (*gradient_ready)(PlanRun *run, uint32_t parameter);
+    /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
+     * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
+    void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
+    void (*end_backward)(PlanRun *run);
+    /* The parameter as compute uses it. */
+    PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
+    /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
+    PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
+    bool has_empty_shards; /* the optimizer sees those of which this rank owns nothing, too */
+    PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
+    void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
+    void (*drop_gradients)(PlanRun *run);
+    void (*end_step)(PlanRun *run); /* after the optimizer; NULL: nothing */
+    /* Whether every later step is as the one that has just been built. */
+    bool (*is_steady)(const PlanRun *run);
+    /* Whether the passes are one program on all roles, numbers apart (replay.h); NULL: they are
+     * not. Then: of buffers that construction made, those that are others now; and one that the
+     * passes left. */
+    bool (*replays)(const PlanRun *run);
+    void (*renumber)(PlanRun *run, uint32_t *buffers);
+    void (*adopt)(PlanRun *run, uint32_t buffer);
+    void (*clear)(PlanRun *run);
+} PlanFlavour;
+
+extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
+    plan_flavour_fsdp2, plan_flavour_zero1;
+
+struct _PlanRun {
+    PlanBuilder builder;
+    const PlanGraph *graph;
+    const PlanStrategy *strategy;
+    const PlanFlavour *flavour;
+    gpointer state; /* the flavour's */
+    uint64_t pass;  /* of its step's forward and backward passes, the one that runs */
+    bool reduces;   /* that pass reduces gradients, and does not only add them up */
+    uint32_t rank;  /* of those that play this role, the first */
+    const PlanParameter *parameters; /* the plan's, whose names buffers bear */
+
+    PlanRunUnit *units;
+    uint32_t n_units;
+    uint32_t *unit_of_module; /* the unit that owns its parameters */
+    uint32_t *unit_opened_by; /* the unit that begins with the module; PLAN_NONE */
+    uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
+    bool *is_checkpointed;    /* by module */
+    uint32_t n_checkpointed;
+    const char *const *lanes; /* of the flavour; those of offload.c follow them */
+    uint32_t n_flavour_lanes;
+    uint32_t *unit_of_parameter;
+
+    PLAN_VECTOR(PlanStorage) storages;
+    uint32_t *storage_of_value;      /* of base values */
+    PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
+    PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
+
+    PLAN_VECTOR(PlanNode) nodes;
+    PLAN_VECTOR(PlanEdge) edges;
+    PLAN_VECTOR(PlanTensor) slots;
+    PLAN_VECTOR(PlanTensor) saved;
+    PLAN_VECTOR(PlanHook) hooks;
+    PLAN_VECTOR(PlanCheckpoint) checkpoints;
+    uint32_t checkpoint;          /* that forward is in; PLAN_NONE */
+    PLAN_VECTOR(PlanTensor) kept; /* of checkpoints */
+    uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
+    uint32_t *node_of_op;
+    PLAN_VECTOR(PlanAlias) aliases;
+    PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
+    PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
+
+    PlanTensor *gradients;     /* .grad of each whole parameter */
+    PlanTensor *incoming;      /* what a parameter's accumulation waits with */
+    uint32_t *n_contributions; /* how many gradients it still waits for */
+    uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
+};
+
+/* Context of the instructions that follow. */
+void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module);
+void plan_run_at_unit(PlanRun *run, uint32_t unit);
+
+/* Gradients of the unit's parameters go, from now on, to the split of its flat tensor. */
+void plan_run_split_flat(PlanRun *run, uint32_t unit);
+
+/* Tensors. A new one has one reference. */
+PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
+PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that does not live */
+PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
+void plan_run_unref(PlanRun *run,
+                    PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
+PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor); /* of one that there is */
+void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op being built */
+/* Launches an op that takes the first elements of one buffer to those of another: COPY or CAST. */
+void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+                   uint64_t elements);
+PlanTensor plan_run_value(PlanRun *run, uint32_t value);
+uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
+
+/* Checkpoints (recompute.c). */
+void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
+void plan_run_leave_checkpoint(PlanRun *run);
+void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op); /* of the block forward is in */
+void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
+void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
+/* What recomputing shares with forward (eager.c). */
+void plan_run_step(PlanRun *run, uint32_t step); /* all of it but what autograd remembers */
+void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node);
+void plan_run_let_go(PlanRun *run, const PlanGraphStep *step);
+void plan_run_begin_frame(PlanRun *run);
+void plan_run_end_frame(PlanRun *run);
+void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
+
+/* The program, in parts. */
+void plan_run_forward(PlanRun *run);
+void plan_run_backward(PlanRun *run);
+void plan_run_after_backward(PlanRun *run);
+void plan_run_optimizer(PlanRun *run, bool first);
+
+/* Forward of one graph op's backward: given the gradients of its outputs (one per output, may be
+ * none), makes those of the inputs that want one into ret_inputs. */
+void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
+                        PlanTensor *ret_inputs);
+/* Which of its values an op keeps for its backward, in the order in which they are let go. */
+unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions);

@@ -1,0 +1,35 @@
+/* plan/autograd/offload.h - what waits, or is done, in the host's memory. Inside plan/ only.
+ *
+ * Parameters, as FSDP1 and FSDP2 of PyTorch do it: a rank's shards, their gradients and the
+ * optimizer live there, and the flavours say when something moves. A tensor lies in numbered slots:
+ * its gradient, the parameter and the optimizer's moments. FSDP1's are whole flat shards, of which
+ * each parameter is a part. PyTorch pins this memory, so copies run on the lane that asks for them.
+ *
+ * Two schedules of this project's own. Activations: when a checkpointed block's forward has been
+ * issued, its first argument is copied to a slot of the host on a lane of its own and let go; the
+ * allocator gives its memory away when that copy has run. Before the block is computed again the
+ * argument comes back on another lane; that of the block before it is asked for at the same time,
+ * so that its way back is hidden behind this block's backward. The last block's stays, for backward
+ * needs it at once. A slot holds one argument of one pass.
+ *
+ * Optimizer: its moments live on the host, beside a copy of what the rank owns of the parameters.
+ * Each gradient is copied there; when it has come the host steps, while the next are on their way,
+ * and the stepped parameter goes back. Compute waits for all of them.
+ */
+#pragma once
+
+#include "plan/optimizer/optimizer.h"
+
+extern const char *const plan_offload_lanes[]; /* NULL-terminated, after the flavour's */
+
+bool plan_offload_has_params(const PlanRun *run);
+/* What the tensor's owner (its unit's first parameter with FSDP1, else itself) has on the host. */
+void plan_offload_put_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, uint8_t lane);
+void plan_offload_get_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, uint8_t lane);
+void plan_offload_put_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
+                               uint8_t lane);
+
+void plan_offload_step(const PlanOver *all, bool first);
+void plan_offload_step_params(const PlanOver *all);              /* all is on the host already */
+void plan_offload_send(PlanRun *run, uint32_t checkpoint);       /* its block has been left */
+void plan_offload_bring_back(PlanRun *run, uint32_t checkpoint); /* it is to be computed again */

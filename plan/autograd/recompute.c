@@ -1,0 +1,165 @@
+/* plan/autograd/recompute.c - checkpointed blocks: what they keep, and running them again.
+ *
+ * A block keeps its arguments; with selective-op also the outputs of attention kernels and of every
+ * other matrix product without a bias, the first one first (what torchtitan's policy chooses),
+ * which a recomputation then takes instead of computing them.
+ */
+#include "plan/autograd/eager.h"
+#include "plan/autograd/offload.h"
+
+/* ---- what is kept --------------------------------------------------------------------------- */
+
+void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
+    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, step_id);
+    PlanCheckpoint checkpoint = {.enter_step = step_id,
+                                 .arguments = run->saved.len,
+                                 .last_op = PLAN_NONE,
+                                 .kept = run->kept.len,
+                                 .next_kept = run->kept.len};
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        plan_vector_push(&run->saved, tensor);
+        checkpoint.n_arguments++;
+    }
+    run->n_products = 0;
+    run->checkpoint = run->checkpoints.len;
+    plan_vector_push(&run->checkpoints, checkpoint);
+}
+
+void plan_run_leave_checkpoint(PlanRun *run) {
+    plan_offload_send(run, run->checkpoint);
+    run->checkpoint = PLAN_NONE;
+}
+
+/* Called for the ops of a block in order, in forward and again when it is recomputed. */
+static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
+    bool is_product =
+        op->kind == PLAN_OP_LINEAR && plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE;
+    run->n_products += is_product;
+    return op->kind == PLAN_OP_ATTENTION || (is_product && run->n_products % 2 == 1);
+}
+
+static bool selects(const PlanRun *run) {
+    return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
+}
+
+void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op) {
+    if (!selects(run) || !is_selected(run, op)) {
+        return;
+    }
+    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        plan_vector_push(&run->kept, tensor);
+        c->n_kept++;
+    }
+}
+
+/* Its outputs are those kept in forward. */
+static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        run->storage_of_value[value] = run->kept.items[c->next_kept++].storage;
+    }
+}
+
+/* What a recomputation that stopped early has not taken goes with the block's arguments, before
+ * them. */
+void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
+    while (c->next_kept < c->kept + c->n_kept) {
+        plan_run_unref(run, run->kept.items[c->next_kept++]);
+    }
+    for (uint32_t i = c->n_arguments; i-- > 0;) { /* a tuple goes from its end */
+        plan_run_unref(run, run->saved.items[c->arguments + i]);
+    }
+}
+
+/* ---- running it again ----------------------------------------------------------------------- */
+
+static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    unsigned n = plan_saved_values(run->graph, op, positions);
+    for (unsigned i = 0; i < n; i++) {
+        if (positions[i] >= op->n_inputs) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The exception that ends a recompute unwinds what its frames still hold, the innermost first,
+ * which made theirs last; at its regular end that are the results. */
+static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = last_step; i >= first_step; i--) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->kind != PLAN_STEP_OP || (i == last_step && !last_ran)) {
+            continue;
+        }
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+        for (unsigned j = 0; j < op->n_outputs; j++) {
+            uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + j);
+            if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
+                plan_run_unref(run, plan_run_value(run, value));
+            }
+        }
+    }
+}
+
+static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
+    return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
+}
+
+void plan_run_recompute(PlanRun *run, uint32_t id) {
+    PlanCheckpoint *c = &run->checkpoints.items[id];
+    const PlanGraph *graph = run->graph;
+    bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
+    plan_offload_bring_back(run, id);
+    PlanPhase phase = run->builder.phase;
+    uint32_t module = run->builder.module, n_frames = run->frames.len;
+    c->recomputed = true;
+    run->n_products = 0;
+    run->builder.phase = PLAN_PHASE_RECOMPUTE;
+    if (run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE) {
+        plan_run_begin_frame(run); /* the block itself is called again */
+    }
+    bool early = run->strategy->checkpoint_early_stop == PLAN_YES;
+    const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
+    for (uint32_t i = c->enter_step + 1;; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        bool is_op = step->kind == PLAN_STEP_OP;
+        bool is_last = early && is_op && step->index == c->last_op;
+        if (!early && leaves(step, entered)) {
+            unwind(run, c->enter_step + 1, i, true);
+            break;
+        }
+        const PlanGraphOp *op = is_op ? plan_graph_at(graph->ops, PlanGraphOp, step->index) : NULL;
+        bool is_kept = op && selects(run) && is_selected(run, op);
+        if (!is_last || last_runs) {
+            if (is_kept) {
+                take_kept(run, c, op);
+            } else {
+                plan_run_step(run, i);
+            }
+        }
+        uint32_t node_id = is_op ? run->node_of_op[step->index] : PLAN_NONE;
+        if (node_id != PLAN_NONE) {
+            PlanNode *node = &run->nodes.items[node_id];
+            if (node->checkpoint == id) {
+                plan_run_save(run, op, node);
+            }
+        }
+        if (is_last) {
+            unwind(run, c->enter_step + 1, i, last_runs);
+            break;
+        }
+        plan_run_let_go(run, step);
+    }
+    while (run->frames.len > n_frames) { /* modules that the exception left */
+        plan_run_end_frame(run);
+    }
+    run->frame_buffers.len = 0;
+    plan_run_at(run, phase, module);
+}

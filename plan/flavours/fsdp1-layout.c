@@ -1,0 +1,275 @@
+/* plan/flavours/fsdp1-layout.c - the buffers of each unit of FSDP1, and which part of them is a
+ * rank's. */
+#include "plan/flavours/fsdp1.h"
+
+#include "plan/autograd/offload.h"
+#include "plan/whole.h"
+
+uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer) {
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    return b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
+}
+
+bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer) {
+    return run->builder.live.items[buffer];
+}
+
+void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)plan_fsdp1_elements(run, buffer)}, (double[]){0});
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, lane);
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+static bool same_layout(const PlanFlat *flat, const PlanRun *run, uint32_t u, uint32_t v) {
+    const GArray *a = run->units[u].parameters, *b = run->units[v].parameters;
+    bool same = a->len == b->len && flat->units[u].shard == flat->units[v].shard;
+    for (uint32_t i = 0; same && i < a->len; i++) {
+        same = flat->start[g_array_index(a, uint32_t, i)] ==
+               flat->start[g_array_index(b, uint32_t, i)];
+    }
+    return same;
+}
+
+static void append_shape(const PlanFlat *flat, const PlanRun *run, uint32_t u, uint64_t rank,
+                         GString *shape) {
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        PlanFlatPart part = plan_flat_part(flat, run, plan_fsdp1_parameter_of(run, u, i), rank);
+        if (part.elements) {
+            g_string_append_printf(shape, "%u:%" G_GUINT64_FORMAT "+%" G_GUINT64_FORMAT " ", i,
+                                   part.offset, part.elements);
+        }
+    }
+    g_string_append_c(shape, '|');
+}
+
+/* Flat shards are all alike; views of them are not. */
+void plan_fsdp1_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    if (ranks == 1 || run->strategy->use_orig_params == PLAN_NO) {
+        return;
+    }
+    PlanFlat flat;
+    plan_flat_init(&flat, run, ranks, true);
+    for (uint64_t rank = 0; rank < run->strategy->ranks; rank++) {
+        GString *shape = g_string_new(NULL);
+        for (uint32_t u = 0; u < run->n_units; u++) {
+            if (u == 0 || !same_layout(&flat, run, u, u - 1)) {
+                append_shape(&flat, run, u, rank % ranks, shape);
+            }
+        }
+        ret_shapes[rank] = g_string_free(shape, FALSE);
+    }
+    plan_flat_clear(&flat);
+}
+
+void plan_fsdp1_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
+    PlanFlat flat;
+    plan_flat_init(&flat, run, plan_strategy_shard_ranks(run->strategy),
+                   run->strategy->use_orig_params == PLAN_YES);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        ret_elements[u] = flat.units[u].shard;
+    }
+    plan_flat_clear(&flat);
+}
+
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+static uint32_t buffer_for(PlanRun *run, uint64_t elements, PlanDtype dtype, PlanSubcategory sub,
+                           uint8_t lane, const char *name) {
+    return plan_builder_buffer(&run->builder, elements, dtype, sub, lane, name);
+}
+
+static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
+                         PlanFsdp1Buffers *b) {
+    uint64_t whole = flat->shard * f->flat.ranks;
+    b->local = buffer_for(run, flat->shard, f->master, PLAN_PARAMETERS_SHARDED, PLAN_FSDP1_COMPUTE,
+                          "flat_shard");
+    b->full = buffer_for(run, whole, f->param, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP1_UNSHARD,
+                         "flat_parameter");
+    if (f->casts) {
+        b->cast = buffer_for(run, flat->shard, f->param, PLAN_COMMUNICATION_GATHER,
+                             PLAN_FSDP1_PRE_UNSHARD, "cast_shard");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(b->fetched) && plan_offload_has_params(run); i++) {
+        b->fetched[i] = buffer_for(run, flat->shard, f->master, PLAN_COMMUNICATION_GATHER,
+                                   PLAN_FSDP1_PRE_UNSHARD, "fetched_shard");
+    }
+    bool pads = f->pads_always || flat->elements < whole;
+    if (f->reduce != f->param && pads) {
+        b->cast_grad = buffer_for(run, flat->elements, f->reduce, PLAN_TEMPORARY_OP,
+                                  PLAN_FSDP1_REDUCE, "cast_gradient");
+    }
+    if (f->reduce != f->param || pads) {
+        b->ready = buffer_for(run, whole, f->reduce, PLAN_COMMUNICATION_REDUCE, PLAN_FSDP1_REDUCE,
+                              "packed");
+    }
+    uint8_t lane = PLAN_FSDP1_REDUCE;
+    if (f->reduce != f->master) {
+        b->reduced =
+            buffer_for(run, flat->shard, f->reduce, PLAN_GRADIENTS_SHARDED, lane, "gradients");
+        lane = plan_fsdp1_lane_of_replicas(f);
+    }
+    b->grad = buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED, lane, "gradients");
+    if (f->keeps_low) {
+        b->low_grad = buffer_for(run, flat->shard, f->param, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE,
+                                 "low_gradients");
+    }
+    /* Added to the first and dropped: the reduction's output, or no more than its cast. */
+    PlanSubcategory next = f->reduce == f->master ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP;
+    b->next_grad = buffer_for(run, flat->shard, f->master, next, lane, "gradients");
+}
+
+/* The parameter is whole on every rank; its cast takes the place of what is gathered. */
+static void name_whole(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat, PlanFsdp1Buffers *b) {
+    b->local = b->full = buffer_for(run, flat->elements, f->master,
+                                    run->strategy->sharding == PLAN_SHARDING_NONE
+                                        ? PLAN_PARAMETERS_UNSHARDED
+                                        : PLAN_PARAMETERS_SHARDED, /* one rank's shard is all */
+                                    PLAN_FSDP1_COMPUTE, "flat_parameter");
+    if (f->casts) {
+        b->full = b->cast = buffer_for(run, flat->elements, f->param, PLAN_PARAMETERS_UNSHARDED,
+                                       PLAN_FSDP1_PRE_UNSHARD, "cast_parameter");
+    }
+    bool again = run->strategy->accumulate > 1 && f->reduce != f->master; /* of what is reduced */
+    if (f->reduce != f->param || again) {
+        b->ready = buffer_for(run, flat->elements, f->reduce,
+                              f->reduce == f->master ? PLAN_GRADIENTS_UNSHARDED
+                                                     : PLAN_COMMUNICATION_REPLICATE,
+                              PLAN_FSDP1_REDUCE, "gradients");
+    }
+    if (f->reduce != f->master) {
+        b->grad = buffer_for(run, flat->elements, f->master, PLAN_GRADIENTS_UNSHARDED,
+                             PLAN_FSDP1_REDUCE, "gradients");
+        b->next_grad = buffer_for(run, flat->elements, f->master, PLAN_GRADIENTS_UNSHARDED,
+                                  PLAN_FSDP1_REDUCE, "gradients");
+    }
+}
+
+static void name_buffers(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
+    const PlanFlatUnit *flat = &f->flat.units[u];
+    PlanFsdp1Unit *unit = &f->units[u];
+    PlanFsdp1Buffers *b = &unit->b;
+    plan_run_at(run, PLAN_PHASE_SETUP, run->units[u].module);
+    b->cast = b->cast_grad = b->ready = b->reduced = b->grad = b->next_grad = PLAN_NONE;
+    b->low_grad = PLAN_NONE;
+    b->flat_grad = buffer_for(run, flat->elements, f->param, PLAN_GRADIENTS_UNSHARDED,
+                              PLAN_FSDP1_COMPUTE, "flat_gradient");
+    b->next_flat_grad = buffer_for(run, flat->elements, f->param, PLAN_GRADIENTS_UNSHARDED,
+                                   PLAN_FSDP1_COMPUTE, "flat_gradient");
+    if (f->shards) {
+        name_sharded(run, f, flat, b);
+    } else {
+        name_whole(run, f, flat, b);
+    }
+    unit->flat_grad = unit->new_flat_grad = PLAN_NO_TENSOR;
+    unit->grad = unit->fetched = PLAN_NONE;
+}
+
+/* ---- construction --------------------------------------------------------------------------- */
+
+/* Half of the ranks before the reduction and half after, so that neither over- nor underflows. */
+static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after) {
+    uint64_t before = 1;
+    while (ranks % before == 0 && ranks / before > before) {
+        before *= 2;
+    }
+    *ret_before = (double)before;
+    *ret_after = (double)ranks / (double)before;
+}
+
+static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
+    if (!plan_fsdp1_has_parameters(run, u)) {
+        return;
+    }
+    name_buffers(run, f, u);
+    uint32_t local = f->units[u].b.local;
+    uint64_t stride = f->shards ? f->flat.units[u].shard : 0;
+    plan_builder_alloc(&run->builder, local);
+    plan_fsdp1_fill(run, PLAN_FSDP1_COMPUTE, local);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        plan_init_parameter(run, p, local, f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, stride,
+                            f->flat.start[p]);
+    }
+    if (plan_offload_has_params(run)) {
+        plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
+        plan_builder_free(&run->builder, local);
+    }
+}
+
+/* Blocks are wrapped in order, the root last. Forward and backward each free a unit once. */
+void plan_fsdp1_construct(PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    PlanFsdp1 *f = run->state = g_new0(PlanFsdp1, 1);
+    uint64_t ranks = plan_strategy_shard_ranks(s);
+    f->master = plan_strategy_model_dtype(s);
+    f->param = plan_strategy_param_dtype(s);
+    f->reduce = plan_strategy_reduce_dtype(s);
+    f->casts = f->param != f->master;
+    f->shards = ranks > 1;
+    f->is_of_2_0 = plan_strategy_is_of_2_0(s);
+    f->is_of_1_13 = s->pytorch == PLAN_PYTORCH_1_13;
+    f->pads_always = f->shards && f->is_of_1_13;
+    f->replicas = s->ranks / ranks;
+    f->keeps_views = s->use_orig_params == PLAN_YES;
+    f->keeps_low = s->keep_low_precision_grads == PLAN_YES && f->casts && f->shards;
+    f->units = g_new0(PlanFsdp1Unit, run->n_units);
+    f->zero = PLAN_NO_TENSOR;
+    f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    split_divisor(f->is_of_2_0 && f->shards ? ranks : s->ranks, &f->before, &f->after);
+    split_divisor(f->replicas, &f->replicas_before, &f->replicas_after);
+    plan_flat_init(&f->flat, run, ranks, f->keeps_views);
+    plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
+    plan_builder_reserve_events(&run->builder, 2 * run->n_units * (uint32_t)s->accumulate);
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        make_shard(run, f, u);
+    }
+    make_shard(run, f, 0);
+}
+
+/* The first time, every unit's storages are made and dropped once (lazy initialization). */
+static void try_storage(PlanRun *run, uint64_t elements, PlanDtype dtype) {
+    uint32_t buffer =
+        buffer_for(run, elements, dtype, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE, "storage");
+    plan_builder_alloc(&run->builder, buffer);
+    plan_builder_free(&run->builder, buffer);
+}
+
+static void initialize(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    const PlanFlatUnit *flat = &f->flat.units[u];
+    uint64_t whole = flat->shard * f->flat.ranks;
+    plan_run_at_unit(run, u);
+    if (f->casts) {
+        try_storage(run, f->shards ? flat->shard : flat->elements, f->param);
+    }
+    if (f->shards) {
+        try_storage(run, whole, f->param);
+        if (f->casts) {
+            try_storage(run, whole, f->master);
+        }
+    }
+}
+
+void plan_fsdp1_initialize(PlanRun *run) {
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        if (plan_fsdp1_has_parameters(run, u)) {
+            initialize(run, run->state, u);
+        }
+    }
+}
+
+void plan_fsdp1_clear(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    if (f) {
+        plan_flat_clear(&f->flat);
+        plan_limiter_clear(&f->limiter);
+        g_free(f->units);
+        g_array_unref(f->pre_forward_order);
+        g_array_unref(f->post_forward_order);
+        g_free(f);
+    }
+}

@@ -1,0 +1,276 @@
+/* plan/flavours/fsdp1.c - FullyShardedDataParallel of PyTorch 2.13, step by step.
+ *
+ * Order (torch/distributed/fsdp/_runtime_utils.py and _flat_param.py, and recordings of it):
+ *   unshard(u)     pre-unshard lane: with mixed precision, cast of the shard; then the host waits
+ *                  as the limiter says, also when there is nothing to gather; unshard lane: flat
+ *                  parameter, all-gather; the cast shard is marked and freed at once.
+ *   forward        unshard, compute waits for the whole unshard lane; with forward prefetch,
+ *                  unshard of the next; forward; the flat parameter is marked for compute and
+ *                  freed, the root's is kept.
+ *   pre-backward   unshard unless prefetched, compute waits for the unshard lane; prefetch "pre"
+ *                  of the unit before in post-forward order.
+ *   backward       each parameter has its gradient; when all of the unit are there they are made
+ *                  one flat gradient, with zeros for the padding.
+ *   post-backward  the flat parameter freed; prefetch "post"; on the reduce lane: cast, pad,
+ *                  divide, reduce-scatter, divide, cast; the flat gradient is marked and freed.
+ * Marks delay the reuse of what is freed until the other lane has come so far, which is why active
+ * memory exceeds allocated memory here, and what the limiter is for.
+ *
+ * Offloaded (CPUOffload), the shard comes from the host's memory on the pre-unshard lane, also
+ * where nothing is gathered; the reduced gradient leaves on the lane that reduced it and dies when
+ * the host has waited for all, at the end of backward.
+ *
+ * PyTorch 2.0 and 1.13 (fully_sharded_data_parallel.py of 1.13, recordings of 2.0.1 and 1.13.1;
+ * 2.4 is as 2.13):
+ *   unshard        also of what has been prefetched: nothing is gathered, but the limiter's queue
+ *                  loses one more. 1.13 waits as the limiter says before it casts, and does not
+ *                  mark the cast shard.
+ *   forward        only the root prefetches: the others look into a list that is the root's own.
+ *   post-backward  replicas reduce on the reduce lane, with divisions of their own; the flat
+ *                  gradient is marked before what was cast and padded goes. 1.13 pads also by
+ *                  nothing, which copies the gradient, and zeroes what is reduced to.
+ *   collectives    had a lane of c10d's own (no recording sees it).
+ *
+ * Without sharding (NO_SHARD, also for one rank) the flat parameter is whole everywhere, its
+ * gradient is all-reduced, and the cast parameter takes the place of the gathered one.
+ */
+#include "plan/flavours/fsdp1.h"
+#include "plan/autograd/offload.h"
+#include "plan/optimizer/optimizer.h"
+
+static void begin_pass(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    bool begins_step = run->pass == 0;
+    if (begins_step && run->builder.section == PLAN_SECTION_STEADY) {
+        plan_limiter_settle(&f->limiter);
+    }
+    if (begins_step) {
+        plan_limiter_begin_step(&f->limiter);
+    }
+    if (begins_step && run->builder.section == PLAN_SECTION_FIRST) {
+        plan_fsdp1_initialize(run);
+    }
+    plan_run_at_unit(run, 0);
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP1_UNSHARD, PLAN_FSDP1_COMPUTE);
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP1_PRE_UNSHARD, PLAN_FSDP1_COMPUTE);
+    if (begins_step && run->strategy->zero_grad == PLAN_ZERO_DROP) {
+        plan_fsdp1_drop_gradients(run);
+    }
+    g_array_set_size(f->post_forward_order, 0);
+}
+
+/* With use_orig_params, zero_grad drops views; the flat gradients go when the root runs again. */
+static void drop_gradients(PlanRun *run) {
+    if (!((PlanFsdp1 *)run->state)->keeps_views) {
+        plan_fsdp1_drop_gradients(run);
+    }
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+static uint32_t next_in(const GArray *order, uint32_t u) {
+    for (uint32_t i = 0; i + 1 < order->len; i++) {
+        if (g_array_index(order, uint32_t, i) == u) {
+            return g_array_index(order, uint32_t, i + 1);
+        }
+    }
+    return PLAN_NONE;
+}
+
+static uint32_t before_in(const GArray *order, uint32_t u) {
+    for (uint32_t i = 1; i < order->len; i++) {
+        if (g_array_index(order, uint32_t, i) == u) {
+            return g_array_index(order, uint32_t, i - 1);
+        }
+    }
+    return PLAN_NONE;
+}
+
+static void pre_forward(PlanRun *run, uint32_t u) {
+    PlanFsdp1 *f = run->state;
+    if (!plan_fsdp1_has_parameters(run, u)) {
+        return;
+    }
+    if (f->is_of_2_0 || !f->units[u].prefetched) {
+        plan_fsdp1_unshard(run, u);
+    }
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
+    if (!f->order_known) {
+        g_array_append_val(f->pre_forward_order, u);
+    } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES &&
+               (u == 0 || !f->is_of_2_0)) {
+        uint32_t next = next_in(f->pre_forward_order, u);
+        if (next != PLAN_NONE) {
+            plan_fsdp1_prefetch(run, next);
+        }
+    }
+}
+
+static void post_forward(PlanRun *run, uint32_t u) {
+    PlanFsdp1 *f = run->state;
+    if (!plan_fsdp1_has_parameters(run, u)) {
+        return;
+    }
+    plan_fsdp1_reshard(run, u, u != 0 && plan_fsdp1_reshards(run->strategy));
+    f->units[u].awaits_backward = true;
+    g_array_append_val(f->post_forward_order, u);
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+static void prefetch_before(PlanRun *run, uint32_t u) {
+    PlanFsdp1 *f = run->state;
+    uint32_t before = before_in(f->post_forward_order, u);
+    if (before != PLAN_NONE && f->units[before].awaits_backward) {
+        plan_fsdp1_prefetch(run, before);
+    }
+}
+
+static void pre_backward(PlanRun *run, uint32_t u) {
+    PlanFsdp1 *f = run->state;
+    PlanFsdp1Unit *unit = &f->units[u];
+    if (!plan_fsdp1_has_parameters(run, u) || !unit->awaits_backward) {
+        return;
+    }
+    if (f->is_of_2_0 || !unit->prefetched) {
+        plan_fsdp1_unshard(run, u);
+    }
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
+    unit->awaits_backward = false;
+    if (run->strategy->backward_prefetch == PLAN_PREFETCH_PRE) {
+        prefetch_before(run, u);
+    }
+}
+
+static void post_backward(PlanRun *run, uint32_t u) {
+    plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
+    if (run->strategy->backward_prefetch == PLAN_PREFETCH_POST) {
+        prefetch_before(run, u);
+    }
+    if (run->reduces) {
+        plan_fsdp1_reduce(run, u);
+    } else {
+        plan_fsdp1_show_unreduced(run, u);
+    }
+    plan_fsdp1_let_go_of_new(run, u);
+}
+
+/* The host waits until all gradients are its own; what was sent goes. */
+static void wait_for_host(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    uint32_t sent = plan_builder_record(&run->builder, PLAN_FSDP1_COMPUTE);
+    plan_builder_host_wait(&run->builder, sent, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        if (plan_fsdp1_has_parameters(run, u)) {
+            plan_run_at_unit(run, u);
+            plan_builder_free(&run->builder, f->units[u].grad);
+            f->units[u].grad = PLAN_NONE;
+        }
+    }
+}
+
+static void end_backward(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    plan_run_at_unit(run, 0);
+    if (run->reduces) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_REDUCE);
+    }
+    if (run->reduces && f->shards && plan_fsdp1_lane_of_replicas(f) == PLAN_FSDP1_ALL_REDUCE) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_ALL_REDUCE);
+    }
+    if (run->reduces && plan_offload_has_params(run)) {
+        wait_for_host(run);
+    } else if (run->reduces) {
+        plan_fsdp1_lower(run);
+    }
+    f->order_known = true;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].prefetched = false;
+    }
+}
+
+static void gradient_ready(PlanRun *run, uint32_t p) {
+}
+
+/* ---- what compute and optimizer see --------------------------------------------------------- */
+
+static PlanOperand parameter(PlanRun *run, uint32_t p) {
+    PlanFsdp1 *f = run->state;
+    uint32_t full = f->units[run->unit_of_parameter[p]].b.full;
+    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, full)->dtype;
+    return (PlanOperand){
+        .buffer = full,
+        .offset_bytes = f->flat.start[p] * plan_dtype_bytes(dtype),
+        .elements = plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->elements};
+}
+
+/* The optimizer sees views of the shard, or the shard itself in the place of its unit's first
+ * parameter. */
+static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
+    PlanFsdp1 *f = run->state;
+    uint32_t u = run->unit_of_parameter[p];
+    if (f->keeps_views) {
+        PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks);
+        PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
+        return (PlanOperand){.buffer = buffer,
+                             .offset_bytes = part.offset * plan_dtype_bytes(dtype),
+                             .elements = part.elements};
+    }
+    bool is_first = p == plan_fsdp1_parameter_of(run, u, 0);
+    return (PlanOperand){.buffer = buffer, .elements = is_first ? f->flat.units[u].shard : 0};
+}
+
+static PlanOperand owned(PlanRun *run, uint32_t p) {
+    PlanFsdp1 *f = run->state;
+    return part_of(run, p, f->units[run->unit_of_parameter[p]].b.local);
+}
+
+static PlanOperand gradient(PlanRun *run, uint32_t p) {
+    PlanFsdp1 *f = run->state;
+    return part_of(run, p, f->units[run->unit_of_parameter[p]].grad);
+}
+
+static void clip(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    if (f->zero.storage == PLAN_NONE && run->strategy->pytorch == PLAN_PYTORCH_CURRENT) {
+        f->zero = plan_clip_new_zero(run);
+    }
+    if (f->shards) {
+        plan_clip_flat(run, f->flat.ranks, f->zero);
+    } else {
+        plan_clip_whole(run);
+    }
+}
+
+static bool is_steady(const PlanRun *run) {
+    return plan_limiter_is_steady(&((const PlanFsdp1 *)run->state)->limiter);
+}
+
+static const char *const lanes[] = {"compute", "pre_unshard", "unshard",
+                                    "reduce",  "all_reduce",  NULL};
+static const char *const lanes_2_0[] = {"compute",    "pre_unshard", "unshard", "reduce",
+                                        "all_reduce", "c10d",        NULL};
+
+const PlanFlavour plan_flavour_fsdp1 = {
+    .name = "fsdp1",
+    .lanes = lanes,
+    .lanes_2_0 = lanes_2_0,
+    .shapes_of_ranks = plan_fsdp1_shapes_of_ranks,
+    .shards_of_units = plan_fsdp1_shards_of_units,
+    .construct = plan_fsdp1_construct,
+    .begin_pass = begin_pass,
+    .pre_forward = pre_forward,
+    .post_forward = post_forward,
+    .pre_backward = pre_backward,
+    .post_backward = post_backward,
+    .gradient_ready = gradient_ready,
+    .flatten = plan_fsdp1_flatten,
+    .end_backward = end_backward,
+    .parameter = parameter,
+    .owned = owned,
+    .gradient = gradient,
+    .clip = clip,
+    .drop_gradients = drop_gradients,
+    .is_steady = is_steady,
+    .clear = plan_fsdp1_clear,
+};

@@ -1,0 +1,302 @@
+/* plan/flavours/fsdp2-gather.c - from shards to whole parameters and back.
+ *
+ * A unit's gather is laid out [ranks][slice], a slice being what one rank has of the unit's
+ * parameters, one after the other. Two ops know this layout:
+ *   gather_copy_in   shard* -> slice number rank of gathered
+ *   gather_copy_out  gathered -> parameter*, each [ranks * chunk rows] with the padding at its end
+ * When parameters are resharded to parts after forward, the ranks that share them are fewer, and a
+ * slice is made of parts: the n-th of part_ranks equal ranges of a padded parameter.
+ */
+#include "plan/autograd/offload.h"
+#include "plan/flavours/fsdp2.h"
+
+void plan_fsdp2_gather_lanes_wait(PlanRun *run, uint32_t event) {
+    plan_builder_wait(&run->builder, PLAN_FSDP2_COPY_IN, event);
+    plan_builder_wait(&run->builder, PLAN_FSDP2_GATHER, event);
+}
+
+/* ---- from shards or parts to the gather buffer ---------------------------------------------- */
+
+typedef struct {
+    PlanAxis axis;
+    uint64_t ranks, slice; /* elements of one rank */
+    const uint32_t *pieces;
+} Pieces;
+
+static Pieces pieces_of(const PlanFsdp2 *f, uint32_t u) {
+    const PlanFsdp2Unit *unit = &f->units[u];
+    return unit->in_parts ? (Pieces){PLAN_AXIS_PART, f->part_ranks,
+                                     unit->slice * f->ranks / f->part_ranks, f->parts}
+                          : (Pieces){PLAN_AXIS_SHARD, f->ranks, unit->slice, f->shards};
+}
+
+/* Shards that come from the host, or that 2.4 casts, take their places one by one. */
+static bool stages(const PlanRun *run, const PlanFsdp2 *f, uint32_t u) {
+    return !f->units[u].in_parts &&
+           (plan_offload_has_params(run) || (f->is_of_2_4 && f->param != f->master));
+}
+
+static void append_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        plan_builder_whole(&run->builder, pieces->pieces[plan_fsdp2_parameter_of(run, u, i)]);
+    }
+}
+
+/* Mixed precision: what the rank has in one flat buffer of what is gathered. */
+static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
+    const PlanFsdp2 *f = run->state;
+    uint32_t flat =
+        plan_builder_buffer(&run->builder, pieces->slice, f->param, PLAN_COMMUNICATION_GATHER,
+                            PLAN_FSDP2_COPY_IN, "cast_shards");
+    plan_builder_alloc(&run->builder, flat);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)pieces->slice}, NULL);
+    append_pieces(run, u, pieces);
+    plan_builder_whole(&run->builder, flat);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
+    return flat;
+}
+
+static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t shard, uint8_t lane,
+                           PlanSubcategory sub) {
+    const PlanFsdp2 *f = run->state;
+    uint64_t elements = plan_fsdp2_chunk(f, p);
+    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
+    plan_builder_alloc(&run->builder, cast);
+    plan_run_copy(run, PLAN_OP_CAST, lane, shard, cast, elements);
+    return cast;
+}
+
+/* A shard from the host, and its cast, which then takes its place. */
+static uint32_t fetch_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcategory sub) {
+    const PlanFsdp2 *f = run->state;
+    uint64_t elements = plan_fsdp2_chunk(f, p);
+    uint32_t shard = plan_builder_buffer(&run->builder, elements, f->master, sub, lane, "shard");
+    plan_builder_alloc(&run->builder, shard);
+    plan_offload_get_shard(run, p, shard, lane);
+    if (f->param == f->master) {
+        return shard;
+    }
+    uint32_t cast = cast_shard(run, p, shard, lane, sub);
+    plan_builder_free(&run->builder, shard);
+    return cast;
+}
+
+/* What is copied in the place of a shard; PLAN_NONE when that is the shard itself. */
+static uint32_t stage_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcategory sub) {
+    const PlanFsdp2 *f = run->state;
+    return plan_offload_has_params(run) ? fetch_shard(run, p, lane, sub)
+           : f->param == f->master      ? PLAN_NONE
+                                        : cast_shard(run, p, f->shards[p], lane, sub);
+}
+
+static void stage_shards(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        f->staged[p] = stage_shard(run, p, PLAN_FSDP2_COPY_IN, PLAN_COMMUNICATION_GATHER);
+    }
+}
+
+static void drop_staged(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
+        uint32_t *staged = &f->staged[plan_fsdp2_parameter_of(run, u, i)];
+        plan_builder_free(&run->builder, *staged);
+        *staged = PLAN_NONE;
+    }
+}
+
+static void copy_in(PlanRun *run, uint32_t u, const Pieces *pieces, uint32_t flat) {
+    const PlanFsdp2 *f = run->state;
+    int64_t dims[] = {(int64_t)pieces->slice, (int64_t)pieces->ranks};
+    plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_IN, pieces->axis, dims, NULL);
+    if (flat == PLAN_NONE) {
+        append_pieces(run, u, pieces);
+    } else {
+        plan_builder_whole(&run->builder, flat);
+    }
+    plan_builder_whole(&run->builder, f->units[u].gathered);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
+}
+
+static void all_gather(PlanRun *run, PlanFsdp2Unit *unit, const Pieces *pieces) {
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP2_GATHER, PLAN_FSDP2_COPY_IN);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_ALL_GATHER, pieces->axis,
+        (int64_t[]){(int64_t)(pieces->slice * pieces->ranks), (int64_t)pieces->ranks},
+        (double[]){0});
+    plan_builder_whole(&run->builder, PLAN_NONE);
+    plan_builder_whole(&run->builder, unit->gathered);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_GATHER);
+    unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_GATHER);
+}
+
+void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    if (unit->unsharded || unit->gathered != PLAN_NONE || !run->units[u].parameters->len) {
+        return;
+    }
+    if (!f->communicates) {
+        if (!unit->pending) {
+            unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+            unit->pending = true;
+        }
+        return;
+    }
+    uint32_t context = run->builder.unit;
+    Pieces pieces = pieces_of(f, u);
+    plan_run_at_unit(run, u);
+    if (unit->in_parts) {
+        plan_fsdp2_gather_lanes_wait(run, unit->parted_event);
+    }
+    bool is_staged = stages(run, f, u);
+    if (is_staged) {
+        stage_shards(run, u);
+        pieces.pieces = f->staged;
+    }
+    bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
+    uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
+    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
+                                         PLAN_COMMUNICATION_GATHER, PLAN_FSDP2_COPY_IN, "gathered");
+    plan_builder_alloc(&run->builder, unit->gathered);
+    copy_in(run, u, &pieces, flat);
+    all_gather(run, unit, &pieces);
+    if (flat != PLAN_NONE) {
+        plan_builder_free(&run->builder, flat);
+    }
+    if (is_staged) {
+        drop_staged(run, u);
+    }
+    plan_run_at_unit(run, context);
+}
+
+void plan_fsdp2_free_gathered(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    plan_builder_free(&run->builder, f->units[u].gathered);
+    f->units[u].gathered = PLAN_NONE;
+}
+
+/* ---- from the gather buffer to parameters --------------------------------------------------- */
+
+static void unpack(PlanRun *run, uint32_t u) {
+    const PlanFsdp2 *f = run->state;
+    Pieces pieces = pieces_of(f, u);
+    int64_t dims[] = {(int64_t)pieces.slice, (int64_t)pieces.ranks};
+    plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_OUT, PLAN_AXIS_NONE, dims, NULL);
+    plan_builder_whole(&run->builder, f->units[u].gathered);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        plan_builder_whole(&run->builder, f->whole[plan_fsdp2_parameter_of(run, u, i)]);
+    }
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+static void drop_parts(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len && f->units[u].in_parts; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        plan_builder_free(&run->builder, f->parts[p]);
+        f->parts[p] = PLAN_NONE;
+    }
+    f->units[u].in_parts = false;
+}
+
+static void make_whole(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    f->whole[p] =
+        plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->param,
+                            PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+    plan_builder_alloc(&run->builder, f->whole[p]);
+}
+
+/* What a shard is copied from lives until the next shard's is there. */
+static uint32_t stage_next(PlanRun *run, uint32_t p, uint32_t last) {
+    uint32_t staged = stage_shard(run, p, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP);
+    if (last != PLAN_NONE) {
+        plan_builder_free(&run->builder, last);
+    }
+    return staged;
+}
+
+static void copy_out_alone(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    uint32_t staged = PLAN_NONE;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        staged = stage_next(run, p, staged);
+        make_whole(run, p);
+        plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
+                      staged == PLAN_NONE ? f->shards[p] : staged, f->whole[p],
+                      plan_fsdp2_chunk(f, p));
+    }
+    unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+    plan_fsdp2_gather_lanes_wait(run, unit->copied_event);
+    if (staged != PLAN_NONE) {
+        plan_builder_free(&run->builder, staged);
+    }
+}
+
+static void copy_out(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, unit->gather_event);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        make_whole(run, plan_fsdp2_parameter_of(run, u, i));
+    }
+    unpack(run, u);
+    drop_parts(run, u);
+    unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (f->communicates) {
+        copy_out(run, u);
+    } else {
+        copy_out_alone(run, u);
+    }
+    f->units[u].unsharded = true;
+    f->units[u].pending = false;
+}
+
+/* ---- and back ------------------------------------------------------------------------------- */
+
+static void drop_whole(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    plan_builder_free(&run->builder, f->whole[p]);
+    f->whole[p] = PLAN_NONE;
+}
+
+void plan_fsdp2_reshard(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (!f->units[u].unsharded) {
+        return;
+    }
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        drop_whole(run, plan_fsdp2_parameter_of(run, u, i));
+    }
+    f->units[u].unsharded = false;
+}
+
+void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint64_t elements = plan_fsdp2_chunk(f, p) * f->ranks / f->part_ranks;
+        f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
+                                          PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+        plan_builder_alloc(&run->builder, f->parts[p]);
+        plan_builder_begin_op(&run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
+                              (int64_t[]){(int64_t)elements, (int64_t)f->part_ranks}, NULL);
+        plan_builder_whole(&run->builder, f->whole[p]);
+        plan_builder_whole(&run->builder, f->parts[p]);
+        plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+        drop_whole(run, p);
+    }
+    unit->unsharded = false;
+    unit->in_parts = true;
+    unit->parted_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+}

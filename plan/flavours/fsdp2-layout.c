@@ -1,0 +1,181 @@
+/* plan/flavours/fsdp2-layout.c - which rows of which parameter a rank of FSDP2 holds.
+ *
+ * Each parameter is dealt out by its first dimension in chunks of ceil(rows / ranks) rows over the
+ * shard axis; every rank's shard has the size of the first chunk (trailing ranks hold padding).
+ */
+#include <string.h>
+
+#include "plan/flavours/fsdp2.h"
+
+#include "plan/autograd/offload.h"
+#include "plan/whole.h"
+
+static void lay_out(PlanRun *run, PlanFsdp2 *f) {
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        PlanFsdp2Unit *unit = &f->units[u];
+        *unit = (PlanFsdp2Unit){.gathered = PLAN_NONE,
+                                .gradients = PLAN_NONE,
+                                .all_reduced = PLAN_NONE,
+                                .ready_event = PLAN_NONE};
+        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+            uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+            const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+            uint64_t rows = (uint64_t)parameter->dims[0];
+            f->row[p] = parameter->elements / rows;
+            f->chunk_rows[p] = (rows + f->ranks - 1) / f->ranks;
+            uint64_t before = MIN(rows, f->chunk_rows[p] * (run->rank % f->ranks));
+            f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
+            f->slice_start[p] = unit->slice;
+            unit->slice += plan_fsdp2_chunk(f, p);
+            f->whole[p] = f->parts[p] = f->staged[p] = f->offload_events[p] = PLAN_NONE;
+            f->accumulated[p] = PLAN_NO_TENSOR;
+        }
+    }
+}
+
+static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, (double[]){0});
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+            const PlanGraphParameter *p =
+                plan_fsdp2_parameter(run, plan_fsdp2_parameter_of(run, u, i));
+            uint64_t rows = (uint64_t)p->dims[0];
+            ret_elements[u] += (rows + ranks - 1) / ranks * (p->elements / rows);
+        }
+    }
+}
+
+/* How many rows of each size of first dimension a rank has. */
+void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_autoptr(GArray) different = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        if (g_hash_table_add(seen, (gpointer)plan_fsdp2_parameter(run, p)->dims)) {
+            g_array_append_val(different, plan_fsdp2_parameter(run, p)->dims[0]);
+        }
+    }
+    int64_t ranks = (int64_t)plan_strategy_shard_ranks(run->strategy);
+    for (uint64_t r = 0; r < run->strategy->ranks; r++) {
+        int64_t rank = (int64_t)r % ranks;
+        GString *shape = g_string_new(NULL);
+        for (guint i = 0; i < different->len; i++) {
+            int64_t rows = g_array_index(different, int64_t, i), each = (rows + ranks - 1) / ranks;
+            int64_t before = MIN(rows, each * rank);
+            g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(each, rows - before));
+        }
+        ret_shapes[r] = g_string_free(shape, FALSE);
+    }
+}
+
+static void make_shards(PlanRun *run, PlanFsdp2 *f, uint32_t u) {
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        plan_run_at(run, PLAN_PHASE_SETUP, plan_fsdp2_parameter(run, p)->module);
+        f->shards[p] = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
+                                           PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
+                                           run->parameters[p].name);
+        plan_builder_alloc(&run->builder, f->shards[p]);
+        if (f->local[p] < plan_fsdp2_chunk(f, p)) {
+            zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
+        }
+        plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, plan_fsdp2_chunk(f, p), 0);
+        if (plan_offload_has_params(run)) {
+            plan_offload_put_shard(run, p, f->shards[p], PLAN_FSDP2_COMPUTE);
+            plan_builder_free(&run->builder, f->shards[p]);
+        }
+    }
+}
+
+/* Blocks are sharded in order, the root last: as fully_shard is called. */
+void plan_fsdp2_construct(PlanRun *run) {
+    PlanFsdp2 *f = run->state = g_new0(PlanFsdp2, 1);
+    const PlanStrategy *strategy = run->strategy;
+    uint32_t n = run->graph->parameters->len;
+    f->is_of_2_4 = strategy->pytorch == PLAN_PYTORCH_2_4;
+    f->ranks = plan_strategy_shard_ranks(strategy);
+    f->communicates = f->ranks > 1 || f->is_of_2_4;
+    f->replicas = strategy->ranks / f->ranks;
+    f->part_ranks = plan_strategy_part_ranks(strategy);
+    f->master = plan_strategy_model_dtype(strategy);
+    f->param = plan_strategy_param_dtype(strategy);
+    f->reduce = plan_strategy_reduce_dtype(strategy);
+    f->units = g_new0(PlanFsdp2Unit, run->n_units);
+    f->chunk_rows = g_new0(uint64_t, n);
+    f->row = g_new0(uint64_t, n);
+    f->local = g_new0(uint64_t, n);
+    f->slice_start = g_new0(uint64_t, n);
+    f->shards = g_new0(uint32_t, n);
+    f->staged = g_new0(uint32_t, n);
+    f->whole = g_new0(uint32_t, n);
+    f->parts = g_new0(uint32_t, n);
+    f->first_shards = g_new0(uint32_t, n);
+    f->offload_events = g_new0(uint32_t, n);
+    f->accumulated = g_new0(PlanTensor, n);
+    f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    f->held = f->reducing = f->post_reduce_event = PLAN_NONE;
+    lay_out(run, f);
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        make_shards(run, f, u);
+    }
+    make_shards(run, f, 0);
+    memcpy(f->first_shards, f->shards, n * sizeof *f->shards);
+}
+
+/* The first forward pads the shards anew where this rank has fewer rows than the first
+ * (reset_sharded_param, called by lazy initialization). */
+static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
+    uint32_t old = f->shards[p];
+    plan_run_at_unit(run, run->unit_of_parameter[p]);
+    f->shards[p] =
+        plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
+                            PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+    plan_builder_alloc(&run->builder, f->shards[p]);
+    zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
+    if (f->local[p]) {
+        plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                              (int64_t[]){(int64_t)f->local[p]}, NULL);
+        plan_builder_operand(&run->builder, old, 0, f->local[p]);
+        plan_builder_operand(&run->builder, f->shards[p], 0, f->local[p]);
+        plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    }
+    plan_builder_free(&run->builder, old);
+}
+
+void plan_fsdp2_pad_again(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+            uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+            if (f->local[p] < plan_fsdp2_chunk(f, p)) {
+                pad_again(run, f, p);
+            }
+        }
+    }
+}
+
+void plan_fsdp2_clear(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    if (f) {
+        g_free(f->units);
+        g_free(f->chunk_rows);
+        g_free(f->row);
+        g_free(f->local);
+        g_free(f->slice_start);
+        g_free(f->shards);
+        g_free(f->staged);
+        g_free(f->whole);
+        g_free(f->parts);
+        g_free(f->first_shards);
+        g_free(f->offload_events);
+        g_free(f->accumulated);
+        g_array_unref(f->post_forward_order);
+        g_free(f);
+    }
+}

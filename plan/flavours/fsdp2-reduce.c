@@ -1,0 +1,321 @@
+/* plan/flavours/fsdp2-reduce.c - from the gradients of whole parameters to those of shards.
+ *
+ * What a unit reduces is laid out like its gather; one op knows how gradients get there:
+ *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
+ *                    chunk has ceil(rows / ranks) * (elements / rows) elements; padding is zero
+ * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute
+ * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced.
+ * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
+ * among them on a lane of its own; its buffer is held to the end of backward, so that no other
+ * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
+ * is not the gradient itself: a race that was mended in 2.6, and that no plan may have.)
+ * A pass that does not reduce leaves the whole gradients, in what is reduced in. Where sharded
+ * gradients exist already (of an earlier pass, or kept), the new ones are added to them.
+ * fp16 could overflow, so it is divided before and after, by about the root of the ranks each;
+ * other dtypes are averaged by the collective.
+ */
+#include "plan/autograd/offload.h"
+#include "plan/flavours/fsdp2.h"
+
+/* ---- whole gradients ------------------------------------------------------------------------ */
+
+static void drop(PlanRun *run, PlanTensor *tensor) {
+    plan_run_unref(run, *tensor);
+    *tensor = PLAN_NO_TENSOR;
+}
+
+/* What earlier passes left takes in this pass's gradient. */
+static void take_in(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    PlanTensor *gradient = &run->gradients[p];
+    if (f->accumulated[p].storage == PLAN_NONE || gradient->storage == PLAN_NONE) {
+        return;
+    }
+    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)gradient->elements}, NULL);
+    plan_run_operand(run, *gradient);
+    plan_run_operand(run, f->accumulated[p]);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    drop(run, gradient);
+}
+
+static void keep_in_reduce_dtype(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    PlanTensor *gradient = &run->gradients[p];
+    if (f->param == f->reduce || gradient->storage == PLAN_NONE) {
+        return;
+    }
+    PlanTensor sum = plan_run_new_tensor(run, gradient->elements, f->reduce, "accumulated");
+    plan_builder_at(&run->builder, plan_run_buffer_of(run, sum))->sub = PLAN_GRADIENTS_UNSHARDED;
+    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)gradient->elements}, NULL);
+    plan_run_operand(run, *gradient);
+    plan_run_operand(run, sum);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    f->accumulated[p] = sum;
+    drop(run, gradient);
+}
+
+static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    return f->accumulated[p].storage != PLAN_NONE ? &f->accumulated[p] : &run->gradients[p];
+}
+
+static void pack_gradients(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    int64_t slices[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
+    uint8_t lane = f->is_of_2_4 ? PLAN_FSDP2_REDUCE : PLAN_FSDP2_COMPUTE;
+    f->reducing = plan_builder_buffer(
+        &run->builder, f->units[u].slice * f->ranks, f->reduce,
+        f->communicates ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP, lane, "packed");
+    if (f->is_of_2_4) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
+    }
+    plan_builder_alloc(&run->builder, f->reducing);
+    plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        plan_run_operand(run, *whole_gradient(run, p));
+        plan_builder_rows(&run->builder, (uint64_t)plan_fsdp2_parameter(run, p)->dims[0]);
+    }
+    plan_builder_whole(&run->builder, f->reducing);
+    plan_builder_launch(&run->builder, lane);
+    if (f->is_of_2_4) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP2_COMPUTE, PLAN_FSDP2_REDUCE);
+    }
+}
+
+/* ---- reducing them -------------------------------------------------------------------------- */
+
+static uint64_t divided_before(const PlanFsdp2 *f) {
+    uint64_t ranks = f->ranks * f->replicas, factor = 1;
+    while (f->reduce == PLAN_FP16 && ranks % factor == 0 && ranks / factor > factor) {
+        factor *= 2;
+    }
+    return factor;
+}
+
+static uint64_t divided_after(const PlanFsdp2 *f) {
+    return f->reduce == PLAN_FP16 ? f->ranks * f->replicas / divided_before(f) : 1;
+}
+
+static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t elements, uint64_t by) {
+    if (by == 1) {
+        return;
+    }
+    plan_builder_begin_op(&run->builder, PLAN_OP_SCALE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, (double[]){1.0 / (double)by});
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, lane);
+}
+
+static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dtype, uint8_t lane,
+                           PlanSubcategory sub) {
+    uint32_t buffer =
+        plan_builder_buffer(&run->builder, unit->slice, dtype, sub, lane, "gradients");
+    plan_builder_alloc(&run->builder, buffer);
+    return buffer;
+}
+
+/* What is reduced to is the gradient, unless its cast, its copy on the host or its sum with an
+ * earlier one is. Nobody tells the difference where it is a reduce-scatter's output. */
+static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
+    const PlanFsdp2 *f = run->state;
+    bool moves_on = f->reduce != f->master || plan_offload_has_params(run);
+    bool is_added = f->units[u].gradients != PLAN_NONE;
+    if (f->communicates) {
+        return PLAN_GRADIENTS_SHARDED;
+    }
+    if (f->replicas > 1) {
+        return moves_on || is_added ? PLAN_COMMUNICATION_REPLICATE : PLAN_GRADIENTS_SHARDED;
+    }
+    return moves_on ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
+}
+
+static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    uint64_t slice = f->units[u].slice;
+    if (!f->is_of_2_4) {
+        plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
+    }
+    uint32_t reduced =
+        new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
+    divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
+    if (!f->communicates) {
+        plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
+    } else {
+        plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
+                              (int64_t[]){(int64_t)(slice * f->ranks), (int64_t)f->ranks},
+                              (double[]){f->reduce != PLAN_FP16});
+        plan_builder_whole(&run->builder, f->reducing);
+        plan_builder_whole(&run->builder, reduced);
+        plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
+    }
+    f->reduce_event = plan_builder_record(&run->builder, PLAN_FSDP2_REDUCE);
+    return reduced;
+}
+
+static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
+    PlanFsdp2 *f = run->state;
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REPLICATE, PLAN_FSDP2_REDUCE);
+    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
+                          (int64_t[]){(int64_t)f->units[u].slice, (int64_t)f->replicas},
+                          (double[]){f->reduce != PLAN_FP16});
+    plan_builder_whole(&run->builder, reduced);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);
+    f->units[u].all_reduced = reduced;
+}
+
+static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
+    const PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint64_t offset_bytes = f->slice_start[p] * plan_dtype_bytes(f->master);
+        if (f->local[p]) {
+            plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+                                  (int64_t[]){(int64_t)f->local[p]}, NULL);
+            plan_builder_operand(&run->builder, gradients, offset_bytes, f->local[p]);
+            plan_builder_operand(&run->builder, f->units[u].gradients, offset_bytes, f->local[p]);
+            plan_builder_launch(&run->builder, lane);
+        }
+    }
+}
+
+static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        if (f->local[p]) {
+            plan_offload_put_gradient(run, p, plan_fsdp2_gradient_in(f, p, gradients), lane);
+        }
+        f->offload_events[p] = plan_builder_record(&run->builder, lane);
+    }
+}
+
+static void wait_for_host(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t *event = &f->offload_events[plan_fsdp2_parameter_of(run, u, i)];
+        if (*event != PLAN_NONE) {
+            plan_builder_host_wait(&run->builder, *event, 0);
+            *event = PLAN_NONE;
+        }
+    }
+}
+
+/* 2.4 waits for each unit's at the end of backward, later versions for the last. */
+static uint32_t *ready_event(PlanFsdp2 *f, PlanFsdp2Unit *unit) {
+    return f->is_of_2_4 ? &unit->ready_event : &f->post_reduce_event;
+}
+
+/* Returns the unit's new gradients in the dtype of the shards. */
+static uint32_t reduce(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    uint32_t reduced = reduce_scatter(run, u), gradients = reduced;
+    uint8_t lane = PLAN_FSDP2_REDUCE;
+    if (f->replicas > 1) {
+        lane = PLAN_FSDP2_REPLICATE;
+        all_reduce(run, u, reduced);
+    }
+    divide(run, lane, reduced, unit->slice, divided_after(f));
+    if (f->reduce != f->master) {
+        bool is_first = unit->gradients == PLAN_NONE && !plan_offload_has_params(run);
+        gradients = new_shards(run, unit, f->master, lane,
+                               is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
+        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
+        if (f->replicas == 1) {
+            plan_builder_free(&run->builder, reduced);
+        }
+    }
+    if (plan_offload_has_params(run)) {
+        send_to_host(run, u, lane, gradients);
+    } else if (unit->gradients != PLAN_NONE) {
+        add_shards(run, u, lane, gradients);
+    }
+    *ready_event(f, unit) = plan_builder_record(&run->builder, lane);
+    return gradients;
+}
+
+static void drop_packed(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    plan_builder_free(&run->builder, f->reducing);
+    f->reducing = PLAN_NONE;
+}
+
+static void let_go_of_reduced(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    if (f->reducing != PLAN_NONE) {
+        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, f->reduce_event);
+        drop_packed(run);
+    }
+}
+
+static void reduce_unit(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    uint32_t n = run->units[u].parameters->len;
+    let_go_of_reduced(run);
+    pack_gradients(run, u);
+    /* A loop variable holds the last one until the function returns; on one rank the loop is not
+     * run, and 2.4 had none. */
+    uint32_t held = f->ranks > 1 && !f->is_of_2_4;
+    for (uint32_t i = n - held; i-- > 0;) {
+        drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, i)));
+    }
+    uint32_t gradients = reduce(run, u);
+    if (held) {
+        drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, n - 1)));
+    }
+    if (f->is_of_2_4) {
+        drop_packed(run);
+    }
+    if (unit->gradients == PLAN_NONE && !plan_offload_has_params(run)) {
+        unit->gradients = gradients;
+    } else if (gradients != unit->all_reduced) {
+        plan_builder_free(&run->builder, gradients);
+    }
+}
+
+void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    uint32_t n = run->units[u].parameters->len;
+    if (!n || f->units[u].reduced) {
+        return;
+    }
+    f->units[u].reduced = true;
+    for (uint32_t i = 0; i < n; i++) {
+        take_in(run, plan_fsdp2_parameter_of(run, u, i));
+    }
+    plan_fsdp2_reshard(run, u);
+    if (run->reduces) {
+        reduce_unit(run, u);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        keep_in_reduce_dtype(run, plan_fsdp2_parameter_of(run, u, i));
+    }
+}
+
+/* The root's callback goes over all units: it completes those whose inputs wanted no gradient, and
+ * waits for what has been reduced so far. */
+void plan_fsdp2_end_backward(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        PlanFsdp2Unit *unit = &f->units[u];
+        plan_run_at_unit(run, u);
+        plan_fsdp2_post_backward(run, u);
+        uint32_t *ready = ready_event(f, unit);
+        if (*ready != PLAN_NONE) {
+            plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, *ready);
+            *ready = PLAN_NONE;
+        }
+        if (unit->all_reduced != PLAN_NONE && unit->all_reduced != unit->gradients) {
+            plan_builder_free(&run->builder, unit->all_reduced);
+        }
+        unit->all_reduced = PLAN_NONE;
+        wait_for_host(run, u);
+    }
+    plan_run_at_unit(run, 0);
+    let_go_of_reduced(run);
+}

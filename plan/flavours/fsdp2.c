@@ -1,0 +1,260 @@
+/* plan/flavours/fsdp2.c - fully_shard of PyTorch 2.13, step by step.
+ *
+ * Order (torch/distributed/fsdp/_fully_shard/, and recordings of it):
+ *   unshard(u)     copy-in lane: gather buffer, copy-in; gather lane: waits copy-in, all-gather
+ *   forward        unshard, then copy-out on compute. The unit before still holds its gather
+ *                  buffer, so that the next copy-in can overlap this copy-out; it is freed at the
+ *                  end of this copy-out. There is no forward prefetch unless it is asked for by
+ *                  lists: overlap comes from the host's lead.
+ *   post-forward   a block frees its parameters, the root keeps them (reshard_after_forward says
+ *                  otherwise).
+ *   backward       copy-out of u, its gather buffer freed at once, then unshard of the unit before
+ *                  u in post-forward order (prefetch), then u's gradient kernels.
+ *   post-backward  parameters freed; compute waits for the reduce-scatter of the unit before and
+ *                  lets go of its input; new input allocated and filled on compute; gradients
+ *                  freed, the last parameter's only when the function returns; output allocated and
+ *                  reduced on the reduce lane. Reduction averages.
+ * A unit whose inputs want no gradient gets its post-backward at the end of backward.
+ * Offloaded, each shard comes from the host's memory on the copy-in lane before it is cast, by
+ * itself, and is held until the gather has been issued; each reduced gradient leaves on the lane
+ * that reduced it, and at the end of backward the host waits for every one.
+ * On one rank nothing is communicated: shards are copied straight to the parameters, and what would
+ * be reduced is copied too.
+ *
+ * PyTorch 2.4 (torch/distributed/_composable/fsdp/, and recordings of 2.4.1):
+ *   unshard        casts each shard by itself; the casts die when the gather has been issued
+ *   forward        does not pad shards anew; the root is kept, whatever reshard_after_forward says
+ *   post-backward  packs and reduces on the reduce lane, in memory of that lane that goes at once
+ *   one rank       gathers and reduces by itself
+ * It has no lists of units to prefetch.
+ */
+#include "plan/flavours/fsdp2.h"
+#include "plan/autograd/offload.h"
+#include "plan/optimizer/optimizer.h"
+
+static bool has_parameters(const PlanRun *run, uint32_t unit) {
+    return run->units[unit].parameters->len > 0;
+}
+
+static void begin_pass(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    if (run->builder.section == PLAN_SECTION_FIRST && run->pass == 0 && !f->is_of_2_4 &&
+        !plan_offload_has_params(run)) {
+        plan_fsdp2_pad_again(run);
+    }
+    plan_run_at_unit(run, 0);
+    uint32_t event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+    plan_fsdp2_gather_lanes_wait(run, event);
+    g_array_set_size(f->post_forward_order, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].reduced = false;
+    }
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+/* Lists given to set_modules_to_forward_prefetch(): each block's are those after it; the root has
+ * none. */
+static void prefetch_forward(PlanRun *run, uint32_t u) {
+    uint64_t ahead = u == 0 ? 0 : plan_strategy_forward_prefetch(run->strategy);
+    for (uint32_t next = u + 1; next < run->n_units && next <= u + ahead; next++) {
+        plan_fsdp2_unshard(run, next);
+    }
+}
+
+static void pre_forward(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (!has_parameters(run, u)) {
+        return;
+    }
+    plan_fsdp2_unshard(run, u);
+    if (f->held != PLAN_NONE) {
+        plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
+    }
+    plan_fsdp2_copy_out(run, u);
+    if (f->held != PLAN_NONE) {
+        plan_fsdp2_free_gathered(run, f->held);
+    }
+    f->held = f->communicates ? u : PLAN_NONE;
+    prefetch_forward(run, u);
+}
+
+/* The root is left whole unless the strategy says what to do with every unit; in 2.4, always. */
+static void after_forward(PlanRun *run, uint32_t u) {
+    const PlanStrategy *strategy = run->strategy;
+    if (u == 0 && ((const PlanFsdp2 *)run->state)->is_of_2_4) {
+        return;
+    }
+    if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
+        strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
+        return;
+    }
+    if (strategy->reshard_last == PLAN_NO && u > 0 && u == run->n_units - 1) {
+        return;
+    }
+    switch ((PlanReshard)strategy->reshard_after_forward.choice) {
+    case PLAN_RESHARD_DEFAULT:
+        if (u != 0) {
+            plan_fsdp2_reshard(run, u);
+        }
+        return;
+    case PLAN_RESHARD_YES:
+        plan_fsdp2_reshard(run, u);
+        return;
+    case PLAN_RESHARD_NO:
+        return;
+    case PLAN_RESHARD_RANKS:
+        plan_fsdp2_reshard_to_parts(run, u);
+        return;
+    }
+}
+
+static void post_forward(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (has_parameters(run, u)) {
+        g_array_append_val(f->post_forward_order, u);
+        after_forward(run, u);
+    }
+    if (u == 0 && f->held != PLAN_NONE) {
+        plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
+        plan_fsdp2_free_gathered(run, f->held);
+        f->held = PLAN_NONE;
+    }
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+static void prefetch(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    /* PyTorch has no switch: one gives each block itself as its only target. The root stays as it
+     * is.
+     */
+    if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE && u != 0) {
+        return;
+    }
+    for (uint32_t i = f->post_forward_order->len; i-- > 1;) {
+        if (g_array_index(f->post_forward_order, uint32_t, i) == u) {
+            plan_fsdp2_unshard(run, g_array_index(f->post_forward_order, uint32_t, i - 1));
+            return;
+        }
+    }
+}
+
+static void pre_backward(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (!has_parameters(run, u)) {
+        return;
+    }
+    plan_fsdp2_unshard(run, u);
+    if (!f->units[u].unsharded) {
+        plan_fsdp2_copy_out(run, u);
+        if (f->communicates) {
+            plan_fsdp2_gather_lanes_wait(run, f->units[u].copied_event);
+            plan_fsdp2_free_gathered(run, u);
+        }
+    }
+    prefetch(run, u);
+}
+
+static void gradient_ready(PlanRun *run, uint32_t p) {
+}
+
+/* ---- what compute and optimizer see --------------------------------------------------------- */
+
+static PlanOperand parameter(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    g_assert(f->whole[p] != PLAN_NONE);
+    return (PlanOperand){.buffer = f->whole[p], .elements = plan_fsdp2_parameter(run, p)->elements};
+}
+
+static PlanOperand owned(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    return (PlanOperand){.buffer = f->shards[p], .elements = f->local[p]};
+}
+
+static PlanOperand gradient(PlanRun *run, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    return plan_fsdp2_gradient_in(f, p, f->units[run->unit_of_parameter[p]].gradients);
+}
+
+static void clip(PlanRun *run) {
+    uint64_t ranks = ((PlanFsdp2 *)run->state)->ranks;
+    if (((PlanFsdp2 *)run->state)->is_of_2_4) {
+        plan_clip_norm_of_2_4(run, ranks);
+        return;
+    }
+    plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
+}
+
+/* All gradients of a unit lie in one buffer, which dies with the last of them. */
+static void drop_gradients(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    if (plan_offload_has_params(run)) {
+        return; /* they are the host's */
+    }
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        uint32_t u = run->unit_of_parameter[p];
+        if (p != plan_fsdp2_parameter_of(run, u, run->units[u].parameters->len - 1)) {
+            continue;
+        }
+        plan_run_at_unit(run, u);
+        plan_builder_free(&run->builder, f->units[u].gradients);
+        f->units[u].gradients = PLAN_NONE;
+    }
+}
+
+static bool is_steady(const PlanRun *run) {
+    return true;
+}
+
+/* ---- the passes of another role -------------------------------------------------------------- */
+
+/* Where a pass touches what the rank owns, it does so rows by rows. */
+static bool replays(const PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    bool adds_shards = s->zero_grad == PLAN_ZERO_KEEP ||
+                       (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
+    return !adds_shards && !plan_offload_has_params(run);
+}
+
+static void renumber(PlanRun *run, uint32_t *buffers) {
+    const PlanFsdp2 *f = run->state;
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        buffers[f->first_shards[p]] = f->shards[p];
+    }
+}
+
+static void adopt(PlanRun *run, uint32_t buffer) {
+    PlanFsdp2 *f = run->state;
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    g_assert(b->sub == PLAN_GRADIENTS_SHARDED && f->units[b->unit].gradients == PLAN_NONE);
+    f->units[b->unit].gradients = buffer;
+}
+
+static const char *const lanes[] = {"compute", "copy_in", "gather", "reduce", "replicate", NULL};
+
+const PlanFlavour plan_flavour_fsdp2 = {
+    .name = "fsdp2",
+    .lanes = lanes,
+    .shapes_of_ranks = plan_fsdp2_shapes_of_ranks,
+    .shards_of_units = plan_fsdp2_shards_of_units,
+    .construct = plan_fsdp2_construct,
+    .begin_pass = begin_pass,
+    .pre_forward = pre_forward,
+    .post_forward = post_forward,
+    .pre_backward = pre_backward,
+    .post_backward = plan_fsdp2_post_backward,
+    .gradient_ready = gradient_ready,
+    .end_backward = plan_fsdp2_end_backward,
+    .parameter = parameter,
+    .owned = owned,
+    .has_empty_shards = true,
+    .gradient = gradient,
+    .clip = clip,
+    .drop_gradients = drop_gradients,
+    .is_steady = is_steady,
+    .replays = replays,
+    .renumber = renumber,
+    .adopt = adopt,
+    .clear = plan_fsdp2_clear,
+};

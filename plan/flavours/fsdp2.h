@@ -1,0 +1,92 @@
+/* plan/flavours/fsdp2.h - what the files of FSDP2 share: fsdp2-layout.c, -gather.c, -reduce.c and
+ * fsdp2.c, where the order of a step stands. Inside plan/ only.
+ */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+enum {
+    PLAN_FSDP2_COMPUTE,
+    PLAN_FSDP2_COPY_IN,
+    PLAN_FSDP2_GATHER,
+    PLAN_FSDP2_REDUCE,
+    PLAN_FSDP2_REPLICATE
+};
+
+typedef struct {
+    uint64_t slice;        /* elements of one rank, padded */
+    uint32_t gathered;     /* buffer; PLAN_NONE when there is none */
+    uint32_t gather_event; /* the all-gather has run */
+    uint32_t copied_event; /* the copy-out has run */
+    bool unsharded;
+    bool pending;          /* one rank: unshard has been called, copy-out has not */
+    bool reduced;          /* post-backward has run in this pass */
+    bool in_parts;         /* after forward this rank keeps its part of each parameter */
+    uint32_t parted_event; /* the parts are there */
+    uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
+    uint32_t all_reduced;  /* what the replicas reduced, held to the end of backward; PLAN_NONE */
+    uint32_t ready_event;  /* 2.4: its gradients are ready; PLAN_NONE: waited for */
+} PlanFsdp2Unit;
+
+typedef struct {
+    bool is_of_2_4;                  /* PyTorch 2.4: the head of fsdp2.c says what differs */
+    bool communicates;               /* gathers and reduces; a rank by itself did too in 2.4 */
+    uint64_t ranks, replicas;        /* of the shard axis, and of the other */
+    uint64_t part_ranks;             /* that share a parameter between forward and backward, or 0 */
+    PlanDtype master, param, reduce; /* of shards, of what is computed in, of what is reduced in */
+    PlanFsdp2Unit *units;
+    uint64_t *chunk_rows;       /* of each parameter */
+    uint64_t *row;              /* elements of one row */
+    uint64_t *local;            /* elements that are this rank's */
+    uint64_t *slice_start;      /* elements before it in its unit's slice */
+    uint32_t *shards;           /* buffers; offloaded: of construction */
+    uint32_t *staged;           /* their copies or casts, while a gather needs them; PLAN_NONE */
+    uint32_t *first_shards;     /* those that construction made */
+    uint32_t *offload_events;   /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
+    uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */
+    uint32_t *parts;            /* buffers of their parts, PLAN_NONE */
+    PlanTensor *accumulated;    /* gradients of earlier passes in what is reduced in */
+    uint32_t held;              /* unit whose gather buffer forward keeps; PLAN_NONE */
+    GArray *post_forward_order; /* uint32_t */
+    uint32_t reducing;          /* buffer of the input of the last reduce-scatter; PLAN_NONE */
+    uint32_t reduce_event;      /* that reduce-scatter has run */
+    uint32_t post_reduce_event; /* the last gradients are ready; PLAN_NONE: waited for */
+} PlanFsdp2;
+
+static inline const PlanGraphParameter *plan_fsdp2_parameter(const PlanRun *run, uint32_t i) {
+    return plan_graph_at(run->graph->parameters, PlanGraphParameter, i);
+}
+
+static inline uint32_t plan_fsdp2_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
+    return g_array_index(run->units[unit].parameters, uint32_t, i);
+}
+
+static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
+    return f->chunk_rows[p] * f->row[p];
+}
+
+/* The parameter's gradient in a buffer of its unit's sharded gradients. */
+static inline PlanOperand plan_fsdp2_gradient_in(const PlanFsdp2 *f, uint32_t p, uint32_t buffer) {
+    return (PlanOperand){.buffer = buffer,
+                         .offset_bytes = f->slice_start[p] * plan_dtype_bytes(f->master),
+                         .elements = f->local[p]};
+}
+
+/* Layout: who has what. */
+void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes);
+void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements);
+void plan_fsdp2_construct(PlanRun *run);
+void plan_fsdp2_pad_again(PlanRun *run); /* in the first forward */
+void plan_fsdp2_clear(PlanRun *run);
+
+/* Gathering. */
+void plan_fsdp2_gather_lanes_wait(PlanRun *run, uint32_t event);
+void plan_fsdp2_unshard(PlanRun *run, uint32_t unit);
+void plan_fsdp2_copy_out(PlanRun *run, uint32_t unit);
+void plan_fsdp2_free_gathered(PlanRun *run, uint32_t unit);
+void plan_fsdp2_reshard(PlanRun *run, uint32_t unit);
+void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t unit);
+
+/* Reducing. */
+void plan_fsdp2_post_backward(PlanRun *run, uint32_t unit);
+void plan_fsdp2_end_backward(PlanRun *run);

@@ -1,0 +1,141 @@
+#include "plan/flavours/replay.h"
+
+#include <string.h>
+
+PlanMark plan_replay_mark(const PlanRun *run) {
+    const PlanBuilder *b = &run->builder;
+    return (PlanMark){.instrs = b->sections[b->section].len,
+                      .buffers = b->buffers.len,
+                      .ops = b->ops.len,
+                      .operands = b->operands.len,
+                      .dims = b->dims.len,
+                      .attrs = b->attrs.len,
+                      .events = b->n_events};
+}
+
+typedef struct {
+    const PlanRole *first;
+    PlanMark begin, end, here;
+    uint32_t *older;  /* what the first role's buffers are in this one, from before the passes */
+    uint32_t n_older; /* of them those of construction: no others are used */
+} Replay;
+
+static uint32_t buffer_here(const Replay *r, uint32_t buffer) {
+    if (buffer == PLAN_NONE) {
+        return PLAN_NONE;
+    }
+    if (buffer >= r->begin.buffers) {
+        return buffer - r->begin.buffers + r->here.buffers;
+    }
+    g_assert(buffer < r->n_older);
+    return r->older[buffer];
+}
+
+static uint32_t op_here(const Replay *r, uint32_t op) {
+    return op - r->begin.ops + r->here.ops;
+}
+
+static void copy_buffers(const Replay *r, PlanBuilder *builder) {
+    uint32_t n = r->end.buffers - r->begin.buffers;
+    PlanBuffer *buffers;
+    bool *live;
+    plan_vector_extend(&builder->buffers, n, &buffers);
+    plan_vector_extend(&builder->live, n, &live);
+    memcpy(buffers, r->first->buffers + r->begin.buffers, n * sizeof *buffers);
+    memset(live, 0, n * sizeof *live);
+    for (uint32_t i = 0; i < n; i++) {
+        buffers[i].carried = 0;
+    }
+}
+
+static void copy_operands(const Replay *r, PlanBuilder *builder) {
+    const PlanOperand *from = r->first->operands + r->begin.operands;
+    uint32_t n = r->end.operands - r->begin.operands;
+    PlanOperand *operands;
+    plan_vector_extend(&builder->operands, n, &operands);
+    for (uint32_t i = 0; i < n; i++) {
+        operands[i] = from[i];
+        operands[i].buffer = buffer_here(r, from[i].buffer);
+    }
+}
+
+static void copy_ops(const Replay *r, PlanBuilder *builder) {
+    uint32_t n = r->end.ops - r->begin.ops, n_dims = r->end.dims - r->begin.dims,
+             n_attrs = r->end.attrs - r->begin.attrs;
+    PlanOp *ops;
+    int64_t *dims;
+    double *attrs;
+    plan_vector_extend(&builder->ops, n, &ops);
+    plan_vector_extend(&builder->dims, n_dims, &dims);
+    plan_vector_extend(&builder->attrs, n_attrs, &attrs);
+    for (uint32_t i = 0; i < n; i++) {
+        ops[i] = r->first->ops[r->begin.ops + i];
+        ops[i].operands += r->here.operands - r->begin.operands;
+        ops[i].dims += r->here.dims - r->begin.dims;
+        ops[i].attrs += r->here.attrs - r->begin.attrs;
+    }
+    memcpy(dims, r->first->dims + r->begin.dims, n_dims * sizeof *dims);
+    memcpy(attrs, r->first->attrs + r->begin.attrs, n_attrs * sizeof *attrs);
+    for (uint32_t i = 0; i < r->first->n_loss_ops; i++) {
+        uint32_t op = r->first->loss_ops[i];
+        if (op >= r->begin.ops && op < r->end.ops) {
+            plan_vector_push(&builder->loss_ops, op_here(r, op));
+        }
+    }
+}
+
+static void copy_instrs(const Replay *r, PlanBuilder *builder) {
+    const PlanInstr *from = r->first->sections[builder->section] + r->begin.instrs;
+    uint32_t n = r->end.instrs - r->begin.instrs;
+    PlanInstr *instrs;
+    plan_vector_extend(&builder->sections[builder->section], n, &instrs);
+    for (uint32_t i = 0; i < n; i++) {
+        PlanInstr *instr = &instrs[i];
+        *instr = from[i];
+        switch ((PlanInstrKind)instr->kind) {
+        case PLAN_ALLOC:
+        case PLAN_FREE:
+            instr->arg = buffer_here(r, instr->arg);
+            builder->live.items[instr->arg] = instr->kind == PLAN_ALLOC;
+            break;
+        case PLAN_MARK:
+            instr->arg = buffer_here(r, instr->arg);
+            break;
+        case PLAN_LAUNCH:
+        case PLAN_HOST_OP:
+            instr->arg = op_here(r, instr->arg);
+            break;
+        case PLAN_RECORD:
+        case PLAN_WAIT:
+        case PLAN_HOST_WAIT:
+        case PLAN_N_INSTRS:
+            break; /* every section numbers its events from the start */
+        }
+    }
+    builder->n_events = r->end.events;
+}
+
+void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) {
+    PlanBuilder *builder = &run->builder;
+    PlanSection section = builder->section;
+    Replay r = {.first = first,
+                .begin = passes->begin[section],
+                .end = passes->end[section],
+                .here = plan_replay_mark(run),
+                .n_older = passes->begin[PLAN_SECTION_FIRST].buffers};
+    g_assert(r.here.events == r.begin.events);
+    g_autofree uint32_t *older = r.older = g_new(uint32_t, r.n_older);
+    for (uint32_t i = 0; i < r.n_older; i++) {
+        older[i] = i;
+    }
+    run->flavour->renumber(run, older);
+    copy_buffers(&r, builder);
+    copy_ops(&r, builder);
+    copy_operands(&r, builder);
+    copy_instrs(&r, builder);
+    for (uint32_t i = r.here.buffers; i < builder->buffers.len; i++) {
+        if (builder->live.items[i]) {
+            run->flavour->adopt(run, i);
+        }
+    }
+}

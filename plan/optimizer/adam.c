@@ -1,0 +1,153 @@
+/* plan/optimizer/adam.c - Adam and AdamW as PyTorch runs them (torch/optim/adam.py).
+ *
+ * foreach: one launch per arithmetic step over all tensors; the square roots live in a list of
+ * temporaries until the step ends, and are let go from the last to the first. loop: the same steps
+ * for one tensor after the other; a tensor's denominator lives until the next one's is made. fused:
+ * one launch for everything, and a count of steps per tensor on the device, of empty ones too.
+ * State is made in the first step, in the order of the parameters. AdamW's weight decay shrinks the
+ * parameter; Adam's is added to the gradient in a new tensor, which foreach drops before the roots
+ * and the loop before the next tensor's.
+ */
+#include "plan/optimizer/optimizer.h"
+
+enum {
+    LIST_EXP_AVG = PLAN_LIST_STATE + PLAN_STATE_EXP_AVG,
+    LIST_EXP_AVG_SQ = PLAN_LIST_STATE + PLAN_STATE_EXP_AVG_SQ,
+    LIST_STEPS = PLAN_LIST_STATE + PLAN_STATE_STEPS,
+    LIST_ROOT = PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_ROOT,
+    LIST_DENOMINATOR = PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_DENOMINATOR,
+};
+
+static void make_state(const PlanOver *all, uint32_t p, unsigned state, uint64_t elements,
+                       PlanDtype dtype) {
+    uint32_t buffer = plan_over_new_state(all, p, state, elements, dtype);
+    plan_builder_begin_op(&all->run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, (double[]){0});
+    plan_builder_whole(&all->run->builder, buffer);
+    plan_builder_launch(&all->run->builder, 0);
+}
+
+void plan_adam_first(const PlanOver *all) {
+    PlanRun *run = all->run;
+    bool counts = run->strategy->optimizer_kernel == PLAN_KERNEL_FUSED;
+    for (uint32_t p = all->from; p < all->to; p++) {
+        PlanOperand owned = all->owned[p];
+        if (counts && (owned.elements || run->flavour->has_empty_shards)) {
+            make_state(all, p, PLAN_STATE_STEPS, 1, PLAN_FP32);
+        }
+        if (!owned.elements) {
+            continue;
+        }
+        PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, owned.buffer)->dtype;
+        make_state(all, p, PLAN_STATE_EXP_AVG, owned.elements, dtype);
+        make_state(all, p, PLAN_STATE_EXP_AVG_SQ, owned.elements, dtype);
+    }
+    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+}
+
+static void decay(const PlanOver *over) {
+    const PlanStrategy *s = over->run->strategy;
+    if (s->weight_decay == 0) {
+        return;
+    }
+    if (s->optimizer == PLAN_OPTIMIZER_ADAMW) {
+        plan_over_launch(over, PLAN_OP_ADAM_DECAY, 1, (unsigned[]){PLAN_LIST_PARAMETER},
+                         (double[]){s->lr, s->weight_decay});
+    } else {
+        plan_over_decay_gradients(over);
+    }
+}
+
+static void moments(const PlanOver *over) {
+    const PlanStrategy *s = over->run->strategy;
+    decay(over);
+    plan_over_launch(over, PLAN_OP_ADAM_MOMENT, 2, (unsigned[]){PLAN_LIST_GRADIENT, LIST_EXP_AVG},
+                     &s->beta1);
+    plan_over_launch(over, PLAN_OP_ADAM_SQUARE_DECAY, 1, (unsigned[]){LIST_EXP_AVG_SQ}, &s->beta2);
+    plan_over_launch(over, PLAN_OP_ADAM_SQUARE, 2,
+                     (unsigned[]){PLAN_LIST_GRADIENT, LIST_EXP_AVG_SQ}, &s->beta2);
+}
+
+static void make_roots(const PlanOver *over) {
+    plan_over_make(over, PLAN_TEMPORARY_ROOT, "root");
+    plan_over_launch(over, PLAN_OP_ADAM_SQRT, 2, (unsigned[]){LIST_EXP_AVG_SQ, LIST_ROOT}, NULL);
+}
+
+static void update(const PlanOver *over, unsigned denominator) {
+    const PlanStrategy *s = over->run->strategy;
+    plan_over_launch(over, PLAN_OP_ADAM_EPS, 1, &denominator, &s->eps);
+    plan_over_launch(over, PLAN_OP_ADAM_UPDATE, 3,
+                     (unsigned[]){LIST_EXP_AVG, denominator, PLAN_LIST_PARAMETER},
+                     (double[]){s->lr, s->beta1});
+}
+
+/* 2.0 and before did not add eps in place: a second list, of all tensors. */
+static void update_by_denominators(const PlanOver *all) {
+    plan_over_make(all, PLAN_TEMPORARY_DENOMINATOR, "denominator");
+    plan_over_launch(all, PLAN_OP_ADAM_DIVIDE, 2, (unsigned[]){LIST_ROOT, LIST_DENOMINATOR},
+                     &all->run->strategy->beta2);
+    update(all, LIST_DENOMINATOR);
+    plan_over_let_go(all, PLAN_TEMPORARY_ROOT);
+    plan_over_let_go(all, PLAN_TEMPORARY_DENOMINATOR);
+}
+
+static void step_foreach(const PlanOver *all) {
+    moments(all);
+    plan_over_let_go(all, PLAN_TEMPORARY_DECAYED);
+    make_roots(all);
+    if (plan_strategy_is_of_2_0(all->run->strategy)) {
+        update_by_denominators(all);
+        return;
+    }
+    plan_over_launch(all, PLAN_OP_ADAM_CORRECT, 1, (unsigned[]){LIST_ROOT},
+                     &all->run->strategy->beta2);
+    update(all, LIST_ROOT);
+    plan_over_let_go(all, PLAN_TEMPORARY_ROOT);
+}
+
+static void step_loop(const PlanOver *all) {
+    PlanOver before = plan_over_one(all, all->from);
+    for (uint32_t p = all->from; p < all->to; p++) {
+        PlanOver one = plan_over_one(all, p);
+        if (!plan_over_owns(all, p)) {
+            continue;
+        }
+        plan_over_let_go(&before, PLAN_TEMPORARY_DECAYED);
+        moments(&one);
+        make_roots(&one);
+        plan_over_make(&one, PLAN_TEMPORARY_DENOMINATOR, "denominator");
+        plan_over_launch(&one, PLAN_OP_ADAM_DIVIDE, 2, (unsigned[]){LIST_ROOT, LIST_DENOMINATOR},
+                         &all->run->strategy->beta2);
+        plan_over_let_go(&one, PLAN_TEMPORARY_ROOT);
+        if (before.from != p) {
+            plan_over_let_go(&before, PLAN_TEMPORARY_DENOMINATOR);
+        }
+        update(&one, LIST_DENOMINATOR);
+        before = one;
+    }
+    plan_over_let_go(&before, PLAN_TEMPORARY_DECAYED);
+    plan_over_let_go(&before, PLAN_TEMPORARY_DENOMINATOR);
+}
+
+static void step_fused(const PlanOver *all) {
+    const PlanStrategy *s = all->run->strategy;
+    bool decoupled = s->optimizer == PLAN_OPTIMIZER_ADAMW;
+    plan_over_launch(all, PLAN_OP_ADAM_FUSED, 5,
+                     (unsigned[]){PLAN_LIST_GRADIENT, PLAN_LIST_PARAMETER, LIST_EXP_AVG,
+                                  LIST_EXP_AVG_SQ, LIST_STEPS},
+                     (double[]){s->lr, s->beta1, s->beta2, s->eps, s->weight_decay, decoupled});
+}
+
+void plan_adam_step(const PlanOver *all) {
+    switch ((PlanOptimizerKernel)all->run->strategy->optimizer_kernel) {
+    case PLAN_KERNEL_FOREACH:
+        step_foreach(all);
+        return;
+    case PLAN_KERNEL_LOOP:
+        step_loop(all);
+        return;
+    case PLAN_KERNEL_FUSED:
+        step_fused(all);
+        return;
+    }
+}

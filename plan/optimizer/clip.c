@@ -1,0 +1,258 @@
+/* plan/optimizer/clip.c - torch.nn.utils.clip_grad_norm_, op by op (torch/nn/utils/clip_grad.py).
+ *
+ * The norms of all gradients are stacked and their norm is taken; gradients are multiplied by
+ * min(1, clip / (norm + 1e-6)), without asking the host. Of sharded gradients each rank knows the
+ * norms of its parts: their squares are added over the ranks of the shard axis, one number a
+ * parameter, before the norm of the norms is taken.
+ */
+#include "plan/optimizer/optimizer.h"
+
+typedef struct {
+    PlanRun *run;
+    PlanDtype dtype;
+    uint32_t *parameters; /* whose gradients are there */
+    uint32_t n;
+} Clip;
+
+static void clip_begin(Clip *c, PlanRun *run, bool also_empty) {
+    PlanOperand first = run->flavour->gradient(run, 0);
+    uint32_t n = run->graph->parameters->len;
+    *c = (Clip){.run = run,
+                .dtype = (PlanDtype)plan_builder_at(&run->builder, first.buffer)->dtype,
+                .parameters = g_new(uint32_t, n)};
+    for (uint32_t p = 0; p < n; p++) {
+        if (also_empty || run->flavour->gradient(run, p).elements) {
+            c->parameters[c->n++] = p;
+        }
+    }
+}
+
+static PlanTensor new_numbers(const Clip *c, uint64_t n, const char *name) {
+    return plan_run_new_tensor(c->run, n, c->dtype, name);
+}
+
+static PlanTensor apply(const Clip *c, PlanOpKind kind, PlanTensor x, double attr,
+                        const char *name) {
+    PlanTensor y = new_numbers(c, kind == PLAN_OP_NORM ? 1 : x.elements, name);
+    plan_builder_begin_op(&c->run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)x.elements},
+                          &attr);
+    plan_run_operand(c->run, x);
+    plan_run_operand(c->run, y);
+    plan_builder_launch(&c->run->builder, 0);
+    return y;
+}
+
+static void append_gradient(const Clip *c, uint32_t i) {
+    PlanOperand o = c->run->flavour->gradient(c->run, c->parameters[i]);
+    plan_builder_operand(&c->run->builder, o.buffer, o.offset_bytes, o.elements);
+}
+
+static void append_gradients(const Clip *c) {
+    for (uint32_t i = 0; i < c->n; i++) {
+        append_gradient(c, i);
+    }
+}
+
+static PlanTensor stack_numbers(const Clip *c, const PlanTensor *numbers) {
+    PlanBuilder *builder = &c->run->builder;
+    PlanTensor stack = new_numbers(c, c->n, "norms");
+    plan_builder_begin_op(builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE, (int64_t[]){c->n}, NULL);
+    for (uint32_t i = 0; i < c->n; i++) {
+        plan_run_operand(c->run, numbers[i]);
+    }
+    plan_run_operand(c->run, stack);
+    plan_builder_launch(builder, 0);
+    return stack;
+}
+
+/* The norm of each gradient, in one tensor; the norms themselves are still held. */
+static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
+    PlanBuilder *builder = &c->run->builder;
+    for (uint32_t p = 0; p < c->n; p++) {
+        norms[p] = new_numbers(c, 1, "norm");
+    }
+    plan_builder_begin_op(builder, PLAN_OP_NORMS, PLAN_AXIS_NONE, NULL, NULL);
+    append_gradients(c);
+    for (uint32_t p = 0; p < c->n; p++) {
+        plan_run_operand(c->run, norms[p]);
+    }
+    plan_builder_launch(builder, 0);
+    return stack_numbers(c, norms);
+}
+
+static void all_reduce(const Clip *c, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
+    plan_builder_begin_op(&c->run->builder, PLAN_OP_ALL_REDUCE, axis,
+                          (int64_t[]){(int64_t)sums.elements, (int64_t)ranks}, (double[]){0});
+    plan_run_operand(c->run, sums);
+    plan_builder_launch(&c->run->builder, 0);
+}
+
+/* A functional all-reduce works on a copy, and is waited for at once. */
+static PlanTensor add_up(const Clip *c, PlanTensor squares, PlanAxis axis, uint64_t ranks) {
+    PlanTensor sums = apply(c, PLAN_OP_COPY, squares, 0, "sums");
+    all_reduce(c, sums, axis, ranks);
+    return sums;
+}
+
+static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, uint64_t ranks) {
+    PlanTensor squares = apply(c, PLAN_OP_POWER, norms, 2, "squares");
+    PlanTensor sums = add_up(c, squares, axis, ranks);
+    PlanTensor roots = apply(c, PLAN_OP_POWER, sums, 0.5, "norms");
+    plan_run_unref(c->run, squares);
+    plan_run_unref(c->run, sums);
+    return roots;
+}
+
+static PlanTensor total_norm(const Clip *c, PlanAxis axis, uint64_t ranks) {
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
+    PlanTensor stack = stack_norms(c, norms), total;
+    if (axis == PLAN_AXIS_NONE) {
+        total = apply(c, PLAN_OP_NORM, stack, 0, "norm");
+    } else {
+        PlanTensor roots = whole_norms(c, stack, axis, ranks);
+        total = apply(c, PLAN_OP_NORM, roots, 0, "norm");
+        plan_run_unref(c->run, roots);
+    }
+    plan_run_unref(c->run, stack);
+    for (uint32_t p = c->n; p-- > 0;) {
+        plan_run_unref(c->run, norms[p]);
+    }
+    return total;
+}
+
+static PlanTensor ratio_of(const Clip *c, PlanTensor norm) {
+    PlanTensor sum = apply(c, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
+    PlanTensor inverse = apply(c, PLAN_OP_POWER, sum, -1, "inverse");
+    PlanTensor ratio = apply(c, PLAN_OP_TIMES_NUMBER, inverse, c->run->strategy->clip, "ratio");
+    plan_run_unref(c->run, inverse);
+    plan_run_unref(c->run, sum);
+    return ratio;
+}
+
+/* Gradients times the coefficient, over all at once or from the i-th to the n-th. */
+static void scale(const Clip *c, PlanTensor factor, uint32_t i, uint32_t n) {
+    plan_builder_begin_op(&c->run->builder, PLAN_OP_SCALE_ALL, PLAN_AXIS_NONE, NULL, NULL);
+    plan_run_operand(c->run, factor);
+    for (; i < n; i++) {
+        append_gradient(c, i);
+    }
+    plan_builder_launch(&c->run->builder, 0);
+}
+
+void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
+    Clip c;
+    clip_begin(&c, run, axis != PLAN_AXIS_NONE);
+    PlanTensor norm = total_norm(&c, axis, ranks);
+    PlanTensor ratio = ratio_of(&c, norm);
+    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    plan_run_unref(run, ratio);
+    scale(&c, factor, 0, c.n);
+    plan_run_unref(run, factor);
+    plan_run_unref(run, norm);
+    g_free(c.parameters);
+}
+
+/* FSDP2 of PyTorch 2.4 adds up the ranks' squares only where the norm is inverted. What it clips by
+ * is a little off: each rank has added the 1e-6 to its own part. */
+void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
+    Clip c;
+    clip_begin(&c, run, true);
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);
+    PlanTensor stack = stack_norms(&c, norms);
+    PlanTensor local = apply(&c, PLAN_OP_NORM, stack, 0, "norm");
+    plan_run_unref(run, stack);
+    PlanTensor sum = apply(&c, PLAN_OP_ADD_NUMBER, local, 1e-6, "norm");
+    PlanTensor norm = whole_norms(&c, sum, PLAN_AXIS_SHARD, ranks);
+    PlanTensor inverse = apply(&c, PLAN_OP_POWER, norm, -1, "inverse");
+    plan_run_unref(run, norm);
+    PlanTensor ratio = apply(&c, PLAN_OP_TIMES_NUMBER, inverse, run->strategy->clip, "ratio");
+    plan_run_unref(run, inverse);
+    plan_run_unref(run, sum);
+    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    for (uint32_t p = c.n; p-- > 0;) {
+        plan_run_unref(run, norms[p]);
+    }
+    plan_run_unref(run, ratio);
+    scale(&c, factor, 0, c.n);
+    plan_run_unref(run, factor);
+    plan_run_unref(run, local);
+    g_free(c.parameters);
+}
+
+void plan_clip_whole(PlanRun *run) {
+    plan_clip_norm(run, PLAN_AXIS_NONE, 1);
+}
+
+/* ---- FSDP1's own ---------------------------------------------------------------------------- */
+
+/* A number that gradients of another dtype take up: PyTorch makes it one of theirs each time. */
+static PlanTensor as_gradient(const Clip *c, PlanTensor number, PlanDtype dtype) {
+    PlanRun *run = c->run;
+    if (dtype == c->dtype) {
+        return plan_run_ref(run, number);
+    }
+    PlanTensor same = plan_run_new_tensor(run, 1, dtype, "number");
+    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
+    plan_run_operand(run, number);
+    plan_run_operand(run, same);
+    plan_builder_launch(&run->builder, 0);
+    return same;
+}
+
+/* The norm of what is this rank's, one gradient after the other, in fp32 whatever they are in. */
+static PlanTensor local_norm(const Clip *c) {
+    PlanRun *run = c->run;
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
+    for (uint32_t i = 0; i < c->n; i++) {
+        int64_t n = (int64_t)run->flavour->gradient(run, c->parameters[i]).elements;
+        norms[i] = new_numbers(c, 1, "norm");
+        plan_builder_begin_op(&run->builder, PLAN_OP_NORM, PLAN_AXIS_NONE, &n, NULL);
+        append_gradient(c, i);
+        plan_run_operand(run, norms[i]);
+        plan_builder_launch(&run->builder, 0);
+    }
+    PlanTensor stack = stack_numbers(c, norms);
+    for (uint32_t i = c->n; i-- > 0;) {
+        plan_run_unref(run, norms[i]);
+    }
+    PlanTensor norm = apply(c, PLAN_OP_NORM, stack, 0, "norm");
+    plan_run_unref(run, stack);
+    return norm;
+}
+
+PlanTensor plan_clip_new_zero(PlanRun *run) {
+    PlanTensor zero = plan_run_new_tensor(run, 1, PLAN_FP32, "zero");
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
+                          (double[]){0});
+    plan_run_operand(run, zero);
+    plan_builder_launch(&run->builder, 0);
+    return zero;
+}
+
+void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
+    Clip c;
+    clip_begin(&c, run, false);
+    PlanDtype dtype = c.dtype;
+    c.dtype = PLAN_FP32;
+    PlanTensor local = c.n                         ? local_norm(&c)
+                       : zero.storage != PLAN_NONE ? plan_run_ref(run, zero)
+                                                   : plan_clip_new_zero(run);
+    PlanTensor square = apply(&c, PLAN_OP_POWER, local, 2, "square");
+    all_reduce(&c, square, PLAN_AXIS_SHARD, ranks);
+    PlanTensor norm = apply(&c, PLAN_OP_POWER, square, 0.5, "norm");
+    plan_run_unref(run, square);
+    PlanTensor ratio = ratio_of(&c, norm);
+    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    for (uint32_t i = 0; i < c.n; i++) {
+        PlanTensor mine = as_gradient(&c, factor, dtype);
+        scale(&c, mine, i, i + 1);
+        plan_run_unref(run, mine);
+    }
+    PlanTensor answer = c.n ? as_gradient(&c, norm, dtype) : plan_run_ref(run, norm);
+    plan_run_unref(run, local);
+    plan_run_unref(run, norm);
+    plan_run_unref(run, ratio);
+    plan_run_unref(run, factor);
+    plan_run_unref(run, answer);
+    g_free(c.parameters);
+}

@@ -1,0 +1,229 @@
+/* plan/optimizer/optimizer.c - the end of a training step: clip, step, zero_grad. */
+#include "plan/optimizer/optimizer.h"
+
+#include "plan/autograd/offload.h"
+
+/* ---- launches over lists --------------------------------------------------------------------- */
+
+bool plan_over_owns(const PlanOver *over, uint32_t parameter) {
+    return over->owned[parameter].elements > 0;
+}
+
+PlanOver plan_over_one(const PlanOver *over, uint32_t parameter) {
+    PlanOver one = *over;
+    one.from = parameter;
+    one.to = parameter + 1;
+    return one;
+}
+
+static PlanOperand listed(const PlanOver *over, uint32_t p, unsigned list) {
+    PlanRun *run = over->run;
+    uint64_t elements = over->owned[p].elements;
+    if (list == PLAN_LIST_PARAMETER) {
+        return over->owned[p];
+    }
+    if (list == PLAN_LIST_GRADIENT && over->temporaries[PLAN_TEMPORARY_DECAYED][p] == PLAN_NONE) {
+        return run->flavour->gradient(run, p);
+    }
+    if (list == PLAN_LIST_GRADIENT) {
+        list = PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_DECAYED;
+    }
+    if (list >= PLAN_LIST_TEMPORARY) {
+        uint32_t buffer = over->temporaries[list - PLAN_LIST_TEMPORARY][p];
+        return (PlanOperand){.buffer = buffer, .elements = elements};
+    }
+    unsigned state = list - PLAN_LIST_STATE;
+    return (PlanOperand){.buffer = run->states[PLAN_N_STATES * p + state],
+                         .elements = state == PLAN_STATE_STEPS ? 1 : elements};
+}
+
+void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
+                      const double *attrs) {
+    PlanBuilder *builder = &over->run->builder;
+    plan_builder_begin_op(builder, kind, PLAN_AXIS_NONE, NULL, attrs);
+    for (unsigned i = 0; i < n; i++) {
+        for (uint32_t p = over->from; p < over->to; p++) {
+            if (plan_over_owns(over, p)) {
+                PlanOperand o = listed(over, p, lists[i]);
+                plan_builder_operand(builder, o.buffer, o.offset_bytes, o.elements);
+            }
+        }
+    }
+    plan_builder_launch(builder, 0);
+}
+
+/* ---- temporaries and state ------------------------------------------------------------------- */
+
+static PlanDtype dtype_of(const PlanOver *over, uint32_t p) {
+    return (PlanDtype)plan_builder_at(&over->run->builder, over->owned[p].buffer)->dtype;
+}
+
+void plan_over_make(const PlanOver *over, unsigned temporary, const char *name) {
+    PlanBuilder *builder = &over->run->builder;
+    for (uint32_t p = over->from; p < over->to; p++) {
+        if (plan_over_owns(over, p)) {
+            uint32_t buffer = plan_builder_buffer(builder, over->owned[p].elements,
+                                                  dtype_of(over, p), PLAN_TEMPORARY_OP, 0, name);
+            plan_builder_alloc(builder, buffer);
+            over->temporaries[temporary][p] = buffer;
+        }
+    }
+}
+
+void plan_over_let_go(const PlanOver *over, unsigned temporary) {
+    uint32_t *buffers = over->temporaries[temporary];
+    for (uint32_t p = over->to; p-- > over->from;) {
+        if (buffers[p] != PLAN_NONE) {
+            plan_builder_free(&over->run->builder, buffers[p]);
+            buffers[p] = PLAN_NONE;
+        }
+    }
+}
+
+uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned state,
+                             uint64_t elements, PlanDtype dtype) {
+    static const char *const names[PLAN_N_STATES] = {
+        [PLAN_STATE_EXP_AVG] = "exp_avg",
+        [PLAN_STATE_EXP_AVG_SQ] = "exp_avg_sq",
+        [PLAN_STATE_STEPS] = "steps",
+        [PLAN_STATE_MOMENTUM] = "momentum",
+    };
+    PlanRun *run = over->run;
+    if (state != PLAN_STATE_STEPS && run->strategy->state_dtype != PLAN_STATE_PARAM) {
+        dtype = (PlanDtype)(run->strategy->state_dtype - 1);
+    }
+    plan_run_at_unit(run, run->unit_of_parameter[parameter]);
+    uint32_t buffer =
+        plan_builder_buffer(&run->builder, elements, dtype, PLAN_OPTIMIZER_STATE, 0, names[state]);
+    plan_builder_alloc(&run->builder, buffer);
+    run->states[PLAN_N_STATES * parameter + state] = buffer;
+    return buffer;
+}
+
+void plan_over_decay_gradients(const PlanOver *over) {
+    plan_over_make(over, PLAN_TEMPORARY_DECAYED, "decayed");
+    plan_builder_begin_op(&over->run->builder, PLAN_OP_GRADIENT_DECAY, PLAN_AXIS_NONE, NULL,
+                          &over->run->strategy->weight_decay);
+    for (unsigned list = 0; list < 3; list++) {
+        for (uint32_t p = over->from; p < over->to; p++) {
+            if (plan_over_owns(over, p)) {
+                PlanOperand o = list == 0   ? over->run->flavour->gradient(over->run, p)
+                                : list == 1 ? over->owned[p]
+                                            : listed(over, p, PLAN_LIST_GRADIENT);
+                plan_builder_operand(&over->run->builder, o.buffer, o.offset_bytes, o.elements);
+            }
+        }
+    }
+    plan_builder_launch(&over->run->builder, 0);
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+static bool owns_something(const PlanOver *all) {
+    for (uint32_t p = all->from; p < all->to; p++) {
+        if (plan_over_owns(all, p)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_states(const PlanOver *all) {
+    switch ((PlanOptimizer)all->run->strategy->optimizer) {
+    case PLAN_OPTIMIZER_ADAMW:
+    case PLAN_OPTIMIZER_ADAM:
+        plan_adam_first(all);
+        return;
+    case PLAN_OPTIMIZER_SGD:
+    case PLAN_OPTIMIZER_MOMENTUM:
+        plan_sgd_first(all);
+        return;
+    }
+}
+
+static void step(const PlanOver *all) {
+    switch ((PlanOptimizer)all->run->strategy->optimizer) {
+    case PLAN_OPTIMIZER_ADAMW:
+    case PLAN_OPTIMIZER_ADAM:
+        plan_adam_step(all);
+        return;
+    case PLAN_OPTIMIZER_SGD:
+    case PLAN_OPTIMIZER_MOMENTUM:
+        plan_sgd_step(all);
+        return;
+    }
+}
+
+/* A rank beyond the last row has nothing to step. */
+static void step_on_device(const PlanOver *all, bool first) {
+    if (first) {
+        make_states(all);
+    }
+    if (owns_something(all)) {
+        step(all);
+    }
+}
+
+static void optimize(const PlanOver *all, bool first) {
+    switch ((PlanOffload)all->run->strategy->offload) {
+    case PLAN_OFFLOAD_OPTIMIZER:
+        if (owns_something(all)) {
+            plan_offload_step(all, first);
+        }
+        return;
+    case PLAN_OFFLOAD_PARAMS:
+        plan_offload_step_params(all);
+        return;
+    case PLAN_OFFLOAD_NONE:
+    case PLAN_OFFLOAD_ACTIVATIONS:
+        step_on_device(all, first);
+        return;
+    }
+}
+
+/* zero_grad(set_to_none=False): the gradients stay. */
+static void zero_gradients(const PlanOver *all) {
+    static const unsigned lists[] = {PLAN_LIST_GRADIENT};
+    if (all->run->strategy->optimizer_kernel != PLAN_KERNEL_LOOP) {
+        plan_over_launch(all, PLAN_OP_ZERO_ALL, 1, lists, NULL);
+        return;
+    }
+    for (uint32_t p = all->from; p < all->to; p++) {
+        PlanOver one = plan_over_one(all, p);
+        if (plan_over_owns(all, p)) {
+            plan_over_launch(&one, PLAN_OP_ZERO_ALL, 1, lists, NULL);
+        }
+    }
+}
+
+void plan_run_optimizer(PlanRun *run, bool first) {
+    uint32_t n = run->graph->parameters->len;
+    g_autofree uint32_t *buffers = g_new(uint32_t, PLAN_N_TEMPORARIES * n);
+    for (uint32_t i = 0; i < PLAN_N_TEMPORARIES * n; i++) {
+        buffers[i] = PLAN_NONE;
+    }
+    g_autofree PlanOperand *owned = g_new(PlanOperand, n);
+    for (uint32_t p = 0; p < n; p++) {
+        owned[p] = run->flavour->owned(run, p);
+    }
+    PlanOver all = {.run = run, .to = n, .owned = owned};
+    for (unsigned i = 0; i < PLAN_N_TEMPORARIES; i++) {
+        all.temporaries[i] = buffers + i * n;
+    }
+    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+    if (run->strategy->clip > 0) {
+        run->flavour->clip(run);
+    }
+    bool keeps = run->strategy->zero_grad == PLAN_ZERO_KEEP;
+    optimize(&all, first);
+    if (keeps && owns_something(&all)) {
+        zero_gradients(&all);
+    }
+    if (!keeps) {
+        run->flavour->drop_gradients(run);
+    }
+    if (run->flavour->end_step) {
+        run->flavour->end_step(run);
+    }
+    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+}

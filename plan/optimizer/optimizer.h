@@ -1,0 +1,60 @@
+/* plan/optimizer/optimizer.h - what the optimizers have in common. Inside plan/ only.
+ *
+ * A launch goes over a range of parameters at once (foreach, fused) or over one (loop): its
+ * operands are lists with one tensor for each parameter of which this rank owns something.
+ */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+typedef enum {
+    PLAN_LIST_PARAMETER,
+    PLAN_LIST_GRADIENT, /* the decayed one where there is one */
+    PLAN_LIST_STATE,    /* and the number of the state */
+    PLAN_LIST_TEMPORARY = PLAN_LIST_STATE + PLAN_N_STATES
+} PlanOptimizerList;
+
+enum {
+    PLAN_TEMPORARY_DECAYED, /* gradient + weight_decay * parameter */
+    PLAN_TEMPORARY_ROOT,
+    PLAN_TEMPORARY_DENOMINATOR,
+    PLAN_N_TEMPORARIES
+};
+
+/* The parameters [from, to) that a launch goes over, what this rank owns of each, and their
+ * temporaries: buffers by parameter, PLAN_NONE where there is none. */
+typedef struct {
+    PlanRun *run;
+    uint32_t from, to;
+    const PlanOperand *owned;
+    uint32_t *temporaries[PLAN_N_TEMPORARIES];
+} PlanOver;
+
+bool plan_over_owns(const PlanOver *over, uint32_t parameter);
+PlanOver plan_over_one(const PlanOver *over, uint32_t parameter);
+/* Launches an op all of whose operands are lists. */
+void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
+                      const double *attrs);
+void plan_over_make(const PlanOver *over, unsigned temporary, const char *name);
+void plan_over_let_go(const PlanOver *over, unsigned temporary); /* from the last to the first */
+/* Allocates a state of one parameter and leaves it unset. */
+uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned state,
+                             uint64_t elements, PlanDtype dtype);
+/* Coupled weight decay: a new list of gradients, which takes the place of the old. */
+void plan_over_decay_gradients(const PlanOver *over);
+
+void plan_adam_first(const PlanOver *all); /* makes its state */
+void plan_adam_step(const PlanOver *all);
+void plan_sgd_first(const PlanOver *all);
+void plan_sgd_step(const PlanOver *all);
+
+/* clip.c: scales the gradients down to the strategy's norm, each rank knowing its part of them on
+ * the axis; NONE: all of them. */
+void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks);
+void plan_clip_whole(PlanRun *run);
+/* Of FSDP2 in PyTorch 2.4. */
+void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
+/* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients, of
+ * plan_clip_new_zero(), or PLAN_NO_TENSOR: made where it is needed. */
+void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero);
+PlanTensor plan_clip_new_zero(PlanRun *run);

@@ -1,0 +1,44 @@
+/* plan/text/reader-private.h - a plan's text, line by line and word by word.
+ *
+ * Shared by read.c (tables and roles) and read-instr.c (instructions) alone. Every
+ * function that returns bool has set the reader's error, with file and line, when it returns false.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+enum {
+    PLAN_READER_MAX_IDS = 1 << 26
+};
+
+typedef struct {
+    const char *file_name;
+    char *rest;   /* what is left of the text */
+    char *line;   /* the current line, NUL-terminated in place; NULL at the end */
+    char *cursor; /* next word of the line */
+    unsigned number;
+    Plan *plan;
+    PlanRole *role;
+    GHashTable *lanes; /* name -> index + 1 */
+    GArray *buffers, *ops, *operands, *dims, *attrs, *loss_ops;
+    GError **error;
+} PlanReader;
+
+/* Returns false. */
+bool plan_reader_fail(PlanReader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
+void plan_reader_next_line(PlanReader *r);
+char *plan_reader_word(PlanReader *r);
+bool plan_reader_need_line(PlanReader *r, const char *what);
+bool plan_reader_end_of_line(PlanReader *r);
+bool plan_reader_expect(PlanReader *r, const char *keyword);
+bool plan_reader_skip(PlanReader *r, const char *word); /* if it is next; sets no error */
+bool plan_reader_number(PlanReader *r, const char *what, uint64_t max, uint64_t *ret);
+bool plan_reader_id(PlanReader *r, const char *w, char letter, uint32_t limit, bool may_be_none,
+                    uint32_t *ret);
+bool plan_reader_row_id(PlanReader *r, char letter, uint32_t id);
+const char *plan_reader_keep(PlanReader *r, const char *text);
+bool plan_reader_name(PlanReader *r, const char **ret);
+bool plan_reader_lane(PlanReader *r, const char *w, uint8_t *ret);
+
+/* One section's instructions (read-instr.c). */
+bool plan_reader_section(PlanReader *r, PlanSection section);

@@ -1,0 +1,147 @@
+#include "plan/text/reader-private.h"
+
+#include <string.h>
+
+#include "plan/ini.h"
+
+bool plan_reader_fail(PlanReader *r, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(r->error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s:%u: %s", r->file_name, r->number,
+                message);
+    return false;
+}
+
+void plan_reader_next_line(PlanReader *r) {
+    r->number++;
+    if (!*r->rest) {
+        r->line = NULL;
+        return;
+    }
+    r->line = r->cursor = r->rest;
+    char *end = strchr(r->rest, '\n');
+    if (end) {
+        *end = 0;
+        r->rest = end + 1;
+    } else {
+        r->rest += strlen(r->rest);
+    }
+}
+
+/* The next word of the line, or NULL. */
+char *plan_reader_word(PlanReader *r) {
+    while (*r->cursor == ' ') {
+        r->cursor++;
+    }
+    if (!*r->cursor) {
+        return NULL;
+    }
+    char *start = r->cursor;
+    while (*r->cursor && *r->cursor != ' ') {
+        r->cursor++;
+    }
+    if (*r->cursor) {
+        *r->cursor++ = 0;
+    }
+    return start;
+}
+
+bool plan_reader_need_line(PlanReader *r, const char *what) {
+    if (!r->line) {
+        return plan_reader_fail(r, "the file ends where %s should stand; it is cut short", what);
+    }
+    return true;
+}
+
+bool plan_reader_end_of_line(PlanReader *r) {
+    char *extra = plan_reader_word(r);
+    if (extra) {
+        return plan_reader_fail(r, "'%s' is too much on this line", extra);
+    }
+    plan_reader_next_line(r);
+    return true;
+}
+
+bool plan_reader_expect(PlanReader *r, const char *keyword) {
+    if (!plan_reader_need_line(r, keyword)) {
+        return false;
+    }
+    char *w = plan_reader_word(r);
+    if (!w || !g_str_equal(w, keyword)) {
+        return plan_reader_fail(r, "expected '%s', not '%s'", keyword, w ? w : "");
+    }
+    return true;
+}
+
+bool plan_reader_skip(PlanReader *r, const char *word) {
+    gsize n = strlen(word);
+    r->cursor += strspn(r->cursor, " ");
+    if (strncmp(r->cursor, word, n) != 0 || (r->cursor[n] && r->cursor[n] != ' ')) {
+        return false;
+    }
+    r->cursor += n;
+    return true;
+}
+
+bool plan_reader_number(PlanReader *r, const char *what, uint64_t max, uint64_t *ret) {
+    char *w = plan_reader_word(r);
+    if (!w || !plan_parse_u64(w, ret) || *ret > max) {
+        return plan_reader_fail(r,
+                                "%s must be a whole number up to %" G_GUINT64_FORMAT ", not '%s'",
+                                what, max, w ? w : "");
+    }
+    return true;
+}
+
+/* "x12" with x the letter, below limit; "-" is PLAN_NONE where that may be. */
+bool plan_reader_id(PlanReader *r, const char *w, char letter, uint32_t limit, bool may_be_none,
+                    uint32_t *ret) {
+    uint64_t id;
+    if (w && may_be_none && g_str_equal(w, "-")) {
+        *ret = PLAN_NONE;
+        return true;
+    }
+    if (!w || *w != letter || !plan_parse_u64(w + 1, &id) || id >= limit) {
+        return plan_reader_fail(r, "expected %c0 to %c%u%s, not '%s'", letter, letter,
+                                limit ? limit - 1 : 0, may_be_none ? " or -" : "", w ? w : "");
+    }
+    *ret = (uint32_t)id;
+    return true;
+}
+
+/* The number a table row begins with must be its own. */
+bool plan_reader_row_id(PlanReader *r, char letter, uint32_t id) {
+    uint32_t found;
+    if (!plan_reader_need_line(r, "a row of a table")) {
+        return false;
+    }
+    if (!plan_reader_id(r, plan_reader_word(r), letter, PLAN_READER_MAX_IDS, false, &found)) {
+        return false;
+    }
+    return found == id ||
+           plan_reader_fail(r, "row %c%u stands where %c%u should", letter, found, letter, id);
+}
+
+const char *plan_reader_keep(PlanReader *r, const char *text) {
+    return g_string_chunk_insert_const(r->plan->strings, text);
+}
+
+bool plan_reader_name(PlanReader *r, const char **ret) {
+    char *w = plan_reader_word(r);
+    if (!w) {
+        return plan_reader_fail(r, "a name is missing");
+    }
+    *ret = plan_reader_keep(r, w);
+    return true;
+}
+
+bool plan_reader_lane(PlanReader *r, const char *w, uint8_t *ret) {
+    guint known = w ? GPOINTER_TO_UINT(g_hash_table_lookup(r->lanes, w)) : 0;
+    if (!known) {
+        return plan_reader_fail(r, "'%s' is no lane of this plan", w ? w : "");
+    }
+    *ret = (uint8_t)(known - 1);
+    return true;
+}
