@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/climb.h"
+#include "cli/calibrate/climb.h"
 #include "cli/data-dir.h"
-#include "cli/rows-collectives.h"
+#include "cli/validate/rows-collectives.h"
 
 enum {
     TRIES = 20000

@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/climb.h"
+#include "cli/calibrate/climb.h"
 #include "cli/data-dir.h"
-#include "cli/rows-gemm.h"
+#include "cli/validate/rows-gemm.h"
 
 enum {
     TRIES = 3000

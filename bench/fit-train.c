@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/climb.h"
-#include "cli/rows-train.h"
+#include "cli/calibrate/climb.h"
+#include "cli/validate/rows-train.h"
 
 enum {
     ROUNDS = 3,

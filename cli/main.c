@@ -3,7 +3,7 @@
 #include <locale.h>
 #include <stdio.h>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/nearest.h"
 
 static const struct {

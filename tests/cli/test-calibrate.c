@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/calibrate.h"
+#include "cli/calibrate/calibrate.h"
 #include "sim/efficiency.h"
 
 static const char costs[] = "launch_us 0.5\nwait_us 0.05\nhost_wait_us 20\nlane_us 3\n"

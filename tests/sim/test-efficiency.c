@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/climb.h"
+#include "cli/calibrate/climb.h"
 #include "cli/data-dir.h"
-#include "cli/rows-gemm.h"
+#include "cli/validate/rows-gemm.h"
 
 static ModelCluster *cluster_called(const char *name) {
     g_autoptr(GError) error = NULL;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/rows-collectives.h"
+#include "cli/validate/rows-collectives.h"
 
 /* ---- NCCL's own numbers --------------------------------------------------------------------- */
 

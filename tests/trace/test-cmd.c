@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/data-dir.h"
 #include "tests/trace/toy-trace.h"
 #include "trace/text.h"

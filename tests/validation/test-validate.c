@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/rules.h"
-#include "cli/validate.h"
+#include "cli/validate/rules.h"
+#include "cli/validate/validate.h"
 
 static const char *const columns[] = {"a", "b", "c", NULL};
 

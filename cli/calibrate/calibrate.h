@@ -1,0 +1,53 @@
+/* cli/calibrate/calibrate.h - what `foreshard calibrate` passes from file to file: plays, samples,
+ * numbers.
+ *
+ * play.c trains small networks on every rank at once and takes the time of each op from
+ * their traces; fit.c makes of them the numbers of a cluster, for a GPU together with
+ * gpu.c, which fits products and attention to times of their own; write.c
+ * writes the file that `foreshard predict --cluster` takes.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+
+/* One op of one play: what it does, and how long it took (median over steps and ranks). */
+typedef struct {
+    PlanOpKind kind;
+    PlanDtype dtype;
+    double flops, bytes, ns;
+} CliSample;
+
+typedef struct {
+    GArray *ops;          /* CliSample */
+    GArray *gaps_ns;      /* double: between two ops of a lane that had both */
+    double outside_bytes; /* of a process, beside what the allocator holds */
+    PlanDtype dtype;      /* ops in it count; PLAN_N_DTYPES: in any */
+} CliSamples;
+
+void cli_samples_init(CliSamples *samples);
+void cli_samples_clear(CliSamples *samples);
+double cli_median(GArray *numbers); /* doubles, which it sorts; 0 of none */
+
+/* Plays every network of the device's list on n ranks at once, each by itself. Says what it
+ * does. */
+bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliSamples *samples,
+                        GError **error);
+/* What foreshard-exec --costs says on n ranks. Transfer full. */
+char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
+
+/* The numbers that were measured; all else of the cluster stays 0. costs: lines of exec/costs.h. */
+ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
+                                GError **error);
+/* The same of a GPU. ret_name: what it is called; transfer full. */
+ModelCluster *cli_calibrate_fit_gpu(const CliSamples *samples, const char *costs, unsigned n,
+                                    char **ret_name, GError **error);
+/* What both share: the executor's own costs, and the rates of ops that move bytes. */
+bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster, GError **error);
+void cli_calibrate_fit_kernels(const CliSamples *samples, double least_bytes,
+                               ModelCluster *cluster);
+
+/* A cluster file. Deterministic but for the date it is told. Transfer full. */
+GString *cli_calibrate_text(const ModelCluster *cluster, unsigned n, const char *date);
+GString *cli_calibrate_text_gpu(const ModelCluster *cluster, const char *name, unsigned n,
+                                const char *date);

@@ -1,0 +1,240 @@
+#include <gio/gio.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/calibrate/calibrate.h"
+
+/* Below this, the time of an op is mostly its call's. */
+#define LEAST_BYTES 65536
+#define LEAST_FLOPS 1e6
+
+void cli_samples_init(CliSamples *samples) {
+    *samples = (CliSamples){.ops = g_array_new(FALSE, FALSE, sizeof(CliSample)),
+                            .gaps_ns = g_array_new(FALSE, FALSE, sizeof(double)),
+                            .dtype = PLAN_FP32};
+}
+
+void cli_samples_clear(CliSamples *samples) {
+    g_clear_pointer(&samples->ops, g_array_unref);
+    g_clear_pointer(&samples->gaps_ns, g_array_unref);
+}
+
+static int compare(gconstpointer a, gconstpointer b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double cli_median(GArray *numbers) {
+    g_array_sort(numbers, compare);
+    return numbers->len ? g_array_index(numbers, double, numbers->len / 2) : 0;
+}
+
+static bool is_product(PlanOpKind kind) {
+    return kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_DX || kind == PLAN_OP_LINEAR_DW;
+}
+
+static const CliSample *sample_at(const CliSamples *samples, guint i) {
+    return &g_array_index(samples->ops, CliSample, i);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* ns = start + flops * slope, by least squares of relative errors. */
+static void fit_line(const CliSamples *samples, double *ret_start, double *ret_slope) {
+    double s1 = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+    for (guint i = 0; i < samples->ops->len; i++) {
+        const CliSample *s = sample_at(samples, i);
+        if (is_product(s->kind) && s->dtype == PLAN_FP32 && s->flops >= LEAST_FLOPS) {
+            double w = 1 / (s->ns * s->ns);
+            s1 += w;
+            sx += w * s->flops;
+            sy += w * s->ns;
+            sxx += w * s->flops * s->flops;
+            sxy += w * s->flops * s->ns;
+        }
+    }
+    double start = (sxx * sy - sx * sxy) / (s1 * sxx - sx * sx);
+    *ret_start = fmax(0, start);
+    *ret_slope = start > 0 ? (s1 * sxy - sx * sy) / (s1 * sxx - sx * sx) : sxy / sxx;
+}
+
+static double best_rate(const CliSamples *samples) {
+    double best = 0;
+    for (guint i = 0; i < samples->ops->len; i++) {
+        const CliSample *s = sample_at(samples, i);
+        if (is_product(s->kind) && s->dtype == PLAN_FP32) {
+            best = fmax(best, s->flops / s->ns);
+        }
+    }
+    return best;
+}
+
+/* Flops a ns of all products in a dtype, after their start. */
+static double rate_in(const CliSamples *samples, PlanDtype dtype, double start_ns) {
+    double flops = 0, ns = 0;
+    for (guint i = 0; i < samples->ops->len; i++) {
+        const CliSample *s = sample_at(samples, i);
+        if (is_product(s->kind) && s->dtype == dtype && s->flops >= LEAST_FLOPS) {
+            flops += s->flops;
+            ns += fmax(s->ns - start_ns, s->ns / 2);
+        }
+    }
+    return ns > 0 ? flops / ns : 0;
+}
+
+static bool counts(const CliSamples *samples, const CliSample *s) {
+    return samples->dtype == PLAN_N_DTYPES || s->dtype == samples->dtype;
+}
+
+static double rate_of_kind(const CliSamples *samples, PlanOpKind kind, bool of_flops,
+                           double least_bytes) {
+    double work = 0, ns = 0;
+    for (guint i = 0; i < samples->ops->len; i++) {
+        const CliSample *s = sample_at(samples, i);
+        if (s->kind == kind && counts(samples, s) && s->bytes >= least_bytes) {
+            work += of_flops ? s->flops : s->bytes;
+            ns += s->ns;
+        }
+    }
+    return ns > 0 ? work / ns : 0;
+}
+
+/* A flop a ns is a Gflop/s; files speak of Tflop/s. */
+static void fit_products(const CliSamples *samples, ModelCluster *cluster) {
+    double start, slope, peak = best_rate(samples);
+    fit_line(samples, &start, &slope);
+    peak = fmax(peak, 1 / slope);
+    cluster->matmul_start_us = start / 1e3;
+    cluster->device_matmul_efficiency = 1 / slope / peak;
+    cluster->device_matmul_fp32_tflops = peak / 1e3;
+    cluster->device_matmul_bf16_tflops = rate_in(samples, PLAN_BF16, start) * slope * peak / 1e3;
+    cluster->device_matmul_fp16_tflops = rate_in(samples, PLAN_FP16, start) * slope * peak / 1e3;
+    cluster->device_attention_efficiency =
+        rate_of_kind(samples, PLAN_OP_ATTENTION, true, LEAST_BYTES) / peak;
+    cluster->device_attention_backward_efficiency =
+        rate_of_kind(samples, PLAN_OP_ATTENTION_BACKWARD, true, LEAST_BYTES) / peak;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* Products of heads are small, and go at a rate of their own too. */
+static bool has_own_rate(PlanOpKind kind) {
+    return plan_op_info(kind)->op_class == PLAN_CLASS_MEMORY || kind == PLAN_OP_HEADS_MATMUL;
+}
+
+void cli_calibrate_fit_kernels(const CliSamples *samples, double least_bytes,
+                               ModelCluster *cluster) {
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        if (has_own_rate((PlanOpKind)kind)) {
+            cluster->kernel_gb_per_s[kind] =
+                rate_of_kind(samples, (PlanOpKind)kind, false, least_bytes);
+        }
+    }
+}
+
+static void fit_memory(const CliSamples *samples, ModelCluster *cluster) {
+    double bytes = 0, ns = 0;
+    cli_calibrate_fit_kernels(samples, LEAST_BYTES, cluster);
+    for (guint i = 0; i < samples->ops->len; i++) {
+        const CliSample *s = sample_at(samples, i);
+        if (plan_op_info(s->kind)->op_class == PLAN_CLASS_MEMORY && s->dtype == PLAN_FP32) {
+            bytes += s->bytes;
+            ns += s->ns;
+        }
+    }
+    double best = cluster->kernel_gb_per_s[PLAN_OP_ADD]; /* nothing but traffic */
+    cluster->device_memory_gb_per_s = best;
+    cluster->device_memory_efficiency = fmin(1, bytes / ns / best);
+}
+
+/* ---- the executor's own costs --------------------------------------------------------------- */
+
+typedef struct {
+    const char *kind;
+    unsigned steps;  /* of a ring, a rank more or less: collectives.def */
+    double least_us; /* at the smallest size */
+    double log_sum;  /* of rates, large sizes */
+    unsigned n_large;
+} Collective;
+
+static void take_collective(Collective *c, double bytes, double us, unsigned n) {
+    if (c->least_us == 0) {
+        c->least_us = us;
+    }
+    if (bytes >= 4e6) {
+        c->log_sum += log(bytes * c->steps * (n - 1) / n / (us * 1e3));
+        c->n_large++;
+    }
+}
+
+static double mean_rate(const Collective *a, const Collective *b) {
+    return exp((a->log_sum + b->log_sum) / (a->n_large + b->n_large));
+}
+
+/* One rank has no collectives: what is then written serves plans of one rank. */
+static void fit_collectives(const Collective *c, unsigned n, ModelCluster *cluster) {
+    cluster->intra_node_bus_gb_per_s = n > 1 ? mean_rate(&c[0], &c[0]) : 1;
+    cluster->intra_node_reduce_bus_gb_per_s = n > 1 ? mean_rate(&c[1], &c[2]) : 1;
+    /* Measured where nothing else ran: copying kept a core of each rank busy. */
+    cluster->collectives_core_gb_per_s = cluster->intra_node_bus_gb_per_s;
+    cluster->collectives_reduce_core_gb_per_s = cluster->intra_node_reduce_bus_gb_per_s;
+    double step = n > 1 ? (c[2].least_us - c[0].least_us) / (n - 1) : 0;
+    cluster->intra_node_step_latency_us = fmax(0.1, step);
+    cluster->collectives_base_latency_us =
+        fmax(0, c[0].least_us - cluster->intra_node_step_latency_us * (n - 1));
+}
+
+bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
+                              GError **error) {
+    Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
+    const struct {
+        const char *name;
+        double *to;
+    } numbers[] = {{"launch_us", &cluster->host_launch_us},
+                   {"wait_us", &cluster->host_wait_us},
+                   {"host_wait_us", &cluster->host_host_wait_us},
+                   {"alloc_us", &cluster->host_alloc_us},
+                   {"free_us", &cluster->host_free_us},
+                   {"segment_new_us", &cluster->allocator_segment_new_us},
+                   {"segment_free_us", &cluster->allocator_segment_free_us}};
+    unsigned found = 0;
+    g_auto(GStrv) lines = g_strsplit(costs, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        g_auto(GStrv) words = g_strsplit(*line, " ", -1);
+        for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+            if (words[0] && g_str_equal(words[0], numbers[i].name)) {
+                *numbers[i].to = g_ascii_strtod(words[1], NULL);
+                found++;
+            }
+        }
+        for (unsigned i = 0; i < G_N_ELEMENTS(collectives); i++) {
+            if (words[0] && g_str_equal(words[0], collectives[i].kind)) {
+                take_collective(&collectives[i], g_ascii_strtod(words[1], NULL),
+                                g_ascii_strtod(words[2], NULL), n);
+            }
+        }
+    }
+    if (found != G_N_ELEMENTS(numbers) || (n > 1 && !collectives[2].n_large)) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "foreshard-exec --costs did not say everything; is it of this build?");
+        return false;
+    }
+    fit_collectives(collectives, n, cluster);
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
+                                GError **error) {
+    g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
+    if (!cli_calibrate_take_costs(costs, n, cluster, error)) {
+        return NULL;
+    }
+    fit_products(samples, cluster);
+    fit_memory(samples, cluster);
+    cluster->device_launch_overhead_ns = cli_median(samples->gaps_ns);
+    cluster->device_cores = (double)g_get_num_processors() / n;
+    cluster->device_outside_allocator_bytes = (uint64_t)samples->outside_bytes;
+    return g_steal_pointer(&cluster);
+}

@@ -1,0 +1,160 @@
+/* cli/commands/collectives.c - how long collectives take on a cluster, and what NCCL would choose.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/commands/commands.h"
+#include "cli/data-dir.h"
+#include "cli/options.h"
+#include "models/cluster.h"
+#include "sim/cost-network.h"
+
+static const struct {
+    PlanOpKind kind;
+    const char *name;
+} kinds[] = {{PLAN_OP_ALL_GATHER, "all_gather"},
+             {PLAN_OP_REDUCE_SCATTER, "reduce_scatter"},
+             {PLAN_OP_ALL_REDUCE, "all_reduce"}};
+
+static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint32_t stride) {
+    Plan plan = {.world = ranks * stride};
+    plan.axes[PLAN_AXIS_SHARD] = stride;
+    plan.axes[PLAN_AXIS_REPLICATE] = ranks;
+    plan.axes[PLAN_AXIS_PART] = 1;
+    return sim_network_path(cluster, &plan, PLAN_AXIS_REPLICATE);
+}
+
+static void print_times(const ModelCluster *cluster, const SimNetworkPath *path) {
+    printf("%12s", "bytes");
+    for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        printf("  %-15s us %-15s", kinds[k].name, path->nccl ? "by" : "");
+    }
+    printf("\n");
+    for (double mib = 1.0 / 64; mib <= 4096; mib *= 4) {
+        printf("%12.0f", mib * 1048576);
+        for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
+            double bytes = mib * 1048576;
+            SimNetworkCost cost = sim_network_cost(cluster, path, kinds[k].kind, bytes);
+            SimNcclChoice choice = {0};
+            if (path->nccl) {
+                choice = sim_network_choice(cluster, path, kinds[k].kind, bytes);
+            }
+            g_autofree char *by = path->nccl
+                                      ? g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
+                                                        sim_nccl_proto_name(choice.proto))
+                                      : g_strdup("");
+            printf("  %18.1f %-15s", (cost.latency_ns + cost.transfer_ns) / 1e3, by);
+        }
+        printf("\n");
+    }
+}
+
+/* All that NCCL weighs, as NCCL_DEBUG_SUBSYS=TUNING prints it: latency us / bandwidth GB/s. */
+static void print_table(const SimNcclGroup *group, double bytes) {
+    printf("\nNCCL's own expectation, latency us / bandwidth GB/s (1e9 bytes), of %.0f bytes\n",
+           bytes);
+    for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        printf("%-16s", kinds[k].name);
+        for (SimNcclProto p = 0; p < SIM_NCCL_N_PROTOS; p++) {
+            printf("%22s", sim_nccl_proto_name(p));
+        }
+        printf("\n");
+        for (SimNcclAlgo a = 0; a < SIM_NCCL_N_ALGOS; a++) {
+            printf("  %-14s", sim_nccl_algo_name(a));
+            for (SimNcclProto p = 0; p < SIM_NCCL_N_PROTOS; p++) {
+                SimNcclTerms terms = sim_nccl_expect(group, kinds[k].kind, a, p, bytes);
+                if (terms.gb_per_s > 0 && !group->barred[p]) {
+                    printf("%13.1f /%7.1f", terms.latency_us, terms.gb_per_s);
+                } else {
+                    printf("%22s", "-");
+                }
+            }
+            printf("\n");
+        }
+    }
+}
+
+typedef struct {
+    char *cluster, *algo, *proto;
+    int ranks, stride;
+    double bytes;
+    gboolean table;
+} Options;
+
+static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
+    SimNcclAlgo algo;
+    SimNcclProto proto;
+    if (o->ranks < 2 || o->stride < 1 ||
+        (uint64_t)o->ranks * (uint64_t)o->stride > model_cluster_ranks(cluster)) {
+        return "give -n from 2 up to the GPUs of the cluster (times --stride)";
+    }
+    if (o->algo && !sim_nccl_algo_parse(o->algo, &algo)) {
+        return "--nccl-algo is one of ring, tree, nvls, nvlstree, pat";
+    }
+    if (o->proto && !sim_nccl_proto_parse(o->proto, &proto)) {
+        return "--nccl-proto is one of ll, ll128, simple";
+    }
+    return !(o->bytes >= 1 && o->bytes <= 1e15) ? "--bytes is a size from 1 to 1e15" : NULL;
+}
+
+static int show(const Options *o) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = cli_data_find(CLI_DATA_CLUSTERS, o->cluster, &error);
+    g_autoptr(ModelCluster) cluster = file ? model_cluster_read_file(file, &error) : NULL;
+    if (!cluster) {
+        fprintf(stderr, "foreshard collectives: %s\n", error->message);
+        return 2;
+    }
+    const char *wrong = wrong_with(o, cluster);
+    if (wrong) {
+        fprintf(stderr, "foreshard collectives: %s\n", wrong);
+        return 2;
+    }
+    model_cluster_force_nccl(cluster, o->algo, o->proto);
+    SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
+    printf("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path.nodes,
+           path.nodes == 1 ? "" : "s", path.ranks_a_node);
+    print_times(cluster, &path);
+    if (o->table && path.nccl) {
+        print_table(&path.group, o->bytes);
+    }
+    return 0;
+}
+
+int cmd_collectives(int argc, char **argv) {
+    Options o = {.ranks = 8, .stride = 1, .bytes = 64 << 20};
+    GOptionEntry entries[] = {
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: a name or a file", "C"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks, "ranks of the group (8)", "N"},
+        {"stride", 0, 0, G_OPTION_ARG_INT, &o.stride,
+         "from one rank of the group to the next (1); 8 joins the first GPUs of nodes of 8", "N"},
+        {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &o.algo, "force it, as NCCL_ALGO does", "NAME"},
+        {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &o.proto, "force it, as NCCL_PROTO does", "NAME"},
+        {"table", 0, 0, G_OPTION_ARG_NONE, &o.table, "print all that NCCL weighs", NULL},
+        {"bytes", 0, 0, G_OPTION_ARG_DOUBLE, &o.bytes, "size for the table (64 MiB)", "BYTES"},
+        {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("");
+    g_option_context_set_summary(context, "Times of collectives on a cluster, alone, by size of "
+                                          "the whole tensor, and NCCL's choice.");
+    g_option_context_set_description(context,
+                                     "Examples:\n"
+                                     "  foreshard collectives --cluster dgx-h100 -n 64 --table\n"
+                                     "  foreshard collectives --cluster a100-roce -n 64 --stride 8 "
+                                     "--nccl-algo ring\n\n"
+                                     "Exit status: 0 shown; 2 the cluster cannot be read, or a "
+                                     "setting is refused.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    int status = 2;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard collectives: %s\n", error->message);
+    } else if (argc != 1 || !o.cluster) {
+        fprintf(stderr, "foreshard collectives: give a cluster, as in: --cluster dgx-h100\n");
+    } else {
+        status = show(&o);
+    }
+    g_free(o.cluster);
+    g_free(o.algo);
+    g_free(o.proto);
+    return status;
+}

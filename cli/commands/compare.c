@@ -1,0 +1,108 @@
+/* cli/commands/compare.c - foreshard compare: two traces of one plan, the first judged by the
+ * second. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "trace/compare.h"
+#include "trace/text.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
+
+static const char summary[] =
+    "Compares a predicted trace with a measured one of the same plan: step time, phases, lanes,\n"
+    "collectives and ops, the ten ops and units that err most, peaks of memory, and memory at "
+    "every\n"
+    "instruction.";
+
+static const char examples[] =
+    "Examples:\n"
+    "  foreshard compare predicted.trace measured.trace\n"
+    "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
+    "\n"
+    "Exit status: 0 compared, whatever the difference; 2 a trace cannot be read, or the two are "
+    "of\n"
+    "different plans.";
+
+static char *text_of(const TraceComparison *comparison) {
+    g_autofree char *text = trace_comparison_text(comparison);
+    g_autofree char *verdict = trace_comparison_verdict(comparison);
+    return g_strdup_printf("%s\n%s\n", text, verdict);
+}
+
+static char *json_of(const TraceComparison *comparison) {
+    g_autoptr(JsonNode) root = trace_comparison_json(comparison);
+    g_autofree char *text = json_to_string(root, TRUE);
+    return g_strdup_printf("%s\n", text);
+}
+
+/* Both forms, as DIR/compare.txt and DIR/compare.json. */
+static bool write_folder(const char *folder, const char *text, const char *json, GError **error) {
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be made: %s", folder,
+                    g_strerror(errno));
+        return false;
+    }
+    g_autofree char *text_path = g_build_filename(folder, "compare.txt", NULL);
+    g_autofree char *json_path = g_build_filename(folder, "compare.json", NULL);
+    return trace_write_aside(text_path, text, strlen(text), error) &&
+           trace_write_aside(json_path, json, strlen(json), error);
+}
+
+static int show(const TraceComparison *comparison, bool as_json, const char *folder) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = text_of(comparison);
+    g_autofree char *json = json_of(comparison);
+    if (folder != NULL && !write_folder(folder, text, json, &error)) {
+        fprintf(stderr, "foreshard compare: %s\n", error->message);
+        return FAILED;
+    }
+    if (fputs(as_json ? json : text, stdout) == EOF || fflush(stdout) != 0) {
+        fprintf(stderr, "foreshard compare: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
+}
+
+int cmd_compare(int argc, char **argv) {
+    gboolean json = FALSE;
+    g_autofree char *output = NULL;
+    const GOptionEntry entries[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+         "write compare.txt and compare.json into this folder too", "DIR"},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("PREDICTED MEASURED");
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, examples);
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard compare: %s\n", error->message);
+        return BAD_INPUT;
+    }
+    if (argc != 3) {
+        fprintf(stderr, "foreshard compare: give two traces; see foreshard compare --help\n");
+        return BAD_INPUT;
+    }
+    g_autoptr(Trace) first = trace_read_file(argv[1], &error);
+    g_autoptr(Trace) second = first != NULL ? trace_read_file(argv[2], &error) : NULL;
+    if (second == NULL) {
+        fprintf(stderr, "foreshard compare: %s\n", error->message);
+        return BAD_INPUT;
+    }
+    g_autoptr(TraceComparison) comparison = trace_compare(first, second, &error);
+    if (comparison == NULL) {
+        fprintf(stderr, "foreshard compare: %s, %s: %s\n", argv[1], argv[2], error->message);
+        return BAD_INPUT;
+    }
+    return show(comparison, json, output);
+}

@@ -1,0 +1,270 @@
+/* cli/commands/plan.c - builds, shows and checks plans. */
+#include <stdio.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/plan-memory.h"
+#include "cli/plan-source.h"
+#include "plan/op-work.h"
+#include "plan/player.h"
+#include "plan/text/text.h"
+#include "trace/json.h"
+
+typedef struct {
+    char *output;
+    char *unit, *phase, *lane; /* what --print shows; NULL: all */
+    gboolean print, check, json, memory;
+} Options;
+
+static void clear_options(Options *options) {
+    g_free(options->output);
+    g_free(options->unit);
+    g_free(options->phase);
+    g_free(options->lane);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+typedef struct {
+    uint64_t count, bytes;
+} Collective;
+
+typedef struct {
+    double build_ms;
+    uint64_t instructions;
+    PlanNullCounts memory;                   /* rank 0, exact bytes */
+    Collective collectives[PLAN_N_OP_KINDS]; /* of one steady step */
+} Facts;
+
+static bool gather_facts(const Plan *plan, Facts *facts, GError **error) {
+    const PlanRole *role = &plan->roles[0];
+    for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
+        facts->instructions += role->n_instrs[s];
+    }
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        const PlanOp *op = &role->ops[instr->arg];
+        if (instr->kind == PLAN_LAUNCH && plan_op_is_collective((PlanOpKind)op->kind)) {
+            facts->collectives[op->kind].count++;
+            facts->collectives[op->kind].bytes += (uint64_t)plan_op_work(role, op).bytes;
+        }
+    }
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 3, &plan_null_device, &facts->memory);
+    return plan_player_run(player, error) == PLAN_DONE;
+}
+
+static uint64_t parameters_of(const Plan *plan) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < plan->n_parameters; i++) {
+        total += plan->parameters[i].elements;
+    }
+    return total;
+}
+
+static void print_summary(const Plan *plan, const Facts *facts) {
+    printf("%s\n", plan->title);
+    printf("digest        %s\n", plan_digest(plan));
+    printf("parameters    %" G_GUINT64_FORMAT " in %u tensors, %u unit%s\n", parameters_of(plan),
+           plan->n_parameters, plan->n_units, plan->n_units == 1 ? "" : "s");
+    printf("ranks         %u (replicate %u x shard %u), %u role%s\n", plan->world,
+           plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], plan->n_roles,
+           plan->n_roles == 1 ? "" : "s");
+    printf("instructions  %" G_GUINT64_FORMAT " (rank 0), built in %.2f ms\n", facts->instructions,
+           facts->build_ms);
+    printf("peak          %.3f MB (1e6 bytes) requested by rank 0, in section %s\n",
+           (double)facts->memory.peak_bytes / 1e6, plan_section_name(facts->memory.peak_section));
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        if (facts->memory.at_peak[i]) {
+            printf("  %-26s %12.3f MB\n", plan_subcategory_name((PlanSubcategory)i),
+                   (double)facts->memory.at_peak[i] / 1e6);
+        }
+    }
+    printf("between steps %.3f MB\n", (double)facts->memory.floor_bytes / 1e6);
+    printf("a step's collectives\n");
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        if (facts->collectives[kind].count) {
+            printf("  %-26s %5" G_GUINT64_FORMAT " times %12.3f MB in all (whole tensors)\n",
+                   plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count,
+                   (double)facts->collectives[kind].bytes / 1e6);
+        }
+    }
+}
+
+static void print_json(const Plan *plan, const Facts *facts) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "digest", plan_digest(plan));
+    trace_json_add_text(json, "network", plan->title);
+    trace_json_add_int(json, "parameters", parameters_of(plan));
+    trace_json_add_int(json, "world", plan->world);
+    trace_json_add_int(json, "units", plan->n_units);
+    trace_json_add_int(json, "instructions", facts->instructions);
+    trace_json_add_real(json, "build_ms", facts->build_ms);
+    trace_json_add_int(json, "peak_bytes", facts->memory.peak_bytes);
+    trace_json_add_int(json, "floor_bytes", facts->memory.floor_bytes);
+    trace_json_begin_object(json, "peak_by_category");
+    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
+        trace_json_add_int(json, plan_subcategory_name((PlanSubcategory)i),
+                           facts->memory.at_peak[i]);
+    }
+    json_builder_end_object(json);
+    trace_json_begin_object(json, "collectives");
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        if (facts->collectives[kind].count) {
+            trace_json_begin_object(json, plan_op_info((PlanOpKind)kind)->name);
+            trace_json_add_int(json, "count", facts->collectives[kind].count);
+            trace_json_add_int(json, "bytes", facts->collectives[kind].bytes);
+            json_builder_end_object(json);
+        }
+    }
+    json_builder_end_object(json);
+    json_builder_end_object(json);
+    g_autofree char *text = trace_json_text(json);
+    printf("%s\n", text);
+}
+
+static int report(const GError *error, int status) {
+    fprintf(stderr, "foreshard plan: %s\n", error->message);
+    return status;
+}
+
+/* ---- a part of the text --------------------------------------------------------------------- */
+
+static bool is_shown(const Plan *plan, const PlanInstr *instr, const Options *o) {
+    const char *unit = instr->unit == PLAN_NONE ? "-" : plan->units[instr->unit].name;
+    bool has_lane = instr->kind != PLAN_ALLOC && instr->kind != PLAN_FREE;
+    return (!o->unit || g_str_equal(unit, o->unit)) &&
+           (!o->phase || g_str_equal(plan_phase_name((PlanPhase)instr->phase), o->phase)) &&
+           (!o->lane || (has_lane && g_str_equal(plan->lanes[instr->lane], o->lane)));
+}
+
+static bool names_are_known(const Plan *plan, const Options *o, GError **error) {
+    g_autoptr(GString) known = g_string_new(NULL);
+    bool found = !o->lane;
+    for (uint32_t i = 0; i < plan->n_lanes; i++) {
+        found |= o->lane && g_str_equal(plan->lanes[i], o->lane);
+        g_string_append_printf(known, " %s", plan->lanes[i]);
+    }
+    if (!found) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "no lane '%s'; the plan has%s", o->lane,
+                    known->str);
+        return false;
+    }
+    found = !o->unit || g_str_equal(o->unit, "-");
+    for (uint32_t i = 0; i < plan->n_units; i++) {
+        found |= o->unit && g_str_equal(plan->units[i].name, o->unit);
+    }
+    if (!found) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "no unit '%s'; `foreshard units` lists them", o->unit);
+    }
+    return found;
+}
+
+static void print_part(const Plan *plan, const Options *o) {
+    const PlanRole *role = &plan->roles[0];
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (plan_section_repeats(role, s)) {
+            g_string_append_printf(text, "section %s = %s\n", plan_section_name(s),
+                                   plan_section_name(s - 1));
+            continue;
+        }
+        g_string_append_printf(text, "section %s\n", plan_section_name(s));
+        for (uint32_t i = 0; i < role->n_instrs[s]; i++) {
+            const PlanInstr *instr = &role->sections[s][i];
+            if (is_shown(plan, instr, o)) {
+                g_string_append_printf(
+                    text, "%6u %-9s %-12s ", i, plan_phase_name((PlanPhase)instr->phase),
+                    instr->unit == PLAN_NONE ? "-" : plan->units[instr->unit].name);
+                plan_text_append_instr(plan, role, instr, text);
+                g_string_append_c(text, '\n');
+            }
+        }
+    }
+    fwrite(text->str, 1, text->len, stdout);
+}
+
+static int show(const Plan *plan, const Options *options, Facts *facts) {
+    g_autoptr(GError) error = NULL;
+    if (options->memory) {
+        cli_print_memory(plan);
+        return 0;
+    }
+    if (options->unit || options->phase || options->lane) {
+        if (!names_are_known(plan, options, &error)) {
+            return report(error, 2);
+        }
+        print_part(plan, options);
+        return 0;
+    }
+    if (options->print) {
+        g_autoptr(GString) text = plan_text(plan);
+        fwrite(text->str, 1, text->len, stdout);
+        return 0;
+    }
+    if (options->check) {
+        printf("%s: sound\n", plan->title);
+        return 0;
+    }
+    if (!gather_facts(plan, facts, &error)) {
+        return report(error, 1);
+    }
+    if (options->json) {
+        print_json(plan, facts);
+    } else {
+        print_summary(plan, facts);
+    }
+    return 0;
+}
+
+int cmd_plan(int argc, char **argv) {
+    g_auto(Options) options = {0};
+    GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the plan here", "FILE"},
+        {"print", 0, 0, G_OPTION_ARG_NONE, &options.print, "print the plan's text", NULL},
+        {"unit", 0, 0, G_OPTION_ARG_STRING, &options.unit,
+         "print rank 0's instructions of this unit alone", "NAME"},
+        {"phase", 0, 0, G_OPTION_ARG_STRING, &options.phase,
+         "print those of this phase (setup, forward, recompute, backward, optimizer)", "NAME"},
+        {"lane", 0, 0, G_OPTION_ARG_STRING, &options.lane, "print those of this lane", "NAME"},
+        {"memory", 0, 0, G_OPTION_ARG_NONE, &options.memory,
+         "print the bytes at the peak by category, with the arithmetic", NULL},
+        {"check", 0, 0, G_OPTION_ARG_NONE, &options.check,
+         "only say whether it is sound (building and reading always check)", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the summary as JSON", NULL},
+        {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(context,
+                                 "Builds a plan from a network and a strategy (or reads one), and "
+                                 "says what is in it.");
+    g_option_context_set_description(context,
+                                     "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
+                                     "  foreshard plan gpt-toy -n 8 --wrap whole\n"
+                                     "  foreshard plan gpt2 -n 8 --memory\n"
+                                     "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
+                                     "  foreshard plan gpt-toy.plan --print | less\n\n"
+                                     "Exit status: 0 the plan is sound; 1 it cannot be written; 2 "
+                                     "the input cannot be read, or a setting\nis refused.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard plan: %s\n", error->message);
+        return 2;
+    }
+    if (argc != 2) {
+        fprintf(stderr, "foreshard plan: give one PLAN or NETWORK; --help says more\n");
+        return 2;
+    }
+    Facts facts = {0};
+    gint64 start = g_get_monotonic_time();
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    if (!plan) {
+        return report(error, 2);
+    }
+    facts.build_ms = (double)(g_get_monotonic_time() - start) / 1e3;
+    if (options.output && !plan_write_file(plan, options.output, &error)) {
+        return report(error, 1);
+    }
+    return show(plan, &options, &facts);
+}

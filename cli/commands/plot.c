@@ -1,0 +1,202 @@
+/* cli/commands/plot.c - foreshard plot: pictures of one trace, or of two on the same axes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/plot/pictures.h"
+#include "cli/plot/plot-points.h"
+#include "trace/plot.h"
+#include "trace/text.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
+
+static const char summary[] =
+    "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes. Or,\n"
+    "with --knob, what a setting does to a network's step time and peak memory, each value\n"
+    "predicted. To a file (.png, .svg, .pdf or .html), or to the terminal when no file is named.";
+
+static const char examples[] =
+    "Examples:\n"
+    "  foreshard plot predicted.trace measured.trace -o memory.png\n"
+    "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
+    "  foreshard plot gpt-toy -n 2 --cluster this-machine --knob wrap=block,whole\n"
+    "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
+    "      --knob micro_batch=1,2,4,8 --knob checkpointing=none,full -o trade.svg\n"
+    "  foreshard plot t5-11b --cluster a100-roce --picture scale \\\n"
+    "      --knob ranks=8,64,512 -o scale.pdf\n"
+    "\n"
+    "Exit status: 0 drawn; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
+    "trace\n"
+    "cannot be read, the traces do not go together, or a setting is refused.";
+
+typedef struct {
+    char *picture, *steps;
+    int rank; /* -1: the lowest that the trace recorded */
+    CliPointsPlot points;
+} Options;
+
+static int complain(int status, const GError *error) {
+    fprintf(stderr, "foreshard plot: %s\n", error->message);
+    return status;
+}
+
+/* "3" or "2-5". */
+static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last) {
+    g_auto(GStrv) parts = g_strsplit(text, "-", 2);
+    guint64 first, last;
+    if (parts[0] == NULL ||
+        !g_ascii_string_to_unsigned(parts[0], 10, 0, G_MAXINT32, &first, NULL)) {
+        return false;
+    }
+    last = first;
+    if (parts[1] != NULL &&
+        !g_ascii_string_to_unsigned(parts[1], 10, first, G_MAXINT32, &last, NULL)) {
+        return false;
+    }
+    *ret_first = (int32_t)first;
+    *ret_last = (int32_t)last;
+    return true;
+}
+
+static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
+                const Options *options) {
+    g_autoptr(GError) error = NULL;
+    TracePlotOptions plot = {.output = options->points.output,
+                             .columns = cli_terminal_columns(),
+                             .characters = cli_terminal_characters()};
+    cli_choose_steps(picture, panels, n_panels, &plot);
+    if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
+        fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
+                options->steps);
+        return BAD_INPUT;
+    }
+    g_autofree char *name = trace_plot_script(picture, plot.output);
+    g_autofree char *folder = cli_plots_folder(name, &error);
+    if (folder == NULL) {
+        return complain(FAILED, error);
+    }
+    plot.scripts = folder;
+    g_autofree char *text = NULL;
+    if (!trace_plot(picture, panels, n_panels, &plot, &text, &error)) {
+        bool bad_input = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_VALUE) ||
+                         g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MISMATCH);
+        return complain(bad_input ? BAD_INPUT : FAILED, error);
+    }
+    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
+        fprintf(stderr, "foreshard plot: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
+}
+
+static int plot_traces(TracePicture picture, int n_files, char **files, const Options *options) {
+    if (n_files < 1 || n_files > TRACE_MAX_PANELS) {
+        fprintf(stderr, "foreshard plot: give one trace or two; see foreshard plot --help\n");
+        return BAD_INPUT;
+    }
+    Trace *traces[TRACE_MAX_PANELS] = {NULL, NULL};
+    TracePanel panels[TRACE_MAX_PANELS];
+    int status = OK;
+    for (int i = 0; i < n_files && status == OK; i++) {
+        g_autoptr(GError) error = NULL;
+        traces[i] = trace_read_file(files[i], &error);
+        if (traces[i] == NULL) {
+            status = complain(BAD_INPUT, error);
+            break;
+        }
+        uint32_t rank = options->rank < 0 ? cli_lowest_rank(traces[i]) : (uint32_t)options->rank;
+        panels[i] = (TracePanel){traces[i], rank};
+    }
+    if (status == OK) {
+        status = draw(picture, panels, (guint)n_files, options);
+    }
+    for (guint i = 0; i < TRACE_MAX_PANELS; i++) {
+        trace_free(traces[i]);
+    }
+    return status;
+}
+
+/* The picture's name; without one, memory, or sweep when a knob is given. */
+static int plot(int n_words, char **words, const Options *options, CliPlanSource *source) {
+    static const struct {
+        const char *name;
+        bool of_points;
+        int picture;
+    } pictures[] = {
+        {"memory", false, TRACE_PICTURE_MEMORY}, {"lanes", false, TRACE_PICTURE_LANES},
+        {"jitter", false, TRACE_PICTURE_JITTER}, {"sweep", true, TRACE_POINTS_SWEEP},
+        {"pareto", true, TRACE_POINTS_PARETO},   {"scale", true, TRACE_POINTS_SCALE},
+    };
+    const char *name = options->picture                ? options->picture
+                       : options->points.knobs != NULL ? "sweep"
+                                                       : "memory";
+    if (g_str_equal(name, "validation")) {
+        return cli_plot_validation(n_words, words, options->points.output);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        if (g_str_equal(pictures[i].name, name)) {
+            return pictures[i].of_points
+                       ? cli_plot_points((TracePointsPicture)pictures[i].picture, n_words, words,
+                                         &options->points, source)
+                       : plot_traces((TracePicture)pictures[i].picture, n_words, words, options);
+        }
+    }
+    fprintf(stderr,
+            "foreshard plot: --picture %s: choose memory, lanes, jitter, sweep, pareto, scale "
+            "or validation\n",
+            name);
+    return BAD_INPUT;
+}
+
+static void clear_options(Options *options) {
+    g_free(options->picture);
+    g_free(options->steps);
+    g_free(options->points.output);
+    g_free(options->points.cluster);
+    g_free(options->points.published);
+    g_strfreev(options->points.knobs);
+    g_strfreev(options->points.where);
+}
+
+int cmd_plot(int argc, char **argv) {
+    Options options = {.rank = -1};
+    CliPointsPlot *points = &options.points;
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
+         "the picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
+        {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
+         "of traces: memory, lanes, jitter; of predictions: sweep, pareto, scale; validation of "
+         "tables",
+         "NAME"},
+        {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
+         "a step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank (default: the lowest recorded)",
+         "N"},
+        {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
+         "a strategy key and values to predict; the first is the x axis, others make lines",
+         "KEY=V,V"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
+         "the machine of predictions: a name or a file", "C"},
+        {"published", 0, 0, G_OPTION_ARG_FILENAME, &points->published,
+         "scale: a table of published runs, drawn as marks", "FILE.csv"},
+        {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,
+         "only its rows with this value in this column", "COLUMN=VALUE"},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE] | NETWORK [TRACE...]");
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, examples);
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    int status = cli_options_parse(context, &argc, &argv, &error)
+                     ? plot(argc - 1, argv + 1, &options, source)
+                     : complain(BAD_INPUT, error);
+    clear_options(&options);
+    return status;
+}

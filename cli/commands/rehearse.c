@@ -1,0 +1,164 @@
+/* cli/commands/rehearse.c - `foreshard rehearse`: one process plays rank R of W.
+ *
+ * What collectives take is predicted here and handed to foreshard-exec as a table (cli/pace.h);
+ * compute and memory are real there. No MPI is needed: there is one process.
+ */
+#include <gio/gio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/pace.h"
+#include "cli/plan-source.h"
+#include "cli/ranks.h"
+#include "cli/scratch.h"
+
+typedef struct {
+    gint rank, steps, seed;
+    gint64 memory_limit;
+    char *cluster, *device, *trace;
+    gboolean json;
+} Options;
+
+static GPtrArray *command_line(const Options *options, const CliScratch *scratch, GError **error) {
+    g_autofree char *program = cli_ranks_program(error);
+    if (!program) {
+        return NULL;
+    }
+    GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
+    cli_ranks_add(argv, "%s", program);
+    cli_ranks_add(argv, "%s", scratch->plan);
+    cli_ranks_add(argv, "--pace=%s", scratch->pace);
+    cli_ranks_add(argv, "--rehearse=%d", options->rank);
+    cli_ranks_add(argv, "--steps=%d", options->steps);
+    cli_ranks_add(argv, "--seed=%d", options->seed);
+    cli_ranks_add(argv, "--device=%s", options->device ? options->device : "host");
+    if (options->memory_limit) {
+        cli_ranks_add(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
+    }
+    if (options->trace) {
+        cli_ranks_add(argv, "--trace=%s", options->trace);
+    }
+    if (options->json) {
+        cli_ranks_add(argv, "--json");
+    }
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+/* What the other program says of itself, in this one's name. */
+static void pass_on(const char *complaints) {
+    g_auto(GStrv) lines = g_strsplit(complaints ? complaints : "", "\n", -1);
+    for (char **line = lines; *line && **line; line++) {
+        bool own = g_str_has_prefix(*line, "foreshard-exec: ");
+        fprintf(stderr, "%s%s\n", own ? "foreshard rehearse: " : "",
+                *line + (own ? strlen("foreshard-exec: ") : 0));
+    }
+}
+
+static int play(const Options *options, const CliScratch *scratch, GError **error) {
+    g_autoptr(GPtrArray) argv = command_line(options, scratch, error);
+    if (!argv) {
+        return 1;
+    }
+    g_autoptr(GSubprocessLauncher) launcher = cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_autoptr(GSubprocess) process =
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
+    g_autofree char *complaints = NULL;
+    if (!process || !g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &complaints, error)) {
+        return 1;
+    }
+    pass_on(complaints);
+    if (!g_subprocess_get_if_exited(process)) {
+        g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED,
+                    "rank %d was killed by signal %d (%s)", options->rank,
+                    g_subprocess_get_term_sig(process),
+                    g_strsignal(g_subprocess_get_term_sig(process)));
+        return 1;
+    }
+    int status = g_subprocess_get_exit_status(process);
+    if (!status && !options->json && options->trace) {
+        printf("trace      %s\n", options->trace);
+    }
+    return status;
+}
+
+static int rehearse(const Options *options, const Plan *plan, const ModelCluster *cluster) {
+    g_autoptr(GError) error = NULL;
+    g_auto(CliScratch) scratch = {0};
+    int status =
+        cli_scratch_make(&scratch, plan, cluster, &error) ? play(options, &scratch, &error) : 1;
+    if (error) {
+        fprintf(stderr, "foreshard rehearse: %s\n", error->message);
+    }
+    return status;
+}
+
+static bool options_are_sound(const Options *options, GError **error) {
+    if (options->rank < 0 || !options->cluster || options->steps < 1 || options->seed < 0 ||
+        options->memory_limit < 0) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "give --rank and --cluster; --steps must be positive, --seed and "
+                    "--memory-limit not negative");
+        return false;
+    }
+    return true;
+}
+
+static bool has_rank(const Plan *plan, gint rank, GError **error) {
+    if ((uint32_t)rank < plan->world) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "there is no rank %d to rehearse: the plan's are 0 to %u", rank, plan->world - 1);
+    return false;
+}
+
+int cmd_rehearse(int argc, char **argv) {
+    Options options = {.rank = -1, .steps = 6, .seed = 1};
+    GOptionEntry entries[] = {
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
+         "whose network says how long collectives last (a name, or a file)", "CLUSTER"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
+         "what plays it: host (default) or cuda", "DEVICE"},
+        {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
+         "FILE"},
+        {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
+         "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
+        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
+        {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(
+        context, "Plays one rank of many by itself: its compute and its memory are real, the other "
+                 "ranks' part\nof collectives is made up and lasts as long as predicted. What it "
+                 "learns means nothing.");
+    g_option_context_set_description(
+        context, "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n"
+                 "\nExit status: 0 rehearsed; 1 it failed on the way; 2 the input is wrong.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = NULL;
+    g_autoptr(ModelCluster) cluster = NULL;
+    int status = 2;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard rehearse: %s\n", error->message);
+    } else if (argc != 2) {
+        fprintf(stderr, "foreshard rehearse: give one PLAN or NETWORK; --help says more\n");
+    } else if (!options_are_sound(&options, &error) ||
+               !(plan = cli_plan_source_load(source, argv[1], &error)) ||
+               !has_rank(plan, options.rank, &error) ||
+               !(cluster = cli_pace_cluster(options.cluster, plan, &error))) {
+        fprintf(stderr, "foreshard rehearse: %s\n", error->message);
+    } else {
+        status = rehearse(&options, plan, cluster);
+    }
+    g_free(options.cluster);
+    g_free(options.device);
+    g_free(options.trace);
+    return status;
+}

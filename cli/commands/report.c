@@ -1,0 +1,123 @@
+/* cli/commands/report.c - foreshard report: traces as one page that stands by itself. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/report/report.h"
+#include "trace/text.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
+
+static const char summary[] =
+    "Writes one page of HTML about traces, which needs neither network nor other files: verdicts,\n"
+    "memory over time and lanes as drawings, what the peak is made of, predicted against "
+    "measured,\n"
+    "the diagnosis, units, settings, versions and seeds, and the commands to repeat it.";
+
+static const char examples[] =
+    "Examples:\n"
+    "  foreshard report predicted.trace measured.trace -o report.html\n"
+    "  foreshard report traces/ -o report.html                 every .trace of a folder\n"
+    "\n"
+    "Exit status: 0 written; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
+    "trace\n"
+    "cannot be read, or two are of the same plan and side.";
+
+static int compare_names(gconstpointer a, gconstpointer b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A folder stands for its files that end in .trace, by name. */
+static bool add_paths(GPtrArray *paths, const char *word, GError **error) {
+    if (!g_file_test(word, G_FILE_TEST_IS_DIR)) {
+        g_ptr_array_add(paths, g_strdup(word));
+        return true;
+    }
+    g_autoptr(GDir) dir = g_dir_open(word, 0, error);
+    if (dir == NULL) {
+        return false;
+    }
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    const char *name;
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        if (g_str_has_suffix(name, ".trace")) {
+            g_ptr_array_add(found, g_build_filename(word, name, NULL));
+        }
+    }
+    if (found->len == 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "%s holds no file that ends in .trace; name traces, or their folder", word);
+        return false;
+    }
+    g_ptr_array_sort(found, compare_names);
+    for (guint i = 0; i < found->len; i++) {
+        g_ptr_array_add(paths, found->pdata[i]);
+    }
+    return true;
+}
+
+static void free_trace(gpointer trace) {
+    trace_free(trace);
+}
+
+static int report(int n_words, char **words, const char *cluster, const char *output) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) traces = g_ptr_array_new_with_free_func(free_trace);
+    for (int i = 0; i < n_words; i++) {
+        if (!add_paths(paths, words[i], &error)) {
+            fprintf(stderr, "foreshard report: %s\n", error->message);
+            return BAD_INPUT;
+        }
+    }
+    for (guint i = 0; i < paths->len; i++) {
+        Trace *trace = trace_read_file(paths->pdata[i], &error);
+        if (trace == NULL) {
+            fprintf(stderr, "foreshard report: %s\n", error->message);
+            return BAD_INPUT;
+        }
+        g_ptr_array_add(traces, trace);
+    }
+    g_autoptr(GString) page = cli_report(traces, cluster, &error);
+    if (page == NULL) {
+        bool bad_input = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_VALUE) ||
+                         g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MISMATCH);
+        fprintf(stderr, "foreshard report: %s\n", error->message);
+        return bad_input ? BAD_INPUT : FAILED;
+    }
+    if (!trace_write_aside(output, page->str, page->len, &error)) {
+        fprintf(stderr, "foreshard report: %s\n", error->message);
+        return FAILED;
+    }
+    return OK;
+}
+
+int cmd_report(int argc, char **argv) {
+    g_autofree char *output = NULL, *cluster = NULL;
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "the page to write", "FILE.html"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
+         "the machine of the diagnosis (default: the one the trace names)", "C"},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("(DIR | TRACE)...");
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, examples);
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard report: %s\n", error->message);
+        return BAD_INPUT;
+    }
+    if (argc < 2 || output == NULL) {
+        fprintf(stderr, "foreshard report: give traces and -o FILE.html; see foreshard report "
+                        "--help\n");
+        return BAD_INPUT;
+    }
+    return report(argc - 1, argv + 1, cluster, output);
+}

@@ -1,0 +1,332 @@
+/* cli/commands/run.c - `foreshard run`: starts foreshard-exec on local ranks and watches over it.
+ *
+ * It writes the plan where the ranks can read it, starts them (cli/ranks.h), passes on what rank 0
+ * says, and turns the pages that mpirun prints about a dead rank into one line.
+ */
+#include <gio/gio.h>
+#include <glib-unix.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/pace.h"
+#include "cli/plan-source.h"
+#include "cli/ranks.h"
+#include "cli/scratch.h"
+#include "exec/black-box.h"
+
+typedef struct {
+    gint steps, seed, token_bytes, watchdog;
+    gint64 memory_limit;
+    char *trace, *device, *comm, *load, *save, *data, *pace;
+    gboolean json, verbose, no_op_times;
+} Options;
+
+typedef struct {
+    GSubprocess *process;
+    GMainLoop *loop;
+    GDataInputStream *errors;
+    bool verbose;
+    bool said_why; /* a rank has said what is wrong */
+    int dead_rank, dead_signal;
+    int interrupted; /* the signal that this program got */
+    int status;
+} Watch;
+
+/* ---- listening ------------------------------------------------------------------------------ */
+
+/* Ranks' own messages and mpirun's word on who died; the rest of mpirun's pages only when asked. */
+static void hear(Watch *watch, const char *line) {
+    int rank, sig;
+    const char *death = strstr(line, "process rank ");
+    const char *by = strstr(line, "exited on signal ");
+    if (g_str_has_prefix(line, "foreshard-exec: ")) {
+        if (!watch->said_why || watch->verbose) {
+            fprintf(stderr, "foreshard run: %s\n", line + strlen("foreshard-exec: "));
+        }
+        watch->said_why = true;
+    } else if (death && by && sscanf(death, "process rank %d", &rank) == 1 &&
+               sscanf(by, "exited on signal %d", &sig) == 1) {
+        watch->dead_rank = rank;
+        watch->dead_signal = sig;
+    } else if (watch->verbose) {
+        fprintf(stderr, "%s\n", line);
+    }
+}
+
+static void on_line(GObject *source, GAsyncResult *result, gpointer data) {
+    Watch *watch = data;
+    g_autofree char *line =
+        g_data_input_stream_read_line_finish(G_DATA_INPUT_STREAM(source), result, NULL, NULL);
+    if (line) {
+        hear(watch, line);
+        g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line,
+                                            watch);
+    } else {
+        g_main_loop_quit(watch->loop); /* every process that could write has gone */
+    }
+}
+
+static gboolean on_signal(Watch *watch, int sig) {
+    watch->interrupted = sig;
+    g_subprocess_send_signal(watch->process, SIGTERM); /* mpirun ends its ranks */
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_int(gpointer data) {
+    return on_signal(data, SIGINT);
+}
+
+static gboolean on_term(gpointer data) {
+    return on_signal(data, SIGTERM);
+}
+
+static gboolean on_hup(gpointer data) {
+    return on_signal(data, SIGHUP);
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+/* The ranks may run elsewhere, so they get whole paths. */
+static void add_path(GPtrArray *argv, const char *option, const char *path) {
+    if (path) {
+        g_autofree char *whole = g_canonicalize_filename(path, NULL);
+        cli_ranks_add(argv, "--%s=%s", option, whole);
+    }
+}
+
+static bool is_file(const char *data) {
+    return data && !g_str_equal(data, "synthetic");
+}
+
+static GPtrArray *command_line(const Options *options, const Plan *plan, const CliScratch *scratch,
+                               GError **error) {
+    GPtrArray *argv = cli_ranks_command(plan->world, options->device, error);
+    if (!argv) {
+        return NULL;
+    }
+    cli_ranks_add(argv, "%s", scratch->plan);
+    cli_ranks_add(argv, "--steps=%d", options->steps);
+    cli_ranks_add(argv, "--seed=%d", options->seed);
+    if (options->memory_limit) {
+        cli_ranks_add(argv, "--memory-limit=%" G_GINT64_FORMAT, options->memory_limit);
+    }
+    add_path(argv, "trace", options->trace);
+    add_path(argv, "pace", scratch->pace);
+    add_path(argv, "black-box", scratch->black_box);
+    add_path(argv, "load", options->load);
+    add_path(argv, "save", options->save);
+    if (is_file(options->data)) {
+        add_path(argv, "data", options->data);
+        cli_ranks_add(argv, "--token-bytes=%d", options->token_bytes);
+    }
+    if (options->json) {
+        cli_ranks_add(argv, "--json");
+    }
+    if (options->comm) {
+        cli_ranks_add(argv, "--comm=%s", options->comm);
+    }
+    if (options->no_op_times) {
+        cli_ranks_add(argv, "--no-op-times");
+    }
+    cli_ranks_add(argv, "--watchdog=%d", options->watchdog);
+    g_ptr_array_add(argv, NULL);
+    return argv;
+}
+
+static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
+    g_autoptr(GSubprocessLauncher) launcher =
+        cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
+    watch->process =
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
+    if (!watch->process) {
+        return false;
+    }
+    watch->loop = g_main_loop_new(NULL, FALSE);
+    watch->errors = g_data_input_stream_new(g_subprocess_get_stderr_pipe(watch->process));
+    g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line, watch);
+    guint sources[] = {g_unix_signal_add(SIGINT, on_int, watch),
+                       g_unix_signal_add(SIGTERM, on_term, watch),
+                       g_unix_signal_add(SIGHUP, on_hup, watch)};
+    g_main_loop_run(watch->loop);
+    bool ok = g_subprocess_wait(watch->process, NULL, error);
+    for (unsigned i = 0; i < G_N_ELEMENTS(sources); i++) {
+        g_source_remove(sources[i]);
+    }
+    watch->status = g_subprocess_get_if_exited(watch->process)
+                        ? g_subprocess_get_exit_status(watch->process)
+                        : 128 + g_subprocess_get_term_sig(watch->process);
+    g_object_unref(watch->errors);
+    g_main_loop_unref(watch->loop);
+    g_object_unref(watch->process);
+    return ok;
+}
+
+/* It can no longer tell itself, but has noted where it was. */
+static void speak_for_the_dead(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
+    uint32_t rank = (uint32_t)watch->dead_rank;
+    g_autoptr(ExecBlackBox) box = exec_black_box_open(scratch->black_box, plan->world, NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    bool knows = box && rank < plan->world;
+    exec_doing_tell(knows ? exec_black_box_doing(box, rank) : NULL, knows ? plan : NULL, rank,
+                    watch->dead_signal, text);
+    fprintf(stderr, "foreshard run: %s; the others have been ended\n", text->str);
+}
+
+/* 0, 1 or 2, after having said why once. */
+static int verdict(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
+    if (watch->interrupted) {
+        fprintf(stderr, "foreshard run: interrupted; every rank has been ended\n");
+        return 1;
+    }
+    if (watch->dead_rank >= 0) {
+        speak_for_the_dead(watch, scratch, plan);
+        return 1;
+    }
+    if (watch->status && !watch->said_why) {
+        fprintf(stderr,
+                "foreshard run: the ranks ended with status %d; --verbose shows all words\n",
+                watch->status);
+    }
+    return watch->status == 2 ? 2 : watch->status != 0;
+}
+
+static int run_in(const CliScratch *scratch, const Options *options, const Plan *plan,
+                  GError **error) {
+    g_autoptr(GPtrArray) argv = command_line(options, plan, scratch, error);
+    if (!argv) {
+        return 1;
+    }
+    if (options->verbose) {
+        g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
+        fprintf(stderr, "foreshard run: %s\n", words);
+    }
+    Watch watch = {.verbose = options->verbose, .dead_rank = -1};
+    return watch_over(&watch, argv, error) ? verdict(&watch, scratch, plan) : 1;
+}
+
+static void say_file(const char *what, const char *path) {
+    if (path) {
+        printf("%-10s %s\n", what, path);
+    }
+}
+
+static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
+    g_autoptr(GError) error = NULL;
+    g_auto(CliScratch) scratch = {0};
+    int status = cli_scratch_make(&scratch, plan, pace, &error)
+                     ? run_in(&scratch, options, plan, &error)
+                     : 1;
+    if (error) {
+        fprintf(stderr, "foreshard run: %s\n", error->message);
+    }
+    if (status && options->save) { /* of ranks that were ended while they wrote */
+        g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
+        g_unlink(aside);
+    }
+    for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
+        g_autofree char *aside = g_strdup_printf("%s.oom.%u.tmp", options->trace, rank);
+        g_unlink(aside);
+    }
+    if (!status && !options->json) {
+        say_file("trace", options->trace);
+        say_file("weights", options->save);
+    }
+    return status;
+}
+
+static bool options_are_sound(const Options *options) {
+    if (!cli_ranks_know_device(options->device)) {
+        fprintf(stderr, "foreshard run: there is no device '%s'; devices are host and cuda\n",
+                options->device);
+        return false;
+    }
+    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0 ||
+        options->watchdog < 0) {
+        fprintf(stderr, "foreshard run: --steps must be positive; --seed, --memory-limit and "
+                        "--watchdog not negative\n");
+        return false;
+    }
+    if (options->token_bytes != 1 && options->token_bytes != 2) {
+        fprintf(stderr, "foreshard run: --token-bytes is 1 or 2\n");
+        return false;
+    }
+    return true;
+}
+
+int cmd_run(int argc, char **argv) {
+    Options options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
+    GOptionEntry entries[] = {
+        {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
+         "FILE"},
+        {"data", 0, 0, G_OPTION_ARG_FILENAME, &options.data,
+         "train on the tokens of this file, dealt out in order (default: synthetic)", "FILE"},
+        {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options.token_bytes,
+         "bytes of a token in --data: 1 (default) or 2, little-endian", "N"},
+        {"load", 0, 0, G_OPTION_ARG_FILENAME, &options.load,
+         "begin with the weights of this safetensors file (names as in foreshard units)", "FILE"},
+        {"save", 0, 0, G_OPTION_ARG_FILENAME, &options.save,
+         "write the weights here at the end, as safetensors (no optimizer state)", "FILE"},
+        {"pace", 0, 0, G_OPTION_ARG_STRING, &options.pace,
+         "each collective lasts at least as long as on this cluster (asleep): overlap and prefetch "
+         "show as they would there",
+         "CLUSTER"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
+         "what plays it: host (default) or cuda, a GPU a rank where there are as many", "DEVICE"},
+        {"comm", 0, 0, G_OPTION_ARG_STRING, &options.comm,
+         "between GPUs: auto (default), nccl, or local, by way of the host's memory", "KIND"},
+        {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
+         "on a GPU: no events around ops, for the step's time alone", NULL},
+        {"watchdog", 0, 0, G_OPTION_ARG_INT, &options.watchdog,
+         "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
+        {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
+         "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
+        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
+        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
+         "show the command that starts the ranks, and all it says", NULL},
+        {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(context,
+                                 "Trains for real on local ranks, CPU or GPU, by playing a plan, "
+                                 "and measures memory and time as it goes.\n"
+                                 "CPU ranks are started by mpirun --oversubscribe (and, as root, "
+                                 "--allow-run-as-root).");
+    g_option_context_set_description(
+        context, "Examples:\n  foreshard run gpt-toy -n 2\n"
+                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
+                 "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended; 2 the "
+                 "input cannot be\nread, or a setting is refused.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    int status = 2;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard run: %s\n", error->message);
+    } else if (argc != 2) {
+        fprintf(stderr, "foreshard run: give one PLAN or NETWORK; --help says more\n");
+    } else if (options_are_sound(&options)) {
+        g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+        g_autoptr(ModelCluster) pace = NULL;
+        if (plan && cli_ranks_fit_here(plan->world, &error) &&
+            (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
+            status = run(&options, plan, pace);
+        } else {
+            fprintf(stderr, "foreshard run: %s\n", error->message);
+        }
+    }
+    g_free(options.trace);
+    g_free(options.load);
+    g_free(options.save);
+    g_free(options.data);
+    g_free(options.pace);
+    g_free(options.device);
+    g_free(options.comm);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* cli/commands/units.c - what is gathered, used and dropped together: a table, or the module tree.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/plan-source.h"
+
+#define U64 G_GUINT64_FORMAT
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static uint64_t bytes_of_element(const Plan *plan, uint32_t unit) {
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        if (plan->parameters[p].unit == unit) {
+            return plan_dtype_bytes((PlanDtype)plan->parameters[p].dtype);
+        }
+    }
+    return 0;
+}
+
+static void print_row(const char *name, uint64_t elements, uint64_t padding, uint64_t shard,
+                      uint64_t bytes) {
+    printf("%-32s %16" U64 " %10" U64 " %14" U64 " %16" U64 "\n", name, elements, padding, shard,
+           bytes);
+}
+
+static void print_table(const Plan *plan) {
+    uint64_t ranks = plan->axes[PLAN_AXIS_SHARD];
+    uint64_t elements = 0, padding = 0, shard = 0, bytes = 0;
+    printf("%s\n%-32s %16s %10s %14s %16s\n", plan->title, "unit", "elements", "padding",
+           "of a rank", "bytes of a rank");
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        const PlanUnit *unit = &plan->units[u];
+        uint64_t pads = unit->shard_elements * ranks - unit->elements;
+        uint64_t own = unit->shard_elements * bytes_of_element(plan, u);
+        print_row(unit->name, unit->elements, pads, unit->shard_elements, own);
+        elements += unit->elements;
+        padding += pads;
+        shard += unit->shard_elements;
+        bytes += own;
+    }
+    print_row("all", elements, padding, shard, bytes);
+    printf("%u unit%s over %" U64 " rank%s that share a copy; bytes are those of the shards the "
+           "optimizer owns\n",
+           plan->n_units, plan->n_units == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
+}
+
+/* ---- the tree ------------------------------------------------------------------------------- */
+
+static unsigned depth_of(const Plan *plan, uint32_t module) {
+    unsigned depth = 0;
+    for (; plan->modules[module].parent != PLAN_NONE; module = plan->modules[module].parent) {
+        depth++;
+    }
+    return depth;
+}
+
+/* "layers.0.attn.qkv.weight" is the weight of "layers.0.attn.qkv". */
+static bool belongs_to(const PlanParameter *parameter, const PlanModule *module) {
+    const char *dot = strrchr(parameter->name, '.');
+    gsize n = dot ? (gsize)(dot - parameter->name) : 0;
+    return strlen(module->name) == n && !strncmp(module->name, parameter->name, n);
+}
+
+static const char *local_name(const Plan *plan, uint32_t module) {
+    const PlanModule *m = &plan->modules[module];
+    gsize n = m->parent == PLAN_NONE ? 0 : strlen(plan->modules[m->parent].name);
+    return *m->name ? m->name + n + (n > 0) : "(root)";
+}
+
+static void print_parameter(const Plan *plan, const PlanParameter *p, unsigned depth) {
+    g_autoptr(GString) shape = g_string_new("[");
+    for (unsigned i = 0; i < p->n_dims; i++) {
+        g_string_append_printf(shape, "%s%" G_GINT64_FORMAT, i ? ", " : "", p->dims[i]);
+    }
+    const char *dot = strrchr(p->name, '.');
+    g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", dot ? dot + 1 : p->name);
+    printf("%-32s %s] %s, %" U64 " elements, unit %s\n", name, shape->str,
+           plan_dtype_name((PlanDtype)p->dtype), p->elements, plan->units[p->unit].name);
+}
+
+static void print_tree(const Plan *plan) {
+    printf("%s\n", plan->title);
+    for (uint32_t m = 0; m < plan->n_modules; m++) {
+        const PlanModule *module = &plan->modules[m];
+        unsigned depth = depth_of(plan, m);
+        bool opens = false;
+        for (uint32_t u = 0; u < plan->n_units; u++) {
+            opens |= g_str_equal(plan->units[u].name, *module->name ? module->name : "root");
+        }
+        g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", local_name(plan, m));
+        printf("%-32s %s%s\n", name, module->class_name, opens ? ", a unit begins" : "");
+        for (uint32_t p = 0; p < plan->n_parameters; p++) {
+            if (belongs_to(&plan->parameters[p], module)) {
+                print_parameter(plan, &plan->parameters[p], depth + 1);
+            }
+        }
+    }
+}
+
+int cmd_units(int argc, char **argv) {
+    gboolean tree = FALSE;
+    GOptionEntry entries[] = {{"tree", 0, 0, G_OPTION_ARG_NONE, &tree,
+                               "walk the modules: parameters, shapes, and whose they are", NULL},
+                              {0}};
+    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
+    g_option_context_set_summary(context,
+                                 "Says which parameters are gathered, used and dropped together.");
+    g_option_context_set_description(
+        context, "Examples:\n  foreshard units gpt2 -n 8\n"
+                 "  foreshard units llama2-7b -n 64 --wrap every=4 --flavour fsdp1\n"
+                 "  foreshard units t5-toy -n 2 --tree\n\n"
+                 "Exit status: 0 shown; 2 the input cannot be read, or a setting is refused.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    g_autoptr(GError) error = NULL;
+    if (!cli_options_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "foreshard units: %s\n", error->message);
+        return 2;
+    }
+    if (argc != 2) {
+        fprintf(stderr, "foreshard units: give one PLAN or NETWORK; --help says more\n");
+        return 2;
+    }
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    if (!plan) {
+        fprintf(stderr, "foreshard units: %s\n", error->message);
+        return 2;
+    }
+    if (tree) {
+        print_tree(plan);
+    } else {
+        print_table(plan);
+    }
+    return 0;
+}

@@ -1,0 +1,332 @@
+#include "cli/diagnose/diagnose.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the machine, one part faster ---- */
+
+enum {
+    FASTER_LINK = 4,
+    FASTER_HOST = 10
+};
+
+static void faster_host(ModelCluster *cluster) {
+#define COUNT(section, key, ...)
+#define REAL(section, key, ...)                                                                    \
+    if (strcmp(#section, "host") == 0) {                                                           \
+        cluster->section##_##key /= FASTER_HOST;                                                   \
+    }
+#include "models/cluster-keys.def"
+#undef COUNT
+#undef REAL
+}
+
+static void faster_far_link(ModelCluster *cluster) {
+    cluster->inter_node_nic_gb_per_s *= FASTER_LINK;
+}
+
+static void faster_near_link(ModelCluster *cluster) {
+    cluster->intra_node_bus_gb_per_s *= FASTER_LINK;
+    cluster->intra_node_nccl_channel_gb_per_s *= FASTER_LINK;
+    cluster->intra_node_nvls_head_gb_per_s *= FASTER_LINK;
+}
+
+static void faster_host_link(ModelCluster *cluster) {
+    cluster->device_host_link_gb_per_s *= FASTER_LINK;
+}
+
+/* ---- remedies ---- */
+
+enum {
+    N_ROWS = 0
+#define SETTING(...) +1
+#define MACHINE(...) +1
+#include "cli/diagnose/remedies.def"
+#undef SETTING
+#undef MACHINE
+        ,
+    N_TRIED = N_ROWS + 2 * CLI_N_BASELINES /* each checkpointed or not */
+};
+
+static void note_progress(CliDiagnosis *diagnosis) {
+    cli_progress_show(diagnosis->progress, (double)++diagnosis->n_tried / N_TRIED);
+}
+
+double cli_category_bytes(const SimPrediction *prediction, unsigned category) {
+    double bytes = 0;
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        bytes +=
+            plan_subcategory_category(sub) == category ? (double)prediction->peak.by_sub[sub] : 0;
+    }
+    return bytes;
+}
+
+static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with) {
+    const SimPrediction *base = diagnosis->base;
+    remedy.fits = with->fits;
+    remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
+    remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
+    for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
+        remedy.category_bytes[i] = cli_category_bytes(with, i) - cli_category_bytes(base, i);
+    }
+    g_array_append_val(diagnosis->remedies, remedy);
+}
+
+static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPrediction *with) {
+    const char *sharding = cli_what_if_get(diagnosis->what_if, "sharding");
+    const char *offload = cli_what_if_get(diagnosis->what_if, "offload");
+    switch (when) {
+    case CLI_WHEN_ALWAYS:
+        return true;
+    case CLI_WHEN_SHARDED:
+        return g_strcmp0(sharding, "none") != 0 && g_strcmp0(sharding, "optimizer-only") != 0;
+    case CLI_WHEN_ON_DEVICE:
+        return g_strcmp0(offload, "params") != 0 && g_strcmp0(offload, "optimizer") != 0;
+    case CLI_WHEN_MORE_UNITS:
+        return with->n_units > diagnosis->base->n_units;
+    case CLI_WHEN_FEWER_UNITS:
+        return with->n_units < diagnosis->base->n_units;
+    }
+    g_assert_not_reached();
+}
+
+static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
+    note_progress(diagnosis);
+    if (!cli_what_if_changes(diagnosis->what_if, remedy.changes)) {
+        return;
+    }
+    g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, remedy.changes, NULL, NULL);
+    if (with == NULL || with->unsupported_dtype != NULL || !holds(diagnosis, remedy.when, with)) {
+        return;
+    }
+    if (remedy.cause == NULL && with->alloc_retries < diagnosis->base->alloc_retries) {
+        remedy.cause = "the allocator gives memory back and asks for it again (retries)";
+    }
+    add_remedy(diagnosis, remedy, with);
+}
+
+static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change)(ModelCluster *)) {
+    note_progress(diagnosis);
+    g_autoptr(ModelCluster) cluster = model_cluster_copy(diagnosis->what_if->cluster);
+    change(cluster);
+    g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, "", cluster, NULL);
+    if (with != NULL) {
+        add_remedy(diagnosis, remedy, with);
+    }
+}
+
+/* What a measured play waited for beside what predictions know of. */
+static void add_wait(CliDiagnosis *diagnosis, TraceIdle idle, const char *cause,
+                     const char *remedy) {
+    const TraceIdleBook *book = &diagnosis->idle;
+    CliRemedy wait = {
+        .cause = cause,
+        .remedy = remedy,
+        .price = CLI_PRICE_MACHINE,
+        .fits = true,
+        .step_ns = -(double)book->idle_ns[idle] / MAX(1, book->n_steps),
+    };
+    g_array_append_val(diagnosis->remedies, wait);
+}
+
+static void add_waits(CliDiagnosis *diagnosis) {
+    if (!g_str_equal(trace_get(diagnosis->trace, "side"), "measured")) {
+        return;
+    }
+    add_wait(diagnosis, TRACE_IDLE_COPY, "the device waits for copies on another lane",
+             "move less, or later what is needed later");
+    add_wait(diagnosis, TRACE_IDLE_OTHER, "kernels start late on their lanes",
+             "fewer, larger kernels; on CPU ranks, a core for each rank and lane");
+}
+
+static void try_all(CliDiagnosis *diagnosis) {
+#define SETTING(changes_, price_, when_, cause_, remedy_)                                          \
+    try_setting(diagnosis, (CliRemedy){.changes = changes_,                                        \
+                                       .price = CLI_PRICE_##price_,                                \
+                                       .when = CLI_WHEN_##when_,                                   \
+                                       .cause = cause_,                                            \
+                                       .remedy = remedy_});
+#define MACHINE(function, cause_, remedy_)                                                         \
+    try_machine(diagnosis,                                                                         \
+                (CliRemedy){.price = CLI_PRICE_MACHINE, .cause = cause_, .remedy = remedy_},       \
+                function);
+#include "cli/diagnose/remedies.def"
+#undef SETTING
+#undef MACHINE
+    add_waits(diagnosis);
+}
+
+/* ---- causes ---- */
+
+static double weight(const CliRemedy *remedy) {
+    static const double weights[] = {
+        [CLI_PRICE_NONE] = 1,
+        [CLI_PRICE_MEMORY] = 1. / 3,
+        [CLI_PRICE_PRECISION] = 1. / 3,
+        [CLI_PRICE_MACHINE] = 1. / 2,
+    };
+    return weights[remedy->price];
+}
+
+static int compare_causes(gconstpointer a, gconstpointer b, gpointer data) {
+    const CliDiagnosis *diagnosis = data;
+    const GArray *remedies = diagnosis->remedies;
+    guint i = *(const guint *)a, k = *(const guint *)b;
+    const CliRemedy *x = &g_array_index(remedies, CliRemedy, i);
+    const CliRemedy *y = &g_array_index(remedies, CliRemedy, k);
+    double by_x = -x->step_ns * weight(x), by_y = -y->step_ns * weight(y);
+    return by_x != by_y ? (by_x < by_y) - (by_x > by_y) : (i > k) - (i < k);
+}
+
+/* Several remedies may be for one cause: the best of them stands for it. */
+static void leave_first_of_each(CliDiagnosis *diagnosis) {
+    g_autoptr(GHashTable) named = g_hash_table_new(g_str_hash, g_str_equal);
+    guint kept = 0;
+    for (guint i = 0; i < diagnosis->causes->len; i++) {
+        guint place = g_array_index(diagnosis->causes, guint, i);
+        const CliRemedy *remedy = &g_array_index(diagnosis->remedies, CliRemedy, place);
+        if (g_hash_table_add(named, (gpointer)remedy->cause)) {
+            g_array_index(diagnosis->causes, guint, kept++) = place;
+        }
+    }
+    g_array_set_size(diagnosis->causes, kept);
+}
+
+static void find_causes(CliDiagnosis *diagnosis) {
+    double least_ns = 0.02 * (double)diagnosis->base->median_step_ns;
+    for (guint i = 0; i < diagnosis->remedies->len; i++) {
+        const CliRemedy *remedy = &g_array_index(diagnosis->remedies, CliRemedy, i);
+        if (remedy->cause != NULL && remedy->fits && -remedy->step_ns >= least_ns) {
+            g_array_append_val(diagnosis->causes, i);
+        }
+    }
+    g_array_sort_with_data(diagnosis->causes, compare_causes, diagnosis);
+    leave_first_of_each(diagnosis);
+}
+
+/* ---- baselines ---- */
+
+/* Keeps the better of two ways to tune a baseline: one that fits, the quicker one; of those that do
+ * not, the smaller one. */
+static void keep_better(CliBaseline *baseline, const char *name, const SimPrediction *with) {
+    double step_ns = (double)with->median_step_ns;
+    double reserved_bytes = (double)with->peak_reserved_bytes;
+    bool better =
+        baseline->name == NULL || (with->fits && !baseline->fits) ||
+        (with->fits == baseline->fits &&
+         (with->fits ? step_ns < baseline->step_ns : reserved_bytes < baseline->reserved_bytes));
+    if (better) {
+        g_free(baseline->name);
+        baseline->name = g_strdup(name);
+        baseline->fits = with->fits;
+        baseline->step_ns = step_ns;
+        baseline->reserved_bytes = reserved_bytes;
+    }
+}
+
+static void tune_baseline(CliDiagnosis *diagnosis, CliBaseline *baseline, const char *name,
+                          const char *changes) {
+    static const char *const tunings[] = {"none", "full"};
+    g_autoptr(GError) refusal = NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(tunings); i++) {
+        g_autofree char *all = g_strdup_printf("%s checkpointing=%s", changes, tunings[i]);
+        g_autofree char *tuned = g_strdup_printf("%s%s", name, i > 0 ? ", checkpointed" : "");
+        note_progress(diagnosis);
+        g_clear_error(&refusal);
+        g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, all, NULL, &refusal);
+        if (with != NULL) {
+            keep_better(baseline, tuned, with);
+        }
+    }
+    if (baseline->name == NULL) {
+        baseline->name = g_strdup(name);
+        baseline->refusal = g_strdup(refusal->message);
+    }
+}
+
+/* Each simple strategy at its own defaults, checkpointed or not, whichever is better; batch, dtypes
+ * and optimizer stay. DDP has no mixed precision of its own, so there the network itself is in that
+ * dtype. */
+static void predict_baselines(CliDiagnosis *diagnosis) {
+    const char *dtype = cli_what_if_get(diagnosis->what_if, "param_dtype");
+    bool mixed = dtype != NULL && !g_str_equal(dtype, "model");
+    static const char plain[] = "flavour=auto replicate=0 wrap=block wrap_ends=root "
+                                "backward_prefetch=pre forward_prefetch=no "
+                                "reshard_after_forward=default limit_all_gathers=2 offload=none";
+    static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
+    static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        bool whole_dtype = mixed && i == 0;
+        g_autofree char *name =
+            whole_dtype ? g_strdup_printf("%s, all in %s", names[i], dtype) : g_strdup(names[i]);
+        g_autofree char *dtypes = whole_dtype ? g_strdup_printf(" model_dtype=%s param_dtype=model "
+                                                                "reduce_dtype=param",
+                                                                dtype)
+                                              : g_strdup("");
+        g_autofree char *changes = g_strdup_printf("sharding=%s %s%s", sharding[i], plain, dtypes);
+        diagnosis->baselines[i].less_precise = whole_dtype;
+        tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes);
+    }
+}
+
+const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis) {
+    const CliBaseline *best = NULL;
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        const CliBaseline *baseline = &diagnosis->baselines[i];
+        if (baseline->refusal == NULL && baseline->fits && !baseline->less_precise &&
+            (best == NULL || baseline->step_ns < best->step_ns)) {
+            best = baseline;
+        }
+    }
+    return best;
+}
+
+/* ---- the whole ---- */
+
+CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluster, GError **error) {
+    g_autoptr(CliDiagnosis) diagnosis = g_new0(CliDiagnosis, 1);
+    diagnosis->trace = trace;
+    diagnosis->remedies = g_array_new(FALSE, FALSE, sizeof(CliRemedy));
+    diagnosis->causes = g_array_new(FALSE, FALSE, sizeof(guint));
+    diagnosis->summary = trace_summary_new(trace, rank);
+    if (diagnosis->summary == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "the trace has not recorded rank %u; give one that it has", rank);
+        return NULL;
+    }
+    diagnosis->idle = trace_idle_book(trace, diagnosis->summary);
+    diagnosis->what_if = cli_what_if_new(trace, cluster, error);
+    if (diagnosis->what_if == NULL) {
+        return NULL;
+    }
+    diagnosis->base = cli_what_if(diagnosis->what_if, "", NULL, error);
+    if (diagnosis->base == NULL) {
+        return NULL;
+    }
+    diagnosis->progress = cli_progress_new("predicting neighbours");
+    try_all(diagnosis);
+    find_causes(diagnosis);
+    predict_baselines(diagnosis);
+    diagnosis->ways_to_fit = diagnosis->base->fits ? NULL : cli_ways_to_fit(diagnosis->what_if);
+    cli_diagnosis_find_batch(diagnosis);
+    g_clear_pointer(&diagnosis->progress, cli_progress_free);
+    return g_steal_pointer(&diagnosis);
+}
+
+void cli_diagnosis_free(CliDiagnosis *diagnosis) {
+    if (diagnosis == NULL) {
+        return;
+    }
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        g_free(diagnosis->baselines[i].name);
+        g_free(diagnosis->baselines[i].refusal);
+    }
+    g_clear_pointer(&diagnosis->ways_to_fit, g_array_unref);
+    cli_what_if_free(diagnosis->what_if);
+    trace_summary_free(diagnosis->summary);
+    sim_prediction_free(diagnosis->base);
+    g_array_unref(diagnosis->remedies);
+    g_array_unref(diagnosis->causes);
+    cli_progress_free(diagnosis->progress);
+    g_free(diagnosis);
+}

@@ -1,0 +1,91 @@
+/* cli/diagnose/diagnose.h - why a run takes the time and memory it takes, and what would change it.
+ *
+ * Evidence comes from the trace (who waits for whom, who holds what); each remedy is priced by
+ * predicting the plan with one setting changed, or the machine with one part four times as fast
+ * (the host ten times).
+ *
+ * What causes the most is named first: by the time a step would lose with it. A setting that costs
+ * nothing counts in full; a machine that is to be bought, half; one that costs memory or
+ * precision, which may have been meant so, a third. What is tried for memory alone becomes a cause
+ * where it saves the allocator's retries. So a missing prefetch is named before the link whose
+ * slowness it lays bare, unless the prefetch would recover less than half as much.
+ *
+ * Owns: everything but the trace.
+ */
+#pragma once
+
+#include "cli/progress.h"
+#include "cli/ways-to-fit.h"
+#include "cli/what-if.h"
+#include "trace/idle.h"
+
+typedef enum {
+    CLI_PRICE_NONE,
+    CLI_PRICE_MEMORY,
+    CLI_PRICE_PRECISION,
+    CLI_PRICE_MACHINE,
+} CliPrice;
+
+typedef enum {
+    CLI_WHEN_ALWAYS,
+    CLI_WHEN_SHARDED,
+    CLI_WHEN_ON_DEVICE,
+    CLI_WHEN_MORE_UNITS,
+    CLI_WHEN_FEWER_UNITS,
+} CliWhen;
+
+/* A remedy and what it would change; step and bytes are the remedy's less the plan's own. */
+typedef struct {
+    const char *changes; /* "wrap=block"; NULL: a machine's part */
+    const char *cause;   /* NULL: it lowers memory and is no cause of lost time */
+    const char *remedy;
+    CliPrice price;
+    CliWhen when;
+    bool fits;
+    double step_ns;
+    double reserved_bytes;
+    double category_bytes[PLAN_N_CATEGORIES]; /* at the peak of allocated */
+} CliRemedy;
+
+typedef struct {
+    char *name;        /* "DDP", ..., and how it was tuned */
+    char *refusal;     /* NULL: it was predicted */
+    bool less_precise; /* than the strategy at hand: it keeps no fp32 weights */
+    bool fits;
+    double step_ns, reserved_bytes;
+} CliBaseline;
+
+enum {
+    CLI_N_BASELINES = 3
+};
+
+typedef struct {
+    const Trace *trace;
+    CliProgress *progress; /* of what is tried; NULL when all is done */
+    guint n_tried;
+    CliWhatIf *what_if;
+    TraceSummary *summary;
+    TraceIdleBook idle;
+    SimPrediction *base;
+    GArray *remedies; /* CliRemedy: what could be predicted */
+    GArray
+        *causes; /* indices (guint) into remedies, the first first; what saves under 2 % is out */
+    CliBaseline baselines[CLI_N_BASELINES];
+    GArray *ways_to_fit;   /* CliWay; NULL: it fits; empty: nothing that was tried helps */
+    uint64_t larger_batch; /* a micro-batch that makes better use of a step; 0: none was found */
+    double larger_batch_share, larger_batch_bytes; /* what a token then takes, and reserved */
+} CliDiagnosis;
+
+/* Of one recorded rank. */
+CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluster, GError **error);
+void cli_diagnosis_free(CliDiagnosis *diagnosis); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
+
+/* The baseline with the shortest step of those that fit and are as precise; NULL: none is. */
+const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
+void cli_diagnosis_find_batch(CliDiagnosis *diagnosis);
+double cli_category_bytes(const SimPrediction *prediction, unsigned category);
+
+char *cli_diagnosis_text(const CliDiagnosis *diagnosis);
+/* One line: the cause, then the remedy. */
+char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis);

@@ -1,0 +1,324 @@
+#include <math.h>
+#include <string.h>
+
+#include "cli/diagnose/diagnose.h"
+#include "trace/ended.h"
+#include "trace/scale.h"
+
+static void append_bytes(GString *text, double bytes, bool is_change) {
+    TraceScale scale = trace_scale_bytes(fabs(bytes));
+    g_string_append_printf(text, is_change ? "%+.2f %s" : "%.2f %s", bytes / scale.per_unit,
+                           scale.unit);
+}
+
+static char *time_text(double ns, bool is_change) {
+    TraceScale scale = trace_scale_time(fabs(ns));
+    return g_strdup_printf(is_change ? "%+.3f %s" : "%.3f %s", ns / scale.per_unit, scale.unit);
+}
+
+static const CliRemedy *remedy_at(const CliDiagnosis *diagnosis, guint i) {
+    return &g_array_index(diagnosis->remedies, CliRemedy, i);
+}
+
+/* A setting lowers a category when it takes at least 1 % of the peak off it, and adds no more
+ * elsewhere. */
+static bool lowers(const CliDiagnosis *diagnosis, const CliRemedy *remedy, double change) {
+    return remedy->changes != NULL && remedy->reserved_bytes <= 0 &&
+           change < -0.01 * (double)diagnosis->base->peak_reserved_bytes;
+}
+
+static const CliRemedy *best_for_category(const CliDiagnosis *diagnosis, unsigned category) {
+    const CliRemedy *best = NULL;
+    for (guint i = 0; i < diagnosis->remedies->len; i++) {
+        const CliRemedy *remedy = remedy_at(diagnosis, i);
+        double change = remedy->category_bytes[category];
+        if (lowers(diagnosis, remedy, change) &&
+            (best == NULL || change < best->category_bytes[category])) {
+            best = remedy;
+        }
+    }
+    return best;
+}
+
+/* ---- 1: memory ---- */
+
+static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
+    const Trace *trace = diagnosis->trace;
+    const TracePeak *peak = &diagnosis->summary->peaks[TRACE_ALLOCATED];
+    g_string_append(text, "1. memory\n");
+    if (!peak->known) {
+        g_string_append(text, "   the trace has no memory rows\n");
+        return;
+    }
+    g_string_append(text, "   peak allocated ");
+    append_bytes(text, (double)peak->bytes, false);
+    g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
+    g_string_append_printf(text, ", step %d, %s; predicted peak reserved ", peak->step, place);
+    append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
+    g_string_append_printf(text, ", %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
+    for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
+        double held = 0;
+        const char *name = plan_category_name(category);
+        for (guint i = 0; i < trace->categories->len; i++) {
+            const char *sub = trace->categories->pdata[i];
+            bool belongs = g_str_has_prefix(sub, name) && sub[strlen(name)] == '/';
+            held += belongs ? (double)peak->categories[i] : 0;
+        }
+        if (held == 0) {
+            continue;
+        }
+        g_string_append_printf(text, "   %-14s", name);
+        append_bytes(text, held, false);
+        const CliRemedy *best = best_for_category(diagnosis, category);
+        if (best != NULL) {
+            g_autofree char *step = time_text(best->step_ns, true);
+            g_string_append_printf(text, "; %s: ", best->changes);
+            if (diagnosis->base->fits) { /* else the trace ends before the peak does */
+                append_bytes(text, best->category_bytes[category], true);
+                g_string_append(text, " of it, ");
+            }
+            g_string_append(text, "peak reserved ");
+            append_bytes(text, best->reserved_bytes, true);
+            g_string_append_printf(text, ", step %s", step);
+        }
+        g_string_append_c(text, '\n');
+    }
+}
+
+/* ---- 2 to 5: time ---- */
+
+static void append_collectives(GString *text, const CliDiagnosis *diagnosis) {
+    const Trace *trace = diagnosis->trace;
+    const TraceSummary *summary = diagnosis->summary;
+    g_string_append(text, "2. communication, mean of the steady steps\n");
+    guint n_said = 0;
+    for (guint kind = 0; kind < trace->kinds->len; kind++) {
+        int64_t total_ns = 0, exposed_ns = 0;
+        for (guint i = 0; i < summary->n_steps; i++) {
+            if (trace_summary_is_steady(summary, i)) {
+                total_ns += summary->steps[i].kinds[kind].total_ns;
+                exposed_ns += summary->steps[i].kinds[kind].exposed_ns;
+            }
+        }
+        if (trace_kind(trace, kind)->kind_class != TRACE_KIND_COLLECTIVE || total_ns == 0) {
+            continue;
+        }
+        g_autofree char *total = time_text((double)total_ns / diagnosis->idle.n_steps, false);
+        g_autofree char *exposed = time_text((double)exposed_ns / diagnosis->idle.n_steps, false);
+        g_string_append_printf(text, "   %-16s %12s, exposed %12s, %3.0f %% hides\n",
+                               trace_kind(trace, kind)->name, total, exposed,
+                               100 * (1 - (double)exposed_ns / (double)total_ns));
+        n_said++;
+    }
+    if (n_said == 0) {
+        g_string_append(text, "   none\n");
+    }
+}
+
+static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
+    const TraceSummary *summary = diagnosis->summary;
+    double least = INFINITY, most = 0;
+    for (guint i = 0; i < summary->n_steps; i++) {
+        if (trace_summary_is_steady(summary, i)) {
+            double ns = (double)trace_step_time_ns(&summary->steps[i]);
+            least = MIN(least, ns);
+            most = MAX(most, ns);
+        }
+    }
+    if (diagnosis->idle.n_steps == 0) {
+        g_string_append(text, "3. jitter: no steady step was recorded\n");
+        return;
+    }
+    g_autofree char *low = time_text(least, false), *high = time_text(most, false);
+    if (diagnosis->idle.n_steps == 1) {
+        g_string_append_printf(text, "3. jitter: not known of one step, which takes %s\n", low);
+        return;
+    }
+    g_string_append_printf(text, "3. jitter: %u steady steps from %s to %s (%.1f %%)\n",
+                           diagnosis->idle.n_steps, low, high, 100 * (most / least - 1));
+}
+
+static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
+    const TraceIdleBook *idle = &diagnosis->idle;
+    double all_ns = (double)idle->busy_ns;
+    for (guint i = 0; i < TRACE_N_IDLES; i++) {
+        all_ns += (double)idle->idle_ns[i];
+    }
+    bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > 0.2 * all_ns;
+    g_string_append_printf(text,
+                           "4. %shost-bound: the compute lane is busy %.1f %%; it waits for\n",
+                           host_bound ? "" : "not ", 100 * (double)idle->busy_ns / all_ns);
+    for (guint i = 0; i < TRACE_N_IDLES; i++) {
+        g_string_append_printf(text, "   %-36s %5.1f %%\n", trace_idle_name(i),
+                               100 * (double)idle->idle_ns[i] / all_ns);
+    }
+    if (idle->n_ops > 0) {
+        g_autofree char *mean = time_text((double)idle->busy_ns / idle->n_ops, false);
+        g_string_append_printf(text, "   %u kernels a step, %s each\n",
+                               idle->n_ops / MAX(1, idle->n_steps), mean);
+    }
+    g_string_append_printf(
+        text,
+        "5. allocator: gave memory back %u time%s in the trace; %" G_GUINT64_FORMAT
+        " retries predicted\n",
+        idle->n_returns, idle->n_returns == 1 ? "" : "s", (guint64)diagnosis->base->alloc_retries);
+}
+
+/* ---- 6: settings ---- */
+
+static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
+    g_autoptr(GString) inert = g_string_new(NULL);
+    double step_ns = (double)diagnosis->base->median_step_ns;
+    double reserved = (double)diagnosis->base->peak_reserved_bytes;
+    g_string_append(text, "6. settings, each predicted alone (step, peak reserved)\n");
+    for (guint i = 0; i < diagnosis->remedies->len; i++) {
+        const CliRemedy *remedy = remedy_at(diagnosis, i);
+        if (remedy->changes == NULL) {
+            continue;
+        }
+        if (fabs(remedy->step_ns) < 1e-3 * step_ns &&
+            fabs(remedy->reserved_bytes) < 1e-3 * reserved) {
+            g_string_append_printf(inert, "%s%s", inert->len > 0 ? ", " : "", remedy->changes);
+            continue;
+        }
+        g_string_append_printf(text, "   %-26s %+6.1f %%  %+6.1f %%%s\n", remedy->changes,
+                               100 * remedy->step_ns / step_ns,
+                               100 * remedy->reserved_bytes / reserved,
+                               remedy->fits ? "" : "  does not fit");
+    }
+    g_string_append_printf(text, "   without effect: %s\n", inert->len > 0 ? inert->str : "none");
+}
+
+/* ---- 7: verdict ---- */
+
+static char *memory_verdict(const CliDiagnosis *diagnosis) {
+    GString *text = g_string_new("memory: it would reserve ");
+    append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
+    g_string_append(text, " of ");
+    append_bytes(text, (double)diagnosis->base->allocator_bytes, false);
+    const CliWay *best = cli_ways_best(diagnosis->ways_to_fit);
+    if (best != NULL) {
+        g_autofree char *options = cli_changes_as_options(best->changes);
+        g_string_append_printf(text, "; it fits with %s", options);
+    } else {
+        g_string_append(text, "; no setting tried makes it fit: a shorter sequence, a smaller "
+                              "network, GPUs with more memory");
+    }
+    return g_string_free(text, FALSE);
+}
+
+char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis) {
+    if (!diagnosis->base->fits) {
+        return memory_verdict(diagnosis);
+    }
+    if (diagnosis->causes->len == 0) {
+        return g_strdup_printf("nothing here costs 2 %% of a step; it is bound by %s",
+                               diagnosis->base->bound_by);
+    }
+    const CliRemedy *first = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, 0));
+    return g_strdup_printf("%s; %s", first->cause, first->remedy);
+}
+
+static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
+    g_autofree char *verdict = cli_diagnosis_verdict(diagnosis);
+    double step_ns = (double)diagnosis->base->median_step_ns;
+    g_string_append_printf(text, "7. bottleneck: %s\n", verdict);
+    for (guint i = 0; diagnosis->ways_to_fit != NULL && i < diagnosis->ways_to_fit->len; i++) {
+        g_autofree char *way = cli_way_text(&g_array_index(diagnosis->ways_to_fit, CliWay, i));
+        g_string_append_printf(text, "   fits with %s\n", way);
+    }
+    for (guint i = 0; i < diagnosis->causes->len && i < 4; i++) {
+        const CliRemedy *remedy = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, i));
+        static const char *const prices[] = {
+            [CLI_PRICE_NONE] = "a setting",
+            [CLI_PRICE_MEMORY] = "a setting that takes memory",
+            [CLI_PRICE_PRECISION] = "a setting that takes precision",
+            [CLI_PRICE_MACHINE] = "the machine",
+        };
+        g_autofree char *saved = time_text(-remedy->step_ns, false);
+        g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%), %s\n", i + 1, remedy->cause,
+                               saved, -100 * remedy->step_ns / step_ns, prices[remedy->price]);
+    }
+}
+
+/* What memory is left for. */
+static void append_batch(GString *text, const CliDiagnosis *diagnosis) {
+    if (diagnosis->larger_batch == 0) {
+        return;
+    }
+    g_string_append_printf(text,
+                           "   and there is memory for --micro-batch %" G_GUINT64_FORMAT
+                           ", with which a token takes %.1f %% less time (reserved ",
+                           (guint64)diagnosis->larger_batch,
+                           100 * (1 - diagnosis->larger_batch_share));
+    append_bytes(text, diagnosis->larger_batch_bytes, false);
+    g_string_append(text, "); the global batch grows with it\n");
+}
+
+/* Against the best of the simple strategies; 1 % is called equal. */
+static void append_match(GString *text, const CliDiagnosis *diagnosis, const CliBaseline *best) {
+    double step_ns = (double)diagnosis->base->median_step_ns;
+    if (best == NULL) {
+        g_string_append(text, "   none of them fits\n");
+    } else if (!diagnosis->base->fits) {
+        g_string_append_printf(text, "   this strategy does not fit, %s does: use that\n",
+                               best->name);
+    } else if (best->step_ns < 0.99 * step_ns) {
+        g_string_append_printf(
+            text, "   this strategy LOSES to %s by %.1f %%: use that, or change this\n", best->name,
+            100 * (step_ns / best->step_ns - 1));
+    } else if (best->step_ns > 1.01 * step_ns) {
+        g_string_append_printf(text, "   this strategy beats the best of them, %s, by %.1f %%\n",
+                               best->name, 100 * (best->step_ns / step_ns - 1));
+    } else {
+        g_string_append_printf(text, "   this strategy is as quick as the best of them, %s\n",
+                               best->name);
+    }
+}
+
+static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
+    const CliBaseline *best = cli_diagnosis_baseline(diagnosis);
+    g_string_append(text, "simple strategies, each checkpointed or not, whichever is better\n");
+    for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        const CliBaseline *baseline = &diagnosis->baselines[i];
+        if (baseline->refusal != NULL) {
+            g_string_append_printf(text, "   %-32s not possible: %s\n", baseline->name,
+                                   baseline->refusal);
+            continue;
+        }
+        g_autofree char *step = time_text(baseline->step_ns, false);
+        g_string_append_printf(text, "   %-32s step %s, peak reserved ", baseline->name, step);
+        append_bytes(text, baseline->reserved_bytes, false);
+        g_string_append_printf(text, "%s%s\n",
+                               baseline->less_precise ? ", keeps no fp32 weights" : "",
+                               baseline->fits ? "" : ", does not fit");
+    }
+    append_match(text, diagnosis, best);
+}
+
+char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
+    GString *text = g_string_new(NULL);
+    const char *title = trace_get(diagnosis->trace, "title");
+    g_autofree char *step = time_text((double)diagnosis->base->median_step_ns, false);
+    g_string_append_printf(
+        text, "%s\na %s trace; neighbours predicted on %s, where this plan takes %s a step\n\n",
+        title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
+        diagnosis->what_if->cluster->name, step);
+    if (!diagnosis->base->fits) {
+        g_autofree char *oom = trace_oom_text(diagnosis->trace);
+        g_string_append_printf(text,
+                               "it does NOT fit%s%s\n"
+                               "times of neighbours are as with memory enough, those of the trace "
+                               "(2 to 5) end where memory does\n\n",
+                               oom != NULL ? ": " : "", oom != NULL ? oom : "");
+    }
+    append_memory(text, diagnosis);
+    append_collectives(text, diagnosis);
+    append_jitter(text, diagnosis);
+    append_idle(text, diagnosis);
+    append_remedies(text, diagnosis);
+    append_causes(text, diagnosis);
+    append_batch(text, diagnosis);
+    append_baselines(text, diagnosis);
+    return g_string_free(text, FALSE);
+}

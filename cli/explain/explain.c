@@ -1,0 +1,231 @@
+#include "cli/explain/explain.h"
+
+#include <string.h>
+
+#include "cli/explain/private.h"
+
+static void explain_allocated(GString *text, const CliSubject *subject) {
+    explain_peak(text, subject, TRACE_ALLOCATED);
+}
+
+static void explain_active(GString *text, const CliSubject *subject) {
+    explain_peak(text, subject, TRACE_ACTIVE);
+}
+
+static void explain_reserved(GString *text, const CliSubject *subject) {
+    explain_peak(text, subject, TRACE_RESERVED);
+}
+
+static void explain_all_held(GString *text, const CliSubject *subject) {
+    explain_held(text, subject, NULL);
+}
+
+static void explain_collectives(GString *text, const CliSubject *subject) {
+    bool any = false;
+    for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
+        bool used = false;
+        for (guint i = 0; i < subject->summary->n_steps; i++) {
+            used |= subject->summary->steps[i].kinds[kind].total_ns > 0;
+        }
+        if (used && trace_kind(subject->trace, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
+            explain_collective(text, subject, kind);
+            any = true;
+        }
+    }
+    g_string_append(text, any ? "" : "comm: this play has no collectives\n");
+}
+
+static const struct {
+    const char *key;
+    void (*explain)(GString *text, const CliSubject *subject);
+} keys[] = {
+    {"step_ms", explain_step},
+    {"step_ms_p95", explain_step},
+    {"tokens_per_s_per_gpu", explain_rate},
+    {"tflops_per_gpu", explain_rate},
+    {"mfu", explain_rate},
+    {"kwh_per_million_tokens", explain_spending},
+    {"price_per_million_tokens", explain_spending},
+    {"compute_ms", explain_busy},
+    {"host_ms", explain_host},
+    {"bound_by", explain_idle},
+    {"peak_allocated_bytes", explain_allocated},
+    {"peak_active_bytes", explain_active},
+    {"peak_reserved_bytes", explain_reserved},
+    {"peak_at_ms", explain_allocated},
+    {"peak_by_category", explain_all_held},
+    {"alloc_retries", explain_retries},
+    {"fits", explain_fits},
+    {"allocator_bytes", explain_fits},
+    {"outside_allocator_bytes", explain_fits},
+    {"oom", explain_oom},
+    {"trains_well", explain_trains_well},
+    {"plan_digest", explain_identity},
+    {"cluster", explain_identity},
+    {"comm", explain_collectives},
+    {"every_rank", explain_ranks},
+};
+
+char *explain_place(const CliSubject *subject, uint32_t instruction) {
+    const Trace *trace = subject->trace;
+    const TraceInstruction *row = trace_instruction(trace, subject->summary->role, instruction);
+    g_autofree char *place = trace_place_name(trace, row->phase, row->unit);
+    return g_strdup_printf("in %s (instruction %u)", place, instruction);
+}
+
+bool explain_is_steady(const CliSubject *subject, int32_t step) {
+    for (guint i = 0; i < subject->summary->n_steps; i++) {
+        if (subject->summary->steps[i].step == step) {
+            return trace_summary_is_steady(subject->summary, i);
+        }
+    }
+    return false;
+}
+
+guint explain_n_steady(const CliSubject *subject) {
+    guint n = 0;
+    for (guint i = 0; i < subject->summary->n_steps; i++) {
+        n += trace_summary_is_steady(subject->summary, i);
+    }
+    return n;
+}
+
+static uint32_t find_name(const GPtrArray *table, const char *name) {
+    for (guint i = 0; i < table->len; i++) {
+        if (g_str_equal(table->pdata[i], name)) {
+            return i;
+        }
+    }
+    return TRACE_NONE;
+}
+
+static uint32_t find_kind(const Trace *trace, const char *name) {
+    for (guint i = 0; i < trace->kinds->len; i++) {
+        if (g_str_equal(trace_kind(trace, i)->name, name)) {
+            return i;
+        }
+    }
+    return TRACE_NONE;
+}
+
+/* "oom.bytes", "every_rank.seed": parts of what is explained as a whole. */
+static const char *const wholes[] = {"oom", "every_rank"};
+
+static char *whole_of(const char *name) {
+    for (guint i = 0; i < G_N_ELEMENTS(wholes); i++) {
+        gsize length = strlen(wholes[i]);
+        if (strncmp(name, wholes[i], length) == 0 && name[length] == '.') {
+            return g_strdup(wholes[i]);
+        }
+    }
+    return g_strdup(name);
+}
+
+/* "comm.all_gather", "comm.all_gather.exposed_ms". */
+static bool explain_comm(GString *text, const CliSubject *subject, const char *name) {
+    if (!g_str_has_prefix(name, "comm.")) {
+        return false;
+    }
+    g_auto(GStrv) parts = g_strsplit(name, ".", 3);
+    uint32_t kind = find_kind(subject->trace, parts[1]);
+    if (kind == TRACE_NONE ||
+        trace_kind(subject->trace, kind)->kind_class != TRACE_KIND_COLLECTIVE) {
+        return false;
+    }
+    explain_collective(text, subject, kind);
+    return true;
+}
+
+static bool explain_category(GString *text, const CliSubject *subject, const char *name) {
+    static const char start[] = "peak_by_category.";
+    if (!g_str_has_prefix(name, start)) {
+        return false;
+    }
+    for (guint i = 0; i < subject->trace->categories->len; i++) {
+        const char *category = subject->trace->categories->pdata[i];
+        const char *wanted = name + strlen(start);
+        if (g_str_has_prefix(category, wanted) && strchr("/", category[strlen(wanted)]) != NULL) {
+            explain_held(text, subject, wanted);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool explain_key(GString *text, const CliSubject *subject, const char *name) {
+    g_autofree char *whole = whole_of(name);
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (g_str_equal(keys[i].key, whole)) {
+            keys[i].explain(text, subject);
+            return true;
+        }
+    }
+    return explain_comm(text, subject, name) || explain_category(text, subject, name);
+}
+
+static bool explain_thing(GString *text, const CliSubject *subject, const char *name) {
+    const Trace *trace = subject->trace;
+    uint32_t unit = find_name(trace->units, name), kind = find_kind(trace, name);
+    guint64 number;
+    if (unit != TRACE_NONE) {
+        explain_unit(text, subject, unit);
+    } else if (kind != TRACE_NONE) {
+        explain_kind(text, subject, kind);
+    } else if (g_ascii_string_to_unsigned(name, 10, 0, UINT32_MAX, &number, NULL) &&
+               number < trace_instructions(trace, subject->summary->role)->len) {
+        explain_instruction(text, subject, (uint32_t)number);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* The first few; blocks are named alike. */
+static char *list_units(const Trace *trace) {
+    GString *list = g_string_new(NULL);
+    for (guint i = 0; i < trace->units->len && i < 4; i++) {
+        g_string_append_printf(list, "%s%s", i > 0 ? ", " : "", (char *)trace->units->pdata[i]);
+    }
+    g_string_append(list, trace->units->len > 4 ? " and so on" : "");
+    return g_string_free(list, FALSE);
+}
+
+/* The kinds that a recorded step has. */
+static char *list_kinds(const CliSubject *subject) {
+    const TraceSummary *summary = subject->summary;
+    GString *list = g_string_new(NULL);
+    for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
+        bool used = false;
+        for (guint i = 0; i < summary->n_steps; i++) {
+            used |= summary->steps[i].kinds[kind].total_ns > 0;
+        }
+        if (used) {
+            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
+                                   trace_kind(subject->trace, kind)->name);
+        }
+    }
+    return g_string_free(list, FALSE);
+}
+
+static void set_unknown(const CliSubject *subject, const char *name, GError **error) {
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_string_append_printf(known, "%s, ", keys[i].key);
+    }
+    g_autofree char *units = list_units(subject->trace), *kinds = list_kinds(subject);
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                "%s is no number's key, unit or op. Keys: %speak_by_category.CATEGORY and "
+                "comm.KIND. Units: %s. Ops: an instruction's number, or a kind, of which there "
+                "are here %s",
+                name, known->str, units, kinds);
+}
+
+GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {
+    GString *text = g_string_new(NULL);
+    if (explain_key(text, subject, name) || explain_thing(text, subject, name)) {
+        return text;
+    }
+    g_string_free(text, TRUE);
+    set_unknown(subject, name, error);
+    return NULL;
+}

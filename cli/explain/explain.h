@@ -1,0 +1,31 @@
+/* cli/explain/explain.h - any number that foreshard prints, down to the rows and the formula it
+ * comes from.
+ *
+ * Names are the keys of `foreshard predict --json` ("step_ms", "comm.all_gather.total_ms",
+ * "peak_by_category.activations"), units, kinds of ops, and numbers of instructions.
+ *
+ * Owns: the subject borrows all that it points to.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/predict.h"
+#include "trace/summary.h"
+
+typedef struct {
+    const Trace *trace;
+    const TraceSummary *summary;
+    /* NULL, all three: the trace's plan could not be built again, or names no cluster. */
+    const Plan *plan;
+    const ModelCluster *cluster;
+    const SimPrediction *prediction;
+} CliSubject;
+
+/* NULL when the name is none of these; the message lists what there is. */
+GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
+
+/* Every sharding strategy of a network on so many ranks, in one table. */
+typedef struct _CliPlanSource CliPlanSource;
+GString *cli_explain_sharding(CliPlanSource *source, const char *network,
+                              const ModelCluster *cluster, GError **error);

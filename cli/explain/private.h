@@ -1,0 +1,36 @@
+/* cli/explain/private.h - the parts of an explanation, a file a subject matter.
+ */
+#pragma once
+
+#include "cli/explain/explain.h"
+
+/* "in backward of unit blocks.0 (instruction 1072)". */
+char *explain_place(const CliSubject *subject, uint32_t instruction);
+bool explain_is_steady(const CliSubject *subject, int32_t step);
+guint explain_n_steady(const CliSubject *subject);
+
+/* Each appends the number, its formula, and its rows. */
+void explain_step(GString *text, const CliSubject *subject);
+void explain_rate(GString *text, const CliSubject *subject);
+void explain_busy(GString *text, const CliSubject *subject);
+void explain_host(GString *text, const CliSubject *subject);
+void explain_idle(GString *text, const CliSubject *subject);
+void explain_collective(GString *text, const CliSubject *subject, uint32_t kind);
+
+void explain_peak(GString *text, const CliSubject *subject, TraceStatistic statistic);
+/* category: "activations", or NULL for all. */
+void explain_held(GString *text, const CliSubject *subject, const char *category);
+void explain_retries(GString *text, const CliSubject *subject);
+
+void explain_held_at_end(GString *text, const CliSubject *subject);
+
+void explain_fits(GString *text, const CliSubject *subject);
+void explain_oom(GString *text, const CliSubject *subject);
+void explain_trains_well(GString *text, const CliSubject *subject);
+void explain_identity(GString *text, const CliSubject *subject);
+void explain_ranks(GString *text, const CliSubject *subject);
+void explain_spending(GString *text, const CliSubject *subject);
+
+void explain_unit(GString *text, const CliSubject *subject, uint32_t unit);
+void explain_kind(GString *text, const CliSubject *subject, uint32_t kind);
+void explain_instruction(GString *text, const CliSubject *subject, uint32_t instruction);

@@ -1,0 +1,257 @@
+/* Steps, rates, lanes and collectives: from op rows to the number. */
+#include <math.h>
+
+#include "cli/explain/private.h"
+#include "trace/idle.h"
+
+enum {
+    MOST_ROWS = 24
+};
+
+static double ms(double ns) {
+    return ns / 1e6;
+}
+
+static int compare_doubles(gconstpointer a, gconstpointer b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The steady steps' times, sorted. */
+static GArray *steady_times(const CliSubject *subject) {
+    GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < subject->summary->n_steps; i++) {
+        if (trace_summary_is_steady(subject->summary, i)) {
+            double ns = (double)trace_step_time_ns(&subject->summary->steps[i]);
+            g_array_append_val(times, ns);
+        }
+    }
+    g_array_sort(times, compare_doubles);
+    return times;
+}
+
+static double median_ns(const CliSubject *subject) {
+    g_autoptr(GArray) times = steady_times(subject);
+    guint n = times->len;
+    return n == 0
+               ? NAN
+               : (g_array_index(times, double, (n - 1) / 2) + g_array_index(times, double, n / 2)) /
+                     2;
+}
+
+/* ---- the step ---- */
+
+void explain_step(GString *text, const CliSubject *subject) {
+    const TraceSummary *summary = subject->summary;
+    g_autoptr(GArray) times = steady_times(subject);
+    guint n = times->len;
+    g_string_append_printf(text,
+                           "step_ms = %.6f: the median of %u steady steps (those after the "
+                           "first two, or all of two)\n",
+                           ms(median_ns(subject)), n);
+    if (n > 0) {
+        g_string_append_printf(text,
+                               "step_ms_p95 = %.6f: the smallest time that at least 95 %% of "
+                               "them do not exceed\n",
+                               ms(g_array_index(times, double, (95 * n + 99) / 100 - 1)));
+    }
+    g_string_append(text,
+                    "a step lasts from the end of the last op of the compute lane in the step "
+                    "before to the end of its own last\n");
+    for (guint i = 0; i < summary->n_steps; i++) {
+        const TraceStepSummary *step = &summary->steps[i];
+        if (step->step >= 0) {
+            g_string_append_printf(text, "  step %-3d %12.6f ms to %12.6f ms: %12.6f ms%s\n",
+                                   step->step, ms((double)step->start_ns), ms((double)step->end_ns),
+                                   ms((double)trace_step_time_ns(step)),
+                                   trace_summary_is_steady(summary, i) ? "" : "  not steady");
+        }
+    }
+    g_string_append(text,
+                    "by phase, each op of the compute lane with the wait before it, mean of the "
+                    "steady steps\n");
+    for (guint phase = 0; phase < subject->trace->phases->len; phase++) {
+        double sum = 0;
+        for (guint i = 0; i < summary->n_steps; i++) {
+            sum +=
+                trace_summary_is_steady(summary, i) ? (double)summary->steps[i].phase_ns[phase] : 0;
+        }
+        if (sum > 0) {
+            g_string_append_printf(text, "  %-12s %12.6f ms\n",
+                                   (const char *)subject->trace->phases->pdata[phase], ms(sum / n));
+        }
+    }
+}
+
+/* ---- rates ---- */
+
+void explain_rate(GString *text, const CliSubject *subject) {
+    double step_ns = median_ns(subject);
+    if (subject->plan == NULL) {
+        g_string_append(text,
+                        "the trace's plan cannot be built again, so its tokens and operations "
+                        "are not known; give the plan\n");
+        return;
+    }
+    double flops = subject->prediction->flops;
+    double peak_ns = subject->prediction->mfu * (double)subject->prediction->median_step_ns;
+    double tokens = (double)subject->plan->tokens_per_rank;
+    g_string_append_printf(text,
+                           "tokens_per_s_per_gpu = %.3f = %.0f tokens of a rank and step / "
+                           "%.6f ms\n",
+                           tokens / (step_ns / 1e9), tokens, ms(step_ns));
+    g_string_append_printf(text,
+                           "tflops_per_gpu = %.6f = %.6e operations of a step / %.6f ms / 1e12\n"
+                           "  operations: of matrix products and attention in the steady section, "
+                           "a multiply-add is two; recomputed ones are not counted again\n",
+                           flops / step_ns / 1e3, flops, ms(step_ns));
+    g_string_append_printf(text,
+                           "mfu = %.6f = %.6f ms, which those operations take at the peak of "
+                           "their dtype on %s, / %.6f ms\n",
+                           peak_ns / step_ns, ms(peak_ns), subject->cluster->name, ms(step_ns));
+}
+
+/* ---- busy, host, idle ---- */
+
+void explain_busy(GString *text, const CliSubject *subject) {
+    TraceIdleBook book = trace_idle_book(subject->trace, subject->summary);
+    guint n = MAX(1, book.n_steps);
+    g_string_append_printf(text,
+                           "compute_ms = %.6f: %u ops of the compute lane in %u steady steps take "
+                           "%.6f ms\nby kind, mean of a step\n",
+                           ms((double)book.busy_ns / n), book.n_ops, n, ms((double)book.busy_ns));
+    for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
+        double ns = 0;
+        guint count = 0;
+        for (guint i = 0; i < subject->summary->n_steps; i++) {
+            const TraceKindTime *time = &subject->summary->steps[i].kinds[kind];
+            if (trace_summary_is_steady(subject->summary, i)) {
+                ns += (double)time->total_ns;
+                count += time->count;
+            }
+        }
+        bool collective = trace_kind(subject->trace, kind)->kind_class == TRACE_KIND_COLLECTIVE;
+        if (count > 0 && !collective) {
+            g_string_append_printf(text, "  %-24s %6u x, %12.6f ms\n",
+                                   trace_kind(subject->trace, kind)->name, count / n, ms(ns / n));
+        }
+    }
+}
+
+void explain_host(GString *text, const CliSubject *subject) {
+    const GArray *table = trace_instructions(subject->trace, subject->summary->role);
+    guint counts[TRACE_N_WHATS] = {0}, collectives = 0;
+    for (guint i = 0; i < table->len; i++) {
+        const TraceInstruction *row = &g_array_index(table, TraceInstruction, i);
+        if (row->section == TRACE_SECTION_STEADY) {
+            bool collective =
+                row->what == TRACE_OP &&
+                trace_kind(subject->trace, row->kind)->kind_class == TRACE_KIND_COLLECTIVE;
+            counts[row->what] += !collective;
+            collectives += collective;
+        }
+    }
+    if (subject->cluster == NULL) {
+        g_string_append(text,
+                        "the trace names no cluster, so what an instruction costs the host is "
+                        "not known; give one\n");
+        return;
+    }
+    const ModelCluster *cluster = subject->cluster;
+    const struct {
+        const char *name;
+        guint count;
+        double us;
+    } rows[] = {
+        {"alloc", counts[TRACE_ALLOC], cluster->host_alloc_us},
+        {"free", counts[TRACE_FREE], cluster->host_free_us},
+        {"mark", counts[TRACE_MARK], cluster->host_mark_us},
+        {"launch of a kernel", counts[TRACE_OP], cluster->host_launch_us},
+        {"launch of a collective", collectives, cluster->host_collective_us},
+        {"record", counts[TRACE_RECORD], cluster->host_record_us},
+        {"wait", counts[TRACE_WAIT], cluster->host_wait_us},
+        {"host wait", counts[TRACE_HOST_WAIT], cluster->host_host_wait_us},
+        {"host op", counts[TRACE_HOST_OP], cluster->host_host_op_us},
+    };
+    double sum = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        sum += rows[i].count * rows[i].us;
+    }
+    g_string_append_printf(text,
+                           "host_ms = %.6f: the steady section's instructions, each at what "
+                           "%s says it costs the host (what the allocator asks of the device "
+                           "comes on top)\n",
+                           sum / 1e3, cluster->name);
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_string_append_printf(text, "  %6u x %-24s %8.3f us = %12.6f ms\n", rows[i].count,
+                               rows[i].name, rows[i].us, rows[i].count * rows[i].us / 1e3);
+    }
+}
+
+void explain_idle(GString *text, const CliSubject *subject) {
+    TraceIdleBook book = trace_idle_book(subject->trace, subject->summary);
+    const SimPrediction *prediction = subject->prediction;
+    guint n = MAX(1, book.n_steps);
+    g_string_append(text, "in the trace's rows, the compute lane's time, mean of a steady step\n");
+    g_string_append_printf(text, "  %-46s %12.6f ms\n", "busy", ms((double)book.busy_ns / n));
+    for (guint i = 0; i < TRACE_N_IDLES; i++) {
+        g_string_append_printf(text, "  waits for %-36s %12.6f ms\n", trace_idle_name(i),
+                               ms((double)book.idle_ns[i] / n));
+    }
+    if (prediction == NULL) {
+        return;
+    }
+    g_string_append_printf(text, "bound_by = %s: predicted on %s, the largest of these shares\n",
+                           prediction->bound_by, subject->cluster->name);
+    for (guint i = 0; i < SIM_N_SHARES; i++) {
+        if (prediction->shares_ns[i] > 0) {
+            g_string_append_printf(text, "  %-46s %12.6f ms\n", prediction->share_names[i],
+                                   ms((double)prediction->shares_ns[i]));
+        }
+    }
+}
+
+/* ---- collectives ---- */
+
+void explain_collective(GString *text, const CliSubject *subject, uint32_t kind) {
+    const Trace *trace = subject->trace;
+    const char *name = trace_kind(trace, kind)->name;
+    guint n = MAX(1, explain_n_steady(subject)), count = 0;
+    double total = 0, exposed = 0;
+    for (guint i = 0; i < subject->summary->n_steps; i++) {
+        if (trace_summary_is_steady(subject->summary, i)) {
+            const TraceKindTime *time = &subject->summary->steps[i].kinds[kind];
+            count += time->count;
+            total += (double)time->total_ns;
+            exposed += (double)time->exposed_ns;
+        }
+    }
+    g_string_append_printf(
+        text,
+        "comm.%s.total_ms = %.6f: the sum of %u durations, mean of %u steady "
+        "steps\ncomm.%s.exposed_ms = %.6f: the part of them in which the compute "
+        "lane runs no kernel\nrows of the first steady step\n",
+        name, ms(total / n), count / n, n, name, ms(exposed / n));
+    guint shown = 0;
+    int32_t step = INT32_MIN;
+    for (guint i = 0; i < trace->ops->len && shown < MOST_ROWS; i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        const TraceInstruction *op =
+            row->rank == subject->summary->rank
+                ? trace_instruction(trace, subject->summary->role, row->instruction)
+                : NULL;
+        if (op == NULL || op->kind != kind || !explain_is_steady(subject, row->step) ||
+            (step != INT32_MIN && row->step != step)) {
+            continue;
+        }
+        step = row->step;
+        shown++;
+        g_autofree char *place = explain_place(subject, row->instruction);
+        g_string_append_printf(text, "  %12.6f ms, from %12.6f ms, %" G_GUINT64_FORMAT " B, %s\n",
+                               ms((double)(row->end_ns - row->start_ns)), ms((double)row->start_ns),
+                               (guint64)op->bytes, place);
+    }
+    if (count / n > shown) {
+        g_string_append_printf(text, "  and %u more\n", count / n - shown);
+    }
+}

@@ -1,0 +1,58 @@
+#include "cli/plot/pictures.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/data-dir.h"
+
+guint cli_terminal_columns(void) {
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        return size.ws_col;
+    }
+    return 100;
+}
+
+TracePlotCharacters cli_terminal_characters(void) {
+    return isatty(STDOUT_FILENO) && g_get_charset(NULL) ? TRACE_PLOT_BLOCKS : TRACE_PLOT_ASCII;
+}
+
+uint32_t cli_lowest_rank(const Trace *trace) {
+    uint32_t lowest = TRACE_NONE;
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        lowest = MIN(lowest, g_array_index(trace->ranks, TraceRank, i).rank);
+    }
+    return lowest;
+}
+
+static int32_t last_step(const Trace *trace, uint32_t rank) {
+    int32_t last = -1; /* construction */
+    for (guint i = 0; i < trace->ops->len; i++) {
+        if (trace_op(trace, i)->rank == rank) {
+            last = MAX(last, trace_op(trace, i)->step);
+        }
+    }
+    for (guint i = 0; i < trace->memory->len; i++) {
+        if (trace_memory(trace, i)->rank == rank) {
+            last = MAX(last, trace_memory(trace, i)->step);
+        }
+    }
+    return last;
+}
+
+void cli_choose_steps(TracePicture picture, const TracePanel *panels, guint n_panels,
+                      TracePlotOptions *plot) {
+    plot->last_step = INT32_MAX;
+    for (guint i = 0; i < n_panels; i++) {
+        plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
+    }
+    plot->first_step = picture == TRACE_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
+}
+
+char *cli_plots_folder(const char *script, GError **error) {
+    g_autofree char *name = g_strdup(script);
+    *strrchr(name, '.') = '\0'; /* looked up by name: a file of the current folder is not meant */
+    g_autofree char *path = cli_data_find(CLI_DATA_PLOTS, name, error);
+    return path != NULL ? g_path_get_dirname(path) : NULL;
+}

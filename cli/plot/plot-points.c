@@ -1,0 +1,194 @@
+#include "cli/plot/plot-points.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/data-dir.h"
+#include "cli/plot/pictures.h"
+#include "cli/plot/points.h"
+#include "cli/validate/validate.h"
+#include "trace/text.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    BAD_INPUT = 2
+};
+
+static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
+                    CliPlanSource *source, GError **error) {
+    if (options->cluster == NULL) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "give the cluster to predict %s on, as in: --cluster a100-node", network);
+        return false;
+    }
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, options->cluster, error);
+    g_autoptr(ModelCluster) cluster = path != NULL ? model_cluster_read_file(path, error) : NULL;
+    return cluster != NULL && cli_points_predict(points, source, network, cluster, error);
+}
+
+static bool gather(CliPoints *points, int n_words, char **words, const CliPointsPlot *options,
+                   CliPlanSource *source, GError **error) {
+    if (options->knobs == NULL || n_words < 1) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "give a network and a knob, as in: foreshard plot gpt-toy -n 2 --cluster "
+                    "this-machine --knob wrap=block,whole");
+        return false;
+    }
+    for (guint i = 0; options->knobs[i] != NULL; i++) {
+        if (!cli_points_add_knob(points, options->knobs[i], error)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < n_words; i++) {
+        if (i == 0 && !trace_is_file(words[0])) {
+            if (!predict(points, words[0], options, source, error)) {
+                return false;
+            }
+            continue;
+        }
+        g_autoptr(Trace) trace = trace_read_file(words[i], error);
+        if (trace == NULL) {
+            return false;
+        }
+        if (!cli_points_add_trace(points, trace, error)) {
+            g_prefix_error(error, "%s: ", words[i]);
+            return false;
+        }
+    }
+    return options->published == NULL ||
+           cli_points_add_published(points, options->published, options->where, error);
+}
+
+static bool draw(TracePointsPicture picture, const CliPoints *points, const CliPointsPlot *options,
+                 char **ret_text, GError **error) {
+    g_autofree char *name = trace_points_script(picture, options->output);
+    g_autofree char *folder = cli_plots_folder(name, error);
+    if (folder == NULL) {
+        return false;
+    }
+    TracePointsOptions plot = {
+        .title = points->title != NULL ? points->title : "",
+        .cost_name = cli_points_cost_name(points),
+        .x_name = g_array_index(points->knobs, CliKnob, 0).key,
+        .x_is_number = cli_points_x_is_number(points),
+        .limit_bytes = points->limit_bytes,
+        .marks_name = options->published != NULL ? "published" : "measured",
+        .scripts = folder,
+        .output = options->output,
+        .columns = cli_terminal_columns(),
+        .characters = cli_terminal_characters(),
+    };
+    if (!trace_plot_points(picture, points->points, &plot, ret_text, error)) {
+        return false;
+    }
+    if (options->output != NULL) { /* the picture is in a file; its numbers are said */
+        *ret_text = g_string_free(trace_points_rows(points->points, &plot), FALSE);
+    }
+    return true;
+}
+
+static bool draw_validation(const GArray *points, const char *output, char **ret_text,
+                            GError **error) {
+    g_autofree char *name = trace_points_script(TRACE_POINTS_VALIDATION, output);
+    g_autofree char *folder = cli_plots_folder(name, error);
+    TracePointsOptions plot = {
+        .title = "step time of published runs",
+        .cost_name = "",
+        .x_name = "measured",
+        .x_is_number = true,
+        .limit_bytes = NAN,
+        .marks_name = "",
+        .scripts = folder,
+        .output = output,
+        .columns = cli_terminal_columns(),
+        .characters = cli_terminal_characters(),
+    };
+    return folder != NULL &&
+           trace_plot_points(TRACE_POINTS_VALIDATION, points, &plot, ret_text, error);
+}
+
+/* A point a row that could be predicted, a series a table. */
+static GArray *validation_points(const CliValidation *validation) {
+    GArray *points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
+    for (guint i = 0; i < validation->tables->len; i++) {
+        const CliValidatedTable *table = validation->tables->pdata[i];
+        double ns_per_unit = g_str_equal(table->unit, "ms") ? 1e6 : 1e3;
+        for (guint k = 0; k < table->rows->len; k++) {
+            const CliValidatedRow *row = &g_array_index(table->rows, CliValidatedRow, k);
+            if (row->skipped != NULL || isnan(row->measured) || isnan(row->predicted)) {
+                continue;
+            }
+            TracePoint point = {.series = table->name,
+                                .label = row->label != NULL ? row->label : "",
+                                .x = row->measured * ns_per_unit,
+                                .fits = true,
+                                .step_ns = row->predicted * ns_per_unit,
+                                .least_ns = NAN,
+                                .most_ns = NAN,
+                                .cost_ns = NAN,
+                                .allocated_bytes = NAN,
+                                .reserved_bytes = NAN,
+                                .flops_per_s = NAN};
+            g_array_append_val(points, point);
+        }
+    }
+    return points;
+}
+
+static int status_of(const GError *error) {
+    bool failed = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_TOOL) ||
+                  g_error_matches(error, TRACE_ERROR, TRACE_ERROR_FILE);
+    return failed ? FAILED : BAD_INPUT;
+}
+
+static int print_text(const char *text) {
+    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
+        fprintf(stderr, "foreshard plot: the output cannot be written\n");
+        return FAILED;
+    }
+    return OK;
+}
+
+int cli_plot_validation(int n_words, char **words, const char *output) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    if (n_words == 0) {
+        fprintf(stderr, "foreshard plot: give tables of published runs, as foreshard validate "
+                        "takes them\n");
+        return BAD_INPUT;
+    }
+    for (int i = 0; i < n_words; i++) {
+        if (!cli_validation_add(validation, words[i], &error)) {
+            fprintf(stderr, "foreshard plot: %s\n", error->message);
+            return BAD_INPUT;
+        }
+    }
+    g_autoptr(GArray) points = validation_points(validation);
+    g_autofree char *text = NULL;
+    if (!draw_validation(points, output, &text, &error)) {
+        fprintf(stderr, "foreshard plot: %s\n", error->message);
+        return status_of(error);
+    }
+    return print_text(text);
+}
+
+int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
+                    const CliPointsPlot *options, CliPlanSource *source) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliPoints) points = cli_points_new(picture == TRACE_POINTS_PARETO);
+    g_autofree char *text = NULL;
+    if (!gather(points, n_words, words, options, source, &error)) {
+        fprintf(stderr, "foreshard plot: %s\n", error->message);
+        return BAD_INPUT;
+    }
+    for (guint i = 0; i < points->refused->len; i++) {
+        fprintf(stderr, "foreshard plot: left out: %s\n", (char *)points->refused->pdata[i]);
+    }
+    if (!draw(picture, points, options, &text, &error)) {
+        fprintf(stderr, "foreshard plot: %s\n", error->message);
+        return status_of(error);
+    }
+    return print_text(text);
+}

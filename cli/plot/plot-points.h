@@ -1,0 +1,19 @@
+/* cli/plot/plot-points.h - the part of foreshard plot that draws points: predictions with knobs
+ * turned.
+ */
+#pragma once
+
+#include "cli/plan-source.h"
+#include "trace/plot-points.h"
+
+typedef struct {
+    char *output, *cluster, *published;
+    char **knobs, **where;
+} CliPointsPlot;
+
+/* words: tables of published runs. Returns the exit status. */
+int cli_plot_validation(int n_words, char **words, const char *output);
+
+/* words: a network, then traces of it; or traces alone. Returns the exit status. */
+int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
+                    const CliPointsPlot *options, CliPlanSource *source);

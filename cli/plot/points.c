@@ -1,0 +1,384 @@
+#include "cli/plot/points.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/plot/pictures.h"
+#include "cli/validate/csv.h"
+#include "cli/validate/validate.h"
+#include "sim/predict.h"
+#include "trace/summary.h"
+
+static void clear_knob(gpointer data) {
+    CliKnob *knob = data;
+    g_free(knob->key);
+    g_strfreev(knob->values);
+}
+
+CliPoints *cli_points_new(bool one_series) {
+    CliPoints *points = g_new0(CliPoints, 1);
+    points->knobs = g_array_new(FALSE, FALSE, sizeof(CliKnob));
+    g_array_set_clear_func(points->knobs, clear_knob);
+    points->points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
+    points->refused = g_ptr_array_new_with_free_func(g_free);
+    points->strings = g_string_chunk_new(1024);
+    points->limit_bytes = NAN;
+    points->one_series = one_series;
+    return points;
+}
+
+void cli_points_free(CliPoints *points) {
+    if (points == NULL) {
+        return;
+    }
+    g_array_unref(points->knobs);
+    g_array_unref(points->points);
+    g_ptr_array_unref(points->refused);
+    g_string_chunk_free(points->strings);
+    g_free(points->title);
+    g_free(points);
+}
+
+static const CliKnob *knob_at(const CliPoints *points, guint i) {
+    return &g_array_index(points->knobs, CliKnob, i);
+}
+
+bool cli_points_add_knob(CliPoints *points, const char *text, GError **error) {
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0') {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--knob %s: give a strategy key and its values, as in --knob wrap=block,whole",
+                    text);
+        return false;
+    }
+    CliKnob knob = {g_strndup(text, (gsize)(equals - text)), g_strsplit(equals + 1, ",", -1)};
+    g_strdelimit(knob.key, "-", '_');
+    g_array_append_val(points->knobs, knob);
+    return true;
+}
+
+static bool parse_number(const char *text, double *ret_value) {
+    char *end;
+    *ret_value = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0';
+}
+
+bool cli_points_x_is_number(const CliPoints *points) {
+    char **values = knob_at(points, 0)->values;
+    double ignored;
+    for (guint i = 0; values[i] != NULL; i++) {
+        if (!parse_number(values[i], &ignored)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Where a value of the first knob stands on the axis; one that the knob does not list comes behind
+ * all that it does. */
+static double place_of(const CliPoints *points, const char *value) {
+    char **values = knob_at(points, 0)->values;
+    double x;
+    if (cli_points_x_is_number(points)) {
+        return parse_number(value, &x) ? x : NAN;
+    }
+    guint i = 0;
+    while (values[i] != NULL && !g_str_equal(values[i], value)) {
+        i++;
+    }
+    return i;
+}
+
+/* "wrap=block, checkpointing=full" of the knobs from the first one on. */
+static const char *label_of(CliPoints *points, char **values, guint first) {
+    g_autoptr(GString) label = g_string_new(NULL);
+    for (guint i = first; i < points->knobs->len; i++) {
+        g_string_append_printf(label, "%s%s=%s", label->len > 0 ? ", " : "",
+                               knob_at(points, i)->key, values[i]);
+    }
+    return g_string_chunk_insert_const(points->strings, label->str);
+}
+
+/* values: one a knob. */
+static TracePoint new_point(CliPoints *points, char **values) {
+    return (TracePoint){
+        .series = points->one_series ? "" : label_of(points, values, 1),
+        .label = points->one_series ? label_of(points, values, 0)
+                                    : g_string_chunk_insert_const(points->strings, values[0]),
+        .x = place_of(points, values[0]),
+        .fits = true,
+        .step_ns = NAN,
+        .least_ns = NAN,
+        .most_ns = NAN,
+        .cost_ns = NAN,
+        .allocated_bytes = NAN,
+        .reserved_bytes = NAN,
+        .flops_per_s = NAN,
+    };
+}
+
+/* ---- predicted ---- */
+
+static void add_prediction(CliPoints *points, char **values, const SimPrediction *prediction,
+                           uint64_t tokens) {
+    TracePoint point = new_point(points, values);
+    double step_ns = (double)prediction->median_step_ns;
+    points->tokens_differ |= points->tokens != 0 && points->tokens != tokens;
+    points->tokens = tokens;
+    point.fits = prediction->fits;
+    point.retries = prediction->alloc_retries;
+    point.cost_ns = tokens > 0 ? step_ns / (double)tokens : NAN; /* settled in the end */
+    point.step_ns = step_ns;
+    point.least_ns = (double)prediction->least_step_ns;
+    point.most_ns = (double)prediction->most_step_ns;
+    point.allocated_bytes = (double)prediction->peak.at.allocated_bytes;
+    point.reserved_bytes = (double)prediction->peak_reserved_bytes;
+    point.flops_per_s = step_ns > 0 ? prediction->flops / (step_ns / 1e9) : NAN;
+    g_array_append_val(points->points, point);
+    points->limit_bytes = (double)prediction->allocator_bytes;
+}
+
+static bool predict_one(CliPoints *points, CliPlanSource *source, const char *network,
+                        const ModelCluster *cluster, char **values, GError **error) {
+    for (guint i = 0; i < points->knobs->len; i++) {
+        if (!cli_plan_source_set(source, knob_at(points, i)->key, values[i], error)) {
+            return false;
+        }
+    }
+    g_autoptr(Plan) plan = cli_plan_source_load(source, network, error);
+    if (plan == NULL) {
+        g_prefix_error(error, "%s: ", label_of(points, values, 0));
+        return false;
+    }
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, error);
+    if (prediction == NULL) {
+        g_prefix_error(error, "%s: ", label_of(points, values, 0));
+        return false;
+    }
+    if (prediction->unsupported_dtype) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s cannot compute in %s", cluster->name,
+                    prediction->unsupported_dtype);
+        return false;
+    }
+    add_prediction(points, values, prediction, plan->tokens_per_rank);
+    return true;
+}
+
+/* Settings that do more work take longer, so then a token's time is what is held against memory. */
+static void settle_costs(CliPoints *points) {
+    for (guint i = 0; i < points->points->len; i++) {
+        TracePoint *point = &g_array_index(points->points, TracePoint, i);
+        if (!points->tokens_differ) {
+            point->cost_ns = point->step_ns;
+        }
+    }
+}
+
+bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *network,
+                        const ModelCluster *cluster, GError **error) {
+    g_autofree char *fixed = cli_plan_source_text(source);
+    g_autofree char *name = g_path_get_basename(network);
+    points->title =
+        g_strdup_printf("%s on %s%s%s", name, cluster->name, fixed[0] != '\0' ? ", " : "", fixed);
+    guint n = points->knobs->len;
+    g_autofree guint *at = g_new0(guint, n);
+    g_autofree char **values = g_new0(char *, n + 1);
+    for (;;) {
+        for (guint i = 0; i < n; i++) {
+            values[i] = knob_at(points, i)->values[at[i]];
+        }
+        g_autoptr(GError) refusal = NULL;
+        if (!predict_one(points, source, network, cluster, values, &refusal)) {
+            if (n == 1 || !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
+                g_propagate_error(error, g_steal_pointer(&refusal));
+                return false;
+            }
+            g_ptr_array_add(points->refused, g_strdup(refusal->message));
+        }
+        guint turn = 0;
+        while (turn < n && knob_at(points, turn)->values[++at[turn]] == NULL) {
+            at[turn++] = 0;
+        }
+        if (turn == n) {
+            break;
+        }
+    }
+    if (points->points->len == 0) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "every setting is refused; the last: %s",
+                    (char *)points->refused->pdata[points->refused->len - 1]);
+        return false;
+    }
+    settle_costs(points);
+    return true;
+}
+
+const char *cli_points_cost_name(const CliPoints *points) {
+    return points->tokens_differ ? "time per token of a GPU" : "step time";
+}
+
+/* ---- measured ---- */
+
+/* The value of a key in "ranks=2 sharding=full ..."; NULL when it is not there. */
+static char *folded_value(const char *folded, const char *key) {
+    g_auto(GStrv) words = g_strsplit(folded != NULL ? folded : "", " ", -1);
+    g_autofree char *start = g_strconcat(key, "=", NULL);
+    for (guint i = 0; words[i] != NULL; i++) {
+        if (g_str_has_prefix(words[i], start)) {
+            return g_strdup(words[i] + strlen(start));
+        }
+    }
+    return NULL;
+}
+
+static int compare_doubles(gconstpointer a, gconstpointer b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void set_step_times(TracePoint *point, const TraceSummary *summary) {
+    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < summary->n_steps; i++) {
+        if (trace_summary_is_steady(summary, i)) {
+            double ns = (double)trace_step_time_ns(&summary->steps[i]);
+            g_array_append_val(times, ns);
+        }
+    }
+    if (times->len == 0) {
+        return;
+    }
+    g_array_sort(times, compare_doubles);
+    guint n = times->len;
+    point->step_ns =
+        (g_array_index(times, double, (n - 1) / 2) + g_array_index(times, double, n / 2)) / 2;
+    point->least_ns = g_array_index(times, double, 0);
+    point->most_ns = g_array_index(times, double, n - 1);
+}
+
+bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error) {
+    g_auto(GStrv) values = g_new0(char *, points->knobs->len + 1);
+    for (guint i = 0; i < points->knobs->len; i++) {
+        const char *key = knob_at(points, i)->key;
+        values[i] = folded_value(trace_get(trace, "strategy"), key);
+        if (values[i] == NULL) {
+            g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                        "the trace's strategy has no %s; choose a knob that it knows", key);
+            return false;
+        }
+    }
+    uint32_t rank = cli_lowest_rank(trace);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
+    if (summary == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");
+        return false;
+    }
+    TracePoint point = new_point(points, values);
+    point.measured = g_strcmp0(trace_get(trace, "side"), "measured") == 0;
+    set_step_times(&point, summary);
+    point.allocated_bytes = (double)summary->peaks[TRACE_ALLOCATED].bytes;
+    point.reserved_bytes = (double)summary->peaks[TRACE_RESERVED].bytes;
+    /* A trace does not say its tokens; where they differ it has no place against them. */
+    point.cost_ns = points->tokens_differ ? NAN : point.step_ns;
+    g_array_append_val(points->points, point);
+    if (points->title == NULL) {
+        points->title = g_strdup(trace_get(trace, "title"));
+    }
+    return true;
+}
+
+/* ---- published ---- */
+
+/* Whether the row's fields are what every "COLUMN=VALUE" says. */
+static bool row_is_meant(const CliCsv *csv, const CliCsvRow *row, char **where) {
+    for (guint i = 0; where != NULL && where[i] != NULL; i++) {
+        g_auto(GStrv) parts = g_strsplit(where[i], "=", 2);
+        if (!g_str_equal(cli_csv_text(csv, row, parts[0]), parts[1])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_where(const CliCsv *csv, char **where, GError **error) {
+    for (guint i = 0; where != NULL && where[i] != NULL; i++) {
+        g_auto(GStrv) parts = g_strsplit(where[i], "=", 2);
+        if (parts[0] == NULL || parts[1] == NULL || !cli_csv_has(csv, parts[0])) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--where %s: give a column of %s and its value, as in --where model=T5-11B",
+                        where[i], csv->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Operations of a step of a GPU in a series: those of any plan predicted for it, for ranks do the
+ * same work however many there are. NAN: none was predicted. */
+static double flops_of_series(const CliPoints *points, const char *series) {
+    for (guint i = 0; i < points->points->len; i++) {
+        const TracePoint *point = &g_array_index(points->points, TracePoint, i);
+        if (!point->measured && g_str_equal(point->series, series)) {
+            return point->flops_per_s * point->step_ns / 1e9;
+        }
+    }
+    return NAN;
+}
+
+/* A published run's step time as foreshard validate reads it, by the line it stands in; 0: it is
+ * none that can be predicted. */
+static double measured_ms(const CliValidatedTable *table, unsigned line) {
+    for (guint i = 0; i < table->rows->len; i++) {
+        const CliValidatedRow *row = &g_array_index(table->rows, CliValidatedRow, i);
+        if (row->line == line && row->skipped == NULL && row->measured > 0) {
+            return row->measured;
+        }
+    }
+    return 0;
+}
+
+static bool add_published_row(CliPoints *points, const CliCsv *csv, const CliCsvRow *row,
+                              double step_ms, GError **error) {
+    double gpus;
+    if (!cli_csv_number(csv, row, "gpus", &gpus, error)) {
+        return false;
+    }
+    g_autofree char **values = g_new0(char *, points->knobs->len + 1);
+    values[0] = (char *)cli_csv_text(csv, row, "gpus");
+    for (guint k = 1; k < points->knobs->len; k++) {
+        values[k] = (char *)cli_csv_text(csv, row, knob_at(points, k)->key);
+    }
+    TracePoint point = new_point(points, values);
+    point.measured = true;
+    point.x = gpus;
+    point.step_ns = step_ms * 1e6;
+    point.flops_per_s = flops_of_series(points, point.series) / (point.step_ns / 1e9);
+    g_array_append_val(points->points, point);
+    return true;
+}
+
+bool cli_points_add_published(CliPoints *points, const char *path, char **where, GError **error) {
+    g_autoptr(CliCsv) csv = cli_csv_read(path, error);
+    if (csv == NULL || !check_where(csv, where, error)) {
+        return false;
+    }
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    if (!cli_validation_add(validation, path, error)) {
+        return false;
+    }
+    guint n_before = points->points->len;
+    for (unsigned i = 0; i < csv->n_rows; i++) {
+        const CliCsvRow *row = &csv->rows[i];
+        double step_ms = measured_ms(validation->tables->pdata[0], row->line);
+        if (step_ms > 0 && row_is_meant(csv, row, where) &&
+            !add_published_row(points, csv, row, step_ms, error)) {
+            return false;
+        }
+    }
+    if (points->points->len == n_before) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s has no row for which --where holds and that foreshard validate can predict",
+                    path);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,24 @@
+/* cli/report/private.h - what the files of a report share. */
+#pragma once
+
+#include "trace/compare.h"
+#include "trace/plot.h"
+
+/* The runs of one plan, the predicted one first. */
+typedef struct {
+    guint number; /* of the part, from 1 */
+    TracePanel panels[TRACE_MAX_PANELS];
+    guint n_panels;
+    const char *cluster; /* to diagnose on; NULL: the trace's own */
+} ReportPart;
+
+void report_append_text(GString *page, const char *text); /* with markup escaped */
+void report_append_row(GString *page, const char *cell, ...) G_GNUC_NULL_TERMINATED;
+
+/* Sections of a part. */
+bool report_append_pictures(GString *page, const ReportPart *part, GError **error);
+void report_append_peaks(GString *page, const ReportPart *part);
+void report_append_comparison(GString *page, const TraceComparison *comparison);
+void report_append_units(GString *page, const ReportPart *part);
+void report_append_settings(GString *page, const ReportPart *part);
+void report_append_repeat(GString *page, const ReportPart *part);

@@ -1,0 +1,158 @@
+#include "cli/report/report.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/diagnose/diagnose.h"
+#include "cli/plot/pictures.h"
+#include "cli/report/private.h"
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<title>foreshard report</title>\n<style>\n"
+    "body { font: 16px/1.5 sans-serif; color: #111; background: #fff; max-width: 70em; "
+    "margin: 2em auto; padding: 0 1em; }\n"
+    "h1, h2, h3 { line-height: 1.2; }\n"
+    "table { border-collapse: collapse; margin: 1em 0; display: block; overflow-x: auto; }\n"
+    "th, td { padding: 0.15em 0.9em 0.15em 0; text-align: right; border-bottom: 1px solid #ddd; "
+    "white-space: nowrap; }\n"
+    "th:first-child, td:first-child { text-align: left; }\n"
+    ".words td { text-align: left; white-space: normal; overflow-wrap: anywhere; }\n"
+    "pre { background: #f5f5f5; padding: 1em; overflow-x: auto; font-size: 13px; }\n"
+    "figure { margin: 1.5em 0; overflow-x: auto; }\n"
+    "figure svg { width: 100%; min-width: 44em; height: auto; }\n"
+    "figcaption { max-width: 40em; }\n"
+    ":focus-visible { outline: 3px solid #0072B2; }\n"
+    ".verdict { border-left: 4px solid #0072B2; padding-left: 1em; }\n"
+    "@media print { body { max-width: none; } }\n"
+    "</style>\n</head>\n<body>\n<h1>foreshard report</h1>\n";
+
+void report_append_text(GString *page, const char *text) {
+    g_autofree char *escaped = g_markup_escape_text(text, -1);
+    g_string_append(page, escaped);
+}
+
+void report_append_row(GString *page, const char *cell, ...) {
+    va_list cells;
+    va_start(cells, cell);
+    g_string_append(page, "<tr>");
+    for (; cell != NULL; cell = va_arg(cells, const char *)) {
+        g_string_append(page, "<td>");
+        report_append_text(page, cell);
+        g_string_append(page, "</td>");
+    }
+    g_string_append(page, "</tr>\n");
+    va_end(cells);
+}
+
+static void append_verdicts(GString *page, const TraceComparison *comparison,
+                            const CliDiagnosis *diagnosis) {
+    if (comparison != NULL) {
+        g_autofree char *verdict = trace_comparison_verdict(comparison);
+        g_string_append(page, "<p class=\"verdict\">Predicted and measured: ");
+        report_append_text(page, verdict);
+        g_string_append(page, ".</p>\n");
+    }
+    if (diagnosis != NULL) {
+        g_autofree char *verdict = cli_diagnosis_verdict(diagnosis);
+        g_string_append_printf(page, "<p class=\"verdict\">%s on %s. Bottleneck: ",
+                               diagnosis->base->fits ? "Fits" : "Does not fit",
+                               diagnosis->what_if->cluster->name);
+        report_append_text(page, verdict);
+        g_string_append(page, ".</p>\n");
+    }
+}
+
+static void append_diagnosis(GString *page, const CliDiagnosis *diagnosis, const char *refusal) {
+    g_string_append(page, "<h3>Diagnosis</h3>\n");
+    if (diagnosis == NULL) {
+        g_string_append(page, "<p>");
+        report_append_text(page, refusal);
+        g_string_append(page, "</p>\n");
+        return;
+    }
+    g_autofree char *text = cli_diagnosis_text(diagnosis);
+    g_string_append(page, "<pre tabindex=\"0\">");
+    report_append_text(page, text);
+    g_string_append(page, "</pre>\n");
+}
+
+static bool append_part(GString *page, const ReportPart *part, GError **error) {
+    const Trace *trace = part->panels[0].trace;
+    const char *title = trace_get(trace, "title");
+    g_autoptr(TraceComparison) comparison = NULL;
+    if (part->n_panels == 2) {
+        comparison = trace_compare(trace, part->panels[1].trace, error);
+        if (comparison == NULL) {
+            return false;
+        }
+    }
+    g_autoptr(GError) refusal = NULL;
+    g_autoptr(CliDiagnosis) diagnosis =
+        cli_diagnose(trace, cli_lowest_rank(trace), part->cluster, &refusal);
+    g_string_append_printf(page, "<section id=\"plan-%u\">\n<h2>", part->number);
+    report_append_text(page, title != NULL ? title : trace_get(trace, "digest"));
+    g_string_append(page, "</h2>\n");
+    append_verdicts(page, comparison, diagnosis);
+    if (!report_append_pictures(page, part, error)) {
+        return false;
+    }
+    report_append_peaks(page, part);
+    if (comparison != NULL) {
+        report_append_comparison(page, comparison);
+    }
+    append_diagnosis(page, diagnosis, refusal != NULL ? refusal->message : "");
+    report_append_units(page, part);
+    report_append_settings(page, part);
+    report_append_repeat(page, part);
+    g_string_append(page, "</section>\n");
+    return true;
+}
+
+/* The runs of a plan: those whose digest is the first's. */
+static bool gather_part(const GPtrArray *traces, const char *digest, ReportPart *part,
+                        GError **error) {
+    static const char *const sides[] = {"predicted", "measured"};
+    for (guint side = 0; side < G_N_ELEMENTS(sides); side++) {
+        guint n = 0;
+        for (guint i = 0; i < traces->len; i++) {
+            const Trace *trace = traces->pdata[i];
+            if (!g_str_equal(trace_get(trace, "digest"), digest) ||
+                !g_str_equal(trace_get(trace, "side"), sides[side])) {
+                continue;
+            }
+            if (n++ > 0) {
+                g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                            "two %s traces are of the same plan (%s); report one of them",
+                            sides[side], digest);
+                return false;
+            }
+            part->panels[part->n_panels++] = (TracePanel){trace, cli_lowest_rank(trace)};
+        }
+    }
+    return true;
+}
+
+GString *cli_report(const GPtrArray *traces, const char *cluster, GError **error) {
+    g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
+    GString *page = g_string_new(head);
+    guint number = 0;
+    for (guint i = 0; i < traces->len; i++) {
+        const char *digest = trace_get(traces->pdata[i], "digest");
+        ReportPart part = {.number = number + 1, .cluster = cluster};
+        if (!g_hash_table_add(done, (gpointer)digest)) {
+            continue;
+        }
+        number++;
+        if (!gather_part(traces, digest, &part, error) || !append_part(page, &part, error)) {
+            g_string_free(page, TRUE);
+            return NULL;
+        }
+    }
+    g_string_append_printf(page,
+                           "<footer><p>Written by foreshard %s.</p></footer>\n"
+                           "</body>\n</html>\n",
+                           FORESHARD_VERSION);
+    return page;
+}

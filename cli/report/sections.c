@@ -1,0 +1,355 @@
+/* The sections of a report's part: pictures, tables, and what is needed to repeat it. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/plot/pictures.h"
+#include "cli/report/private.h"
+#include "cli/report/svg.h"
+#include "sim/settings.h"
+#include "trace/scale.h"
+
+/* ---- pictures ---- */
+
+static bool draw(const ReportPart *part, TracePicture picture, char **ret_svg, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *folder = g_dir_make_tmp("foreshard-report-XXXXXX", &cause);
+    if (folder == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+        return false;
+    }
+    g_autofree char *path = g_build_filename(folder, "picture.svg", NULL);
+    g_autofree char *script = trace_plot_script(picture, path);
+    g_autofree char *scripts = cli_plots_folder(script, error);
+    g_autofree char *text = NULL;
+    TracePlotOptions options = {.scripts = scripts, .output = path};
+    cli_choose_steps(picture, part->panels, part->n_panels, &options);
+    bool drawn = scripts != NULL &&
+                 trace_plot(picture, part->panels, part->n_panels, &options, &text, error) &&
+                 g_file_get_contents(path, ret_svg, NULL, error);
+    g_unlink(path);
+    g_rmdir(folder);
+    return drawn;
+}
+
+bool report_append_pictures(GString *page, const ReportPart *part, GError **error) {
+    static const struct {
+        TracePicture picture;
+        const char *name, *caption;
+    } pictures[] = {
+        {TRACE_PICTURE_MEMORY, "memory",
+         "Memory over time: what is allocated by category, the allocator's figures as lines, the "
+         "peak with its unit and phase."},
+        {TRACE_PICTURE_LANES, "lanes",
+         "What each lane does in the last step, and which communication nothing hides."},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        g_autofree char *svg = NULL;
+        if (!draw(part, pictures[i].picture, &svg, error)) {
+            return false;
+        }
+        g_autofree char *prefix = g_strdup_printf("plan-%u-%s", part->number, pictures[i].name);
+        g_autofree char *drawing = cli_svg_inline(svg, prefix, pictures[i].caption);
+        g_string_append_printf(
+            page, "<figure id=\"%s\" tabindex=\"0\">\n%s<figcaption>%s</figcaption>\n</figure>\n",
+            prefix, drawing, pictures[i].caption);
+    }
+    return true;
+}
+
+/* ---- tables ---- */
+
+static void open_table(GString *page, const char *name, const ReportPart *part, bool words,
+                       const char *caption) {
+    g_string_append_printf(page, "<h3>%s</h3>\n<table%s id=\"plan-%u-%s\">\n", caption,
+                           words ? " class=\"words\"" : "", part->number, name);
+}
+
+/* A column for each run. */
+static void append_heads(GString *page, const ReportPart *part, const char *first) {
+    g_string_append_printf(page, "<tr><th>%s</th>", first);
+    for (guint i = 0; i < part->n_panels; i++) {
+        g_string_append(page, "<th>");
+        report_append_text(page, trace_get(part->panels[i].trace, "side"));
+        g_string_append(page, "</th>");
+    }
+    g_string_append(page, "</tr>\n");
+}
+
+static void append_cell_bytes(GString *page, double bytes, TraceScale scale) {
+    g_string_append_printf(page, "<td>%.3f</td>", bytes / scale.per_unit);
+}
+
+/* Allocated bytes of a folded category at the peak. */
+static double held_at_peak(const Trace *trace, const TracePeak *peak, const char *category) {
+    double held = 0;
+    for (guint i = 0; i < trace->categories->len && peak->known; i++) {
+        const char *sub = trace->categories->pdata[i];
+        bool belongs = g_str_has_prefix(sub, category) &&
+                       (sub[strlen(category)] == '/' || sub[strlen(category)] == '\0');
+        held += belongs ? (double)peak->categories[i] : 0;
+    }
+    return held;
+}
+
+void report_append_peaks(GString *page, const ReportPart *part) {
+    TraceSummary *summaries[TRACE_MAX_PANELS] = {NULL, NULL};
+    double most = 0;
+    for (guint i = 0; i < part->n_panels; i++) {
+        summaries[i] = trace_summary_new(part->panels[i].trace, part->panels[i].rank);
+        most = MAX(most, (double)summaries[i]->peaks[TRACE_RESERVED].bytes);
+    }
+    TraceScale scale = trace_scale_bytes(most);
+    g_autofree char *first =
+        g_strdup_printf("%s (1 %s is %.0f bytes)", scale.unit, scale.unit, scale.per_unit);
+    g_autoptr(GPtrArray) categories = trace_folded_categories(part->panels[0].trace);
+    open_table(page, "peaks", part, false,
+               "Peaks of memory, and what the peak of allocated is made of");
+    append_heads(page, part, first);
+    for (guint statistic = 0; statistic < TRACE_N_STATISTICS; statistic++) {
+        g_string_append_printf(page, "<tr><td>peak %s</td>", trace_statistic_name(statistic));
+        for (guint i = 0; i < part->n_panels; i++) {
+            append_cell_bytes(page, (double)summaries[i]->peaks[statistic].bytes, scale);
+        }
+        g_string_append(page, "</tr>\n");
+    }
+    for (guint k = 0; k < categories->len; k++) {
+        const char *category = categories->pdata[k];
+        g_string_append(page, "<tr><td>");
+        report_append_text(page, category);
+        g_string_append(page, " at the peak</td>");
+        for (guint i = 0; i < part->n_panels; i++) {
+            append_cell_bytes(page,
+                              held_at_peak(part->panels[i].trace,
+                                           &summaries[i]->peaks[TRACE_ALLOCATED], category),
+                              scale);
+        }
+        g_string_append(page, "</tr>\n");
+    }
+    g_string_append(page, "</table>\n");
+    for (guint i = 0; i < part->n_panels; i++) {
+        trace_summary_free(summaries[i]);
+    }
+}
+
+static char *error_text(double error) {
+    return isnan(error) ? g_strdup("-") : g_strdup_printf("%+.1f %%", 100 * error);
+}
+
+static void append_comparison_rows(GString *page, const TraceComparison *comparison, bool bytes) {
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
+        if (trace_compare_is_bytes(row->group) != bytes) {
+            continue;
+        }
+        double most = MAX(row->value[0], row->value[1]);
+        TraceScale scale = bytes ? trace_scale_bytes(most) : trace_scale_time(most);
+        g_autofree char *name = trace_compare_row_name(row);
+        g_autofree char *first =
+            g_strdup_printf("%.3f %s", row->value[0] / scale.per_unit, scale.unit);
+        g_autofree char *second =
+            g_strdup_printf("%.3f %s", row->value[1] / scale.per_unit, scale.unit);
+        g_autofree char *error = error_text(row->error);
+        report_append_row(page, name, first, second, error, NULL);
+    }
+}
+
+void report_append_comparison(GString *page, const TraceComparison *comparison) {
+    g_string_append(page, "<h3>Predicted and measured</h3>\n<table>\n<tr><th>median of the steady "
+                          "steps</th><th>predicted</th><th>measured</th><th>error</th></tr>\n");
+    append_comparison_rows(page, comparison, false);
+    append_comparison_rows(page, comparison, true);
+    g_string_append(page, "</table>\n");
+}
+
+/* ---- units ---- */
+
+typedef struct {
+    double compute_ns, collective_ns; /* mean of a steady step */
+    double gathered_bytes;            /* the largest tensor that a collective of it moves */
+} UnitFigures;
+
+static UnitFigures *find_unit_figures(const Trace *trace, uint32_t rank) {
+    UnitFigures *units = g_new0(UnitFigures, trace->units->len + 1);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
+    g_autoptr(GHashTable) steady = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < summary->n_steps; i++) {
+        if (trace_summary_is_steady(summary, i)) {
+            g_hash_table_add(steady, GINT_TO_POINTER(summary->steps[i].step));
+        }
+    }
+    double n_steps = MAX(1, g_hash_table_size(steady));
+    for (guint i = 0; i < trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        if (row->rank != rank || !g_hash_table_contains(steady, GINT_TO_POINTER(row->step))) {
+            continue;
+        }
+        const TraceInstruction *op = trace_instruction(trace, summary->role, row->instruction);
+        bool collective = trace_kind(trace, op->kind)->kind_class == TRACE_KIND_COLLECTIVE;
+        if (op->what != TRACE_OP || op->unit == TRACE_NONE) {
+            continue;
+        }
+        UnitFigures *unit = &units[op->unit];
+        *(collective ? &unit->collective_ns : &unit->compute_ns) +=
+            (double)(row->end_ns - row->start_ns) / n_steps;
+        unit->gathered_bytes = MAX(unit->gathered_bytes, collective ? (double)op->bytes : 0);
+    }
+    return units;
+}
+
+void report_append_units(GString *page, const ReportPart *part) {
+    const Trace *trace = part->panels[0].trace;
+    UnitFigures *figures[TRACE_MAX_PANELS] = {NULL, NULL};
+    open_table(page, "units", part, false, "Units");
+    g_string_append(page, "<tr><th>unit</th><th>largest collective (MB)</th>");
+    for (guint i = 0; i < part->n_panels; i++) {
+        figures[i] = find_unit_figures(part->panels[i].trace, part->panels[i].rank);
+        g_string_append_printf(page, "<th>kernels, %s (ms)</th><th>collectives, %s (ms)</th>",
+                               trace_get(part->panels[i].trace, "side"),
+                               trace_get(part->panels[i].trace, "side"));
+    }
+    g_string_append(page, "</tr>\n");
+    for (guint unit = 0; unit < trace->units->len; unit++) {
+        g_string_append(page, "<tr><td>");
+        report_append_text(page, trace->units->pdata[unit]);
+        g_string_append_printf(page, "</td><td>%.3f</td>", figures[0][unit].gathered_bytes / 1e6);
+        for (guint i = 0; i < part->n_panels; i++) {
+            g_string_append_printf(page, "<td>%.3f</td><td>%.3f</td>",
+                                   figures[i][unit].compute_ns / 1e6,
+                                   figures[i][unit].collective_ns / 1e6);
+        }
+        g_string_append(page, "</tr>\n");
+    }
+    g_string_append(page, "</table>\n");
+    for (guint i = 0; i < part->n_panels; i++) {
+        g_free(figures[i]);
+    }
+}
+
+/* ---- settings and what is needed to repeat ---- */
+
+static void append_pairs(GString *page, const char *folded) {
+    g_auto(GStrv) words = g_strsplit(folded != NULL ? folded : "", " ", -1);
+    for (guint i = 0; words[i] != NULL; i++) {
+        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
+        if (pair[0] != NULL && pair[1] != NULL) {
+            report_append_row(page, pair[0], pair[1], NULL);
+        }
+    }
+}
+
+void report_append_settings(GString *page, const ReportPart *part) {
+    const Trace *trace = part->panels[0].trace;
+    open_table(page, "settings", part, true, "Settings of the plan");
+    append_pairs(page, trace_get(trace, "strategy"));
+    g_string_append(page, "</table>\n");
+    open_table(page, "facts", part, true, "Facts of the runs: versions, seeds, machines");
+    for (guint i = 0; i < part->n_panels; i++) {
+        const Trace *run = part->panels[i].trace;
+        for (guint k = 0; k < run->keys->len; k++) {
+            const char *key = run->keys->pdata[k];
+            if (!g_str_equal(key, "strategy") && !g_str_equal(key, "network")) {
+                report_append_row(page, trace_get(run, "side"), key, run->values->pdata[k], NULL);
+            }
+        }
+    }
+    g_string_append(page, "</table>\n");
+}
+
+static void append_ini(GString *page, const char *section, const char *folded) {
+    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
+    g_string_append_printf(page, "[%s]\n", section);
+    for (guint i = 0; words[i] != NULL; i++) {
+        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
+        if (pair[0] != NULL && pair[1] != NULL) {
+            g_autofree char *line = g_strdup_printf("%s = %s\n", pair[0], pair[1]);
+            report_append_text(page, line);
+        }
+    }
+}
+
+static const Trace *side_of(const ReportPart *part, const char *side) {
+    for (guint i = 0; i < part->n_panels; i++) {
+        if (g_str_equal(trace_get(part->panels[i].trace, "side"), side)) {
+            return part->panels[i].trace;
+        }
+    }
+    return NULL;
+}
+
+/* " --option VALUE" for a key of the header, where it is there. */
+static void append_option(GString *page, const Trace *trace, const char *key, const char *option) {
+    const char *value = trace_get(trace, key);
+    if (value != NULL) {
+        g_string_append_printf(page, " %s ", option);
+        report_append_text(page, value);
+    }
+}
+
+static void append_trouble(GString *page, const SimTrouble *trouble) {
+    static const char *const options[] = {[SIM_TROUBLE_SLOW] = "--slow rank",
+                                          [SIM_TROUBLE_NVLINK] = "--degrade nvlink",
+                                          [SIM_TROUBLE_NIC] = "--degrade nic"};
+    g_string_append_printf(page, " %s=%u-%u:%.15g", options[trouble->kind], trouble->first_rank,
+                           trouble->last_rank, trouble->factor);
+}
+
+/* What foreshard predict was given beside plan and cluster. */
+static void append_asked(GString *page, const ReportPart *part) {
+    const Trace *trace = side_of(part, "predicted");
+    g_autoptr(SimSettings) asked = trace != NULL ? sim_settings_read(trace, NULL) : NULL;
+    if (asked == NULL) {
+        return;
+    }
+    append_option(page, trace, "steps", "--steps");
+    append_option(page, trace, "nccl_algo", "--nccl-algo");
+    append_option(page, trace, "nccl_proto", "--nccl-proto");
+    g_string_append(page, asked->options.alone ? " --no-sharing" : "");
+    if (asked->options.every_rank) {
+        g_string_append(page, " --every-rank");
+        append_option(page, trace, "seed", "--seed");
+        append_option(page, trace, "jitter_percent", "--jitter");
+        append_option(page, trace, "spread_percent", "--spread");
+        for (uint32_t i = 0; i < asked->options.n_troubles; i++) {
+            append_trouble(page, &asked->options.troubles[i]);
+        }
+    }
+}
+
+/* And foreshard run. */
+static void append_run(GString *page, const ReportPart *part) {
+    const Trace *trace = side_of(part, "measured");
+    if (trace != NULL) {
+        append_option(page, trace, "steps", "--steps");
+        append_option(page, trace, "seed", "--seed");
+        append_option(page, trace, "pace", "--pace");
+        append_option(page, trace, "memory_limit_bytes", "--memory-limit");
+    }
+}
+
+void report_append_repeat(GString *page, const ReportPart *part) {
+    const Trace *trace = part->panels[0].trace;
+    const char *network = trace_get(trace, "network"), *strategy = trace_get(trace, "strategy");
+    if (network == NULL || strategy == NULL) {
+        return;
+    }
+    const char *title = trace_get(trace, "title"), *cluster = trace_get(trace, "cluster");
+    g_autofree char *name =
+        g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
+    g_string_append(page, "<h3>To repeat it</h3>\n<p>Save as ");
+    report_append_text(page, name);
+    g_string_append(page, ".ini:</p>\n<pre tabindex=\"0\">");
+    append_ini(page, "network", network);
+    g_string_append(page, "</pre>\n<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
+    append_ini(page, "strategy", strategy);
+    g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
+    report_append_text(page, name);
+    g_string_append(page, ".ini --strategy strategy.ini -o run.plan\n"
+                          "foreshard predict run.plan --cluster ");
+    report_append_text(page, cluster != NULL ? cluster : "this-machine");
+    append_asked(page, part);
+    g_string_append(page, " --trace predicted.trace\nforeshard run run.plan");
+    append_run(page, part);
+    g_string_append(page, " --trace measured.trace\n"
+                          "foreshard report predicted.trace measured.trace -o report.html</pre>\n");
+}

@@ -1,0 +1,24 @@
+/* cli/validate/rows-collectives.h - published times of collectives, and ours. */
+#pragma once
+
+#include "cli/validate/published.h"
+#include "sim/cost-network.h"
+
+extern const char *const cli_collective_columns[];
+
+typedef struct {
+    unsigned line;
+    const char *skipped; /* why; then nothing else is set */
+    const ModelCluster *cluster;
+    uint32_t nodes, ranks;
+    PlanOpKind kind;
+    SimNcclAlgo algo; /* that the source says it was; SIM_NCCL_N_ALGOS: it does not */
+    double bytes, time_us;
+    bool held_out;
+    char *label, *group; /* kind and size; hardware and nodes */
+} CliCollectiveRow;
+
+/* CliCollectiveRow; clears them when freed. The rows' clusters are published's. */
+GArray *cli_collective_rows(const CliCsv *csv, CliPublished *published, GError **error);
+SimNcclChoice cli_collective_choice(const CliCollectiveRow *row, const ModelCluster *cluster);
+double cli_collective_predict_us(const CliCollectiveRow *row, const ModelCluster *cluster);

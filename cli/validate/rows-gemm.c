@@ -1,0 +1,195 @@
+#include "cli/validate/rows-gemm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const cli_gemm_columns[] = {"source",
+                                        "source_ref",
+                                        "measured_date",
+                                        "hardware",
+                                        "kind",
+                                        "dtype",
+                                        "out_dtype",
+                                        "batch",
+                                        "m",
+                                        "n",
+                                        "k",
+                                        "layout",
+                                        "accumulate",
+                                        "extra_shape",
+                                        "time_us",
+                                        "tflops",
+                                        "stat",
+                                        "pct_of_peak",
+                                        "peak_tflops_used",
+                                        "software",
+                                        "value_origin",
+                                        "notes",
+                                        NULL};
+
+typedef struct {
+    const CliCsv *csv;
+    const CliCsvRow *row;
+    CliPublished *published;
+    GPtrArray *settings;
+} Source;
+
+static bool number(const Source *source, const char *column, double *ret_value, GError **error) {
+    return cli_csv_number(source->csv, source->row, column, ret_value, error);
+}
+
+static bool setting(const Source *source, const char *key, double fallback, double *ret_value,
+                    GError **error) {
+    return cli_published_number(source->published, source->settings, key, fallback, ret_value,
+                                error);
+}
+
+static bool refuse(const Source *source, const char *what, GError **error) {
+    return cli_csv_refuse(source->csv, source->row->line, error, "%s", what);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static bool read_product(const Source *source, SimProduct *product, GError **error) {
+    if (!number(source, "m", &product->m, error) || !number(source, "n", &product->n, error) ||
+        !number(source, "k", &product->k, error) ||
+        !number(source, "batch", &product->batch, error) ||
+        !setting(source, "element_bytes", 2, &product->element_bytes, error) ||
+        !setting(source, "output_bytes", 2, &product->output_bytes, error)) {
+        return false;
+    }
+    if (isnan(product->batch)) {
+        product->batch = 1;
+    }
+    if (!(product->batch >= 1 && product->m >= 1 && product->n >= 1 && product->k >= 1)) {
+        return refuse(source, "a product needs m, n and k of at least 1; give them", error);
+    }
+    return true;
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+/* "batch=1, seq_len=4096, ...": the number behind "name="; 0 when it is not there. */
+static double shape_number(const char *shape, const char *name) {
+    g_auto(GStrv) parts = g_strsplit(shape, ",", -1);
+    for (char **part = parts; *part; part++) {
+        char *at = g_strstrip(*part);
+        if (g_str_has_prefix(at, name) && at[strlen(name)] == '=') {
+            return g_ascii_strtod(at + strlen(name) + 1, NULL);
+        }
+    }
+    return 0;
+}
+
+/* As plan/op-work.c counts: both products over the pairs that the mask leaves; backward has five
+ * products for two. */
+static bool read_attention(const Source *source, SimAttention *attention, GError **error) {
+    const char *shape = cli_csv_text(source->csv, source->row, "extra_shape");
+    double head_dim = shape_number(shape, "v_head_dim");
+    double kv_heads = shape_number(shape, "kv_head_num");
+    *attention = (SimAttention){
+        .batch = shape_number(shape, "batch"),
+        .heads = shape_number(shape, "head_num"),
+        .seq = shape_number(shape, "seq_len"),
+        .causal = true,
+        .backward = g_str_has_suffix(cli_csv_text(source->csv, source->row, "kind"), "bwd"),
+    };
+    if (!(attention->batch >= 1 && attention->heads >= 1 && attention->seq >= 1 && head_dim >= 1)) {
+        return refuse(
+            source,
+            "attention needs batch=, seq_len=, head_num=, kv_head_num= and v_head_dim= in "
+            "extra_shape; give them",
+            error);
+    }
+    double passes = attention->backward ? 2.5 : 1, tensors = attention->backward ? 4 : 2;
+    double tokens = attention->batch * attention->seq;
+    attention->flops = passes * 2 * tokens * attention->seq * attention->heads * head_dim;
+    attention->bytes = 2 * tensors * tokens * (attention->heads + kv_heads) * head_dim;
+    return true;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static double flops_of(const CliGemmRow *row) {
+    const SimProduct *p = &row->product;
+    return row->is_attention ? row->attention.flops : 2 * p->batch * p->m * p->n * p->k;
+}
+
+/* The time, or what it was to be by the rate. */
+static bool read_time(const Source *source, CliGemmRow *row, GError **error) {
+    double tflops, share;
+    if (!number(source, "time_us", &row->time_us, error) ||
+        !number(source, "tflops", &tflops, error) ||
+        !setting(source, "rate_share", 1, &share, error)) {
+        return false;
+    }
+    if (isnan(row->time_us)) {
+        row->time_us = flops_of(row) / (tflops * share * 1e6);
+    }
+    return row->time_us > 0 ||
+           refuse(source, "neither time_us nor tflops is above 0; give one", error);
+}
+
+static char *label_of(const Source *source, const CliGemmRow *row) {
+    const SimProduct *p = &row->product;
+    return row->is_attention
+               ? g_strdup_printf("batch %.0f heads %.0f seq %.0f", row->attention.batch,
+                                 row->attention.heads, row->attention.seq)
+               : g_strdup_printf("%.0f x %.0f x %.0f x %.0f %s", p->batch, p->m, p->n, p->k,
+                                 cli_csv_text(source->csv, source->row, "layout"));
+}
+
+static bool read_row(const Source *source, CliGemmRow *row, GError **error) {
+    const char *kind = cli_csv_text(source->csv, source->row, "kind");
+    row->line = source->row->line;
+    row->skipped = cli_published_skip(source->settings);
+    if (row->skipped) {
+        return true;
+    }
+    row->cluster = cli_published_cluster(source->published, source->settings, error);
+    row->is_attention = g_str_has_prefix(kind, "attention");
+    double share;
+    if (!row->cluster || !setting(source, "peak_share", 1, &share, error) ||
+        !(row->is_attention ? read_attention(source, &row->attention, error)
+                            : read_product(source, &row->product, error)) ||
+        !read_time(source, row, error)) {
+        return false;
+    }
+    row->product.peak_flops = row->attention.peak_flops =
+        model_cluster_peak_flops(row->cluster, PLAN_BF16) * share;
+    row->held_out = cli_published_held_out(source->row);
+    row->label = label_of(source, row);
+    row->group = g_strdup_printf("%s, %s %s", cli_csv_text(source->csv, source->row, "hardware"),
+                                 kind, cli_csv_text(source->csv, source->row, "dtype"));
+    return true;
+}
+
+static void clear_row(gpointer data) {
+    CliGemmRow *row = data;
+    g_free(row->label);
+    g_free(row->group);
+}
+
+GArray *cli_gemm_rows(const CliCsv *csv, CliPublished *published, GError **error) {
+    g_autoptr(GArray) rows = g_array_new(FALSE, TRUE, sizeof(CliGemmRow));
+    g_array_set_clear_func(rows, clear_row);
+    for (unsigned i = 0; i < csv->n_rows; i++) {
+        CliGemmRow row = {0};
+        g_autoptr(GPtrArray) settings =
+            cli_rules_apply(cli_published_rules(published), csv, &csv->rows[i], NULL);
+        Source source = {csv, &csv->rows[i], published, settings};
+        bool good = read_row(&source, &row, error);
+        g_array_append_val(rows, row);
+        if (!good) {
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&rows);
+}
+
+double cli_gemm_predict_us(const CliGemmRow *row, const ModelCluster *cluster) {
+    return (row->is_attention ? sim_attention_ns(cluster, &row->attention)
+                              : sim_product_ns(cluster, &row->product)) /
+           1e3;
+}

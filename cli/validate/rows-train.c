@@ -1,0 +1,377 @@
+#include "cli/validate/rows-train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/data-dir.h"
+#include "memory/options.h"
+#include "models/network.h"
+#include "plan/build.h"
+#include "plan/op-work.h"
+#include "plan/strategy.h"
+#include "sim/predict.h"
+
+#define GIB 1073741824.0
+
+enum {
+    STEPS_TO_SETTLE = 20
+};
+
+const char *const cli_train_columns[] = {
+#define COLUMN(name) #name,
+#define NUMBER(name) #name,
+#include "cli/validate/train-columns.def"
+#undef COLUMN
+#undef NUMBER
+    NULL};
+
+static const char *const numbers[] = {
+#define COLUMN(name)
+#define NUMBER(name) #name,
+#include "cli/validate/train-columns.def"
+#undef COLUMN
+#undef NUMBER
+};
+
+bool cli_train_check(const CliCsv *csv, GError **error) {
+    double ignored;
+    for (unsigned i = 0; i < csv->n_rows; i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(numbers); k++) {
+            if (!cli_csv_number(csv, &csv->rows[i], numbers[k], &ignored, error)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- one row on its way --------------------------------------------------------------------- */
+
+typedef struct {
+    const CliCsv *csv;
+    const CliCsvRow *row;
+    CliPublished *published;
+    GPtrArray *settings; /* PlanIniEntry */
+    PlanStrategy strategy;
+    ModelCluster *cluster;
+    ModelNetwork *network;
+    MemoryOptions allocator;
+    Plan *plan;
+    GString *said; /* the settings as text */
+    char *skipped; /* why */
+} Case;
+
+static void clear_case(Case *c) {
+    g_ptr_array_unref(c->settings);
+    model_cluster_free(c->cluster);
+    model_network_free(c->network);
+    g_clear_pointer(&c->plan, plan_free);
+    g_string_free(c->said, TRUE);
+    g_free(c->skipped);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, clear_case)
+
+static const PlanIni *ini_of(const Case *c) {
+    return cli_published_rules(c->published)->ini;
+}
+
+static double number(const Case *c, const char *column) {
+    double value = NAN;
+    cli_csv_number(c->csv, c->row, column, &value, NULL);
+    return value;
+}
+
+/* Takes the message; the row is skipped for it. Returns true: no error of the table's. */
+static bool skip(Case *c, const char *why) {
+    if (!c->skipped) {
+        c->skipped = g_strdup(why);
+    }
+    return true;
+}
+
+/* An entry's value, where "$COLUMN" is the row's field; NULL (and skipped) when that is empty. */
+static const char *value_of(Case *c, const PlanIniEntry *entry) {
+    if (*entry->value != '$') {
+        return entry->value;
+    }
+    const char *text = cli_csv_text(c->csv, c->row, entry->value + 1);
+    if (!*text) {
+        g_autofree char *why = g_strdup_printf("the source does not say %s", entry->value + 1);
+        skip(c, why);
+        return NULL;
+    }
+    return text;
+}
+
+static void say(Case *c, const char *key, const char *value) {
+    g_string_append_printf(c->said, "%s%s=%s", c->said->len ? " " : "", key, value);
+}
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+static bool set_strategy(Case *c, const PlanIniEntry *entry, const char *key, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    const char *value = value_of(c, entry);
+    if (!value || plan_strategy_set(&c->strategy, key, value, &cause)) {
+        if (value) {
+            say(c, key, value);
+        }
+        return true;
+    }
+    return *entry->value == '$' ? skip(c, cause->message)
+                                : plan_ini_refuse(ini_of(c), entry, error, "%s", cause->message);
+}
+
+static bool set_allocator(Case *c, const PlanIniEntry *entry, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    return memory_options_parse(entry->value, &c->allocator, &cause) ||
+           plan_ini_refuse(ini_of(c), entry, error, "%s", cause->message);
+}
+
+static bool apply(Case *c, GString *network, GError **error) {
+    for (guint i = 0; i < c->settings->len; i++) {
+        const PlanIniEntry *entry = c->settings->pdata[i];
+        const char *dot = strchr(entry->key, '.');
+        bool good = true;
+        if (g_str_has_prefix(entry->key, "strategy.")) {
+            good = set_strategy(c, entry, dot + 1, error);
+        } else if (g_str_has_prefix(entry->key, "cluster.")) {
+            good = model_cluster_set(c->cluster, dot + 1, ini_of(c), entry, error);
+            say(c, dot + 1, entry->value);
+        } else if (g_str_has_prefix(entry->key, "network.")) {
+            const char *value = value_of(c, entry);
+            g_string_append_printf(network, "%s = %s\n", dot + 1, value ? value : "1");
+        } else if (g_str_equal(entry->key, "allocator")) {
+            good = set_allocator(c, entry, error);
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_network(Case *c, const GString *text, GError **error) {
+    const char *name = cli_rules_value(c->settings, "network");
+    if (name) {
+        g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
+        c->network = path ? model_network_read_file(path, error) : NULL;
+        return c->network != NULL;
+    }
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *file = g_strdup_printf("%s:%u", c->csv->path, c->row->line);
+    c->network = model_network_read(text->str, text->len, file, &cause);
+    return c->network || skip(c, cause->message);
+}
+
+static double gpus_a_node(const Case *c) {
+    double said = number(c, "gpus_per_node");
+    return said >= 1 ? said : (double)c->cluster->topology_gpus_per_node;
+}
+
+static void set_topology(Case *c) {
+    double gpus = number(c, "gpus"), a_node = gpus_a_node(c);
+    c->cluster->topology_gpus_per_node = (uint64_t)a_node;
+    c->cluster->topology_nodes = gpus >= 1 ? (uint64_t)ceil(gpus / a_node) : 1;
+}
+
+static bool settle(Case *c, GError **error) {
+    g_autoptr(GString) network = g_string_new("[network]\n");
+    plan_strategy_init(&c->strategy);
+    memory_options_init(&c->allocator);
+    if (!apply(c, network, error) || c->skipped || !read_network(c, network, error) || c->skipped) {
+        return c->skipped != NULL;
+    }
+    set_topology(c);
+    cli_published_apply_tuning(c->published, c->cluster);
+    g_autoptr(GError) cause = NULL;
+    return plan_strategy_settle(&c->strategy, &cause) || skip(c, cause->message);
+}
+
+static void build(Case *c) {
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
+    c->plan =
+        graph ? plan_build(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
+    if (!c->plan) {
+        skip(c, cause->message);
+    }
+}
+
+/* ---- what was measured ---------------------------------------------------------------------- */
+
+/* Products and attention of a step, recomputed ones included; attention's backward makes its scores
+ * again, which nobody counts. */
+static double all_flops(const Plan *plan) {
+    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, 0)];
+    double flops = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind == PLAN_LAUNCH) {
+            const PlanOp *op = &role->ops[instr->arg];
+            double share = op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4.0 / 5.0 : 1.0;
+            flops += plan_op_flops(role, op) * share;
+        }
+    }
+    return flops;
+}
+
+static double measured_ms(const Case *c, const SimPrediction *prediction) {
+    double rate = number(c, "tokens_per_s_per_gpu"), tflops = number(c, "tflops_per_gpu");
+    if (rate > 0) {
+        return (double)c->plan->tokens_per_rank / rate * 1e3;
+    }
+    if (number(c, "step_ms") > 0) {
+        return number(c, "step_ms");
+    }
+    const char *convention = cli_rules_value(c->settings, "flops");
+    bool all = convention && g_str_equal(convention, "all");
+    return tflops > 0 ? (all ? all_flops(c->plan) : prediction->flops) / (tflops * 1e9) : NAN;
+}
+
+static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
+    const char *memory = cli_rules_value(c->settings, "memory");
+    if (memory && g_str_equal(memory, "allocated")) {
+        return (double)prediction->peak.at.allocated_bytes;
+    }
+    return (double)(memory && g_str_equal(memory, "active") ? prediction->peak_active_bytes
+                                                            : prediction->peak_reserved_bytes);
+}
+
+/* What is published of a run is the pace of many steps. An allocator that gives memory back in the
+ * first of them may have settled after a few, so such a run is played for longer. */
+static SimPrediction *predict(const Case *c, GError **error) {
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS, .allocator = &c->allocator};
+    SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    if (prediction && prediction->alloc_retries && prediction->fits) {
+        sim_prediction_free(prediction);
+        options.steps = STEPS_TO_SETTLE;
+        prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    }
+    return prediction;
+}
+
+static bool play(Case *c, CliTrainRow *row, GError **error) {
+    g_autoptr(SimPrediction) prediction = predict(c, error);
+    if (!prediction) {
+        return false;
+    }
+    if (prediction->unsupported_dtype) {
+        return skip(c, "the GPU cannot compute in this dtype");
+    }
+    row->fits = prediction->fits;
+    row->retries = prediction->alloc_retries;
+    row->bound_by = g_intern_string(prediction->bound_by);
+    row->measured_ms = measured_ms(c, prediction);
+    row->predicted_ms = (double)prediction->median_step_ns / 1e6;
+    row->measured_gib = number(c, "peak_mem_gib");
+    row->predicted_gib = predicted_bytes(c, prediction) / GIB;
+    return !(isnan(row->measured_ms) && isnan(row->measured_gib)) ||
+           skip(c, "neither a time nor a peak of memory is given");
+}
+
+/* ---- the whole way -------------------------------------------------------------------------- */
+
+static char *label_of(const Case *c) {
+    const char *const columns[] = {"model", "gpus", "seq_len", "micro_batch"};
+    const char *text[G_N_ELEMENTS(columns)];
+    for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
+        text[i] = cli_csv_text(c->csv, c->row, columns[i]);
+    }
+    return g_strdup_printf("%s, %s GPUs, %s x %s", text[0], text[1], text[3], text[2]);
+}
+
+/* Of the rules that gave something that stayed. */
+static char *rules_of(const Case *c) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < c->settings->len; i++) {
+        const char *section = ((const PlanIniEntry *)c->settings->pdata[i])->section;
+        if (!g_ptr_array_find_with_equal_func(names, section, g_str_equal, NULL)) {
+            g_ptr_array_add(names, (gpointer)section);
+        }
+    }
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv("; ", (char **)names->pdata);
+}
+
+static const char *time_from(const Case *c) {
+    if (number(c, "tokens_per_s_per_gpu") > 0) {
+        return "tokens/s";
+    }
+    if (number(c, "step_ms") > 0) {
+        return "step time";
+    }
+    const char *flops = cli_rules_value(c->settings, "flops");
+    return !(number(c, "tflops_per_gpu") > 0)   ? "none"
+           : flops && g_str_equal(flops, "all") ? "FLOP/s with recomputation"
+                                                : "FLOP/s of the model";
+}
+
+/* What there is to know before a play. */
+static void describe(const Case *c, CliTrainRow *row) {
+    const char *link = cli_csv_text(c->csv, c->row, "interconnect");
+    row->rules = rules_of(c);
+    row->cluster = g_strdup(cli_rules_value(c->settings, "cluster"));
+    row->time_from = g_strdup(time_from(c));
+    row->network_link = g_strdup(*link ? link : "assumed");
+}
+
+static bool run(Case *c, CliTrainRow *row, GError **error) {
+    const char *why = cli_published_skip(c->settings);
+    if (why) {
+        return skip(c, why);
+    }
+    if (!cli_rules_value(c->settings, "framework")) {
+        return skip(c, "no rule knows this framework");
+    }
+    if (!cli_rules_value(c->settings, "cluster")) {
+        return skip(c, "no rule names a cluster for this hardware");
+    }
+    const ModelCluster *cluster = cli_published_cluster(c->published, c->settings, error);
+    if (!cluster) {
+        return false;
+    }
+    c->cluster = model_cluster_copy(cluster);
+    if (!settle(c, error)) {
+        return false;
+    }
+    if (!c->skipped) {
+        build(c);
+    }
+    if (c->skipped) {
+        return true;
+    }
+    row->nodes = (unsigned)c->cluster->topology_nodes;
+    row->gpu = g_strdup(c->cluster->model);
+    return play(c, row, error);
+}
+
+bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
+                       bool without_fits, CliTrainRow *ret_row, GError **error) {
+    g_auto(Case) c = {.csv = csv, .row = csv_row, .published = published};
+    c.settings = cli_rules_apply(cli_published_rules(published), csv, csv_row,
+                                 without_fits ? csv->name : NULL);
+    c.said = g_string_new(NULL);
+    CliTrainRow row = {.line = csv_row->line, .label = label_of(&c)};
+    row.gpus = (unsigned)fmax(0, number(&c, "gpus"));
+    describe(&c, &row);
+    if (!run(&c, &row, error)) {
+        cli_train_row_clear(&row);
+        return false;
+    }
+    row.skipped = g_steal_pointer(&c.skipped);
+    row.settings = g_strdup(c.said->str);
+    *ret_row = row;
+    return true;
+}
+
+void cli_train_row_clear(CliTrainRow *row) {
+    g_free(row->label);
+    g_free(row->skipped);
+    g_free(row->settings);
+    g_free(row->rules);
+    g_free(row->gpu);
+    g_free(row->cluster);
+    g_free(row->time_from);
+    g_free(row->network_link);
+}

@@ -1,0 +1,31 @@
+/* cli/validate/rows-train.h - published training runs, and what we predict of them. */
+#pragma once
+
+#include "cli/validate/published.h"
+
+extern const char *const cli_train_columns[];
+
+typedef struct {
+    unsigned line;
+    char *label;    /* network, GPUs, sequence and batch */
+    char *skipped;  /* why it is not predicted; then the rest is not set */
+    char *settings; /* as the rules gave them, and the names of those rules */
+    char *rules;
+    char *gpu;                                /* how the cluster names it; NULL when skipped */
+    char *cluster, *time_from, *network_link; /* NULL: said by nobody */
+    unsigned gpus, nodes;
+    bool fits;
+    uint64_t retries;
+    double measured_ms, predicted_ms; /* a step; NAN: not measured */
+    double measured_gib, predicted_gib;
+    const char *bound_by;
+} CliTrainRow;
+
+/* Every number of every row reads as one. */
+bool cli_train_check(const CliCsv *csv, GError **error);
+
+/* without_fits: by the rules for when nothing was fitted to this table. False is an error in the
+ * table or the rules; what cannot be planned or has no time is a skipped row. */
+bool cli_train_predict(const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
+                       bool without_fits, CliTrainRow *ret_row, GError **error);
+void cli_train_row_clear(CliTrainRow *row);

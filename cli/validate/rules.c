@@ -1,0 +1,117 @@
+#include "cli/validate/rules.h"
+
+#include <string.h>
+
+#define CONDITION "if."
+#define LEFT_OUT  "left_out"
+
+static const char *column_of(const PlanIniEntry *entry) {
+    return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
+}
+
+CliRules *cli_rules_read(const char *path, const char *const *columns, GError **error) {
+    g_autoptr(CliRules) rules = g_new0(CliRules, 1);
+    rules->ini = plan_ini_read_file(path, error);
+    if (!rules->ini) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
+        const PlanIniEntry *entry = &rules->ini->entries[i];
+        const char *column = column_of(entry);
+        if (column && !g_strv_contains(columns, column)) {
+            plan_ini_refuse(rules->ini, entry, error,
+                            "the tables have no column '%s'; name one that they have", column);
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&rules);
+}
+
+void cli_rules_free(CliRules *rules) {
+    if (rules) {
+        plan_ini_free(rules->ini);
+        g_free(rules);
+    }
+}
+
+static bool fits(const char *pattern, const char *text) {
+    bool turned = *pattern == '!', found = false;
+    g_auto(GStrv) alternatives = g_strsplit(pattern + turned, "|", -1);
+    for (char **one = alternatives; *one; one++) {
+        const char *alternative = g_strstrip(*one);
+        found =
+            found ||
+            (g_str_equal(alternative, "-") ? !*text : g_pattern_match_simple(alternative, text));
+    }
+    return found != turned;
+}
+
+static void give(GPtrArray *settings, const PlanIniEntry *entry) {
+    for (guint i = 0; i < settings->len; i++) {
+        if (g_str_equal(((const PlanIniEntry *)settings->pdata[i])->key, entry->key)) {
+            settings->pdata[i] = (gpointer)entry;
+            return;
+        }
+    }
+    g_ptr_array_add(settings, (gpointer)entry);
+}
+
+/* One rule: entries [first, end) of one section. */
+static bool holds(const PlanIni *ini, unsigned first, unsigned end, const CliCsv *csv,
+                  const CliCsvRow *row, const char *without) {
+    for (unsigned i = first; i < end; i++) {
+        const PlanIniEntry *entry = &ini->entries[i];
+        const char *column = column_of(entry);
+        if (column
+                ? !fits(entry->value, cli_csv_text(csv, row, column))
+                : g_str_equal(entry->key, LEFT_OUT) && !(without && fits(entry->value, without))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static unsigned section_end(const PlanIni *ini, unsigned first) {
+    unsigned end = first;
+    while (end < ini->n_entries &&
+           g_str_equal(ini->entries[end].section, ini->entries[first].section)) {
+        end++;
+    }
+    return end;
+}
+
+GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
+                           const char *without) {
+    GPtrArray *settings = g_ptr_array_new();
+    const PlanIni *ini = rules->ini;
+    for (unsigned first = 0; first < ini->n_entries; first = section_end(ini, first)) {
+        unsigned end = section_end(ini, first);
+        bool given = holds(ini, first, end, csv, row, without);
+        for (unsigned i = first; given && i < end; i++) {
+            if (!column_of(&ini->entries[i]) && !g_str_equal(ini->entries[i].key, LEFT_OUT)) {
+                give(settings, &ini->entries[i]);
+            }
+        }
+    }
+    return settings;
+}
+
+bool cli_rules_leave_out(const CliRules *rules, const char *table) {
+    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
+        const PlanIniEntry *entry = &rules->ini->entries[i];
+        if (g_str_equal(entry->key, LEFT_OUT) && fits(entry->value, table)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *cli_rules_value(const GPtrArray *settings, const char *key) {
+    for (guint i = 0; i < settings->len; i++) {
+        const PlanIniEntry *entry = settings->pdata[i];
+        if (g_str_equal(entry->key, key)) {
+            return entry->value;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,33 @@
+/* cli/validate/rules.h - from the words of a published table to our settings, as data.
+ *
+ * A rules file is an ini file. Each section is a rule: its keys `if.COLUMN = PATTERN` say which
+ * rows it is for (all of them must fit), its other keys are what such a row is given. Rules apply
+ * from top to bottom, and a later one overrides what an earlier one gave: the general first, then
+ * its exceptions. A pattern is text with * and ?, or several of them with | between; a ! before
+ * all of it turns it round; "-" is the empty field.
+ *
+ * Owns: its strings. Threads: const after reading, so any number.
+ */
+#pragma once
+
+#include "cli/validate/csv.h"
+#include "plan/ini.h"
+
+typedef struct {
+    PlanIni *ini;
+} CliRules;
+
+/* columns: those that an if. may name (NULL at the end). */
+CliRules *cli_rules_read(const char *path, const char *const *columns, GError **error);
+void cli_rules_free(CliRules *rules); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRules, cli_rules_free)
+
+/* The settings of a row, in the order in which they were first given: PlanIniEntry const *, each
+ * with its line. without: NULL, or the name of a table as though it had never been fitted to: then
+ * rules with `left_out` for that table hold too. Transfer container: g_ptr_array_unref(). */
+GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
+                           const char *without);
+/* Whether there is such a rule. */
+bool cli_rules_leave_out(const CliRules *rules, const char *table);
+/* Its value, or NULL. */
+const char *cli_rules_value(const GPtrArray *settings, const char *key);

@@ -1,0 +1,58 @@
+/* cli/validate/validate.h - tables of published measurements, predicted and summed up.
+ *
+ * A table's kind is known by its columns (cli/rows-*.h). A row that cannot be predicted is counted
+ * as skipped, with its reason; an error is about the table itself.
+ *
+ * Owns: all it has read. Threads: one.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "cli/validate/rows-train.h"
+#include "cli/validate/score.h"
+
+typedef struct {
+    CliScore time, memory;
+    CliScore one_node, more_nodes; /* of time, apart */
+    CliScore without;              /* of time, by rules not fitted to this table */
+} CliScores;
+
+/* What is printed of a row. */
+typedef struct {
+    unsigned line;
+    char *label, *skipped, *note;
+    double measured, predicted; /* time, in the table's unit */
+    double without;             /* as CliScores.without; NAN where there is nothing else */
+    double measured_gib, predicted_gib;
+    unsigned nodes;
+    bool held_out; /* of fitting */
+} CliValidatedRow;
+
+typedef struct {
+    char *name;
+    const char *unit; /* "ms" or "us" */
+    GArray *rows;     /* CliValidatedRow */
+    unsigned skipped;
+    CliScores scores;
+} CliValidatedTable;
+
+typedef struct {
+    GPtrArray *tables; /* CliValidatedTable */
+    FILE *live;        /* rows are printed there as they come; NULL */
+} CliValidation;
+
+void cli_scores_clear(CliScores *scores);
+
+CliValidation *cli_validation_new(FILE *live);
+void cli_validation_free(CliValidation *validation); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliValidation, cli_validation_free)
+
+/* Writes one line of CSV for each training run of a table: whether it is predicted and why not,
+ * with which settings, and which rules said so. */
+bool cli_validation_list(const char *path, bool header, FILE *to, GError **error);
+
+/* Reads and predicts one table. Errors name file and line. */
+bool cli_validation_add(CliValidation *validation, const char *path, GError **error);
+void cli_validation_print(const CliValidation *validation, FILE *to); /* the summaries */
+char *cli_validation_json(const CliValidation *validation);           /* transfer full */
