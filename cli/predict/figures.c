@@ -1,0 +1,28 @@
+/* cli/predict/figures.c - see predict.h. */
+#include "cli/predict/predict.h"
+
+double cli_predict_ms(SimTime ns) {
+    return (double)ns / 1e6;
+}
+
+SimTime cli_predict_p95_step_ns(const SimPrediction *prediction) {
+    uint32_t n = prediction->n_steady;
+    const SimTime *steady = prediction->step_ns + (prediction->n_steps - n);
+    uint32_t needed = (95 * n + 99) / 100;
+    SimTime best = SIM_NEVER;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at_most = 0;
+        for (uint32_t j = 0; j < n; j++) {
+            at_most += steady[j] <= steady[i];
+        }
+        if (at_most >= needed) {
+            best = MIN(best, steady[i]);
+        }
+    }
+    return best;
+}
+
+double cli_predict_a_second(const SimPrediction *prediction, double amount) {
+    SimTime step = prediction->median_step_ns;
+    return step > 0 ? amount / ((double)step / 1e9) : 0;
+}

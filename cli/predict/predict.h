@@ -1,0 +1,32 @@
+/* cli/predict/predict.h - what foreshard predict says of a plan on a cluster, as text or as JSON.
+ *
+ * Two verdicts are always given: whether it fits, and what a step costs (for a plan that does not
+ * fit: with memory enough).
+ *
+ * Borrows: all that a report points to.
+ */
+#pragma once
+
+#include "cli/every-rank.h"
+#include "models/cluster.h"
+#include "sim/predict.h"
+
+typedef struct {
+    const Plan *plan;
+    const ModelCluster *cluster;
+    const SimPrediction *prediction;
+    const CliEveryRank *every;
+    const char *cluster_name; /* as it was given */
+    const SimOptions *asked;
+} CliPredictReport;
+
+/* Print to standard output. */
+void cli_predict_print_text(const CliPredictReport *report);
+void cli_predict_print_json(const CliPredictReport *report);
+
+/* Figures that both show. */
+double cli_predict_ms(SimTime ns);
+/* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
+SimTime cli_predict_p95_step_ns(const SimPrediction *prediction);
+/* amount: of a step. */
+double cli_predict_a_second(const SimPrediction *prediction, double amount);

@@ -1,0 +1,291 @@
+/* cli/predict/text.c - a prediction for people: see predict.h. */
+#include "cli/predict/predict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/spending.h"
+#include "cli/trains-well.h"
+#include "cli/ways-to-fit.h"
+#include "sim/settings.h"
+#include "trace/from-plan.h"
+
+/* In a unit that fits the size; binary ones, and the unit says so. */
+static char *bytes_text(double bytes) {
+    const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    while (bytes >= 1024 && unit + 1 < G_N_ELEMENTS(units)) {
+        bytes /= 1024;
+        unit++;
+    }
+    return g_strdup_printf(unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+static void print_bytes(const char *name, uint64_t bytes) {
+    g_autofree char *text = bytes_text((double)bytes);
+    printf("  %-28s %12s\n", name, text);
+}
+
+static char *unit_text(const Plan *plan, uint32_t unit) {
+    return unit == PLAN_NONE ? g_strdup("no unit")
+                             : g_strconcat("unit ", plan->units[unit].name, NULL);
+}
+
+static char *moment_text(const Plan *plan, const SimMoment *at) {
+    g_autofree char *unit = unit_text(plan, at->unit);
+    g_autofree char *when = at->step < 0 ? g_strdup("during construction")
+                                         : g_strdup_printf("at %.3f ms, in step %d",
+                                                           cli_predict_ms(at->host_ns), at->step);
+    return g_strdup_printf("%s, %s, %s (section %s, instruction %u)", when,
+                           plan_phase_name(at->phase), unit, plan_section_name(at->section),
+                           at->index);
+}
+
+static void print_subs(const uint64_t *by_sub) {
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        if (by_sub[sub]) {
+            print_bytes(plan_subcategory_name(sub), by_sub[sub]);
+        }
+    }
+}
+
+static void print_fit(const CliPredictReport *report) {
+    const SimPrediction *prediction = report->prediction;
+    uint64_t need = prediction->peak_reserved_bytes, have = prediction->allocator_bytes;
+    g_autofree char *left = bytes_text(need > have ? (double)(need - have) : (double)(have - need));
+    g_autofree char *room = bytes_text((double)have);
+    g_autofree char *outside = bytes_text((double)prediction->outside_allocator_bytes);
+    if (prediction->fits) {
+        printf("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
+               outside);
+        return;
+    }
+    g_autofree char *asked = bytes_text((double)prediction->oom.bytes);
+    g_autofree char *at = moment_text(report->plan, &prediction->oom.at);
+    g_autofree char *allocated = bytes_text((double)prediction->oom.at.allocated_bytes);
+    g_autofree char *reserved = bytes_text((double)prediction->oom.at.reserved_bytes);
+    printf("fits: NO, out of memory %s\n", at);
+    printf("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
+           "the allocator)\n",
+           asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
+           reserved, room, outside);
+    if (need > have) {
+        printf("  with memory enough it would reserve %s more than there is\n", left);
+    }
+    printf("  held then:\n");
+    print_subs(prediction->oom.by_sub);
+}
+
+static void print_units(const CliPredictReport *report) {
+    const SimPeak *peak = &report->prediction->peak;
+    uint32_t n = report->prediction->n_units;
+    bool *shown = g_newa(bool, n + 1);
+    memset(shown, 0, n + 1);
+    for (int row = 0; row < 4; row++) {
+        uint32_t most = n + 1;
+        for (uint32_t unit = 0; unit <= n; unit++) {
+            if (!shown[unit] && peak->by_unit[unit] &&
+                (most > n || peak->by_unit[unit] > peak->by_unit[most])) {
+                most = unit;
+            }
+        }
+        if (most > n) {
+            return;
+        }
+        shown[most] = true;
+        g_autofree char *name = unit_text(report->plan, most == n ? PLAN_NONE : most);
+        print_bytes(name, peak->by_unit[most]);
+    }
+}
+
+static uint64_t least_reserved(const SimPrediction *prediction) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].peak_reserved_bytes);
+    }
+    return least;
+}
+
+static void print_memory(const CliPredictReport *report) {
+    const SimPrediction *prediction = report->prediction;
+    g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
+    g_autofree char *whose = prediction->n_ranks
+                                 ? g_strdup_printf("rank %u, the fullest", prediction->rank)
+                                 : g_strdup("a GPU");
+    printf("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
+    print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
+    print_bytes("peak active", prediction->peak_active_bytes);
+    print_bytes("peak reserved", prediction->peak_reserved_bytes);
+    if (prediction->n_ranks) {
+        print_bytes("peak reserved, least rank's", least_reserved(prediction));
+    }
+    printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
+    printf("at the peak of allocated, %s\n", at);
+    print_subs(prediction->peak.by_sub);
+    printf("of it, the largest holders\n");
+    print_units(report);
+}
+
+static void print_time_row(const char *name, SimTime ns, SimTime step) {
+    printf("  %-28s %9.3f ms %6.1f %%\n", name, cli_predict_ms(ns),
+           step > 0 ? 100 * (double)ns / (double)step : 0);
+}
+
+static void print_collectives(const SimPrediction *prediction) {
+    bool any = false;
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        const SimCollectiveSum *sum = &prediction->collectives[kind];
+        if (!sum->count) {
+            continue;
+        }
+        if (!any) {
+            printf(
+                "communication of a step             total      exposed       hidden    bytes of "
+                "tensors\n");
+            any = true;
+        }
+        SimTime hidden = sum->total_ns - sum->exposed_ns;
+        g_autofree char *bytes = bytes_text(sum->bytes);
+        printf("  %4u %-20s %9.3f ms %9.3f ms %9.3f ms (%.0f %%) %s\n", sum->count,
+               plan_op_info(kind)->name, cli_predict_ms(sum->total_ns),
+               cli_predict_ms(sum->exposed_ns), cli_predict_ms(hidden),
+               sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0, bytes);
+    }
+}
+
+/* A step is over when its last rank is through. */
+static void print_rank_steps(const SimPrediction *prediction) {
+    SimTime least = SIM_NEVER, most = 0;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].step_ns);
+        most = MAX(most, prediction->ranks[rank].step_ns);
+    }
+    printf("  95 %% of the steps within %.3f ms; over %u ranks, a rank's own from %.3f to %.3f ms "
+           "in the mean\n",
+           cli_predict_ms(cli_predict_p95_step_ns(prediction)), prediction->n_ranks,
+           cli_predict_ms(least), cli_predict_ms(most));
+    printf("  below: rank %u, which loses least to others\n", prediction->time_rank);
+}
+
+static void print_spending(const CliPredictReport *report) {
+    CliSpending spent = cli_spending(report->plan, report->cluster, report->prediction);
+    if (spent.kwh_per_million > 0) {
+        printf("  %.4g kWh per million tokens (GPUs alone, each at its full power)\n",
+               spent.kwh_per_million);
+    }
+    if (spent.price_per_million > 0) {
+        printf("  price of a million tokens: %.4g (of an hour and GPU: as the cluster says)\n",
+               spent.price_per_million);
+    }
+}
+
+static void print_time(const CliPredictReport *report) {
+    const SimPrediction *prediction = report->prediction;
+    SimTime mean = (SimTime)cli_mean_step_ns(prediction);
+    printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
+    printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
+           cli_predict_ms(prediction->median_step_ns), prediction->n_steady,
+           cli_predict_ms(prediction->least_step_ns), cli_predict_ms(prediction->most_step_ns));
+    if (prediction->n_ranks) {
+        print_rank_steps(prediction);
+    }
+    if (report->plan->tokens_per_rank) {
+        printf("  %.1f tokens/s/GPU\n",
+               cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank));
+    }
+    printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (operations of matrix products and attention, nothing "
+           "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
+           cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+    print_spending(report);
+    printf("  bound by: %s\n", prediction->bound_by);
+    printf("where the compute lane's time goes (mean of a step)\n");
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        if (prediction->shares_ns[share]) {
+            bool waits = share >= SIM_SHARE_NETWORK;
+            g_autofree char *name =
+                g_strconcat(waits ? "idle, waits for " : "", prediction->share_names[share], NULL);
+            print_time_row(name, prediction->shares_ns[share], mean);
+        }
+    }
+    printf("busy in a step\n");
+    for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
+        g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
+        print_time_row(name, prediction->lane_busy_ns[lane], mean);
+    }
+    print_time_row("host", prediction->host_ns, mean);
+    print_time_row("host, blocked", prediction->host_blocked_ns, mean);
+    print_collectives(prediction);
+}
+
+static void print_retries(const SimPrediction *prediction) {
+    uint64_t least = prediction->alloc_retries, most = least;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        least = MIN(least, prediction->ranks[rank].alloc_retries);
+        most = MAX(most, prediction->ranks[rank].alloc_retries);
+    }
+    printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
+           " times",
+           most);
+    if (prediction->n_ranks) {
+        printf(" (the rank that did least: %" G_GUINT64_FORMAT ")\n", least);
+    } else {
+        printf(";\n             where ranks are unequal each does so at another moment, and all "
+               "wait for each:\n             --every-rank --spread 1 --jitter 5 says what that "
+               "does\n");
+    }
+}
+
+/* Why not: the share of the step that is lost most to one thing. */
+static void print_verdict(const SimPrediction *prediction) {
+    double works = 100 * cli_working_share(prediction);
+    if (cli_trains_well(prediction)) {
+        printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
+    } else if (prediction->fits && prediction->alloc_retries) {
+        print_retries(prediction);
+    } else if (prediction->fits) {
+        printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
+               "wanted); most is lost to %s\n",
+               works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
+    }
+    if (prediction->fits && !cli_trains_well(prediction)) {
+        printf("  what would help: --trace FILE here, then foreshard diagnose FILE\n");
+    }
+}
+
+/* What would make it fit, told at once; the rest is for foreshard diagnose. */
+static void print_ways(const CliPredictReport *report) {
+    g_autoptr(Trace) header = trace_new();
+    trace_describe_plan(header, report->plan);
+    sim_settings_write(header, report->cluster, report->asked);
+    g_autoptr(CliWhatIf) what_if = cli_what_if_new(header, report->cluster_name, NULL);
+    if (!what_if) { /* a plan made by hand has no network */
+        return;
+    }
+    g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
+    for (guint i = 0; i < ways->len; i++) {
+        g_autofree char *way = cli_way_text(&g_array_index(ways, CliWay, i));
+        printf("  fits with %s\n", way);
+    }
+    if (!ways->len) {
+        printf("  no setting tried makes it fit: a shorter sequence, a smaller network, GPUs with "
+               "more memory\n");
+    }
+}
+
+void cli_predict_print_text(const CliPredictReport *report) {
+    printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
+    printf("on %s: %s\n", report->cluster->name, report->cluster->title);
+    if (report->prediction->unsupported_dtype) {
+        printf("fits: no, %s cannot compute in %s\n", report->prediction->unsupported_on,
+               report->prediction->unsupported_dtype);
+        return;
+    }
+    print_fit(report);
+    if (!report->prediction->fits) {
+        print_ways(report);
+    }
+    print_verdict(report->prediction);
+    print_memory(report);
+    print_time(report);
+    cli_every_rank_print(report->every, report->prediction, report->cluster);
+}
