@@ -24,6 +24,7 @@ enum {
 typedef struct {
     _Atomic uint64_t words[PLAN_MAX_LANES + 1];
     _Atomic uint64_t has_spoken; /* it ends by itself, and has said why if there was a reason */
+    _Atomic uint64_t is_told_of; /* it has not, and another has said so */
 } ExecDoing;
 
 /* ---- for a rank ----------------------------------------------------------------------------- */
@@ -51,6 +52,11 @@ static inline void exec_doing_say_no_more(ExecDoing *doing) {
 }
 
 /* ---- for whoever outlives it ---------------------------------------------------------------- */
+
+/* True for the first who asks: it is theirs to tell. */
+static inline bool exec_doing_may_tell(ExecDoing *doing) {
+    return !atomic_exchange(&doing->is_told_of, 1);
+}
 
 /* "rank 1 was killed by signal 9 (Killed) at step 3, ...": up to where it was, without an end.
  * signal 0: nobody knows. plan NULL: it could not be read. */

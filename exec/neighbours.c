@@ -60,14 +60,6 @@ static int64_t who_died(const ExecNeighbours *around) {
     return -1;
 }
 
-static bool is_lowest_left(const ExecNeighbours *around) {
-    uint32_t i = 0;
-    while (around->ranks[i] != around->mine && is_gone(around, around->ranks[i])) {
-        i++;
-    }
-    return around->ranks[i] == around->mine;
-}
-
 static void speak_for(const ExecNeighbours *around, uint32_t dead) {
     g_autoptr(Plan) plan = around->plan_path ? plan_read_file(around->plan_path, NULL) : NULL;
     g_autoptr(GString) text = g_string_new(NULL);
@@ -97,7 +89,7 @@ static void *look_on(void *data) {
             return NULL;
         }
         int64_t dead = who_died(around);
-        if (dead >= 0 && is_lowest_left(around)) {
+        if (dead >= 0 && exec_doing_may_tell(exec_black_box_doing(around->box, (uint32_t)dead))) {
             speak_for(around, (uint32_t)dead);
         }
         if (dead >= 0 || sig) {

@@ -3,7 +3,7 @@
  * Under a bare mpirun or srun, nobody who starts a rank knows its plan. So the ranks of a machine
  * share a black box, and a thread in each looks once a second, and when it is asked to end
  * (SIGTERM, as mpirun does to all when one has died), whether another is gone without a word. The
- * lowest rank that is left says who, and where that one was; then it ends, too.
+ * first that sees it says who, and where that one was; then all end, too.
  *
  * A machine whose last rank dies has nobody to speak for it.
  *
