@@ -199,6 +199,19 @@ static void mpi_errors_say_where(void) {
     leave_scene(&scene);
 }
 
+static void an_mpi_of_one_thread_at_a_time_is_refused(void) {
+    Scene scene = set_scene();
+    g_autofree char *words = g_strdup_printf("run gpt-toy -n 2 --trace %s", scene.trace);
+    g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
+    g_setenv("FORESHARD_TEST_MPI_SERIALIZED", "1", TRUE);
+    ends(
+        &scene, test_run_start(words), 1,
+        "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE)|use an Open MPI");
+    g_unsetenv("FORESHARD_TEST_MPI_SERIALIZED");
+    g_unsetenv("FORESHARD_EXEC");
+    leave_scene(&scene);
+}
+
 static const struct {
     const char *words;
     int status;
@@ -329,6 +342,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/a single rank is named", the_only_rank_is_named);
     g_test_add_func("/exec/failures/neighbours name a killed rank", neighbours_name_a_killed_rank);
     g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
+    g_test_add_func("/exec/failures/an MPI of one thread at a time is refused",
+                    an_mpi_of_one_thread_at_a_time_is_refused);
     g_test_add_func("/exec/failures/each says why", failures_say_why);
     g_test_add_func("/exec/failures/out of memory leaves the curve up to the wall",
                     out_of_memory_leaves_the_curve_up_to_the_wall);

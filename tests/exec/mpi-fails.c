@@ -3,6 +3,7 @@
  * Linked into a foreshard-exec of its own. FORESHARD_TEST_MPI_FAILS is "CALL RANK N": the Nth call
  * of CALL on RANK, counted from 1, does nothing and gives MPI_ERR_OTHER. MPI's profiling interface
  * makes it possible: a program may define MPI_X itself and reach the library's own as PMPI_X.
+ * FORESHARD_TEST_MPI_SERIALIZED makes it an MPI that takes calls of one thread at a time.
  */
 #include <glib.h>
 #include <mpi.h>
@@ -52,3 +53,8 @@ MAY_FAIL(MPI_Send, (buffer, n, type, to, tag, comm),
 MAY_FAIL(MPI_Recv, (buffer, n, type, from, tag, comm, status),
          (void *buffer, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
           MPI_Status *status))
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    bool serialized = g_getenv("FORESHARD_TEST_MPI_SERIALIZED") != NULL;
+    return PMPI_Init_thread(argc, argv, serialized ? MPI_THREAD_SERIALIZED : required, provided);
+}
