@@ -13,6 +13,7 @@ struct _SimDevice {
     const ModelCluster *cluster;
     SimTime issue_ns[PLAN_N_INSTRS], collective_issue_ns;
     SimTime segment_new_ns, segment_free_ns;
+    uint64_t once_held_bytes; /* of the device's memory: what segments have ever covered */
     uint32_t first_number[PLAN_N_SECTIONS]; /* a trace's number of each section's instruction 0 */
 
     SimTime host_ns, zero_ns;
@@ -211,6 +212,17 @@ static SimTime at_rate(double bytes, double gb_per_s) {
     return gb_per_s > 0 ? sim_time_from_ns(bytes / gb_per_s) : 0;
 }
 
+/* A driver hands out memory that is clean before what was given back, which it wipes first. */
+static SimTime to_map(SimDevice *device, uint64_t bytes) {
+    const ModelCluster *cluster = device->cluster;
+    double rate = cluster->allocator_segment_new_gb_per_s;
+    double again = cluster->allocator_segment_again_gb_per_s;
+    uint64_t clean = MIN(bytes, device->setup.allocator_bytes - device->once_held_bytes);
+    device->once_held_bytes += clean;
+    return at_rate((double)clean, rate) +
+           at_rate((double)(bytes - clean), again > 0 ? again : rate);
+}
+
 /* cudaFree returns when the whole device is at rest. Mapping and unmapping pages is taken to cost
  * as much as making and freeing segments. */
 static void memory_acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
@@ -219,8 +231,7 @@ static void memory_acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
     switch (act) {
     case MEMORY_VIRTUAL_SEGMENT_NEW:
     case MEMORY_VIRTUAL_MAP:
-        spend(device, device->segment_new_ns +
-                          at_rate((double)bytes, cluster->allocator_segment_new_gb_per_s));
+        spend(device, device->segment_new_ns + to_map(device, bytes));
         return;
     case MEMORY_VIRTUAL_SEGMENT_FAILED:
     case MEMORY_VIRTUAL_MAP_FAILED:

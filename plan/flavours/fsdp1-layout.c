@@ -180,6 +180,36 @@ static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after)
     *ret_after = (double)ranks / (double)before;
 }
 
+static uint32_t make_whole(PlanRun *run, PlanFsdp1 *f, uint64_t elements, const char *name) {
+    uint32_t buffer =
+        buffer_for(run, elements, f->master, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP1_COMPUTE, name);
+    plan_builder_alloc(&run->builder, buffer);
+    return buffer;
+}
+
+/* The unit's parameters are made whole, copied into one flat parameter, and this rank's part of
+ * that is cloned; then the others go. They leave their segments to the allocator. What is written
+ * to them nobody reads: the shard is initialized by itself. */
+static void wrap(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
+    uint32_t n = run->units[u].parameters->len;
+    g_autofree uint32_t *whole = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        whole[i] = make_whole(
+            run, f, plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->elements,
+            "parameter");
+    }
+    uint32_t flat =
+        f->shards ? make_whole(run, f, f->flat.units[u].elements, "flat_parameter") : PLAN_NONE;
+    plan_builder_alloc(&run->builder, f->units[u].b.local);
+    if (f->shards) {
+        plan_builder_free(&run->builder, flat);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        plan_builder_free(&run->builder, whole[i]);
+    }
+}
+
 static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
     if (!plan_fsdp1_has_parameters(run, u)) {
         return;
@@ -187,7 +217,7 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
     name_buffers(run, f, u);
     uint32_t local = f->units[u].b.local;
     uint64_t stride = f->shards ? f->flat.units[u].shard : 0;
-    plan_builder_alloc(&run->builder, local);
+    wrap(run, f, u);
     plan_fsdp1_fill(run, PLAN_FSDP1_COMPUTE, local);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);

@@ -230,17 +230,23 @@ static void test_segments_cost_host_time(void) {
 
 /* 6 MiB of small segments and one of 12 leave no room for one of 14: the cached one is given back,
  * which waits for the kernel that still runs in it. From then on the larger one serves both. */
-static void test_retry_waits_for_the_device(void) {
+static const char retry_body[] = "alloc b4\nlaunch compute fill n=3145728 value=0 y=b4\nfree b4\n"
+                                 "alloc b5\nlaunch compute fill n=3670016 value=0 y=b5\nfree b5\n";
+static const char retry_buffers[] = "b4 12582912 fp32 temporary/op compute - - smaller\n"
+                                    "b5 14680064 fp32 temporary/op compute - - larger\n";
+
+static ModelCluster retry_cluster(void) {
     ModelCluster cluster = toy_cluster;
     cluster.device_memory_bytes = 24 << 20;
     cluster.allocator_segment_new_us = 5;
     cluster.allocator_segment_free_us = 3;
-    const char *body = "alloc b4\nlaunch compute fill n=3145728 value=0 y=b4\nfree b4\n"
-                       "alloc b5\nlaunch compute fill n=3670016 value=0 y=b5\nfree b5\n";
-    const char *buffers = "b4 12582912 fp32 temporary/op compute - - smaller\n"
-                          "b5 14680064 fp32 temporary/op compute - - larger\n";
+    return cluster;
+}
+
+static void test_retry_waits_for_the_device(void) {
+    ModelCluster cluster = retry_cluster();
     g_autoptr(Trace) trace = trace_new();
-    g_autoptr(SimPrediction) prediction = predict(body, buffers, &cluster, trace);
+    g_autoptr(SimPrediction) prediction = predict(retry_body, retry_buffers, &cluster, trace);
     g_assert_true(prediction->fits);
     g_assert_cmpuint(prediction->alloc_retries, ==, 1);
     g_assert_cmpuint(prediction->segment_frees, ==, 1);
@@ -250,6 +256,26 @@ static void test_retry_waits_for_the_device(void) {
     g_assert_cmpstr(first, ==, "fill:5000-12587912 fill:12595912-27275976");
     g_autofree char *steady = toy_timeline(trace, 2);
     g_assert_cmpstr(steady, ==, "fill:0-12582912 fill:12582912-27262976");
+}
+
+/* The same, where a MiB takes 1 us to map, and 2 if it was given back: 12 us for the first segment,
+ * 6 + 2 x 8 for the second, as no more than 6 MiB of 24 have never been held. */
+static void test_what_was_given_back_is_mapped_slower(void) {
+    ModelCluster cluster = retry_cluster();
+    cluster.allocator_segment_new_gb_per_s = 1048.576;
+    cluster.allocator_segment_again_gb_per_s = 524.288;
+    g_autoptr(Trace) trace = trace_new();
+    g_autoptr(SimPrediction) prediction = predict(retry_body, retry_buffers, &cluster, trace);
+    g_assert_cmpuint(prediction->alloc_retries, ==, 1);
+    g_autofree char *first = toy_timeline(trace, 0);
+    g_assert_cmpstr(first, ==, "fill:17000-12599912 fill:12629912-27309976");
+    /* Without that key: as fast as any. */
+    cluster.allocator_segment_again_gb_per_s = 0;
+    g_autoptr(Trace) alike = trace_new();
+    g_autoptr(SimPrediction) as_new = predict(retry_body, retry_buffers, &cluster, alike);
+    g_assert_cmpuint(as_new->alloc_retries, ==, 1);
+    g_autofree char *faster = toy_timeline(alike, 0);
+    g_assert_cmpstr(faster, ==, "fill:17000-12599912 fill:12621912-27301976");
 }
 
 int main(int argc, char **argv) {
@@ -270,5 +296,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/device/marks_hold_blocks", test_marks);
     g_test_add_func("/sim/device/segments_cost_host_time", test_segments_cost_host_time);
     g_test_add_func("/sim/device/retry_waits_for_the_device", test_retry_waits_for_the_device);
+    g_test_add_func("/sim/device/what_was_given_back_is_mapped_slower",
+                    test_what_was_given_back_is_mapped_slower);
     return g_test_run();
 }

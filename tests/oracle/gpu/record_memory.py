@@ -12,8 +12,9 @@ Options for network and parallelism are those of ../recorder/record_fsdp.py, and
 can be built from it (`check-memory` does). The process group is a fake one of any size, whose collectives take no time
 and move nothing, or one real rank with NCCL.
 
-What is compared with a plan starts clean: the shards alone are on the GPU when training begins, each in
-memory asked for by itself, not where construction left room. Workspaces of cuBLAS, which PyTorch takes from
+What is compared with a plan starts as a plan does, the shards alone on the GPU when training begins: under fsdp2 each
+in memory asked for by itself, under fsdp1 where wrapping unit after unit leaves it (the recorder's network is made
+whole before it is wrapped, which leaves other holes). Workspaces of cuBLAS, which PyTorch takes from
 its allocator and a plan leaves out, are turned off unless --workspaces default; what they held is
 in each summary.
 
@@ -157,7 +158,8 @@ class PretendMeter:
 # ---- the run -------------------------------------------------------------------------------------
 
 def start_clean(model, mode, device):
-    """Gives the GPU back all it holds but the shards, and asks for those anew, one by one."""
+    """Gives the GPU back all it holds but the shards, and asks for those anew, one by one. Under fsdp1 each comes
+    while its unit's parameters and the flat one are there, the root's last, as where a unit is made when it is wrapped."""
     if mode == 'fsdp1':
         from torch.distributed.fsdp import FullyShardedDataParallel
         handles = [m._handle for m in FullyShardedDataParallel.fsdp_modules(model) if m._handle]
@@ -170,8 +172,11 @@ def start_clean(model, mode, device):
                         parameter.data = parameter.new_empty(0)
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-            for handle, host in zip(handles, kept):
+            for handle, host in [*zip(handles, kept)][1:] + [(handles[0], kept[0])]:
+                whole = [torch.empty(n, dtype=host.dtype, device=device) for n in handle.flat_param._numels]
+                flat = torch.empty(handle.flat_param._unpadded_unsharded_size, dtype=host.dtype, device=device)
                 handle.flat_param.data = host.to(device, copy=True)
+                del whole, flat
                 if handle._use_orig_params:
                     handle._use_sharded_views()
     elif mode == 'fsdp2':
