@@ -43,16 +43,6 @@ void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t 
 /* Offloaded. With use_orig_params the parameters are views of what was fetched last: it stays until
  * they are made views of something else. */
 
-static bool views_hold_it(const PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
-    for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
-        if (plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void drop_fetched(PlanRun *run, PlanFsdp1Unit *unit) {
     if (unit->fetched != PLAN_NONE) {
         plan_builder_free(&run->builder, unit->fetched);
@@ -132,7 +122,7 @@ static void unshard(PlanRun *run, uint32_t u, bool is_used) {
     if (f->shards && !f->units[u].gathered) {
         gather(run, f, u);
     }
-    if (offloads && !views_hold_it(run, f, u)) {
+    if (offloads && !plan_fsdp1_has_views(run, u)) {
         drop_fetched(run, &f->units[u]);
     }
     if (f->shards && f->casts && plan_fsdp1_lives(run, f->units[u].b.cast)) {

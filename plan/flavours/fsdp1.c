@@ -140,6 +140,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_PRE) {
         prefetch_before(run, u);
     }
+    plan_fsdp1_raise(run, u);
 }
 
 static void post_backward(PlanRun *run, uint32_t u) {
@@ -165,6 +166,10 @@ static void wait_for_host(PlanRun *run) {
             plan_run_at_unit(run, u);
             plan_builder_free(&run->builder, f->units[u].grad);
             f->units[u].grad = PLAN_NONE;
+            if (f->keeps_low) {
+                plan_offload_round_gradient(run, plan_fsdp1_parameter_of(run, u, 0),
+                                            f->flat.units[u].shard, f->param);
+            }
         }
     }
 }
@@ -235,15 +240,29 @@ static void clip(PlanRun *run) {
     if (f->zero.storage == PLAN_NONE && run->strategy->pytorch == PLAN_PYTORCH_CURRENT) {
         f->zero = plan_clip_new_zero(run);
     }
-    if (f->shards) {
-        plan_clip_flat(run, f->flat.ranks, f->zero);
+    if (plan_offload_has_params(run)) {
+        plan_offload_clip_flat(run, f->flat.ranks, f->zero);
+    } else if (f->shards) {
+        plan_clip_flat(run, PLAN_AXIS_SHARD, f->flat.ranks, f->zero);
+    } else if (f->is_of_1_13) { /* adds whole gradients up, too, so that norms are too large */
+        plan_clip_flat(run, PLAN_AXIS_REPLICATE, f->replicas, f->zero);
     } else {
         plan_clip_whole(run);
     }
 }
 
+/* Without sharding a kept gradient of another dtype than what is reduced moves to another buffer
+ * with each reduction: after an odd number of them it is back only after two steps. */
+static bool gradients_move(const PlanRun *run) {
+    const PlanFsdp1 *f = run->state;
+    const PlanStrategy *s = run->strategy;
+    uint64_t reductions = s->accumulate_sync == PLAN_SYNC_EVERY ? s->accumulate : 1;
+    return s->zero_grad == PLAN_ZERO_KEEP && !f->shards && f->reduce != f->master &&
+           !f->keeps_low && reductions % 2;
+}
+
 static bool is_steady(const PlanRun *run) {
-    return plan_limiter_is_steady(&((const PlanFsdp1 *)run->state)->limiter);
+    return !gradients_move(run) && plan_limiter_is_steady(&((const PlanFsdp1 *)run->state)->limiter);
 }
 
 static const char *const lanes[] = {"compute", "pre_unshard", "unshard",
