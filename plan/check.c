@@ -303,7 +303,7 @@ static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers,
     if (plan_steps_alternate(role) && !check_section(&c, PLAN_SECTION_SECOND)) {
         return false;
     }
-    /* After second it has been played; must it be played after itself, or after second's other turn? */
+    /* After second it has been played; must it be played after itself, or after second's turn? */
     return plan_section_repeats(role, PLAN_SECTION_STEADY) ||
            check_section(&c, PLAN_SECTION_STEADY);
 }

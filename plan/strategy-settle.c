@@ -170,20 +170,10 @@ static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
            refuse(error, "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
 }
 
-/* What PyTorch allows, and what of it is known. */
-static bool params_are_offloaded(const PlanStrategy *s, GError **error) {
-    if (s->offload != PLAN_OFFLOAD_PARAMS) {
-        return true;
-    }
-    if (!is_fsdp(s)) {
-        return refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
-                             "offload=optimizer");
-    }
-    if (s->flavour == PLAN_FLAVOUR_FSDP1 && plan_strategy_shard_ranks(s) == 1) {
-        return refuse(error, "offload=params with flavour=fsdp1 is known for sharded parameters "
-                             "only; set sharding=full, or flavour=fsdp2");
-    }
-    return true;
+static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
+    return s->offload != PLAN_OFFLOAD_PARAMS || is_fsdp(s) ||
+           refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                         "offload=optimizer");
 }
 
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
@@ -319,5 +309,5 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           low_gradients_are_stepped(strategy, error) && params_are_offloaded(strategy, error);
+           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error);
 }

@@ -38,6 +38,11 @@ static void copy_and_wait(PlanRun *run, uint32_t slot, PlanOperand tensor, uint8
     plan_builder_host_wait(&run->builder, plan_builder_record(&run->builder, lane), 0);
 }
 
+void plan_offload_put_gradient_and_wait(PlanRun *run, uint32_t p, PlanOperand gradient,
+                                        uint8_t lane) {
+    copy_and_wait(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), gradient, lane);
+}
+
 void plan_offload_add_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, uint8_t lane) {
     copy_and_wait(run, slot_of(run, ARRIVED), gradient, lane);
     on_host(run, PLAN_OP_HOST_ADD, PLAN_AXIS_NONE,
@@ -124,7 +129,8 @@ static uint32_t norms_of_parts(PlanRun *run, bool also_empty) {
 
 /* The sums are those of plan_clip_norm() and, in 2.4, of plan_clip_norm_of_2_4(). */
 void plan_offload_clip_norm(PlanRun *run, uint64_t ranks) {
-    bool is_of_2_4 = run->strategy->pytorch == PLAN_PYTORCH_2_4;
+    bool is_of_2_4 =
+        run->strategy->pytorch == PLAN_PYTORCH_2_4 && run->strategy->flavour == PLAN_FLAVOUR_FSDP2;
     uint32_t n = norms_of_parts(run, true);
     if (ranks > 1 && !is_of_2_4) {
         add_up(run, NORMS, n, ranks, 0);
@@ -145,12 +151,12 @@ static PlanTensor local_norm(PlanRun *run, uint32_t n) {
     return local;
 }
 
-void plan_offload_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
+void plan_offload_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero) {
     uint32_t n = norms_of_parts(run, false);
     PlanTensor local = n                           ? local_norm(run, n)
                        : zero.storage != PLAN_NONE ? plan_run_ref(run, zero)
                                                    : plan_clip_new_zero(run);
-    PlanTensor norm = plan_clip_over_ranks(run, local, PLAN_AXIS_SHARD, ranks);
+    PlanTensor norm = plan_clip_over_ranks(run, local, axis, ranks);
     plan_offload_ask(run, norm);
     plan_run_unref(run, norm);
     scale(run, 1e-6);

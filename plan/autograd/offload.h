@@ -34,6 +34,8 @@ void plan_offload_put_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, u
 void plan_offload_get_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, uint8_t lane);
 void plan_offload_put_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
                                uint8_t lane);
+void plan_offload_put_gradient_and_wait(PlanRun *run, uint32_t parameter, PlanOperand gradient,
+                                        uint8_t lane); /* where PyTorch's copy blocks */
 /* The host adds it to what it has; PyTorch's copy blocks then. */
 void plan_offload_add_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
                                uint8_t lane);
@@ -49,7 +51,7 @@ void plan_offload_zero_gradients(const PlanOver *all); /* zero_grad keeps them *
  * their norms there, over a process group of the hosts'; FSDP1's on the device: zero as for
  * plan_clip_flat(). */
 void plan_offload_clip_norm(PlanRun *run, uint64_t ranks);
-void plan_offload_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero);
+void plan_offload_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero);
 void plan_offload_send(PlanRun *run, uint32_t checkpoint);       /* its block has been left */
 void plan_offload_bring_back(PlanRun *run, uint32_t checkpoint); /* it is to be computed again */
 void plan_offload_ask(PlanRun *run, PlanTensor number);          /* the host waits for it */

@@ -126,14 +126,23 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
 
 /* The parameter is whole on every rank; its cast takes the place of what is gathered. */
 static void name_whole(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat, PlanFsdp1Buffers *b) {
-    b->local = b->full = buffer_for(run, flat->elements, f->master,
-                                    run->strategy->sharding == PLAN_SHARDING_NONE
-                                        ? PLAN_PARAMETERS_UNSHARDED
-                                        : PLAN_PARAMETERS_SHARDED, /* one rank's shard is all */
-                                    PLAN_FSDP1_COMPUTE, "flat_parameter");
+    PlanSubcategory sub = plan_offload_has_params(run) ? PLAN_TEMPORARY_OP
+                          : run->strategy->sharding == PLAN_SHARDING_NONE
+                              ? PLAN_PARAMETERS_UNSHARDED
+                              : PLAN_PARAMETERS_SHARDED; /* one rank's shard is all */
+    b->local = b->full =
+        buffer_for(run, flat->elements, f->master, sub, PLAN_FSDP1_COMPUTE, "flat_parameter");
     if (f->casts) {
         b->full = b->cast = buffer_for(run, flat->elements, f->param, PLAN_PARAMETERS_UNSHARDED,
                                        PLAN_FSDP1_PRE_UNSHARD, "cast_parameter");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(b->fetched) && plan_offload_has_params(run); i++) {
+        b->fetched[i] = buffer_for(run, flat->elements, f->master, PLAN_COMMUNICATION_GATHER,
+                                   PLAN_FSDP1_PRE_UNSHARD, "fetched_parameter");
+    }
+    if (plan_offload_has_params(run)) {
+        b->fetched_again = buffer_for(run, flat->elements, f->master, PLAN_COMMUNICATION_GATHER,
+                                      PLAN_FSDP1_PRE_UNSHARD, "fetched_parameter");
     }
     const PlanStrategy *s = run->strategy;
     bool adds_up = s->accumulate > 1 || s->zero_grad == PLAN_ZERO_KEEP;
@@ -200,7 +209,9 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
     }
     if (plan_offload_has_params(run)) {
         plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
-        plan_builder_free(&run->builder, local);
+    }
+    if (plan_offload_has_params(run) && (f->shards || f->keeps_views)) {
+        plan_builder_free(&run->builder, local); /* else parameters are views of it */
     }
 }
 

@@ -336,6 +336,12 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
             plan_builder_free(&run->builder, ready);
         }
     }
+    if (plan_offload_has_params(run)) {
+        PlanOperand all = {.buffer = gradient, .elements = plan_fsdp1_elements(run, gradient)};
+        plan_offload_put_gradient_and_wait(run, plan_fsdp1_parameter_of(run, u, 0), all,
+                                           PLAN_FSDP1_REDUCE);
+        plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
+    }
     show_low(run, f, u, PLAN_FSDP1_REDUCE);
     plan_builder_mark(&run->builder, sum, PLAN_FSDP1_REDUCE);
     if (gradient != sum && unit->flat_grad.storage != PLAN_NONE) {

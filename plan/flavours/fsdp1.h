@@ -19,6 +19,7 @@ enum {
 typedef struct {
     uint32_t local;      /* the shard that the optimizer owns; offloaded: while it is made */
     uint32_t fetched[2]; /* offloaded: it on the device, and the next while the first is there */
+    uint32_t fetched_again; /* unsharded and not cast: the same for backward */
     uint32_t cast;       /* of it, in the dtype of compute */
     uint32_t full;       /* what compute uses */
     uint32_t flat_grad;  /* the gradient of full */
@@ -37,6 +38,7 @@ typedef struct {
     PlanTensor new_flat_grad; /* this pass's, where there were earlier ones */
     uint32_t grad;            /* buffer of the reduced gradient; PLAN_NONE */
     uint32_t fetched;         /* of b.fetched the one that lives; PLAN_NONE */
+    bool is_fetched_again;    /* b.fetched_again lives */
     bool shows;               /* parameters have gradients, whatever is in them */
     bool holds_low;           /* they are views of b.low_grad, which has been raised */
     bool gathered, prefetched, awaits_backward;

@@ -63,6 +63,7 @@ static const char *const with_adamw[] = {
     "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --offload params --accumulate 3 "
     "--accumulate-sync every --zero-grad keep",
     "-n 2 --micro-batch 6 --flavour fsdp1 --offload params --zero-grad keep",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --offload params",
     "-n 2 --micro-batch 3 --flavour fsdp1 --checkpointing full --offload activations "
     "--accumulate 2",
     "-n 3 --micro-batch 4 --kernels fused --checkpointing full",
@@ -120,6 +121,8 @@ static const char *const with_momentum_and_clip[] = {
     "-n 3 --micro-batch 4 --offload params --optimizer momentum --lr 0.05 --clip 0.3 "
     "--weight-decay 0.1",
     "-n 4 --micro-batch 3 --offload params --sharding hybrid --replicate 2 --pytorch 2.4 "
+    "--optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --use-orig-params yes --offload params "
     "--optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
     "-n 3 --micro-batch 4 --offload params --flavour fsdp1 --use-orig-params yes --optimizer "
     "momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",

@@ -129,8 +129,6 @@ static void contradictions(void) {
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
-        {"ranks=2 sharding=none flavour=fsdp1 offload=params",
-         "offload=params with flavour=fsdp1 is known for sharded"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
         {"ranks=2 tensor=2", "a mesh with a tensor axis of 2 cannot be planned yet"},
         {"ranks=2 sharding=optimizer-only zero_grad=keep", "sharding=optimizer-only keeps no"},
