@@ -1,6 +1,12 @@
 #include "exec/host-step.h"
 
+#include <math.h>
+#include <string.h>
+
+#include "exec/convert.h"
 #include "exec/error.h"
+#include "kernels/host/elementwise.h"
+#include "kernels/host/reduce.h"
 
 enum {
     ADAM_SLOTS = 4,
@@ -8,12 +14,28 @@ enum {
     SGD_SLOTS = 2
 };
 
+static bool is_on_gradients(const PlanOp *op) {
+    return op->kind == PLAN_OP_HOST_ADD || op->kind == PLAN_OP_HOST_ZERO ||
+           op->kind == PLAN_OP_HOST_ROUND || op->kind == PLAN_OP_HOST_NORM ||
+           op->kind == PLAN_OP_HOST_POWER || op->kind == PLAN_OP_HOST_CLIP ||
+           op->kind == PLAN_OP_HOST_ALL_REDUCE;
+}
+
 unsigned exec_host_step_slots(const PlanRole *role, const PlanOp *op) {
     if (op->kind == PLAN_OP_HOST_ADAM) {
         return ADAM_SLOTS;
     }
-    bool momentum = op->kind == PLAN_OP_HOST_SGD && plan_op_attrs(role, op)[1] != 0;
-    return momentum ? MOMENTUM_SLOTS : op->kind == PLAN_OP_HOST_SGD ? SGD_SLOTS : 0;
+    if (op->kind == PLAN_OP_HOST_SGD) {
+        return plan_op_attrs(role, op)[1] != 0 ? MOMENTUM_SLOTS : SGD_SLOTS;
+    }
+    return is_on_gradients(op);
+}
+
+/* Where in its slot the op begins. */
+static uint64_t offset_of(const PlanRole *role, const PlanOp *op) {
+    bool from_start = op->kind == PLAN_OP_HOST_ADD || op->kind == PLAN_OP_HOST_ROUND ||
+                      op->kind == PLAN_OP_HOST_POWER || op->kind == PLAN_OP_HOST_ALL_REDUCE;
+    return from_start ? 0 : (uint64_t)plan_op_dims(role, op)[2];
 }
 
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error) {
@@ -21,7 +43,10 @@ bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **
         return true;
     }
     const int64_t *dims = plan_op_dims(role, op);
-    uint64_t n = (uint64_t)dims[0], offset = (uint64_t)dims[2];
+    uint64_t n = (uint64_t)dims[0], offset = offset_of(role, op);
+    if (op->kind == PLAN_OP_HOST_NORM) {
+        n = MAX(n, (uint64_t)dims[4]);
+    }
     for (uint32_t b = 0; b < role->n_buffers; b++) {
         uint64_t bytes = role->buffers[b].bytes;
         if (n <= bytes && offset <= bytes - n) {
@@ -29,21 +54,26 @@ bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **
         }
     }
     g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                        "an optimizer's step on the host is larger than any tensor of the plan; "
-                        "make the plan again");
+                        "what the host works on is larger than any tensor of the plan; make the "
+                        "plan again");
     return false;
 }
 
-/* The op's part of each slot. */
+/* n numbers of a slot, from offset on; NULL with error. */
+static float *find_slot(const ExecTask *t, size_t slot, size_t offset, size_t n, GError **error) {
+    float *start =
+        exec_slots_at(t->context->slots, (uint32_t)slot, (offset + n) * sizeof(float), error);
+    return start ? start + offset : NULL;
+}
+
+/* The op's part of each of its slots. */
 static bool find_slots(const ExecTask *t, unsigned n_slots, float **ret_at, GError **error) {
-    size_t n = dim(t, 0), offset = dim(t, 2);
+    size_t offset = offset_of(t->context->role, t->op);
     for (unsigned i = 0; i < n_slots; i++) {
-        float *slot = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1) + i,
-                                    (offset + n) * sizeof(float), error);
-        if (!slot) {
+        ret_at[i] = find_slot(t, dim(t, 1) + i, offset, dim(t, 0), error);
+        if (!ret_at[i]) {
             return false;
         }
-        ret_at[i] = slot + offset;
     }
     return true;
 }
@@ -66,7 +96,57 @@ static KernelSgd sgd_of(const ExecTask *t) {
                        .step = t->step + 1};
 }
 
+static void round_to(float *x, PlanDtype dtype, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint16_t rounded;
+        exec_convert(&rounded, dtype, &x[i], PLAN_FP32, 1);
+        exec_convert(&x[i], PLAN_FP32, &rounded, dtype, 1);
+    }
+}
+
+/* Whatever has another slot finds that first, since a slot that grows may move. */
+static bool work_on_gradients(const ExecTask *t, GError **error) {
+    const ExecComm *comm = t->context->comm;
+    PlanOpKind kind = (PlanOpKind)t->op->kind;
+    size_t n = dim(t, 0);
+    float *other = NULL, *at;
+    if (kind == PLAN_OP_HOST_ADD) {
+        other = find_slot(t, dim(t, 2), 0, n, error);
+    } else if (kind == PLAN_OP_HOST_NORM) {
+        other = find_slot(t, dim(t, 3), dim(t, 4), 1, error);
+    } else if (kind == PLAN_OP_HOST_CLIP) {
+        other = find_slot(t, dim(t, 3), 0, 1, error);
+    }
+    bool has_other =
+        kind == PLAN_OP_HOST_ADD || kind == PLAN_OP_HOST_NORM || kind == PLAN_OP_HOST_CLIP;
+    if ((has_other && !other) || !find_slots(t, 1, &at, error)) {
+        return false;
+    }
+    if (kind == PLAN_OP_HOST_ADD) {
+        kernel_add_inplace_f32(at, other, n);
+    } else if (kind == PLAN_OP_HOST_ZERO) {
+        memset(at, 0, n * sizeof *at);
+    } else if (kind == PLAN_OP_HOST_ROUND) {
+        round_to(at, dim(t, 2) == 7 ? PLAN_BF16 : PLAN_FP16, n);
+    } else if (kind == PLAN_OP_HOST_NORM) {
+        kernel_norm_f32(other, at, n);
+    } else if (kind == PLAN_OP_HOST_POWER) {
+        for (size_t i = 0; i < n; i++) {
+            at[i] = (float)pow((double)at[i] + attr(t, 0), attr(t, 1));
+        }
+    } else if (kind == PLAN_OP_HOST_CLIP) {
+        double ratio = attr(t, 0) / ((double)*other + attr(t, 1));
+        kernel_mul_scalar_inplace_f32(at, (float)fmin(1, ratio), n);
+    } else {
+        return comm->all_reduce(comm->self, (PlanAxis)t->op->axis, at, n, PLAN_FP32, false, error);
+    }
+    return true;
+}
+
 bool exec_host_step(const ExecTask *t, GError **error) {
+    if (is_on_gradients(t->op)) {
+        return work_on_gradients(t, error);
+    }
     unsigned n_slots = exec_host_step_slots(t->context->role, t->op);
     float *at[ADAM_SLOTS];
     if (!find_slots(t, n_slots, at, error)) {

@@ -1,7 +1,8 @@
-/* exec/host-step.h - the step of an optimizer whose tensors lie on the host, in slots, as fp32.
+/* exec/host-step.h - what is done to tensors that lie on the host, in slots, as fp32.
  *
- * Gradient, parameter and what the optimizer keeps lie in slots from the op's on; an op may be of a
- * part of them. Threads: any.
+ * An optimizer's step: gradient, parameter and what the optimizer keeps lie in slots from the op's
+ * on; an op may be of a part of them. Before it, gradients are added up, clipped over all ranks, or
+ * set to zero. Threads: any, but see exec/comm.h for ranks that add up.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 /* False with error: such a step, of more elements than any tensor of the plan; so nobody put them
  * there. */
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error);
-bool exec_host_step(const ExecTask *task, GError **error); /* Adam or SGD, as the op says */
+bool exec_host_step(const ExecTask *task, GError **error);
 
 /* The slots of such a step, from the op's on; 0: it is another op. */
 unsigned exec_host_step_slots(const PlanRole *role, const PlanOp *op);

@@ -228,16 +228,12 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
 
 static bool check_end(Check *c) {
     const PlanBuffer *buffers = c->role->buffers;
-    bool ends_steady = c->section == PLAN_SECTION_STEADY;
     for (uint32_t b = 0; b < c->role->n_buffers; b++) {
         bool declared = buffers[b].carried >> c->section & 1;
         if (declared != c->buffers[b].live) {
             return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
                         buffers[b].name, c->buffers[b].live ? "lives" : "does not live",
                         declared ? "" : "not ");
-        }
-        if (ends_steady && declared != (buffers[b].carried >> PLAN_SECTION_SECOND & 1)) {
-            return fail(c, "b%u does not live alike at the start and the end of steady", b);
         }
     }
     return true;
@@ -304,20 +300,26 @@ static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers,
             return false;
         }
     }
-    /* After second it has been played; must it be played after itself? */
+    if (plan_steps_alternate(role) && !check_section(&c, PLAN_SECTION_SECOND)) {
+        return false;
+    }
+    /* After second it has been played; must it be played after itself, or after second's turn? */
     return plan_section_repeats(role, PLAN_SECTION_STEADY) ||
            check_section(&c, PLAN_SECTION_STEADY);
 }
 
 /* ---- collectives across roles --------------------------------------------------------------- */
 
+static bool joins_ranks(const PlanRole *role, const PlanInstr *instr) {
+    return (instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP) &&
+           plan_op_joins_ranks((PlanOpKind)role->ops[instr->arg].kind);
+}
+
 /* Like words of a sentence: what is said on each axis, in order. */
 static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {
     const PlanInstr *instrs = role->sections[section];
     uint32_t n = role->n_instrs[section], i = *index;
-    while (i < n && (instrs[i].kind != PLAN_LAUNCH ||
-                     plan_op_info((PlanOpKind)role->ops[instrs[i].arg].kind)->op_class !=
-                         PLAN_CLASS_COLLECTIVE)) {
+    while (i < n && !joins_ranks(role, &instrs[i])) {
         i++;
     }
     *index = i;

@@ -190,6 +190,13 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ARANGE:
     case PLAN_OP_HOST_ADAM:
     case PLAN_OP_HOST_SGD:
+    case PLAN_OP_HOST_ADD:
+    case PLAN_OP_HOST_ZERO:
+    case PLAN_OP_HOST_ROUND:
+    case PLAN_OP_HOST_NORM:
+    case PLAN_OP_HOST_POWER:
+    case PLAN_OP_HOST_CLIP:
+    case PLAN_OP_HOST_ALL_REDUCE:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_DROPOUT:
@@ -409,6 +416,13 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
          (kind != PLAN_OP_ALL_REDUCE && kind != PLAN_OP_BROADCAST && d[0] % d[1]))) {
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
+    }
+    if (kind == PLAN_OP_HOST_ALL_REDUCE &&
+        (op->axis == PLAN_AXIS_NONE || d[2] != plan->axes[op->axis])) {
+        return g_strdup("its ranks are not those of an axis");
+    }
+    if (kind == PLAN_OP_HOST_ROUND && d[2] != 7 && d[2] != 10) {
+        return g_strdup("mantissa_bits are 7 (bf16) or 10 (fp16)");
     }
     bool asks_rank = kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_PART;
     if (asks_rank && d[1] != plan->axes[op->axis]) {

@@ -44,6 +44,27 @@ static double traffic_of(const PlanRole *role, const PlanOp *op) {
     return bytes;
 }
 
+/* Numbers that the host moves for one of a tensor, in fp32. */
+static int64_t moved_on_host(PlanOpKind kind, const int64_t *dims) {
+    switch (kind) {
+    case PLAN_OP_HOST_ADAM:
+    case PLAN_OP_HOST_SGD:
+        return dims[3];
+    case PLAN_OP_HOST_ADD:
+        return 3;
+    case PLAN_OP_HOST_ROUND:
+    case PLAN_OP_HOST_POWER:
+    case PLAN_OP_HOST_CLIP:
+    case PLAN_OP_HOST_ALL_REDUCE:
+        return 2;
+    case PLAN_OP_HOST_ZERO:
+    case PLAN_OP_HOST_NORM:
+        return 1;
+    default:
+        return 0; /* not an op of the host's */
+    }
+}
+
 double plan_op_flops(const PlanRole *role, const PlanOp *op) {
     return flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
 }
@@ -63,8 +84,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;
-    } else if (kind == PLAN_OP_HOST_ADAM || kind == PLAN_OP_HOST_SGD) {
-        work.bytes = 4 * (double)dims[3] * (double)dims[0]; /* of the host's memory, fp32 */
+    } else if (moved_on_host(kind, dims)) {
+        work.bytes = 4 * (double)moved_on_host(kind, dims) * (double)dims[0];
     } else if (kind == PLAN_OP_PART) {
         work.bytes = 2 * (double)dims[0] * size; /* and read */
     } else {

@@ -65,7 +65,7 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
 static bool may_be_zero(const char *dim) {
     static const char *const names[] = {"causal", "parameter", "bound", "rank_stride", "offset",
                                         "pass",   "back",      "apart", "from",        "stream",
-                                        "slot",   "to",        NULL};
+                                        "slot",   "to",        "place", "norm",        NULL};
     return g_strv_contains(names, dim) || g_str_has_suffix(dim, "_layout");
 }
 
@@ -105,6 +105,10 @@ bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind) {
 
 bool plan_op_is_collective(PlanOpKind kind) {
     return plan_op_info(kind)->op_class == PLAN_CLASS_COLLECTIVE;
+}
+
+bool plan_op_joins_ranks(PlanOpKind kind) {
+    return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
 }
 
 unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands) {

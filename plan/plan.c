@@ -105,3 +105,13 @@ const char *plan_digest(const Plan *plan) {
     g_mutex_unlock(&mutex);
     return plan->digest;
 }
+
+bool plan_steps_alternate(const PlanRole *role) {
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        unsigned carried = role->buffers[b].carried;
+        if ((carried >> PLAN_SECTION_SECOND & 1) != (carried >> PLAN_SECTION_STEADY & 1)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -187,6 +187,10 @@ struct _Plan {
 void plan_free(Plan *plan); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
 
+/* Where a steady step leaves other buffers alive than the second did, the two go on by turns:
+ * second, steady, second, ... Elsewhere every later step is steady. */
+bool plan_steps_alternate(const PlanRole *role);
+
 /* The section is the program of the one before it, held once. */
 static inline bool plan_section_repeats(const PlanRole *role, PlanSection section) {
     return section > 0 && role->n_instrs[section] &&

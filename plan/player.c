@@ -8,6 +8,7 @@ struct _PlanPlayer {
     PlanInstr boundary; /* what instr points to before the first instruction of a section */
     bool begun;         /* the section */
     bool at_end;
+    bool alternates; /* plan_steps_alternate() */
 };
 
 PlanPlayer *plan_player_new(const Plan *plan, uint32_t role, uint32_t steps,
@@ -17,6 +18,7 @@ PlanPlayer *plan_player_new(const Plan *plan, uint32_t role, uint32_t steps,
     player->device = device;
     player->self = self;
     player->steps = steps;
+    player->alternates = plan_steps_alternate(&plan->roles[role]);
     player->boundary = (PlanInstr){.unit = PLAN_NONE, .module = PLAN_NONE};
     player->at = (PlanPosition){.plan = plan,
                                 .role = &plan->roles[role],
@@ -64,6 +66,8 @@ static void next_section(PlanPlayer *player) {
     player->begun = false;
     if (player->at.section < PLAN_SECTION_STEADY) {
         player->at.section++;
+    } else if (player->alternates) {
+        player->at.section = PLAN_SECTION_SECOND;
     }
     player->at_end = player->at.step >= (int32_t)player->steps;
 }

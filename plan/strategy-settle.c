@@ -170,29 +170,10 @@ static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
            refuse(error, "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
 }
 
-/* What PyTorch allows, and what of it is known. */
-static bool params_are_offloaded(const PlanStrategy *s, GError **error) {
-    if (s->offload != PLAN_OFFLOAD_PARAMS) {
-        return true;
-    }
-    if (!is_fsdp(s)) {
-        return refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
-                             "offload=optimizer");
-    }
-    if (s->flavour == PLAN_FLAVOUR_FSDP1 && plan_strategy_shard_ranks(s) == 1) {
-        return refuse(error, "offload=params with flavour=fsdp1 is known for sharded parameters "
-                             "only; set sharding=full, or flavour=fsdp2");
-    }
-    if (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY) {
-        return refuse(error, "offload=params adds no gradients up on the host: FSDP1 cannot, and "
-                             "FSDP2's way is not known; set accumulate_sync=last");
-    }
-    if (s->zero_grad == PLAN_ZERO_KEEP) {
-        return refuse(error, "offload=params with kept gradients is not known; set zero_grad=drop");
-    }
-    return s->clip == 0 ||
-           refuse(error, "offload=params with clipping joins norms in the host's memory, over a "
-                         "second process group that no plan has; set clip=0");
+static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
+    return s->offload != PLAN_OFFLOAD_PARAMS || is_fsdp(s) ||
+           refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                         "offload=optimizer");
 }
 
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
@@ -245,27 +226,21 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-/* Gradients of another dtype than their parameters'. */
-static bool low_gradients_are_known(const PlanStrategy *s, GError **error) {
+/* Gradients of another dtype than their parameters': that of compute, or unsharded of reduction. */
+static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
     bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
-    if (s->keep_low_precision_grads == PLAN_NO ||
-        plan_strategy_param_dtype(s) == plan_strategy_model_dtype(s)) {
+    PlanDtype low = plan_strategy_shard_ranks(s) > 1 ? plan_strategy_param_dtype(s)
+                                                     : plan_strategy_reduce_dtype(s);
+    if (s->keep_low_precision_grads == PLAN_NO || low == plan_strategy_model_dtype(s)) {
         return true;
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP1) {
         return refuse(error, "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or no");
     }
-    if (!sgd || s->optimizer_kernel == PLAN_KERNEL_FUSED) {
-        return refuse(error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
-                             "the parameters', which PyTorch's Adam and fused kernels refuse; set "
-                             "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
-    }
-    bool adds_up = s->zero_grad == PLAN_ZERO_KEEP ||
-                   (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
-    return (!adds_up && s->clip == 0 && s->offload == PLAN_OFFLOAD_NONE &&
-            plan_strategy_shard_ranks(s) > 1) ||
-           refuse(error, "keep_low_precision_grads=yes is known for sharded parameters whose "
-                         "gradients are reduced once and dropped, without clip or offload");
+    return (sgd && s->optimizer_kernel != PLAN_KERNEL_FUSED) ||
+           refuse(error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
+                         "the parameters', which PyTorch's Adam and fused kernels refuse; set "
+                         "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
 }
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
@@ -327,16 +302,6 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     g_assert_not_reached();
 }
 
-/* Each step would leave its gradient where the step before it had none: two plans by turns. */
-static bool kept_gradients_stay(const PlanStrategy *strategy, GError **error) {
-    bool moves = strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
-                 plan_strategy_shard_ranks(strategy) == 1 &&
-                 plan_strategy_reduce_dtype(strategy) != plan_strategy_model_dtype(strategy);
-    return strategy->zero_grad == PLAN_ZERO_DROP || !moves ||
-           refuse(error, "zero_grad=keep is not known with flavour=fsdp1, unsharded, in mixed "
-                         "precision; set zero_grad=drop");
-}
-
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
            versions_are_known(strategy, error) && settle_groups(strategy, error) &&
@@ -344,6 +309,5 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           low_gradients_are_known(strategy, error) && params_are_offloaded(strategy, error) &&
-           kept_gradients_stay(strategy, error);
+           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error);
 }

@@ -417,8 +417,11 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
 static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
     SimDevice *device = self;
     double bytes = plan_op_work(device->role, op).bytes;
+    bool meets = op->kind == PLAN_OP_HOST_ALL_REDUCE;
+    SimTime network_ns =
+        meets ? cost_of(device, (uint32_t)(op - device->role->ops))->duration_ns : 0;
     charge(device, at,
-           device->issue_ns[PLAN_HOST_OP] +
+           device->issue_ns[PLAN_HOST_OP] + network_ns +
                sim_time_from_ns(bytes / device->cluster->host_memory_gb_per_s));
     return done(device);
 }

@@ -13,6 +13,17 @@ static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const PlanR
     sim_use_shares(&cost->use, costs->cluster, path, op->kind, cost->bytes);
 }
 
+/* Hosts add up over the same links, as CPU ranks do: in a ring, without NCCL. Assumed: no recording
+ * times it. */
+static void set_hosts(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *role,
+                      const PlanOp *op) {
+    SimNetworkPath path = costs->paths[op->axis];
+    path.nccl = false;
+    double bytes = (double)plan_op_dims(role, op)[0] * (double)plan_dtype_bytes(PLAN_FP32);
+    SimNetworkCost network = sim_network_cost(costs->cluster, &path, PLAN_OP_ALL_REDUCE, bytes);
+    cost->duration_ns = sim_network_time(&network);
+}
+
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported) {
     const PlanRole *ops_of = &plan->roles[role];
@@ -35,6 +46,8 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         plan_alike_note(&known, op);
         if (plan_op_is_collective(op->kind)) {
             set_collective(cost, costs, ops_of, op);
+        } else if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
+            set_hosts(cost, costs, ops_of, op);
         } else if (sim_compute_cost(cluster, ops_of, op, &cost->use.compute)) {
             cost->duration_ns = sim_compute_time(&cost->use.compute);
         } else {

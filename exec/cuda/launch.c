@@ -491,6 +491,13 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_HOST_ADAM:
     case PLAN_OP_HOST_SGD:
+    case PLAN_OP_HOST_ADD:
+    case PLAN_OP_HOST_ZERO:
+    case PLAN_OP_HOST_ROUND:
+    case PLAN_OP_HOST_NORM:
+    case PLAN_OP_HOST_POWER:
+    case PLAN_OP_HOST_CLIP:
+    case PLAN_OP_HOST_ALL_REDUCE:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
@@ -516,6 +523,13 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
         return between(t, lane, false, error);
     case PLAN_OP_HOST_ADAM:
     case PLAN_OP_HOST_SGD:
+    case PLAN_OP_HOST_ADD:
+    case PLAN_OP_HOST_ZERO:
+    case PLAN_OP_HOST_ROUND:
+    case PLAN_OP_HOST_NORM:
+    case PLAN_OP_HOST_POWER:
+    case PLAN_OP_HOST_CLIP:
+    case PLAN_OP_HOST_ALL_REDUCE:
         return exec_host_step(t, error);
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

@@ -112,6 +112,10 @@ static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op,
     work->doing = exec_doing_word(at);
     work->task = exec_play_task(&host->play, at, op, work->pointers);
     work->loss_share = exec_play_loss_share(&host->play, at, op);
+    if (plan_op_joins_ranks((PlanOpKind)op->kind)) {
+        work->turns = &host->turns[op->axis];
+        work->ticket = work->turns->next_ticket++;
+    }
     return work;
 }
 
@@ -123,10 +127,6 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     }
     Work *work = make_work(host, at, op, lane);
     work->row = exec_play_op_row(&host->play, at, lane);
-    if (plan_op_is_collective((PlanOpKind)op->kind)) {
-        work->turns = &host->turns[op->axis];
-        work->ticket = work->turns->next_ticket++;
-    }
     exec_lanes_give(host->lanes, lane, run_work, work, g_free);
     return PLAN_DONE;
 }

@@ -197,6 +197,13 @@ static bool run(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_HOST_ADAM:
     case PLAN_OP_HOST_SGD:
+    case PLAN_OP_HOST_ADD:
+    case PLAN_OP_HOST_ZERO:
+    case PLAN_OP_HOST_ROUND:
+    case PLAN_OP_HOST_NORM:
+    case PLAN_OP_HOST_POWER:
+    case PLAN_OP_HOST_CLIP:
+    case PLAN_OP_HOST_ALL_REDUCE:
         return exec_host_step(t, error);
     case PLAN_OP_TO_HOST:
         return to_host(t, error);

@@ -538,6 +538,13 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_COPY:
     case PLAN_OP_HOST_ADAM:
     case PLAN_OP_HOST_SGD:
+    case PLAN_OP_HOST_ADD:
+    case PLAN_OP_HOST_ZERO:
+    case PLAN_OP_HOST_ROUND:
+    case PLAN_OP_HOST_NORM:
+    case PLAN_OP_HOST_POWER:
+    case PLAN_OP_HOST_CLIP:
+    case PLAN_OP_HOST_ALL_REDUCE:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:

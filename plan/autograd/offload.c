@@ -27,7 +27,8 @@ static uint8_t lane_of(const PlanRun *run, unsigned which) {
     return (uint8_t)(run->n_flavour_lanes + which);
 }
 
-static void move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor, uint8_t lane) {
+void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
+                       uint8_t lane) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
     plan_builder_operand(&run->builder, tensor.buffer, tensor.offset_bytes, tensor.elements);
@@ -48,7 +49,7 @@ void plan_offload_send(PlanRun *run, uint32_t id) {
     c->dtype = plan_builder_at(&run->builder, buffer)->dtype;
     c->is_away = true;
     plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE);
-    move(run, PLAN_OP_TO_HOST, id, plan_run_operand_of(run, *argument), lane);
+    plan_offload_move(run, PLAN_OP_TO_HOST, id, plan_run_operand_of(run, *argument), lane);
     plan_builder_mark(&run->builder, buffer, lane);
     c->moved_event = plan_builder_record(&run->builder, lane);
     plan_run_unref(run, *argument);
@@ -68,7 +69,7 @@ static void fetch(PlanRun *run, uint32_t id) {
     run->storage_of_value[value_of(run, c)] = argument->storage;
     plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE); /* whoever had this memory before */
     plan_builder_wait(&run->builder, lane, c->moved_event);
-    move(run, PLAN_OP_FROM_HOST, id, plan_run_operand_of(run, *argument), lane);
+    plan_offload_move(run, PLAN_OP_FROM_HOST, id, plan_run_operand_of(run, *argument), lane);
     c->moved_event = plan_builder_record(&run->builder, lane);
     c->is_away = false;
     c->is_back = true;
@@ -86,14 +87,19 @@ void plan_offload_bring_back(PlanRun *run, uint32_t id) {
 
 /* ---- the optimizer on the host --------------------------------------------------------------- */
 
-enum {
-    SLOT_GRADIENT,
-    SLOT_PARAMETER,
-    N_SLOTS = 4 /* and both moments, which the device makes */
-};
+/* Whose slots hold the parameter: with parameters offloaded FSDP1's are parts of flat ones. */
+static uint32_t owner_of(const PlanRun *run, uint32_t p) {
+    const GArray *unit = run->units[run->unit_of_parameter[p]].parameters;
+    bool is_flat = plan_offload_has_params(run) && run->flavour->flatten;
+    return is_flat ? g_array_index(unit, uint32_t, 0) : p;
+}
 
-static uint32_t slot_of(const PlanRun *run, uint32_t parameter, unsigned which) {
-    return run->n_checkpointed + parameter * N_SLOTS + which;
+uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost which) {
+    return run->n_checkpointed + owner_of(run, parameter) * PLAN_N_ON_HOST + which;
+}
+
+uint32_t plan_offload_slots_end(const PlanRun *run) {
+    return run->n_checkpointed + run->graph->parameters->len * PLAN_N_ON_HOST;
 }
 
 static bool is_adam(const PlanStrategy *s) {
@@ -139,11 +145,11 @@ static uint32_t send_gradient(PlanRun *run, uint32_t p, bool first) {
     uint8_t lane = lane_of(run, TO_HOST);
     plan_run_at_unit(run, run->unit_of_parameter[p]);
     if (first) {
-        move(run, PLAN_OP_TO_HOST, slot_of(run, p, SLOT_PARAMETER), run->flavour->owned(run, p),
-             lane);
+        plan_offload_move(run, PLAN_OP_TO_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
+                          run->flavour->owned(run, p), lane);
     }
-    move(run, PLAN_OP_TO_HOST, slot_of(run, p, SLOT_GRADIENT), run->flavour->gradient(run, p),
-         lane);
+    plan_offload_move(run, PLAN_OP_TO_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
+                      run->flavour->gradient(run, p), lane);
     return plan_builder_record(&run->builder, lane);
 }
 
@@ -151,8 +157,9 @@ static void step_on_host(PlanRun *run, uint32_t p, uint32_t sent) {
     PlanOperand owned = run->flavour->owned(run, p);
     plan_run_at_unit(run, run->unit_of_parameter[p]);
     plan_builder_host_wait(&run->builder, sent, 0);
-    optimize_on_host(run, slot_of(run, p, SLOT_GRADIENT), 0, owned.elements);
-    move(run, PLAN_OP_FROM_HOST, slot_of(run, p, SLOT_PARAMETER), owned, lane_of(run, FROM_HOST));
+    optimize_on_host(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), 0, owned.elements);
+    plan_offload_move(run, PLAN_OP_FROM_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
+                      owned, lane_of(run, FROM_HOST));
 }
 
 void plan_offload_step(const PlanOver *all, bool first) {
@@ -180,12 +187,6 @@ bool plan_offload_has_params(const PlanRun *run) {
     return run->strategy->offload == PLAN_OFFLOAD_PARAMS;
 }
 
-/* Whose slots hold the parameter. */
-static uint32_t owner_of(const PlanRun *run, uint32_t p) {
-    const GArray *unit = run->units[run->unit_of_parameter[p]].parameters;
-    return run->flavour->flatten ? g_array_index(unit, uint32_t, 0) : p;
-}
-
 static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
     const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
     return (PlanOperand){.buffer = buffer,
@@ -193,17 +194,18 @@ static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
 }
 
 void plan_offload_put_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {
-    move(run, PLAN_OP_TO_HOST, slot_of(run, owner_of(run, p), SLOT_PARAMETER), all_of(run, buffer),
-         lane);
+    plan_offload_move(run, PLAN_OP_TO_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
+                      all_of(run, buffer), lane);
 }
 
 void plan_offload_get_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {
-    move(run, PLAN_OP_FROM_HOST, slot_of(run, owner_of(run, p), SLOT_PARAMETER),
-         all_of(run, buffer), lane);
+    plan_offload_move(run, PLAN_OP_FROM_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
+                      all_of(run, buffer), lane);
 }
 
 void plan_offload_put_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, uint8_t lane) {
-    move(run, PLAN_OP_TO_HOST, slot_of(run, owner_of(run, p), SLOT_GRADIENT), gradient, lane);
+    plan_offload_move(run, PLAN_OP_TO_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
+                      gradient, lane);
 }
 
 void plan_offload_step_params(const PlanOver *all) {
@@ -213,7 +215,7 @@ void plan_offload_step_params(const PlanOver *all) {
         PlanOperand owned = all->owned[p];
         if (owned.elements) {
             plan_run_at_unit(run, run->unit_of_parameter[p]);
-            optimize_on_host(run, slot_of(run, owner_of(run, p), SLOT_GRADIENT),
+            optimize_on_host(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
                              owned.offset_bytes / size, owned.elements);
         }
     }

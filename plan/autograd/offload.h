@@ -20,6 +20,12 @@
 
 #include "plan/optimizer/optimizer.h"
 
+typedef enum {
+    PLAN_ON_HOST_GRADIENT,
+    PLAN_ON_HOST_PARAMETER,
+    PLAN_N_ON_HOST = 4 /* and both moments, which the device makes */
+} PlanOnHost;
+
 extern const char *const plan_offload_lanes[]; /* NULL-terminated, after the flavour's */
 
 bool plan_offload_has_params(const PlanRun *run);
@@ -28,8 +34,30 @@ void plan_offload_put_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, u
 void plan_offload_get_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, uint8_t lane);
 void plan_offload_put_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
                                uint8_t lane);
+void plan_offload_put_gradient_and_wait(PlanRun *run, uint32_t parameter, PlanOperand gradient,
+                                        uint8_t lane); /* where PyTorch's copy blocks */
+/* The host adds it to what it has; PyTorch's copy blocks then. */
+void plan_offload_add_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
+                               uint8_t lane);
+
+/* What it has, so many elements, to what the dtype can say. */
+void plan_offload_round_gradient(PlanRun *run, uint32_t parameter, uint64_t elements,
+                                 PlanDtype dtype);
 
 void plan_offload_step(const PlanOver *all, bool first);
-void plan_offload_step_params(const PlanOver *all);              /* all is on the host already */
+void plan_offload_step_params(const PlanOver *all);    /* all is on the host already */
+void plan_offload_zero_gradients(const PlanOver *all); /* zero_grad keeps them */
+/* Clips gradients that lie on the host, each rank knowing its part of them. FSDP2's ranks add up
+ * their norms there, over a process group of the hosts'; FSDP1's on the device: zero as for
+ * plan_clip_flat(). */
+void plan_offload_clip_norm(PlanRun *run, uint64_t ranks);
+void plan_offload_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero);
 void plan_offload_send(PlanRun *run, uint32_t checkpoint);       /* its block has been left */
 void plan_offload_bring_back(PlanRun *run, uint32_t checkpoint); /* it is to be computed again */
+void plan_offload_ask(PlanRun *run, PlanTensor number);          /* the host waits for it */
+
+/* Between the files of offload: a slot of a parameter's owner, and the first behind all of them. */
+uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost which);
+uint32_t plan_offload_slots_end(const PlanRun *run);
+void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
+                       uint8_t lane);

@@ -43,16 +43,6 @@ void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t 
 /* Offloaded. With use_orig_params the parameters are views of what was fetched last: it stays until
  * they are made views of something else. */
 
-static bool views_hold_it(const PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
-    for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
-        if (plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void drop_fetched(PlanRun *run, PlanFsdp1Unit *unit) {
     if (unit->fetched != PLAN_NONE) {
         plan_builder_free(&run->builder, unit->fetched);
@@ -70,10 +60,31 @@ static void fetch(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     unit->fetched = next;
 }
 
+/* Unsharded, what was fetched is the parameter, and forward's stays until the next forward has its
+ * own: autograd's tensors are views of it. Parameters that are views hold backward's as long. */
+static void fetch_whole(PlanRun *run, PlanFsdp1Unit *unit, uint32_t u) {
+    const uint32_t *fetched = unit->b.fetched;
+    bool is_forward = run->builder.phase == PLAN_PHASE_FORWARD;
+    unit->b.full = is_forward ? fetched[unit->fetched == fetched[0]] : unit->b.fetched_again;
+    plan_builder_alloc(&run->builder, unit->b.full);
+    plan_offload_get_shard(run, plan_fsdp1_parameter_of(run, u, 0), unit->b.full,
+                           PLAN_FSDP1_PRE_UNSHARD);
+    if (is_forward) {
+        drop_fetched(run, unit);
+        unit->fetched = unit->b.full;
+    }
+    if (is_forward && unit->is_fetched_again) {
+        plan_builder_free(&run->builder, unit->b.fetched_again);
+    }
+    unit->is_fetched_again = !is_forward;
+}
+
 /* The shard is asked for also where the parameter is whole, for FSDP1 does not look. */
 static void fetch_or_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
-    if (!f->casts) {
+    if (!f->casts && !f->shards) {
+        fetch_whole(run, &f->units[u], u);
+    } else if (!f->casts) {
         fetch(run, f, u);
     } else {
         plan_builder_alloc(&run->builder, b->cast);
@@ -121,9 +132,9 @@ static void unshard(PlanRun *run, uint32_t u, bool is_used) {
     if (f->is_of_1_13) {
         wait_as_limited(run, f);
     }
-    if (offloads) {
+    if (offloads && (f->shards || !f->units[u].gathered)) {
         fetch_or_cast(run, f, u);
-    } else {
+    } else if (!offloads) {
         make_cast(run, f, u);
     }
     if (!f->is_of_1_13) {
@@ -132,7 +143,10 @@ static void unshard(PlanRun *run, uint32_t u, bool is_used) {
     if (f->shards && !f->units[u].gathered) {
         gather(run, f, u);
     }
-    if (offloads && !views_hold_it(run, f, u)) {
+    if (offloads && plan_fsdp1_lives(run, f->units[u].b.local)) {
+        plan_builder_free(&run->builder, f->units[u].b.local); /* nothing is a view of it now */
+    }
+    if (offloads && f->shards && !plan_fsdp1_has_views(run, u)) {
         drop_fetched(run, &f->units[u]);
     }
     if (f->shards && f->casts && plan_fsdp1_lives(run, f->units[u].b.cast)) {
@@ -168,11 +182,16 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
     unit->prefetched = unit->prefetched && f->is_of_2_0 && !is_free;
     bool keeps_views =
         run->builder.phase == PLAN_PHASE_FORWARD && !plan_fsdp1_reshards(run->strategy);
-    if (!keeps_views) {
+    if (f->shards && !keeps_views) {
         drop_fetched(run, unit);
     }
     if (!f->shards) {
         unit->gathered = false;
+        if (unit->is_fetched_again && !f->keeps_views) {
+            /* PyTorch gives it away unmarked, while compute may still read it; no plan may. */
+            free_marked(run, unit->b.fetched_again, PLAN_FSDP1_COMPUTE);
+            unit->is_fetched_again = false;
+        }
         if (f->casts) {
             free_marked(run, unit->b.cast, PLAN_FSDP1_COMPUTE);
         }

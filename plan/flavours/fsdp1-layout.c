@@ -114,6 +114,8 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
     }
     b->grad = buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED, lane, "gradients");
     if (f->keeps_low) {
+        b->raised = buffer_for(run, flat->shard, f->master, PLAN_GRADIENTS_SHARDED,
+                               PLAN_FSDP1_COMPUTE, "gradients");
         b->low_grad = buffer_for(run, flat->shard, f->param, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE,
                                  "low_gradients");
     }
@@ -124,23 +126,34 @@ static void name_sharded(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat,
 
 /* The parameter is whole on every rank; its cast takes the place of what is gathered. */
 static void name_whole(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat, PlanFsdp1Buffers *b) {
-    b->local = b->full = buffer_for(run, flat->elements, f->master,
-                                    run->strategy->sharding == PLAN_SHARDING_NONE
-                                        ? PLAN_PARAMETERS_UNSHARDED
-                                        : PLAN_PARAMETERS_SHARDED, /* one rank's shard is all */
-                                    PLAN_FSDP1_COMPUTE, "flat_parameter");
+    PlanSubcategory sub = plan_offload_has_params(run) ? PLAN_TEMPORARY_OP
+                          : run->strategy->sharding == PLAN_SHARDING_NONE
+                              ? PLAN_PARAMETERS_UNSHARDED
+                              : PLAN_PARAMETERS_SHARDED; /* one rank's shard is all */
+    b->local = b->full =
+        buffer_for(run, flat->elements, f->master, sub, PLAN_FSDP1_COMPUTE, "flat_parameter");
     if (f->casts) {
         b->full = b->cast = buffer_for(run, flat->elements, f->param, PLAN_PARAMETERS_UNSHARDED,
                                        PLAN_FSDP1_PRE_UNSHARD, "cast_parameter");
     }
-    bool again = run->strategy->accumulate > 1 && f->reduce != f->master; /* of what is reduced */
+    for (unsigned i = 0; i < G_N_ELEMENTS(b->fetched) && plan_offload_has_params(run); i++) {
+        b->fetched[i] = buffer_for(run, flat->elements, f->master, PLAN_COMMUNICATION_GATHER,
+                                   PLAN_FSDP1_PRE_UNSHARD, "fetched_parameter");
+    }
+    if (plan_offload_has_params(run)) {
+        b->fetched_again = buffer_for(run, flat->elements, f->master, PLAN_COMMUNICATION_GATHER,
+                                      PLAN_FSDP1_PRE_UNSHARD, "fetched_parameter");
+    }
+    const PlanStrategy *s = run->strategy;
+    bool adds_up = s->accumulate > 1 || s->zero_grad == PLAN_ZERO_KEEP;
+    bool again = adds_up && f->reduce != f->master; /* of what is reduced */
     if (f->reduce != f->param || again) {
         b->ready = buffer_for(run, flat->elements, f->reduce,
                               f->reduce == f->master ? PLAN_GRADIENTS_UNSHARDED
                                                      : PLAN_COMMUNICATION_REPLICATE,
                               PLAN_FSDP1_REDUCE, "gradients");
     }
-    if (f->reduce != f->master) {
+    if (f->reduce != f->master && !f->keeps_low) {
         b->grad = buffer_for(run, flat->elements, f->master, PLAN_GRADIENTS_UNSHARDED,
                              PLAN_FSDP1_REDUCE, "gradients");
         b->next_grad = buffer_for(run, flat->elements, f->master, PLAN_GRADIENTS_UNSHARDED,
@@ -154,7 +167,7 @@ static void name_buffers(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
     PlanFsdp1Buffers *b = &unit->b;
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[u].module);
     b->cast = b->cast_grad = b->ready = b->reduced = b->grad = b->next_grad = PLAN_NONE;
-    b->low_grad = PLAN_NONE;
+    b->low_grad = b->raised = PLAN_NONE;
     b->flat_grad = buffer_for(run, flat->elements, f->param, PLAN_GRADIENTS_UNSHARDED,
                               PLAN_FSDP1_COMPUTE, "flat_gradient");
     b->next_flat_grad = buffer_for(run, flat->elements, f->param, PLAN_GRADIENTS_UNSHARDED,
@@ -226,7 +239,9 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
     }
     if (plan_offload_has_params(run)) {
         plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
-        plan_builder_free(&run->builder, local);
+    }
+    if (plan_offload_has_params(run) && (f->shards || f->keeps_views)) {
+        plan_builder_free(&run->builder, local); /* else parameters are views of it */
     }
 }
 
@@ -245,7 +260,10 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->pads_always = f->shards && f->is_of_1_13;
     f->replicas = s->ranks / ranks;
     f->keeps_views = s->use_orig_params == PLAN_YES;
-    f->keeps_low = s->keep_low_precision_grads == PLAN_YES && f->casts && f->shards;
+    f->keeps_low =
+        s->keep_low_precision_grads == PLAN_YES && (f->shards ? f->casts : f->reduce != f->master);
+    f->shows_low = s->keep_low_precision_grads == PLAN_YES && f->keeps_views &&
+                   (f->casts || f->reduce != f->param);
     f->units = g_new0(PlanFsdp1Unit, run->n_units);
     f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));

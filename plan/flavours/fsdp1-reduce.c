@@ -80,12 +80,19 @@ void plan_fsdp1_flatten(PlanRun *run, uint32_t u, const PlanTensor *gradients) {
     unit->new_flat_grad = flat;
 }
 
+static void let_go_of_low(PlanRun *run, PlanFsdp1Unit *unit) {
+    if (unit->holds_low) {
+        plan_builder_free(&run->builder, unit->b.low_grad);
+        unit->holds_low = false;
+    }
+}
+
 /* With use_orig_params each parameter shows its part of the gradient. A parameter that is sharded,
  * or not computed in its own dtype, first gets an empty one of its own shape, which goes; offloaded
  * ones are the host's. */
 void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
-    const PlanFsdp1 *f = run->state;
-    const PlanFsdp1Unit *unit = &f->units[u];
+    PlanFsdp1 *f = run->state;
+    PlanFsdp1Unit *unit = &f->units[u];
     bool is_first = unit->new_flat_grad.storage == PLAN_NONE && unit->grad == PLAN_NONE &&
                     !plan_offload_has_params(run);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_first && f->keeps_views; i++) {
@@ -98,6 +105,8 @@ void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
             plan_run_unref(run, plan_run_new_tensor(run, part, f->master, "empty_gradient"));
         }
     }
+    unit->shows = true;
+    let_go_of_low(run, unit);
 }
 
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t u) {
@@ -205,11 +214,12 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     return lane;
 }
 
-/* Parameters of another dtype than their gradients first get one of their own, which goes; an
- * earlier pass has shown them one already. */
+/* Parameters of another dtype than their gradients first get one of their own, which goes, unless
+ * they have any; offloaded ones are the host's. */
 static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane) {
-    bool shows = f->keeps_low && f->keeps_views && run->strategy->accumulate == 1;
-    for (uint32_t i = 0; i < run->units[u].parameters->len && shows; i++) {
+    PlanFsdp1Unit *unit = &f->units[u];
+    bool is_new = f->shows_low && !unit->shows && !plan_offload_has_params(run);
+    for (uint32_t i = 0; i < run->units[u].parameters->len && is_new; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
         if (part) {
@@ -219,11 +229,44 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
             plan_builder_free(&run->builder, empty);
         }
     }
+    unit->shows = true;
+    let_go_of_low(run, unit);
+}
+
+/* Whether some parameter of the unit is a view of what this rank has of it. */
+bool plan_fsdp1_has_views(const PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        if (plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sums are made in the dtype of the shard. What parameters show stays until it is shown anew. */
+void plan_fsdp1_raise(PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    PlanFsdp1Unit *unit = &f->units[u];
+    const PlanFsdp1Buffers *b = &unit->b;
+    if (unit->grad == PLAN_NONE || unit->grad != b->low_grad) {
+        return;
+    }
+    plan_run_at_unit(run, u);
+    plan_builder_alloc(&run->builder, b->raised);
+    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, b->low_grad, b->raised,
+                  plan_fsdp1_elements(run, b->low_grad));
+    unit->grad = b->raised;
+    unit->holds_low = true;
+    if (!plan_fsdp1_has_views(run, u)) {
+        let_go_of_low(run, unit);
+    }
 }
 
 void plan_fsdp1_lower(PlanRun *run) {
     PlanFsdp1 *f = run->state;
-    for (uint32_t u = 0; u < run->n_units && f->keeps_low; u++) {
+    for (uint32_t u = 0; u < run->n_units && f->keeps_low && f->shards; u++) {
         PlanFsdp1Unit *unit = &f->units[u];
         if (plan_fsdp1_has_parameters(run, u)) {
             plan_run_at_unit(run, u);
@@ -282,7 +325,7 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     divide(run, PLAN_FSDP1_REDUCE, ready, f->before);
     all_reduce(run, PLAN_FSDP1_REDUCE, ready, run->strategy->ranks);
     divide(run, PLAN_FSDP1_REDUCE, ready, f->after);
-    if (f->reduce != f->master) {
+    if (b->grad != PLAN_NONE) {
         gradient = plan_fsdp1_lives(run, b->grad) ? b->next_grad : b->grad;
         plan_builder_alloc(&run->builder, gradient);
         plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, ready, gradient,
@@ -293,6 +336,13 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
             plan_builder_free(&run->builder, ready);
         }
     }
+    if (plan_offload_has_params(run)) {
+        PlanOperand all = {.buffer = gradient, .elements = plan_fsdp1_elements(run, gradient)};
+        plan_offload_put_gradient_and_wait(run, plan_fsdp1_parameter_of(run, u, 0), all,
+                                           PLAN_FSDP1_REDUCE);
+        plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
+    }
+    show_low(run, f, u, PLAN_FSDP1_REDUCE);
     plan_builder_mark(&run->builder, sum, PLAN_FSDP1_REDUCE);
     if (gradient != sum && unit->flat_grad.storage != PLAN_NONE) {
         let_go(run, &unit->flat_grad);
@@ -326,5 +376,6 @@ void plan_fsdp1_drop_gradients(PlanRun *run) {
             plan_builder_free(&run->builder, unit->grad);
         }
         unit->grad = PLAN_NONE;
+        unit->shows = false;
     }
 }

@@ -142,6 +142,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_PRE) {
         prefetch_before(run, u);
     }
+    plan_fsdp1_raise(run, u);
 }
 
 static void post_backward(PlanRun *run, uint32_t u) {
@@ -162,11 +163,12 @@ static void wait_for_host(PlanRun *run) {
     PlanFsdp1 *f = run->state;
     uint32_t sent = plan_builder_record(&run->builder, PLAN_FSDP1_COMPUTE);
     plan_builder_host_wait(&run->builder, sent, 0);
-    for (uint32_t u = 0; u < run->n_units; u++) {
+    plan_fsdp1_drop_gradients(run);
+    for (uint32_t u = 0; u < run->n_units && f->keeps_low && f->shards; u++) {
         if (plan_fsdp1_has_parameters(run, u)) {
             plan_run_at_unit(run, u);
-            plan_builder_free(&run->builder, f->units[u].grad);
-            f->units[u].grad = PLAN_NONE;
+            plan_offload_round_gradient(run, plan_fsdp1_parameter_of(run, u, 0),
+                                        f->flat.units[u].shard, f->param);
         }
     }
 }
@@ -237,15 +239,36 @@ static void clip(PlanRun *run) {
     if (f->zero.storage == PLAN_NONE && run->strategy->pytorch == PLAN_PYTORCH_CURRENT) {
         f->zero = plan_clip_new_zero(run);
     }
-    if (f->shards) {
-        plan_clip_flat(run, f->flat.ranks, f->zero);
+    bool is_summed = f->shards || f->is_of_1_13; /* which adds whole gradients up, too */
+    PlanAxis axis = f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_REPLICATE;
+    uint64_t ranks = f->shards ? f->flat.ranks : f->replicas;
+    if (plan_offload_has_params(run) && is_summed) {
+        plan_offload_clip_flat(run, axis, ranks, f->zero);
+    } else if (plan_offload_has_params(run)) {
+        plan_offload_clip_norm(run, 1);
+    } else if (is_summed) {
+        plan_clip_flat(run, axis, ranks, f->zero);
     } else {
         plan_clip_whole(run);
     }
 }
 
+/* Whether memory is where it was only after two steps. Without sharding it moves to another buffer
+ * with each reduction of a kept gradient that is of another dtype, and with each forward that has
+ * its parameters from the host. */
+static bool memory_moves(const PlanRun *run) {
+    const PlanFsdp1 *f = run->state;
+    const PlanStrategy *s = run->strategy;
+    uint64_t reductions = s->accumulate_sync == PLAN_SYNC_EVERY ? s->accumulate : 1;
+    bool offloads = plan_offload_has_params(run);
+    bool by_reductions = s->zero_grad == PLAN_ZERO_KEEP && f->reduce != f->master &&
+                         !f->keeps_low && !offloads && reductions % 2;
+    return !f->shards && (by_reductions || (offloads && !f->casts && s->accumulate % 2));
+}
+
 static bool is_steady(const PlanRun *run) {
-    return plan_limiter_is_steady(&((const PlanFsdp1 *)run->state)->limiter);
+    const PlanFsdp1 *f = run->state;
+    return !memory_moves(run) && plan_limiter_is_steady(&f->limiter);
 }
 
 static const char *const lanes[] = {"compute", "pre_unshard", "unshard",

@@ -19,6 +19,7 @@ enum {
 typedef struct {
     uint32_t local;      /* the shard that the optimizer owns; offloaded: while it is made */
     uint32_t fetched[2]; /* offloaded: it on the device, and the next while the first is there */
+    uint32_t fetched_again; /* unsharded and not cast: the same for backward */
     uint32_t cast;       /* of it, in the dtype of compute */
     uint32_t full;       /* what compute uses */
     uint32_t flat_grad;  /* the gradient of full */
@@ -28,6 +29,7 @@ typedef struct {
     uint32_t reduced;        /* what the reduction makes, where the optimizer reads another dtype */
     uint32_t grad, next_grad; /* what the optimizer reads; the second where the first lives on */
     uint32_t low_grad;        /* grad in the dtype of compute again, and read in its place */
+    uint32_t raised;          /* that in the dtype of the shard once more, to be added to */
 } PlanFsdp1Buffers;
 
 typedef struct {
@@ -36,6 +38,9 @@ typedef struct {
     PlanTensor new_flat_grad; /* this pass's, where there were earlier ones */
     uint32_t grad;            /* buffer of the reduced gradient; PLAN_NONE */
     uint32_t fetched;         /* of b.fetched the one that lives; PLAN_NONE */
+    bool is_fetched_again;    /* b.fetched_again lives */
+    bool shows;               /* parameters have gradients, whatever is in them */
+    bool holds_low;           /* they are views of b.low_grad, which has been raised */
     bool gathered, prefetched, awaits_backward;
 } PlanFsdp1Unit;
 
@@ -44,6 +49,7 @@ typedef struct {
     PlanLimiter limiter;
     bool shards, casts, keeps_views; /* views: use_orig_params */
     bool keeps_low;                  /* keep_low_precision_grads, where that changes something */
+    bool shows_low;                  /* use_orig_params, and gradients might be so kept */
     bool is_of_2_0, is_of_1_13;      /* of 2.0 or before: fsdp1.c says what differs */
     bool pads_always;                /* gradients also by nothing, which copies them, as 1.13 did */
     uint64_t replicas;               /* groups that hold a copy of the model */
@@ -69,6 +75,8 @@ static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
     return f->replicas > 1 && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
 }
 
+/* With use_orig_params: whether some parameter of the unit is a view of what this rank has. */
+bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit);
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
 bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer);
@@ -99,5 +107,6 @@ void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients
 void plan_fsdp1_reduce(PlanRun *run, uint32_t unit);
 void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t unit); /* as the parameters' gradients */
 void plan_fsdp1_lower(PlanRun *run);                         /* gradients to the dtype of compute */
+void plan_fsdp1_raise(PlanRun *run, uint32_t unit);          /* and back, if it was lowered */
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);  /* of a gradient that has been added */
 void plan_fsdp1_drop_gradients(PlanRun *run);

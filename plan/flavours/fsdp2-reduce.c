@@ -185,11 +185,17 @@ static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradie
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        if (f->local[p]) {
-            plan_offload_put_gradient(run, p, plan_fsdp2_gradient_in(f, p, gradients), lane);
+        PlanOperand gradient = plan_fsdp2_gradient_in(f, p, gradients);
+        if (f->local[p] && f->units[u].on_host) {
+            plan_offload_add_gradient(run, p, gradient, lane);
+        } else if (f->local[p]) {
+            plan_offload_put_gradient(run, p, gradient, lane);
         }
-        f->offload_events[p] = plan_builder_record(&run->builder, lane);
+        if (!f->units[u].on_host) {
+            f->offload_events[p] = plan_builder_record(&run->builder, lane);
+        }
     }
+    f->units[u].on_host = true;
 }
 
 static void wait_for_host(PlanRun *run, uint32_t u) {

@@ -179,6 +179,10 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
 
 static void clip(PlanRun *run) {
     uint64_t ranks = ((PlanFsdp2 *)run->state)->ranks;
+    if (plan_offload_has_params(run)) {
+        plan_offload_clip_norm(run, ranks);
+        return;
+    }
     if (((PlanFsdp2 *)run->state)->is_of_2_4) {
         plan_clip_norm_of_2_4(run, ranks);
         return;
@@ -189,8 +193,11 @@ static void clip(PlanRun *run) {
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */
 static void drop_gradients(PlanRun *run) {
     PlanFsdp2 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].on_host = false;
+    }
     if (plan_offload_has_params(run)) {
-        return; /* they are the host's */
+        return;
     }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         uint32_t u = run->unit_of_parameter[p];

@@ -5,6 +5,7 @@
  * norms of its parts: their squares are added over the ranks of the shard axis, one number a
  * parameter, before the norm of the norms is taken.
  */
+#include "plan/autograd/offload.h"
 #include "plan/optimizer/optimizer.h"
 
 typedef struct {
@@ -31,15 +32,23 @@ static PlanTensor new_numbers(const Clip *c, uint64_t n, const char *name) {
     return plan_run_new_tensor(c->run, n, c->dtype, name);
 }
 
-static PlanTensor apply(const Clip *c, PlanOpKind kind, PlanTensor x, double attr,
-                        const char *name) {
-    PlanTensor y = new_numbers(c, kind == PLAN_OP_NORM ? 1 : x.elements, name);
+static void launch(const Clip *c, PlanOpKind kind, PlanTensor x, double attr, PlanTensor y) {
     plan_builder_begin_op(&c->run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)x.elements},
                           &attr);
     plan_run_operand(c->run, x);
     plan_run_operand(c->run, y);
     plan_builder_launch(&c->run->builder, 0);
+}
+
+static PlanTensor apply(const Clip *c, PlanOpKind kind, PlanTensor x, double attr,
+                        const char *name) {
+    PlanTensor y = new_numbers(c, kind == PLAN_OP_NORM ? 1 : x.elements, name);
+    launch(c, kind, x, attr, y);
     return y;
+}
+
+static void apply_in_place(const Clip *c, PlanOpKind kind, PlanTensor x, double attr) {
+    launch(c, kind, x, attr, x);
 }
 
 static void append_gradient(const Clip *c, uint32_t i) {
@@ -80,6 +89,29 @@ static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
     return stack_numbers(c, norms);
 }
 
+static void let_go_of_all(const Clip *c, const PlanTensor *numbers) {
+    for (uint32_t i = c->n; i-- > 0;) {
+        plan_run_unref(c->run, numbers[i]);
+    }
+}
+
+/* One gradient after the other, without a list that holds the norms. */
+static PlanTensor stack_norms_one_by_one(const Clip *c) {
+    PlanRun *run = c->run;
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
+    for (uint32_t i = 0; i < c->n; i++) {
+        int64_t n = (int64_t)run->flavour->gradient(run, c->parameters[i]).elements;
+        norms[i] = new_numbers(c, 1, "norm");
+        plan_builder_begin_op(&run->builder, PLAN_OP_NORM, PLAN_AXIS_NONE, &n, NULL);
+        append_gradient(c, i);
+        plan_run_operand(run, norms[i]);
+        plan_builder_launch(&run->builder, 0);
+    }
+    PlanTensor stack = stack_numbers(c, norms);
+    let_go_of_all(c, norms);
+    return stack;
+}
+
 static void all_reduce(const Clip *c, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
     plan_builder_begin_op(&c->run->builder, PLAN_OP_ALL_REDUCE, axis,
                           (int64_t[]){(int64_t)sums.elements, (int64_t)ranks}, (double[]){0});
@@ -103,9 +135,9 @@ static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, ui
     return roots;
 }
 
-static PlanTensor total_norm(const Clip *c, PlanAxis axis, uint64_t ranks) {
-    g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
-    PlanTensor stack = stack_norms(c, norms), total;
+/* Of the stacked norms, which go. */
+static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uint64_t ranks) {
+    PlanTensor total;
     if (axis == PLAN_AXIS_NONE) {
         total = apply(c, PLAN_OP_NORM, stack, 0, "norm");
     } else {
@@ -114,9 +146,6 @@ static PlanTensor total_norm(const Clip *c, PlanAxis axis, uint64_t ranks) {
         plan_run_unref(c->run, roots);
     }
     plan_run_unref(c->run, stack);
-    for (uint32_t p = c->n; p-- > 0;) {
-        plan_run_unref(c->run, norms[p]);
-    }
     return total;
 }
 
@@ -139,14 +168,27 @@ static void scale(const Clip *c, PlanTensor factor, uint32_t i, uint32_t n) {
     plan_builder_launch(&c->run->builder, 0);
 }
 
+/* 2.0 holds the norms until the end; 1.13 knows no lists. */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
+    PlanPytorch pytorch = (PlanPytorch)run->strategy->pytorch;
+    bool by_lists = pytorch != PLAN_PYTORCH_1_13, holds = pytorch == PLAN_PYTORCH_2_0;
     Clip c;
     clip_begin(&c, run, axis != PLAN_AXIS_NONE);
-    PlanTensor norm = total_norm(&c, axis, ranks);
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);
+    PlanTensor stack = by_lists ? stack_norms(&c, norms) : stack_norms_one_by_one(&c);
+    PlanTensor norm = total_norm(&c, stack, axis, ranks);
+    if (by_lists && !holds) {
+        let_go_of_all(&c, norms);
+    }
     PlanTensor ratio = ratio_of(&c, norm);
     PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     plan_run_unref(run, ratio);
-    scale(&c, factor, 0, c.n);
+    for (uint32_t i = 0, n = by_lists ? c.n : 1; i < c.n; i += n) {
+        scale(&c, factor, i, i + n);
+    }
+    if (holds) {
+        let_go_of_all(&c, norms);
+    }
     plan_run_unref(run, factor);
     plan_run_unref(run, norm);
     g_free(c.parameters);
@@ -169,9 +211,7 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     plan_run_unref(run, inverse);
     plan_run_unref(run, sum);
     PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
-    for (uint32_t p = c.n; p-- > 0;) {
-        plan_run_unref(run, norms[p]);
-    }
+    let_go_of_all(&c, norms);
     plan_run_unref(run, ratio);
     scale(&c, factor, 0, c.n);
     plan_run_unref(run, factor);
@@ -199,24 +239,11 @@ static PlanTensor as_gradient(const Clip *c, PlanTensor number, PlanDtype dtype)
     return same;
 }
 
-/* The norm of what is this rank's, one gradient after the other, in fp32 whatever they are in. */
+/* The norm of what is this rank's, in fp32 whatever its gradients are in. */
 static PlanTensor local_norm(const Clip *c) {
-    PlanRun *run = c->run;
-    g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
-    for (uint32_t i = 0; i < c->n; i++) {
-        int64_t n = (int64_t)run->flavour->gradient(run, c->parameters[i]).elements;
-        norms[i] = new_numbers(c, 1, "norm");
-        plan_builder_begin_op(&run->builder, PLAN_OP_NORM, PLAN_AXIS_NONE, &n, NULL);
-        append_gradient(c, i);
-        plan_run_operand(run, norms[i]);
-        plan_builder_launch(&run->builder, 0);
-    }
-    PlanTensor stack = stack_numbers(c, norms);
-    for (uint32_t i = c->n; i-- > 0;) {
-        plan_run_unref(run, norms[i]);
-    }
+    PlanTensor stack = stack_norms_one_by_one(c);
     PlanTensor norm = apply(c, PLAN_OP_NORM, stack, 0, "norm");
-    plan_run_unref(run, stack);
+    plan_run_unref(c->run, stack);
     return norm;
 }
 
@@ -229,7 +256,48 @@ PlanTensor plan_clip_new_zero(PlanRun *run) {
     return zero;
 }
 
-void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
+/* The square of the norm of parameters that are not sharded: there are none. */
+static void add_what_is_whole(const Clip *c, PlanTensor square) {
+    PlanTensor zero = plan_clip_new_zero(c->run);
+    plan_builder_begin_op(&c->run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE, (int64_t[]){1},
+                          NULL);
+    plan_run_operand(c->run, zero);
+    plan_run_operand(c->run, square);
+    plan_builder_launch(&c->run->builder, 0);
+    plan_run_unref(c->run, zero);
+}
+
+PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, uint64_t ranks) {
+    Clip c = {.run = run, .dtype = PLAN_FP32};
+    PlanTensor square = apply(&c, PLAN_OP_POWER, local, 2, "square");
+    all_reduce(&c, square, axis, ranks);
+    if (run->strategy->pytorch == PLAN_PYTORCH_2_0) {
+        add_what_is_whole(&c, square);
+    }
+    PlanTensor norm = apply(&c, PLAN_OP_POWER, square, 0.5, "norm");
+    plan_run_unref(run, square);
+    return norm;
+}
+
+/* 1.13 scales only where the host, which waits for the number, finds it below 1. The plan always
+ * does, by 1 at most: it knows no numbers. */
+static void scale_if_asked(const Clip *c, PlanTensor norm) {
+    PlanRun *run = c->run;
+    PlanTensor sum = apply(c, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
+    PlanTensor ratio = apply(c, PLAN_OP_POWER, sum, -1, "ratio");
+    apply_in_place(c, PLAN_OP_TIMES_NUMBER, ratio, run->strategy->clip);
+    plan_run_unref(run, sum);
+    PlanTensor is_below = plan_run_new_tensor(run, 1, PLAN_UINT8, "is_below");
+    plan_offload_ask(run, ratio);
+    apply_in_place(c, PLAN_OP_AT_MOST, ratio, 1);
+    for (uint32_t i = 0; i < c->n; i++) {
+        scale(c, ratio, i, i + 1);
+    }
+    plan_run_unref(run, ratio);
+    plan_run_unref(run, is_below);
+}
+
+void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero) {
     Clip c;
     clip_begin(&c, run, false);
     PlanDtype dtype = c.dtype;
@@ -237,10 +305,14 @@ void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero) {
     PlanTensor local = c.n                         ? local_norm(&c)
                        : zero.storage != PLAN_NONE ? plan_run_ref(run, zero)
                                                    : plan_clip_new_zero(run);
-    PlanTensor square = apply(&c, PLAN_OP_POWER, local, 2, "square");
-    all_reduce(&c, square, PLAN_AXIS_SHARD, ranks);
-    PlanTensor norm = apply(&c, PLAN_OP_POWER, square, 0.5, "norm");
-    plan_run_unref(run, square);
+    PlanTensor norm = plan_clip_over_ranks(run, local, axis, ranks);
+    if (run->strategy->pytorch == PLAN_PYTORCH_1_13) {
+        scale_if_asked(&c, norm);
+        plan_run_unref(run, local);
+        plan_run_unref(run, norm);
+        g_free(c.parameters);
+        return;
+    }
     PlanTensor ratio = ratio_of(&c, norm);
     PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     for (uint32_t i = 0; i < c.n; i++) {

@@ -184,6 +184,10 @@ static void optimize(const PlanOver *all, bool first) {
 /* zero_grad(set_to_none=False): the gradients stay. */
 static void zero_gradients(const PlanOver *all) {
     static const unsigned lists[] = {PLAN_LIST_GRADIENT};
+    if (plan_offload_has_params(all->run)) {
+        plan_offload_zero_gradients(all);
+        return;
+    }
     if (all->run->strategy->optimizer_kernel != PLAN_KERNEL_LOOP) {
         plan_over_launch(all, PLAN_OP_ZERO_ALL, 1, lists, NULL);
         return;

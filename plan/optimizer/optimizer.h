@@ -56,5 +56,7 @@ void plan_clip_whole(PlanRun *run);
 void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
 /* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients, of
  * plan_clip_new_zero(), or PLAN_NO_TENSOR: made where it is needed. */
-void plan_clip_flat(PlanRun *run, uint64_t ranks, PlanTensor zero);
+void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero);
 PlanTensor plan_clip_new_zero(PlanRun *run);
+/* Of a rank's norm, that of all ranks of the axis; on the device, in fp32. */
+PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, uint64_t ranks);

@@ -107,7 +107,7 @@ static const Case cases[] = {
     {"gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 --micro-batch 1", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --use-orig-params yes --optimizer-kernel loop --clip 1", FP32},
     {"gpt-toy -n 2 --offload optimizer --optimizer adam --weight-decay 0.1", FP32},
-    {"gpt-toy -n 2 --offload params", FP32},
+    {"gpt-toy -n 2 --offload params --clip 0.3 --zero-grad keep", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --offload params --optimizer momentum --lr 0.05", FP32},
     {"gpt-toy -n 2 --reshard-after-forward no --zero-grad keep --accumulate 2", FP32},
     {"gpt-toy-dropout -n 2 --checkpointing full", FP32},

@@ -59,6 +59,11 @@ static const char *const with_adamw[] = {
     "-n 4 --micro-batch 3 --sharding hybrid --replicate 2 --offload params --checkpointing full",
     "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --offload params",
     "-n 2 --micro-batch 2 --flavour fsdp1 --sharding grad-op --offload params --accumulate 3",
+    "-n 3 --micro-batch 2 --offload params --accumulate 2 --accumulate-sync every",
+    "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --offload params --accumulate 3 "
+    "--accumulate-sync every --zero-grad keep",
+    "-n 2 --micro-batch 6 --flavour fsdp1 --offload params --zero-grad keep",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --offload params",
     "-n 2 --micro-batch 3 --flavour fsdp1 --checkpointing full --offload activations "
     "--accumulate 2",
     "-n 3 --micro-batch 4 --kernels fused --checkpointing full",
@@ -113,6 +118,14 @@ static const char *const with_momentum_and_clip[] = {
     "--weight-decay 0.1",
     "-n 4 --micro-batch 3 --flavour fsdp1 --sharding hybrid --replicate 2 --optimizer momentum "
     "--lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --offload params --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--weight-decay 0.1",
+    "-n 4 --micro-batch 3 --offload params --sharding hybrid --replicate 2 --pytorch 2.4 "
+    "--optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --sharding none --use-orig-params yes --offload params "
+    "--optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --offload params --flavour fsdp1 --use-orig-params yes --optimizer "
+    "momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
     NULL,
 };
 
@@ -165,10 +178,13 @@ static void losses_agree(gconstpointer data) {
 /* Numbers stored in 16 bits: the loss itself is rounded to them (by 2^-8 in bf16, 2^-11 in fp16).
  * It follows fp32's on one rank within twice that when only what is computed with is so stored,
  * within four times when the optimizer's state is too. */
-static const struct {
+typedef struct {
     const char *words;
     double bound;
-} in_halves[] = {
+} Half;
+
+static const Half in_halves[] = {
+    {"-n 1 --micro-batch 12 --sharding none", 0},
     {"-n 1 --flavour fsdp2 --micro-batch 12 --param-dtype bf16", 0x1p-7},
     {"-n 3 --micro-batch 4 --param-dtype bf16", 0x1p-7},
     {"-n 2 --micro-batch 6 --param-dtype bf16 --reduce-dtype fp32", 0x1p-7},
@@ -177,25 +193,49 @@ static const struct {
     {"-n 2 --micro-batch 3 --accumulate 2 --param-dtype bf16 --reduce-dtype fp32", 0x1p-7},
     {"-n 3 --micro-batch 4 --param-dtype fp16", 0x1p-10},
     {"-n 2 --micro-batch 6 --flavour fsdp1 --param-dtype fp16", 0x1p-10},
+    {"-n 2 --micro-batch 6 --flavour fsdp1 --sharding none --param-dtype bf16 --zero-grad keep",
+     0x1p-7},
     {"-n 2 --micro-batch 6 --model-dtype bf16", 0x1p-6},
     {"-n 3 --micro-batch 4 --sharding none --model-dtype bf16", 0x1p-6},
+    {NULL, 0},
 };
 
-static void halves_follow(void) {
+/* Gradients, too, are given to the optimizer as they were computed. */
+#define LOW                                                                                        \
+    "--flavour fsdp1 --param-dtype bf16 --keep-low-precision-grads yes --optimizer sgd --lr 0.05 "
+static const Half with_low_gradients[] = {
+    {"-n 1 --micro-batch 12 --sharding none --optimizer sgd --lr 0.05", 0},
+    {LOW "-n 2 --micro-batch 6", 0x1p-7},
+    {LOW "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --use-orig-params yes",
+     0x1p-7},
+    {LOW "-n 2 --micro-batch 3 --accumulate 2 --zero-grad keep --reduce-dtype fp32", 0x1p-7},
+    {LOW "-n 2 --micro-batch 6 --offload params", 0x1p-7},
+    {LOW "-n 2 --micro-batch 6 --sharding none --zero-grad keep", 0x1p-7},
+    {NULL, 0},
+};
+static const Half with_low_gradients_clipped[] = {
+    {"-n 1 --micro-batch 12 --sharding none --optimizer sgd --lr 0.05 --clip 0.3", 0},
+    {LOW "-n 3 --micro-batch 4 --clip 0.3", 0x1p-7},
+    {LOW "-n 2 --micro-batch 6 --clip 0.3 --use-orig-params yes --offload params", 0x1p-7},
+    {NULL, 0},
+};
+#undef LOW
+
+static void halves_follow(gconstpointer data) {
     enum {
         STEPS = 20
     };
+    const Half *runs = data;
     double expected[STEPS], losses[STEPS];
-    test_run_losses("gpt-toy -n 1 --micro-batch 12 --sharding none", expected, STEPS);
-    for (unsigned i = 0; i < G_N_ELEMENTS(in_halves); i++) {
-        g_autofree char *words = g_strconcat("gpt-toy ", in_halves[i].words, NULL);
-        test_run_losses(words, losses, STEPS);
+    for (unsigned i = 0; runs[i].words; i++) {
+        g_autofree char *words = g_strconcat("gpt-toy ", runs[i].words, NULL);
+        test_run_losses(words, i ? losses : expected, STEPS);
         double worst = 0;
-        for (unsigned step = 0; step < STEPS; step++) {
+        for (unsigned step = 0; step < STEPS && i; step++) {
             worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
         }
         g_test_message("%s: losses differ from fp32's by at most %.2g relative", words, worst);
-        g_assert_cmpfloat(worst, <=, in_halves[i].bound);
+        g_assert_cmpfloat(worst, <=, runs[i].bound);
     }
 }
 
@@ -374,7 +414,17 @@ int main(int argc, char **argv) {
         g_autofree char *name = g_strconcat("/exec/ranks/losses agree ", families[i].name, NULL);
         g_test_add_data_func(name, &families[i].family, losses_agree);
     }
-    g_test_add_func("/exec/ranks/losses in 16 bits follow fp32", halves_follow);
+    static const struct {
+        const char *name;
+        const Half *runs;
+    } halves[] = {{"in 16 bits", in_halves},
+                  {"with gradients in 16 bits", with_low_gradients},
+                  {"with gradients in 16 bits, clipped,", with_low_gradients_clipped}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(halves); i++) {
+        g_autofree char *name =
+            g_strconcat("/exec/ranks/losses ", halves[i].name, " follow fp32", NULL);
+        g_test_add_data_func(name, halves[i].runs, halves_follow);
+    }
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
     g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);

@@ -35,6 +35,7 @@ static const struct {
 static const char *const kinds[][2] = {{"all_gather_into_tensor", "all_gather"},
                                        {"reduce_scatter_tensor", "reduce_scatter"},
                                        {"all_reduce", "all_reduce"},
+                                       {"all_reduce", "host_all_reduce"},
                                        {"broadcast", "broadcast"}};
 
 typedef struct {
@@ -100,8 +101,9 @@ typedef struct {
     const PlanInstr *instr;
 } Peak;
 
-static PlanSection section_of(gint64 step) {
-    return step == 0 ? PLAN_SECTION_FIRST : step == 1 ? PLAN_SECTION_SECOND : PLAN_SECTION_STEADY;
+static PlanSection section_of(const Check *c, gint64 step) {
+    bool is_second = step == 1 || (step % 2 && plan_steps_alternate(c->role));
+    return step == 0 ? PLAN_SECTION_FIRST : is_second ? PLAN_SECTION_SECOND : PLAN_SECTION_STEADY;
 }
 
 /* Plays a section's allocations; what a step starts with is already live. */
@@ -160,8 +162,7 @@ static const char *recorded_kind(const PlanOp *op) {
 static const PlanInstr *next_collective(const Check *c, PlanSection section, uint32_t *at) {
     while (*at < c->role->n_instrs[section]) {
         const PlanInstr *instr = &c->role->sections[section][(*at)++];
-        if (instr->kind == PLAN_LAUNCH &&
-            plan_op_is_collective((PlanOpKind)c->role->ops[instr->arg].kind)) {
+        if (oracle_is_collective(c->role, instr)) {
             return instr;
         }
     }
@@ -235,7 +236,7 @@ static void compare_events(Check *c, const Recording *recording, unsigned step,
 static void check_step(Check *c, const Recording *recording, unsigned i) {
     JsonObject *summary = recording->summaries->pdata[i];
     c->step = json_object_get_int_member(summary, "step");
-    PlanSection section = section_of(c->step);
+    PlanSection section = section_of(c, c->step);
     Peak peaks[2];
     compare_breakdown(c, "start", json_object_get_object_member(summary, "start"), c->live[0]);
     compare_breakdown(c, "start_rounded", json_object_get_object_member(summary, "start_rounded"),

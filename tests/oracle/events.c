@@ -5,7 +5,15 @@
 
 #include "plan/op-work.h"
 
+bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr) {
+    return (instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP) &&
+           plan_op_joins_ranks((PlanOpKind)role->ops[instr->arg].kind);
+}
+
 uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op) {
+    if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
+        return (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes(PLAN_FP32);
+    }
     uint64_t whole = (uint64_t)plan_op_work(role, op).bytes;
     return op->kind == PLAN_OP_REDUCE_SCATTER ? whole / (uint64_t)plan_op_dims(role, op)[1] : whole;
 }
@@ -162,6 +170,13 @@ static void begin_step(OraclePlanned *planned) {
     planned->moments[0] = oldest;
 }
 
+/* A copy to the host that blocks waits in C++, in no recording. */
+static bool is_in_copy(const PlanRole *role, PlanSection section, uint32_t i) {
+    const PlanInstr *wait = &role->sections[section][i];
+    return i >= 2 && wait[-1].kind == PLAN_RECORD && wait[-1].arg == wait->arg &&
+           wait[-2].kind == PLAN_LAUNCH && role->ops[wait[-2].arg].kind == PLAN_OP_TO_HOST;
+}
+
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section) {
     GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
     g_autofree uint32_t *alloc_of = g_new(uint32_t, role->n_buffers);
@@ -180,13 +195,12 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
         } else if (instr->kind == PLAN_FREE || instr->kind == PLAN_MARK) {
             e = (OracleEvent){.what = instr->kind == PLAN_FREE ? 'f' : 'm',
                               .which = alloc_of[instr->arg]};
-        } else if (instr->kind == PLAN_LAUNCH &&
-                   plan_op_is_collective((PlanOpKind)role->ops[instr->arg].kind)) {
+        } else if (oracle_is_collective(role, instr)) {
             e = (OracleEvent){.what = 'c',
                               .bytes = oracle_output_bytes(role, &role->ops[instr->arg])};
         } else if (instr->kind == PLAN_RECORD) {
             planned->moments[0][instr->arg] = events->len;
-        } else if (instr->kind == PLAN_HOST_WAIT) {
+        } else if (instr->kind == PLAN_HOST_WAIT && !is_in_copy(role, section, i)) {
             e = (OracleEvent){.what = 'h',
                               .which = planned->moments[instr->before][instr->arg],
                               .before = instr->before};

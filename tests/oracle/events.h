@@ -30,6 +30,8 @@ OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role);
 void oracle_planned_free(OraclePlanned *planned);
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section);
 
+/* A launch of a collective, or what the hosts do together. */
+bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr);
 /* What a collective leaves on each rank. */
 uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op);
 

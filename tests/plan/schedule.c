@@ -1,4 +1,5 @@
 /* Schedules: the counts and orders that PyTorch's own documentation and recordings promise. */
+#include "plan/check.h"
 #include "plan/op-work.h"
 #include "plan/player.h"
 #include "tests/plan/plans.h"
@@ -216,6 +217,32 @@ static void offloaded_parameters(void) {
             g_assert_true(waited || !stepped);
         }
         g_assert_true(stepped);
+    }
+}
+
+/* Each step leaves its gradients where the step before it had none. */
+static void steps_by_turns(void) {
+    static const PlanSection sections[] = {PLAN_SECTION_FIRST, PLAN_SECTION_SECOND,
+                                           PLAN_SECTION_STEADY, PLAN_SECTION_SECOND,
+                                           PLAN_SECTION_STEADY};
+    const char *words = "ranks=2 flavour=fsdp1 sharding=none param_dtype=bf16 zero_grad=keep "
+                        "accumulate_sync=every accumulate=%u";
+    for (unsigned accumulate = 1; accumulate <= 4; accumulate++) {
+        g_autofree char *strategy = g_strdup_printf(words, accumulate);
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, strategy);
+        bool by_turns = accumulate % 2;
+        g_assert_true(plan_steps_alternate(&plan->roles[0]) == by_turns);
+        g_assert_true(plan_check(plan, NULL));
+        PlanNullCounts counts = {0};
+        g_autoptr(PlanPlayer) player =
+            plan_player_new(plan, 0, G_N_ELEMENTS(sections), &plan_null_device, &counts);
+        const PlanPosition *at = plan_player_position(player);
+        while (!plan_player_at_end(player)) {
+            bool is_late = at->step > 1;
+            g_assert_true(at->step < 0 || (is_late && !by_turns) ||
+                          at->section == sections[at->step]);
+            g_assert_cmpint(plan_player_step(player, NULL), ==, PLAN_DONE);
+        }
     }
 }
 
@@ -501,6 +528,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/optimizer only", optimizer_only);
     g_test_add_func("/plan/schedule/offloaded activations", offloaded_activations);
     g_test_add_func("/plan/schedule/offloaded optimizer", offloaded_optimizer);
+    g_test_add_func("/plan/schedule/steps by turns", steps_by_turns);
     g_test_add_func("/plan/schedule/offloaded parameters", offloaded_parameters);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
