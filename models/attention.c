@@ -166,9 +166,12 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     uint32_t v_apart = repeated ? v : apart(w, a, v, a->kv_stride);
     uint32_t mixed = matmul(w, a, weights, v_apart, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
                             kv_inside ? a->kv_stride : own);
+    if (v_apart != v) {
+        plan_graph_let_go_after(w->graph, weights, v_apart);
+    }
     let_go_of_variables(
-        w->graph, v_apart == v ? PLAN_NONE : v_apart,
-        (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask, weights}, 5);
+        w->graph, weights,
+        (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask}, 4);
     return a->heads == 1 ? mixed : merge(w, a, mixed);
 }
 
