@@ -53,10 +53,15 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
 
 /* ---- scores in memory ----------------------------------------------------------------------- */
 
-/* The heads of several sequences cannot be told apart by strides: they are copied apart. */
+/* Strides can tell heads from rows in one sequence, and where either is one: else copies must. */
+static bool is_strided(const ModelWalk *w, const ModelAttention *a, uint64_t stride) {
+    bool is_row = w->seq == 1 && stride == a->heads * a->head_dim;
+    return w->batch == 1 || a->heads == 1 || is_row;
+}
+
 static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint64_t stride) {
     uint64_t elements = w->rows * a->heads * a->head_dim;
-    return w->batch == 1 || a->heads == 1
+    return is_strided(w, a, stride)
                ? x
                : plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, 1, &w->graph->dtype, &elements, 1,
                                (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
@@ -137,7 +142,7 @@ static void let_go_of_variables(PlanGraph *graph, uint32_t argument, const uint3
 
 static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                               uint32_t v) {
-    bool inside = w->batch == 1 || a->heads == 1; /* heads lie inside a token's row */
+    bool inside = is_strided(w, a, a->q_stride); /* heads lie inside a token's row */
     uint64_t own = a->heads * a->head_dim;
     uint64_t elements = w->batch * a->heads * w->seq * w->seq;
     bool repeated = repeats(w, a), kv_inside = inside && !repeated; /* repeating copies apart */
@@ -166,21 +171,32 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     uint32_t v_apart = repeated ? v : apart(w, a, v, a->kv_stride);
     uint32_t mixed = matmul(w, a, weights, v_apart, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
                             kv_inside ? a->kv_stride : own);
+    if (v_apart != v) {
+        plan_graph_let_go_after(w->graph, weights, v_apart);
+    }
     let_go_of_variables(
-        w->graph, v_apart == v ? PLAN_NONE : v_apart,
-        (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask, weights}, 5);
-    return a->heads == 1 ? mixed : merge(w, a, mixed);
+        w->graph, weights,
+        (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask}, 4);
+    return a->heads == 1 || w->seq == 1 ? mixed : merge(w, a, mixed);
 }
 
 /* With the scores in memory gradients come with heads apart, but for k's of one sequence; where the
  * kernel needs heads repeated, those of k and v are copied. A single head is apart as it is. */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
-    return a->in_memory && (which == 'q' ? a->heads : a->kv_heads) > 1 &&
+    return a->in_memory && w->seq > 1 && (which == 'q' ? a->heads : a->kv_heads) > 1 &&
            (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
 }
 
+/* The gradient of k is the transpose of what its product makes: even a single head's cannot be seen
+ * as rows where there are several sequences. */
+static bool is_transposed(const ModelWalk *w, const ModelAttention *a, char which) {
+    return which == 'k' && a->in_memory && !a->k_inside && a->heads == 1 && w->batch > 1 &&
+           a->head_dim > 1;
+}
+
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
-    bool copied = which != 'q' && a->kv_heads > 1 && repeats(w, a);
+    bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) ||
+                                 is_transposed(w, a, which));
     PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
                           : copied                             ? PLAN_HEADS_COPIED
                                                                : PLAN_HEADS_AS_THEY_ARE;

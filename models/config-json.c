@@ -123,6 +123,15 @@ static bool append_seq(JsonObject *config, GString *ini, const char *file_name, 
     return true;
 }
 
+/* Files written by transformers 5 hold the base one level down. How it is scaled for sequences longer
+ * than those trained on (rope_scaling, rope_type) changes angles, and neither bytes nor time. */
+static bool append_rope(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    JsonNode *node = field(config, "rope_parameters");
+    bool is_nested = !field(config, "rope_theta") && node && JSON_NODE_HOLDS_OBJECT(node);
+    return append_number(is_nested ? json_node_get_object(node) : config,
+                         "rope_base=rope_theta:10000", ini, file_name, error);
+}
+
 static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     const char *act = text_of(config, "hidden_act", "silu");
     if (!g_str_equal(act, "silu")) {
@@ -136,7 +145,7 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
     if (g_str_equal(text_of(config, "model_type", ""), "qwen2")) {
         g_string_append(ini, "qkv_bias = yes\n");
     }
-    return append_seq(config, ini, file_name, error);
+    return append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
 }
 
 /* Whether the field is missing or that number. */
@@ -238,8 +247,7 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
 
 #define LLAMA_NUMBERS                                                                              \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
-    "kv_heads=num_key_value_heads? head_dim=head_dim? ffn=intermediate_size vocab=vocab_size "     \
-    "rope_base=rope_theta:10000"
+    "kv_heads=num_key_value_heads? head_dim=head_dim? ffn=intermediate_size vocab=vocab_size"
 
 static const Type types[] = {
     {"gpt2", "gpt",

@@ -20,8 +20,10 @@ static void lay_out(PlanFlat *flat, const PlanRun *run, uint32_t u, uint64_t ali
         flat->start[p] = round_up(end, alignment);
         end = flat->start[p] + elements_of(run, p);
     }
-    /* What is not sharded is padded for all ranks, too. */
-    uint64_t group = flat->ranks > 1 ? flat->ranks : run->strategy->ranks;
+    /* What is not sharded is padded for all ranks, too; replicas of unsharded copies (hybrid shards
+     * of one rank, which PyTorch turns into NO_SHARD in a group of one) are not. */
+    bool is_whole = run->strategy->sharding == PLAN_SHARDING_NONE;
+    uint64_t group = is_whole ? run->strategy->ranks : flat->ranks;
     flat->units[u].elements = flat->aligned ? round_up(end, group) : end;
     flat->units[u].shard = (flat->units[u].elements + flat->ranks - 1) / flat->ranks;
 }

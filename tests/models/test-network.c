@@ -108,6 +108,12 @@ static void configs(void) {
          "\"head_dim\": 64, \"max_position_embeddings\": 131072, \"rope_theta\": 500000.0,"
          "\"vocab_size\": 128256, \"tie_word_embeddings\": true}",
          1235814400},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 3072, \"intermediate_size\": 8192,"
+         "\"num_hidden_layers\": 28, \"num_attention_heads\": 24, \"num_key_value_heads\": 8,"
+         "\"head_dim\": 128, \"max_position_embeddings\": 131072, \"rope_parameters\":"
+         "{\"rope_theta\": 500000.0, \"rope_type\": \"llama3\", \"factor\": 32.0},"
+         "\"vocab_size\": 128256, \"tie_word_embeddings\": true}",
+         3212749824},
         {"{\"model_type\": \"qwen2\", \"hidden_size\": 896, \"intermediate_size\": 4864,"
          "\"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
          "\"max_position_embeddings\": 131072, \"sliding_window\": 131072,"
@@ -148,6 +154,8 @@ static void configs(void) {
         bool slides = strstr(cases[i].text, "\"sliding_window\": 4096") != NULL;
         g_assert_true(!slides || network->seq == 4096);
         g_assert_true(!strstr(cases[i].text, "131072") || network->seq == 131072);
+        double base = strstr(cases[i].text, "500000.0") ? 500000 : 10000;
+        g_assert_cmpfloat(network->rope_base, ==, base);
     }
 }
 
@@ -186,6 +194,10 @@ static void bad_configs(void) {
         {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
          "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"vocab_size\": 32000}",
          "the field 'max_position_embeddings' is missing"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 256,"
+         "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"vocab_size\": 96,"
+         "\"max_position_embeddings\": 32, \"rope_parameters\": {\"rope_theta\": \"10000\"}}",
+         "the field 'rope_theta' must be a number"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": -768, \"n_head\": 12,"
          "\"vocab_size\": 50257, \"n_positions\": 1024}",
          "width must be a whole number from 1"},
