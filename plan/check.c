@@ -13,21 +13,26 @@
 
 #include "plan/alike.h"
 #include "plan/op-shape.h"
+#include "plan/vector.h"
 
 typedef struct {
     uint32_t of[PLAN_MAX_LANES];
 } Clock;
 
+/* Of a buffer, since it was last allocated. */
 typedef struct {
-    bool live, touched;
-    uint8_t sole; /* 1 + the only lane that has used it since it was allocated; 0: none, or more */
-    uint16_t marks; /* lanes */
-    Clock used;     /* last use by each lane; before the first, its pool's debt when it was made */
-    uint32_t written_at;
-    uint8_t written_by; /* lane */
-    uint8_t used_by;    /* lanes that have used it, a bit each */
-    bool written;
+    Clock used; /* last use by each lane; before the first, its pool's debt when it was made */
+    uint32_t written_at; /* 0: not yet */
+    uint8_t written_by;  /* lane */
+    uint8_t used_by;     /* lanes that have used it, a bit each */
+    uint8_t marks;       /* lanes, likewise */
+    uint8_t sole;        /* 1 + the only lane that has used it; 0: none, or more */
 } BufferState;
+
+/* The instructions that launch collectives, of each section. */
+typedef struct {
+    PLAN_VECTOR(uint32_t) at[PLAN_N_SECTIONS];
+} Meetings;
 
 typedef struct {
     const Plan *plan;
@@ -36,7 +41,11 @@ typedef struct {
     PlanSection section;
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
+    /* Of each buffer; those asked about at the end of each section by themselves. */
+    bool *live;
+    const uint8_t *carried;
     BufferState *buffers;
+    Meetings *meetings;
     /* Of this section and those before it. */
     Clock *events[PLAN_MAX_BEFORE + 1];
     bool *recorded[PLAN_MAX_BEFORE + 1];
@@ -60,27 +69,26 @@ static void merge(Clock *into, const Clock *from) {
 }
 
 static bool alloc(Check *c, uint32_t b) {
-    BufferState *state = &c->buffers[b];
-    if (state->live) {
+    if (c->live[b]) {
         return fail(c, "buffer b%u is allocated twice; free it before", b);
     }
-    *state = (BufferState){.live = true, .used = c->debt[c->role->buffers[b].lane]};
+    c->live[b] = true;
+    c->buffers[b] = (BufferState){.used = c->debt[c->role->buffers[b].lane]};
     return true;
 }
 
 static bool free_buffer(Check *c, uint32_t b) {
-    BufferState *state = &c->buffers[b];
-    if (!state->live) {
+    if (!c->live[b]) {
         return fail(c, "buffer b%u is freed but does not live", b);
     }
-    uint8_t pool = c->role->buffers[b].lane;
+    BufferState *state = &c->buffers[b];
+    Clock *debt = &c->debt[c->role->buffers[b].lane];
     unsigned owed = state->used_by & ~(unsigned)state->marks;
-    for (unsigned lane = 0; owed >> lane; lane++) {
-        if (owed >> lane & 1) {
-            c->debt[pool].of[lane] = MAX(c->debt[pool].of[lane], state->used.of[lane]);
-        }
+    for (; owed; owed &= owed - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(owed);
+        debt->of[lane] = MAX(debt->of[lane], state->used.of[lane]);
     }
-    state->live = false;
+    c->live[b] = false;
     state->sole = 0;
     return true;
 }
@@ -97,7 +105,7 @@ static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
                 b, c->plan->lanes[other], c->plan->lanes[lane]);
 }
 
-/* A lane knows itself best, so it owes itself nothing. */
+/* The first use since it was allocated. A lane knows itself best, so it owes itself nothing. */
 static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
     BufferState *state = &c->buffers[b];
     unsigned owes = 0;
@@ -108,28 +116,29 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
         return fail_in_debt(c, b, lane);
     }
     state->used = (Clock){0};
-    state->touched = true;
+    state->used_by = (uint8_t)(1u << lane);
+    state->sole = lane + 1;
     return true;
 }
 
 /* Whether the lane knows of all that other lanes do with the buffer; most have one lane only. */
 static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
     BufferState *state = &c->buffers[b];
-    if (!state->live) {
+    if (!c->live[b]) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
-    if (!state->touched && !first_touch(c, b, lane)) {
-        return false;
+    if (!state->used_by) {
+        return first_touch(c, b, lane);
     }
     const Clock *known = &c->lanes[lane];
-    if (state->written && state->written_by != lane &&
-        known->of[state->written_by] < state->written_at) {
+    if (known->of[state->written_by] < state->written_at) {
         return fail(c, "lane %s uses b%u (%s) without waiting for lane %s, which writes it",
                     c->plan->lanes[lane], b, slot->name, c->plan->lanes[state->written_by]);
     }
     unsigned others = state->used_by & ~(1u << lane);
-    for (unsigned other = 0; slot->flags & PLAN_SLOT_WRITE && others >> other; other++) {
-        if (others >> other & 1 && known->of[other] < state->used.of[other]) {
+    for (unsigned left = slot->flags & PLAN_SLOT_WRITE ? others : 0; left; left &= left - 1) {
+        unsigned other = (unsigned)__builtin_ctz(left);
+        if (known->of[other] < state->used.of[other]) {
             return fail(c, "lane %s writes b%u (%s) without waiting for lane %s, which uses it",
                         c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
         }
@@ -144,12 +153,11 @@ static bool use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane, uint32
     if (state->sole != lane + 1 && !may_use(c, b, slot, lane)) {
         return false;
     }
+    state->used.of[lane] = now;
     if (slot->flags & PLAN_SLOT_WRITE) {
-        state->written = true;
         state->written_by = lane;
         state->written_at = now;
     }
-    state->used.of[lane] = now;
     return true;
 }
 
@@ -158,19 +166,23 @@ static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanOperand *operands = plan_op_operands(c->role, op);
     unsigned length = plan_op_list_length(info, op->n_operands);
-    uint32_t now = ++c->lanes[instr->lane].of[instr->lane];
-    for (unsigned s = 0; s < info->n_slots; s++) {
-        const PlanSlot *slot = &info->slots[s];
-        unsigned n = slot->flags & PLAN_SLOT_LIST ? length : 1;
-        for (; n; n--, operands++) {
+    uint8_t lane = instr->lane;
+    uint32_t now = ++c->lanes[lane].of[lane];
+    const PlanSlot *slot = info->slots, *end = slot + info->n_slots;
+    for (; slot < end; slot++) {
+        const PlanOperand *last = operands + (slot->flags & PLAN_SLOT_LIST ? length : 1);
+        for (; operands < last; operands++) {
             if (operands->buffer == PLAN_NONE) {
                 if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
                     return fail(c, "operand %s of %s is missing", slot->name, info->name);
                 }
-            } else if (!use(c, operands->buffer, slot, instr->lane, now)) {
+            } else if (!use(c, operands->buffer, slot, lane, now)) {
                 return false;
             }
         }
+    }
+    if (info->op_class == PLAN_CLASS_COLLECTIVE && instr->kind == PLAN_LAUNCH) {
+        plan_vector_push(&c->meetings->at[c->section], c->index);
     }
     return true;
 }
@@ -202,10 +214,10 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     case PLAN_FREE:
         return free_buffer(c, instr->arg);
     case PLAN_MARK:
-        if (!c->buffers[instr->arg].live) {
+        if (!c->live[instr->arg]) {
             return fail(c, "b%u is marked but does not live", instr->arg);
         }
-        c->buffers[instr->arg].marks |= (uint16_t)(1u << instr->lane);
+        c->buffers[instr->arg].marks |= (uint8_t)(1u << instr->lane);
         return true;
     case PLAN_LAUNCH:
     case PLAN_HOST_OP:
@@ -227,16 +239,23 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
 }
 
 static bool check_end(Check *c) {
-    const PlanBuffer *buffers = c->role->buffers;
-    bool ends_steady = c->section == PLAN_SECTION_STEADY;
-    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
-        bool declared = buffers[b].carried >> c->section & 1;
-        if (declared != c->buffers[b].live) {
+    const uint8_t *carried = c->carried;
+    const bool *live = c->live;
+    PlanSection section = c->section;
+    for (uint32_t b = 0, n = c->role->n_buffers; b < n; b++) {
+        if ((carried[b] >> section & 1) != live[b]) {
             return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
-                        buffers[b].name, c->buffers[b].live ? "lives" : "does not live",
-                        declared ? "" : "not ");
+                        c->role->buffers[b].name, live[b] ? "lives" : "does not live",
+                        live[b] ? "not " : "");
         }
-        if (ends_steady && declared != (buffers[b].carried >> PLAN_SECTION_SECOND & 1)) {
+    }
+    return true;
+}
+
+static bool check_steady_ends(Check *c) {
+    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
+        unsigned carried = c->carried[b];
+        if ((carried >> PLAN_SECTION_STEADY & 1) != (carried >> PLAN_SECTION_SECOND & 1)) {
             return fail(c, "b%u does not live alike at the start and the end of steady", b);
         }
     }
@@ -257,20 +276,22 @@ static bool check_section(Check *c, PlanSection section) {
         memset(recorded, 0, n_events * sizeof *recorded);
     }
     c->section = section;
-    for (c->index = 0; c->index < c->role->n_instrs[section]; c->index++) {
-        if (!check_instr(c, &c->role->sections[section][c->index])) {
+    c->meetings->at[section].len = 0;
+    const PlanInstr *instrs = c->role->sections[section];
+    uint32_t n = c->role->n_instrs[section];
+    for (c->index = 0; c->index < n; c->index++) {
+        if (!check_instr(c, &instrs[c->index])) {
             return false;
         }
     }
-    return check_end(c);
+    return check_end(c) && (section != PLAN_SECTION_STEADY || check_steady_ends(c));
 }
 
-static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
+static bool check_shapes(const Plan *plan, uint32_t role_id, PlanAlike *sound, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
-    PlanAlike sound = {0};
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
-        if (plan_alike_find(&sound, role, op)) {
+        if (plan_alike_find(sound, role, op)) {
             continue;
         }
         g_autofree char *fault = plan_op_shape_fault(plan, role, op);
@@ -279,22 +300,35 @@ static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
                         plan_op_info((PlanOpKind)op->kind)->name, fault);
             return false;
         }
-        plan_alike_note(&sound, op);
+        plan_alike_note(sound, role, op);
     }
     return true;
 }
 
-/* buffers: room for the states of all. */
-static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers, GError **error) {
+/* What roles share: room for the states of all buffers, and what they are compared by. */
+typedef struct {
+    bool *live;
+    uint8_t *carried;
+    BufferState *buffers;
+    PlanAlike sound;
+    Meetings meetings[2]; /* of role 0, and of the role at hand */
+} Common;
+
+static bool check_role(const Plan *plan, uint32_t role_id, Common *common, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
     Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
+    c.live = common->live;
+    c.carried = common->carried;
+    c.buffers = common->buffers;
+    c.meetings = &common->meetings[role_id > 0];
     for (uint32_t b = 0; b < role->n_buffers; b++) {
-        buffers[b].live = false; /* the rest is set by its allocation */
+        common->live[b] = false;
+        common->carried[b] = role->buffers[b].carried;
+        common->buffers[b].sole = 0; /* the rest is set by its allocation */
     }
     gsize n = role->n_events;
     g_autofree Clock *events = g_new0(Clock, (PLAN_MAX_BEFORE + 1) * n);
     g_autofree bool *recorded = g_new0(bool, (PLAN_MAX_BEFORE + 1) * n);
-    c.buffers = buffers;
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
         c.events[before] = events + before * n;
         c.recorded[before] = recorded + before * n;
@@ -311,18 +345,6 @@ static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers,
 
 /* ---- collectives across roles --------------------------------------------------------------- */
 
-/* Like words of a sentence: what is said on each axis, in order. */
-static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {
-    const PlanInstr *instrs = role->sections[section];
-    uint32_t n = role->n_instrs[section], i = *index;
-    while (i < n && (instrs[i].kind != PLAN_LAUNCH ||
-                     plan_op_info((PlanOpKind)role->ops[instrs[i].arg].kind)->op_class !=
-                         PLAN_CLASS_COLLECTIVE)) {
-        i++;
-    }
-    *index = i;
-}
-
 static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRole *b,
                             const PlanInstr *y) {
     const PlanOp *p = &a->ops[x->arg], *q = &b->ops[y->arg];
@@ -331,21 +353,16 @@ static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRol
            m[1] == n[1];
 }
 
-static bool check_collectives(const Plan *plan, uint32_t other, GError **error) {
+/* Like words of a sentence: what is said on each axis, in order. */
+static bool check_collectives(const Plan *plan, uint32_t other, const Meetings *meetings,
+                              GError **error) {
     const PlanRole *a = &plan->roles[0], *b = &plan->roles[other];
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        if (plan_section_repeats(a, s) && plan_section_repeats(b, s)) {
-            continue;
-        }
-        uint32_t i = 0, j = 0;
-        for (;; i++, j++) {
-            next_collective(a, s, &i);
-            next_collective(b, s, &j);
-            bool a_ends = i == a->n_instrs[s], b_ends = j == b->n_instrs[s];
-            if (a_ends && b_ends) {
-                break;
-            }
-            if (a_ends || b_ends ||
+        uint32_t n = meetings[0].at[s].len, m = meetings[1].at[s].len;
+        for (uint32_t k = 0; k < MAX(n, m); k++) {
+            uint32_t i = k < n ? meetings[0].at[s].items[k] : a->n_instrs[s];
+            uint32_t j = k < m ? meetings[1].at[s].items[k] : b->n_instrs[s];
+            if (k >= n || k >= m ||
                 !same_collective(a, &a->sections[s][i], b, &b->sections[s][j])) {
                 g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
                             "section %s: role 0 at instruction %u and role %u at instruction %u "
@@ -358,18 +375,32 @@ static bool check_collectives(const Plan *plan, uint32_t other, GError **error) 
     return true;
 }
 
+static bool check_roles(const Plan *plan, Common *common, GError **error) {
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        if (!check_role(plan, i, common, error) || !check_shapes(plan, i, &common->sound, error) ||
+            (i > 0 && !check_collectives(plan, i, common->meetings, error))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= PLAN_MAX_LANES);
     uint32_t n_buffers = 0;
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         n_buffers = MAX(n_buffers, plan->roles[i].n_buffers);
     }
-    g_autofree BufferState *buffers = g_new(BufferState, n_buffers);
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
-        if (!check_role(plan, i, buffers, error) || !check_shapes(plan, i, error) ||
-            (i > 0 && !check_collectives(plan, i, error))) {
-            return false;
-        }
+    Common common = {.live = g_new(bool, n_buffers),
+                     .carried = g_new(uint8_t, n_buffers),
+                     .buffers = g_new(BufferState, n_buffers)};
+    bool sound = check_roles(plan, &common, error);
+    g_free(common.live);
+    g_free(common.carried);
+    g_free(common.buffers);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        plan_vector_clear(&common.meetings[0].at[s]);
+        plan_vector_clear(&common.meetings[1].at[s]);
     }
-    return true;
+    return sound;
 }

@@ -32,7 +32,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
             *cost = costs->ops[alike - ops_of->ops];
             continue;
         }
-        plan_alike_note(&known, op);
+        plan_alike_note(&known, ops_of, op);
         if (plan_op_is_collective(op->kind)) {
             set_collective(cost, costs, ops_of, op);
         } else if (sim_compute_cost(cluster, ops_of, op, &cost->use.compute)) {
