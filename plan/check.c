@@ -41,9 +41,9 @@ typedef struct {
     PlanSection section;
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
-    /* Of each buffer; those asked about at the end of each section by themselves. */
+    /* Of each buffer: */
     bool *live;
-    const uint8_t *carried;
+    bool *declared[PLAN_N_SECTIONS]; /* as carried beyond the section's end */
     BufferState *buffers;
     Meetings *meetings;
     /* Of this section and those before it. */
@@ -238,28 +238,30 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     return fail(c, "unknown instruction");
 }
 
-static bool check_end(Check *c) {
-    const uint8_t *carried = c->carried;
-    const bool *live = c->live;
-    PlanSection section = c->section;
-    for (uint32_t b = 0, n = c->role->n_buffers; b < n; b++) {
-        if ((carried[b] >> section & 1) != live[b]) {
-            return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
-                        c->role->buffers[b].name, live[b] ? "lives" : "does not live",
-                        live[b] ? "not " : "");
-        }
+/* The first of n in which they differ; n when they do not. */
+static uint32_t first_unlike(const bool *a, const bool *b, uint32_t n) {
+    uint32_t i = 0;
+    if (n && memcmp(a, b, n * sizeof *a) == 0) {
+        return n;
     }
-    return true;
+    while (i < n && a[i] == b[i]) {
+        i++;
+    }
+    return i;
 }
 
-static bool check_steady_ends(Check *c) {
-    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
-        unsigned carried = c->carried[b];
-        if ((carried >> PLAN_SECTION_STEADY & 1) != (carried >> PLAN_SECTION_SECOND & 1)) {
-            return fail(c, "b%u does not live alike at the start and the end of steady", b);
-        }
+static bool check_end(Check *c) {
+    uint32_t n = c->role->n_buffers, b = first_unlike(c->declared[c->section], c->live, n);
+    if (b < n) {
+        return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
+                    c->role->buffers[b].name, c->live[b] ? "lives" : "does not live",
+                    c->live[b] ? "not " : "");
     }
-    return true;
+    if (c->section != PLAN_SECTION_STEADY) {
+        return true;
+    }
+    b = first_unlike(c->declared[PLAN_SECTION_SECOND], c->live, n);
+    return b == n || fail(c, "b%u does not live alike at the start and the end of steady", b);
 }
 
 static bool check_section(Check *c, PlanSection section) {
@@ -284,7 +286,7 @@ static bool check_section(Check *c, PlanSection section) {
             return false;
         }
     }
-    return check_end(c) && (section != PLAN_SECTION_STEADY || check_steady_ends(c));
+    return check_end(c);
 }
 
 static bool check_shapes(const Plan *plan, uint32_t role_id, PlanAlike *sound, GError **error) {
@@ -307,25 +309,31 @@ static bool check_shapes(const Plan *plan, uint32_t role_id, PlanAlike *sound, G
 
 /* What roles share: room for the states of all buffers, and what they are compared by. */
 typedef struct {
-    bool *live;
-    uint8_t *carried;
+    bool *live, *declared[PLAN_N_SECTIONS];
     BufferState *buffers;
     PlanAlike sound;
     Meetings meetings[2]; /* of role 0, and of the role at hand */
 } Common;
 
+static void begin_buffers(Check *c) {
+    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
+        uint8_t carried = c->role->buffers[b].carried;
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            c->declared[s][b] = carried >> s & 1;
+        }
+        c->live[b] = false;
+        c->buffers[b].sole = 0; /* the rest is set by its allocation */
+    }
+}
+
 static bool check_role(const Plan *plan, uint32_t role_id, Common *common, GError **error) {
     const PlanRole *role = &plan->roles[role_id];
     Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
     c.live = common->live;
-    c.carried = common->carried;
+    memcpy(c.declared, common->declared, sizeof c.declared);
     c.buffers = common->buffers;
     c.meetings = &common->meetings[role_id > 0];
-    for (uint32_t b = 0; b < role->n_buffers; b++) {
-        common->live[b] = false;
-        common->carried[b] = role->buffers[b].carried;
-        common->buffers[b].sole = 0; /* the rest is set by its allocation */
-    }
+    begin_buffers(&c);
     gsize n = role->n_events;
     g_autofree Clock *events = g_new0(Clock, (PLAN_MAX_BEFORE + 1) * n);
     g_autofree bool *recorded = g_new0(bool, (PLAN_MAX_BEFORE + 1) * n);
@@ -391,14 +399,15 @@ bool plan_check(const Plan *plan, GError **error) {
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         n_buffers = MAX(n_buffers, plan->roles[i].n_buffers);
     }
-    Common common = {.live = g_new(bool, n_buffers),
-                     .carried = g_new(uint8_t, n_buffers),
-                     .buffers = g_new(BufferState, n_buffers)};
+    Common common = {.live = g_new(bool, n_buffers), .buffers = g_new(BufferState, n_buffers)};
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        common.declared[s] = g_new(bool, n_buffers);
+    }
     bool sound = check_roles(plan, &common, error);
     g_free(common.live);
-    g_free(common.carried);
     g_free(common.buffers);
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        g_free(common.declared[s]);
         plan_vector_clear(&common.meetings[0].at[s]);
         plan_vector_clear(&common.meetings[1].at[s]);
     }
