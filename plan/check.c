@@ -19,14 +19,13 @@ typedef struct {
     uint32_t of[PLAN_MAX_LANES];
 } Clock;
 
-/* Of a buffer, since it was last allocated. */
+/* Of a buffer that lives, since it was allocated. */
 typedef struct {
     Clock used; /* last use by each lane; before the first, its pool's debt when it was made */
     uint32_t written_at; /* 0: not yet */
     uint8_t written_by;  /* lane */
     uint8_t used_by;     /* lanes that have used it, a bit each */
     uint8_t marks;       /* lanes, likewise */
-    uint8_t sole;        /* 1 + the only lane that has used it; 0: none, or more */
 } BufferState;
 
 /* The instructions that launch collectives, of each section. */
@@ -41,11 +40,17 @@ typedef struct {
     PlanSection section;
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
-    /* Of each buffer: */
+    /* Of each buffer, by themselves: those of the plan are many times as large. */
     bool *live;
     bool *declared[PLAN_N_SECTIONS]; /* as carried beyond the section's end */
-    BufferState *buffers;
-    Meetings *meetings;
+    uint8_t *pool;                   /* lane whose pool serves it */
+    uint32_t *place;                 /* in: */
+    /* A place is used again at once, so that all states stay near. The first is nobody's: it is the
+     * place of what does not live, and no lane has ever used it. */
+    PLAN_VECTOR(BufferState) states;
+    PLAN_VECTOR(uint32_t) spare;
+    PlanAlike sound;      /* ops of all roles so far */
+    Meetings meetings[2]; /* of role 0, and of the role at hand */
     /* Of this section and those before it. */
     Clock *events[PLAN_MAX_BEFORE + 1];
     bool *recorded[PLAN_MAX_BEFORE + 1];
@@ -68,12 +73,25 @@ static void merge(Clock *into, const Clock *from) {
     }
 }
 
+static BufferState *state_of(Check *c, uint32_t b) {
+    return &c->states.items[c->place[b]];
+}
+
+static uint32_t new_place(Check *c) {
+    if (c->spare.len) {
+        return c->spare.items[--c->spare.len];
+    }
+    plan_vector_reserve(&c->states, c->states.len + 1);
+    return c->states.len++;
+}
+
 static bool alloc(Check *c, uint32_t b) {
     if (c->live[b]) {
         return fail(c, "buffer b%u is allocated twice; free it before", b);
     }
     c->live[b] = true;
-    c->buffers[b] = (BufferState){.used = c->debt[c->role->buffers[b].lane]};
+    c->place[b] = new_place(c);
+    *state_of(c, b) = (BufferState){.used = c->debt[c->pool[b]]};
     return true;
 }
 
@@ -81,20 +99,21 @@ static bool free_buffer(Check *c, uint32_t b) {
     if (!c->live[b]) {
         return fail(c, "buffer b%u is freed but does not live", b);
     }
-    BufferState *state = &c->buffers[b];
-    Clock *debt = &c->debt[c->role->buffers[b].lane];
+    const BufferState *state = state_of(c, b);
+    Clock *debt = &c->debt[c->pool[b]];
     unsigned owed = state->used_by & ~(unsigned)state->marks;
     for (; owed; owed &= owed - 1) {
         unsigned lane = (unsigned)__builtin_ctz(owed);
         debt->of[lane] = MAX(debt->of[lane], state->used.of[lane]);
     }
     c->live[b] = false;
-    state->sole = 0;
+    plan_vector_push(&c->spare, c->place[b]);
+    c->place[b] = 0;
     return true;
 }
 
 static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
-    const Clock *debt = &c->buffers[b].used;
+    const Clock *debt = &state_of(c, b)->used;
     unsigned other = 0;
     while (debt->of[other] <= c->lanes[lane].of[other]) {
         other++;
@@ -107,7 +126,7 @@ static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
 
 /* The first use since it was allocated. A lane knows itself best, so it owes itself nothing. */
 static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
-    BufferState *state = &c->buffers[b];
+    BufferState *state = state_of(c, b);
     unsigned owes = 0;
     for (unsigned other = 0; other < PLAN_MAX_LANES; other++) {
         owes |= state->used.of[other] > c->lanes[lane].of[other];
@@ -117,13 +136,12 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
     }
     state->used = (Clock){0};
     state->used_by = (uint8_t)(1u << lane);
-    state->sole = lane + 1;
     return true;
 }
 
 /* Whether the lane knows of all that other lanes do with the buffer; most have one lane only. */
 static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
-    BufferState *state = &c->buffers[b];
+    BufferState *state = state_of(c, b);
     if (!c->live[b]) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
@@ -144,13 +162,13 @@ static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
         }
     }
     state->used_by |= (uint8_t)(1u << lane);
-    state->sole = others ? 0 : lane + 1;
     return true;
 }
 
 static bool use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane, uint32_t now) {
-    BufferState *state = &c->buffers[b];
-    if (state->sole != lane + 1 && !may_use(c, b, slot, lane)) {
+    BufferState *state = state_of(c, b);
+    bool is_sole = state->used_by == 1u << lane;
+    if (!is_sole && !may_use(c, b, slot, lane)) {
         return false;
     }
     state->used.of[lane] = now;
@@ -182,7 +200,7 @@ static bool launch(Check *c, const PlanInstr *instr) {
         }
     }
     if (info->op_class == PLAN_CLASS_COLLECTIVE && instr->kind == PLAN_LAUNCH) {
-        plan_vector_push(&c->meetings->at[c->section], c->index);
+        plan_vector_push(&c->meetings[c->role_id > 0].at[c->section], c->index);
     }
     return true;
 }
@@ -217,7 +235,7 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
         if (!c->live[instr->arg]) {
             return fail(c, "b%u is marked but does not live", instr->arg);
         }
-        c->buffers[instr->arg].marks |= (uint8_t)(1u << instr->lane);
+        state_of(c, instr->arg)->marks |= (uint8_t)(1u << instr->lane);
         return true;
     case PLAN_LAUNCH:
     case PLAN_HOST_OP:
@@ -278,7 +296,7 @@ static bool check_section(Check *c, PlanSection section) {
         memset(recorded, 0, n_events * sizeof *recorded);
     }
     c->section = section;
-    c->meetings->at[section].len = 0;
+    c->meetings[c->role_id > 0].at[section].len = 0;
     const PlanInstr *instrs = c->role->sections[section];
     uint32_t n = c->role->n_instrs[section];
     for (c->index = 0; c->index < n; c->index++) {
@@ -289,66 +307,58 @@ static bool check_section(Check *c, PlanSection section) {
     return check_end(c);
 }
 
-static bool check_shapes(const Plan *plan, uint32_t role_id, PlanAlike *sound, GError **error) {
-    const PlanRole *role = &plan->roles[role_id];
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i];
-        if (plan_alike_find(sound, role, op)) {
+static bool check_shapes(Check *c) {
+    for (uint32_t i = 0; i < c->role->n_ops; i++) {
+        const PlanOp *op = &c->role->ops[i];
+        if (plan_alike_find(&c->sound, c->role, op)) {
             continue;
         }
-        g_autofree char *fault = plan_op_shape_fault(plan, role, op);
+        g_autofree char *fault = plan_op_shape_fault(c->plan, c->role, op);
         if (fault) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s", role_id, i,
-                        plan_op_info((PlanOpKind)op->kind)->name, fault);
+            g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s",
+                        c->role_id, i, plan_op_info((PlanOpKind)op->kind)->name, fault);
             return false;
         }
-        plan_alike_note(sound, role, op);
+        plan_alike_note(&c->sound, c->role, op);
     }
     return true;
 }
 
-/* What roles share: room for the states of all buffers, and what they are compared by. */
-typedef struct {
-    bool *live, *declared[PLAN_N_SECTIONS];
-    BufferState *buffers;
-    PlanAlike sound;
-    Meetings meetings[2]; /* of role 0, and of the role at hand */
-} Common;
-
-static void begin_buffers(Check *c) {
+static void begin_role(Check *c, uint32_t role_id) {
+    c->role_id = role_id;
+    c->role = &c->plan->roles[role_id];
+    memset(c->lanes, 0, sizeof c->lanes);
+    memset(c->debt, 0, sizeof c->debt);
+    c->states.len = c->spare.len = 0;
+    c->states.items[new_place(c)] = (BufferState){0};
     for (uint32_t b = 0; b < c->role->n_buffers; b++) {
-        uint8_t carried = c->role->buffers[b].carried;
+        const PlanBuffer *buffer = &c->role->buffers[b];
         for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-            c->declared[s][b] = carried >> s & 1;
+            c->declared[s][b] = buffer->carried >> s & 1;
         }
+        c->pool[b] = buffer->lane;
         c->live[b] = false;
-        c->buffers[b].sole = 0; /* the rest is set by its allocation */
+        c->place[b] = 0;
     }
 }
 
-static bool check_role(const Plan *plan, uint32_t role_id, Common *common, GError **error) {
-    const PlanRole *role = &plan->roles[role_id];
-    Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
-    c.live = common->live;
-    memcpy(c.declared, common->declared, sizeof c.declared);
-    c.buffers = common->buffers;
-    c.meetings = &common->meetings[role_id > 0];
-    begin_buffers(&c);
-    gsize n = role->n_events;
+static bool check_role(Check *c, uint32_t role_id) {
+    begin_role(c, role_id);
+    gsize n = c->role->n_events;
     g_autofree Clock *events = g_new0(Clock, (PLAN_MAX_BEFORE + 1) * n);
     g_autofree bool *recorded = g_new0(bool, (PLAN_MAX_BEFORE + 1) * n);
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
-        c.events[before] = events + before * n;
-        c.recorded[before] = recorded + before * n;
+        c->events[before] = events + before * n;
+        c->recorded[before] = recorded + before * n;
     }
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        if (!check_section(&c, s)) {
+        if (!check_section(c, s)) {
             return false;
         }
     }
     /* After second it has been played; must it be played after itself? */
-    return plan_section_repeats(role, PLAN_SECTION_STEADY) ||
-           check_section(&c, PLAN_SECTION_STEADY);
+    return plan_section_repeats(c->role, PLAN_SECTION_STEADY) ||
+           check_section(c, PLAN_SECTION_STEADY);
 }
 
 /* ---- collectives across roles --------------------------------------------------------------- */
@@ -362,20 +372,19 @@ static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRol
 }
 
 /* Like words of a sentence: what is said on each axis, in order. */
-static bool check_collectives(const Plan *plan, uint32_t other, const Meetings *meetings,
-                              GError **error) {
-    const PlanRole *a = &plan->roles[0], *b = &plan->roles[other];
+static bool check_collectives(const Check *c) {
+    const PlanRole *a = &c->plan->roles[0], *b = c->role;
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        uint32_t n = meetings[0].at[s].len, m = meetings[1].at[s].len;
+        uint32_t n = c->meetings[0].at[s].len, m = c->meetings[1].at[s].len;
         for (uint32_t k = 0; k < MAX(n, m); k++) {
-            uint32_t i = k < n ? meetings[0].at[s].items[k] : a->n_instrs[s];
-            uint32_t j = k < m ? meetings[1].at[s].items[k] : b->n_instrs[s];
+            uint32_t i = k < n ? c->meetings[0].at[s].items[k] : a->n_instrs[s];
+            uint32_t j = k < m ? c->meetings[1].at[s].items[k] : b->n_instrs[s];
             if (k >= n || k >= m ||
                 !same_collective(a, &a->sections[s][i], b, &b->sections[s][j])) {
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
+                g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK,
                             "section %s: role 0 at instruction %u and role %u at instruction %u "
                             "do not take part in the same collective",
-                            plan_section_name(s), i, other, j);
+                            plan_section_name(s), i, c->role_id, j);
                 return false;
             }
         }
@@ -383,33 +392,45 @@ static bool check_collectives(const Plan *plan, uint32_t other, const Meetings *
     return true;
 }
 
-static bool check_roles(const Plan *plan, Common *common, GError **error) {
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
-        if (!check_role(plan, i, common, error) || !check_shapes(plan, i, &common->sound, error) ||
-            (i > 0 && !check_collectives(plan, i, common->meetings, error))) {
-            return false;
-        }
+/* ---- all ------------------------------------------------------------------------------------ */
+
+/* Room for the role that has most buffers. */
+static void make_room(Check *c) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->plan->n_roles; i++) {
+        n = MAX(n, c->plan->roles[i].n_buffers);
     }
-    return true;
+    c->live = g_new(bool, n);
+    c->pool = g_new(uint8_t, n);
+    c->place = g_new(uint32_t, n);
+    plan_vector_reserve(&c->states, 1);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        c->declared[s] = g_new(bool, n);
+    }
+}
+
+static void clear(Check *c) {
+    g_free(c->live);
+    g_free(c->pool);
+    g_free(c->place);
+    plan_vector_clear(&c->states);
+    plan_vector_clear(&c->spare);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        g_free(c->declared[s]);
+        plan_vector_clear(&c->meetings[0].at[s]);
+        plan_vector_clear(&c->meetings[1].at[s]);
+    }
 }
 
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= PLAN_MAX_LANES);
-    uint32_t n_buffers = 0;
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
-        n_buffers = MAX(n_buffers, plan->roles[i].n_buffers);
+    Check check = {.plan = plan, .error = error};
+    make_room(&check);
+    bool sound = true;
+    for (uint32_t i = 0; sound && i < plan->n_roles; i++) {
+        sound =
+            check_role(&check, i) && check_shapes(&check) && (i == 0 || check_collectives(&check));
     }
-    Common common = {.live = g_new(bool, n_buffers), .buffers = g_new(BufferState, n_buffers)};
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        common.declared[s] = g_new(bool, n_buffers);
-    }
-    bool sound = check_roles(plan, &common, error);
-    g_free(common.live);
-    g_free(common.buffers);
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        g_free(common.declared[s]);
-        plan_vector_clear(&common.meetings[0].at[s]);
-        plan_vector_clear(&common.meetings[1].at[s]);
-    }
+    clear(&check);
     return sound;
 }
