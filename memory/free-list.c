@@ -15,10 +15,11 @@ void memory_free_list_clear(MemoryFreeList *list) {
     *list = (MemoryFreeList){0};
 }
 
-/* The first chunk whose last entry is not before; n when there is none. */
+/* The first chunk whose last entry is not before; when there is none, the last. Not of an empty
+ * list. */
 static uint32_t find_chunk(const MemoryFreeList *list, uint64_t key, uint64_t address) {
     uint32_t low = 0;
-    for (uint32_t left = list->n, half; left > 0; left -= half) {
+    for (uint32_t left = list->n - 1, half; left > 0; left -= half) {
         half = (left + 1) / 2;
         const MemoryFreeChunk *chunk = list->chunks[low + half - 1];
         low += is_before(&chunk->entries[chunk->n - 1], key, address) ? half : 0;
@@ -37,11 +38,13 @@ static uint32_t find_entry(const MemoryFreeChunk *chunk, uint64_t key, uint64_t 
 }
 
 MemoryFreeCursor memory_free_list_find(const MemoryFreeList *list, uint64_t key, uint64_t address) {
-    uint32_t chunk = find_chunk(list, key, address);
-    if (chunk == list->n) {
-        return (MemoryFreeCursor){chunk, 0};
+    if (list->n == 0) {
+        return (MemoryFreeCursor){0, 0};
     }
-    return (MemoryFreeCursor){chunk, find_entry(list->chunks[chunk], key, address)};
+    uint32_t chunk = find_chunk(list, key, address);
+    uint32_t entry = find_entry(list->chunks[chunk], key, address);
+    bool behind_all = entry == list->chunks[chunk]->n;
+    return behind_all ? (MemoryFreeCursor){list->n, 0} : (MemoryFreeCursor){chunk, entry};
 }
 
 /* An empty chunk at that place among those in use. */
@@ -71,14 +74,10 @@ static void split_chunk(MemoryFreeList *list, uint32_t at) {
 }
 
 void memory_free_list_insert(MemoryFreeList *list, uint64_t key, uint64_t address, gpointer block) {
-    uint32_t at = find_chunk(list, key, address);
-    if (at == list->n) {
-        /* Behind everything: into the last chunk. */
-        if (list->n == 0) {
-            add_chunk(list, 0);
-        }
-        at = list->n - 1;
+    if (list->n == 0) {
+        add_chunk(list, 0);
     }
+    uint32_t at = find_chunk(list, key, address);
     if (list->chunks[at]->n == MEMORY_CHUNK) {
         split_chunk(list, at);
         const MemoryFreeChunk *lower = list->chunks[at];

@@ -147,6 +147,17 @@ void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset
     plan_vector_last(&builder->ops)->n_operands++;
 }
 
+PlanOperand *plan_builder_room(PlanBuilder *builder, uint32_t n) {
+    plan_vector_reserve(&builder->operands, builder->operands.len + n);
+    return builder->operands.items + builder->operands.len;
+}
+
+void plan_builder_written(PlanBuilder *builder, const PlanOperand *end) {
+    uint32_t len = (uint32_t)(end - builder->operands.items);
+    plan_vector_last(&builder->ops)->n_operands += len - builder->operands.len;
+    builder->operands.len = len;
+}
+
 void plan_builder_rows(PlanBuilder *builder, uint64_t rows) {
     plan_vector_last(&builder->operands)->rows = (uint32_t)rows;
 }

@@ -57,6 +57,9 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
                                const int64_t *dims, const double *attrs);
 void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
                           uint64_t elements);
+/* Many at once: room for at most n, and where those that were written there end. */
+PlanOperand *plan_builder_room(PlanBuilder *builder, uint32_t n);
+void plan_builder_written(PlanBuilder *builder, const PlanOperand *end);
 void plan_builder_rows(PlanBuilder *builder, uint64_t rows);    /* of the operand added last */
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it */
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */

@@ -13,21 +13,25 @@
 
 #include "plan/alike.h"
 #include "plan/op-shape.h"
+#include "plan/vector.h"
 
 typedef struct {
     uint32_t of[PLAN_MAX_LANES];
 } Clock;
 
+/* Of a buffer that lives, since it was allocated. */
 typedef struct {
-    bool live, touched;
-    uint8_t sole; /* 1 + the only lane that has used it since it was allocated; 0: none, or more */
-    uint16_t marks; /* lanes */
-    Clock used;     /* last use by each lane; before the first, its pool's debt when it was made */
-    uint32_t written_at;
-    uint8_t written_by; /* lane */
-    uint8_t used_by;    /* lanes that have used it, a bit each */
-    bool written;
+    Clock used; /* last use by each lane; before the first, its pool's debt when it was made */
+    uint32_t written_at; /* 0: not yet */
+    uint8_t written_by;  /* lane */
+    uint8_t used_by;     /* lanes that have used it, a bit each */
+    uint8_t marks;       /* lanes, likewise */
 } BufferState;
+
+/* The instructions that launch collectives, of each section. */
+typedef struct {
+    PLAN_VECTOR(uint32_t) at[PLAN_N_SECTIONS];
+} Meetings;
 
 typedef struct {
     const Plan *plan;
@@ -36,7 +40,17 @@ typedef struct {
     PlanSection section;
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
-    BufferState *buffers;
+    /* Of each buffer, by themselves: those of the plan are many times as large. */
+    bool *live;
+    bool *declared[PLAN_N_SECTIONS]; /* as carried beyond the section's end */
+    uint8_t *pool;                   /* lane whose pool serves it */
+    uint32_t *place;                 /* in: */
+    /* A place is used again at once, so that all states stay near. The first is nobody's: it is the
+     * place of what does not live, and no lane has ever used it. */
+    PLAN_VECTOR(BufferState) states;
+    PLAN_VECTOR(uint32_t) spare;
+    PlanAlike sound;      /* ops of all roles so far */
+    Meetings meetings[2]; /* of role 0, and of the role at hand */
     /* Of this section and those before it. */
     Clock *events[PLAN_MAX_BEFORE + 1];
     bool *recorded[PLAN_MAX_BEFORE + 1];
@@ -59,34 +73,47 @@ static void merge(Clock *into, const Clock *from) {
     }
 }
 
+static BufferState *state_of(Check *c, uint32_t b) {
+    return &c->states.items[c->place[b]];
+}
+
+static uint32_t new_place(Check *c) {
+    if (c->spare.len) {
+        return c->spare.items[--c->spare.len];
+    }
+    plan_vector_reserve(&c->states, c->states.len + 1);
+    return c->states.len++;
+}
+
 static bool alloc(Check *c, uint32_t b) {
-    BufferState *state = &c->buffers[b];
-    if (state->live) {
+    if (c->live[b]) {
         return fail(c, "buffer b%u is allocated twice; free it before", b);
     }
-    *state = (BufferState){.live = true, .used = c->debt[c->role->buffers[b].lane]};
+    c->live[b] = true;
+    c->place[b] = new_place(c);
+    *state_of(c, b) = (BufferState){.used = c->debt[c->pool[b]]};
     return true;
 }
 
 static bool free_buffer(Check *c, uint32_t b) {
-    BufferState *state = &c->buffers[b];
-    if (!state->live) {
+    if (!c->live[b]) {
         return fail(c, "buffer b%u is freed but does not live", b);
     }
-    uint8_t pool = c->role->buffers[b].lane;
+    const BufferState *state = state_of(c, b);
+    Clock *debt = &c->debt[c->pool[b]];
     unsigned owed = state->used_by & ~(unsigned)state->marks;
-    for (unsigned lane = 0; owed >> lane; lane++) {
-        if (owed >> lane & 1) {
-            c->debt[pool].of[lane] = MAX(c->debt[pool].of[lane], state->used.of[lane]);
-        }
+    for (; owed; owed &= owed - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(owed);
+        debt->of[lane] = MAX(debt->of[lane], state->used.of[lane]);
     }
-    state->live = false;
-    state->sole = 0;
+    c->live[b] = false;
+    plan_vector_push(&c->spare, c->place[b]);
+    c->place[b] = 0;
     return true;
 }
 
 static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
-    const Clock *debt = &c->buffers[b].used;
+    const Clock *debt = &state_of(c, b)->used;
     unsigned other = 0;
     while (debt->of[other] <= c->lanes[lane].of[other]) {
         other++;
@@ -97,9 +124,9 @@ static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
                 b, c->plan->lanes[other], c->plan->lanes[lane]);
 }
 
-/* A lane knows itself best, so it owes itself nothing. */
+/* The first use since it was allocated. A lane knows itself best, so it owes itself nothing. */
 static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
-    BufferState *state = &c->buffers[b];
+    BufferState *state = state_of(c, b);
     unsigned owes = 0;
     for (unsigned other = 0; other < PLAN_MAX_LANES; other++) {
         owes |= state->used.of[other] > c->lanes[lane].of[other];
@@ -108,48 +135,47 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
         return fail_in_debt(c, b, lane);
     }
     state->used = (Clock){0};
-    state->touched = true;
+    state->used_by = (uint8_t)(1u << lane);
     return true;
 }
 
 /* Whether the lane knows of all that other lanes do with the buffer; most have one lane only. */
 static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
-    BufferState *state = &c->buffers[b];
-    if (!state->live) {
+    BufferState *state = state_of(c, b);
+    if (!c->live[b]) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
-    if (!state->touched && !first_touch(c, b, lane)) {
-        return false;
+    if (!state->used_by) {
+        return first_touch(c, b, lane);
     }
     const Clock *known = &c->lanes[lane];
-    if (state->written && state->written_by != lane &&
-        known->of[state->written_by] < state->written_at) {
+    if (known->of[state->written_by] < state->written_at) {
         return fail(c, "lane %s uses b%u (%s) without waiting for lane %s, which writes it",
                     c->plan->lanes[lane], b, slot->name, c->plan->lanes[state->written_by]);
     }
     unsigned others = state->used_by & ~(1u << lane);
-    for (unsigned other = 0; slot->flags & PLAN_SLOT_WRITE && others >> other; other++) {
-        if (others >> other & 1 && known->of[other] < state->used.of[other]) {
+    for (unsigned left = slot->flags & PLAN_SLOT_WRITE ? others : 0; left; left &= left - 1) {
+        unsigned other = (unsigned)__builtin_ctz(left);
+        if (known->of[other] < state->used.of[other]) {
             return fail(c, "lane %s writes b%u (%s) without waiting for lane %s, which uses it",
                         c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
         }
     }
     state->used_by |= (uint8_t)(1u << lane);
-    state->sole = others ? 0 : lane + 1;
     return true;
 }
 
 static bool use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane, uint32_t now) {
-    BufferState *state = &c->buffers[b];
-    if (state->sole != lane + 1 && !may_use(c, b, slot, lane)) {
+    BufferState *state = state_of(c, b);
+    bool is_sole = state->used_by == 1u << lane;
+    if (!is_sole && !may_use(c, b, slot, lane)) {
         return false;
     }
+    state->used.of[lane] = now;
     if (slot->flags & PLAN_SLOT_WRITE) {
-        state->written = true;
         state->written_by = lane;
         state->written_at = now;
     }
-    state->used.of[lane] = now;
     return true;
 }
 
@@ -158,19 +184,23 @@ static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanOperand *operands = plan_op_operands(c->role, op);
     unsigned length = plan_op_list_length(info, op->n_operands);
-    uint32_t now = ++c->lanes[instr->lane].of[instr->lane];
-    for (unsigned s = 0; s < info->n_slots; s++) {
-        const PlanSlot *slot = &info->slots[s];
-        unsigned n = slot->flags & PLAN_SLOT_LIST ? length : 1;
-        for (; n; n--, operands++) {
+    uint8_t lane = instr->lane;
+    uint32_t now = ++c->lanes[lane].of[lane];
+    const PlanSlot *slot = info->slots, *end = slot + info->n_slots;
+    for (; slot < end; slot++) {
+        const PlanOperand *last = operands + (slot->flags & PLAN_SLOT_LIST ? length : 1);
+        for (; operands < last; operands++) {
             if (operands->buffer == PLAN_NONE) {
                 if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
                     return fail(c, "operand %s of %s is missing", slot->name, info->name);
                 }
-            } else if (!use(c, operands->buffer, slot, instr->lane, now)) {
+            } else if (!use(c, operands->buffer, slot, lane, now)) {
                 return false;
             }
         }
+    }
+    if (plan_op_joins_ranks((PlanOpKind)op->kind)) {
+        plan_vector_push(&c->meetings[c->role_id > 0].at[c->section], c->index);
     }
     return true;
 }
@@ -202,10 +232,10 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     case PLAN_FREE:
         return free_buffer(c, instr->arg);
     case PLAN_MARK:
-        if (!c->buffers[instr->arg].live) {
+        if (!c->live[instr->arg]) {
             return fail(c, "b%u is marked but does not live", instr->arg);
         }
-        c->buffers[instr->arg].marks |= (uint16_t)(1u << instr->lane);
+        state_of(c, instr->arg)->marks |= (uint8_t)(1u << instr->lane);
         return true;
     case PLAN_LAUNCH:
     case PLAN_HOST_OP:
@@ -226,15 +256,24 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     return fail(c, "unknown instruction");
 }
 
+/* The first of n in which they differ; n when they do not. */
+static uint32_t first_unlike(const bool *a, const bool *b, uint32_t n) {
+    uint32_t i = 0;
+    if (n && memcmp(a, b, n * sizeof *a) == 0) {
+        return n;
+    }
+    while (i < n && a[i] == b[i]) {
+        i++;
+    }
+    return i;
+}
+
 static bool check_end(Check *c) {
-    const PlanBuffer *buffers = c->role->buffers;
-    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
-        bool declared = buffers[b].carried >> c->section & 1;
-        if (declared != c->buffers[b].live) {
-            return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
-                        buffers[b].name, c->buffers[b].live ? "lives" : "does not live",
-                        declared ? "" : "not ");
-        }
+    uint32_t n = c->role->n_buffers, b = first_unlike(c->declared[c->section], c->live, n);
+    if (b < n) {
+        return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
+                    c->role->buffers[b].name, c->live[b] ? "lives" : "does not live",
+                    c->live[b] ? "not " : "");
     }
     return true;
 }
@@ -253,77 +292,75 @@ static bool check_section(Check *c, PlanSection section) {
         memset(recorded, 0, n_events * sizeof *recorded);
     }
     c->section = section;
-    for (c->index = 0; c->index < c->role->n_instrs[section]; c->index++) {
-        if (!check_instr(c, &c->role->sections[section][c->index])) {
+    c->meetings[c->role_id > 0].at[section].len = 0;
+    const PlanInstr *instrs = c->role->sections[section];
+    uint32_t n = c->role->n_instrs[section];
+    for (c->index = 0; c->index < n; c->index++) {
+        if (!check_instr(c, &instrs[c->index])) {
             return false;
         }
     }
     return check_end(c);
 }
 
-static bool check_shapes(const Plan *plan, uint32_t role_id, GError **error) {
-    const PlanRole *role = &plan->roles[role_id];
-    PlanAlike sound = {0};
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i];
-        if (plan_alike_find(&sound, role, op)) {
+static bool check_shapes(Check *c) {
+    for (uint32_t i = 0; i < c->role->n_ops; i++) {
+        const PlanOp *op = &c->role->ops[i];
+        if (plan_alike_find(&c->sound, c->role, op)) {
             continue;
         }
-        g_autofree char *fault = plan_op_shape_fault(plan, role, op);
+        g_autofree char *fault = plan_op_shape_fault(c->plan, c->role, op);
         if (fault) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s", role_id, i,
-                        plan_op_info((PlanOpKind)op->kind)->name, fault);
+            g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, op o%u (%s): %s",
+                        c->role_id, i, plan_op_info((PlanOpKind)op->kind)->name, fault);
             return false;
         }
-        plan_alike_note(&sound, op);
+        plan_alike_note(&c->sound, c->role, op);
     }
     return true;
 }
 
-/* buffers: room for the states of all. */
-static bool check_role(const Plan *plan, uint32_t role_id, BufferState *buffers, GError **error) {
-    const PlanRole *role = &plan->roles[role_id];
-    Check c = {.plan = plan, .role = role, .role_id = role_id, .error = error};
-    for (uint32_t b = 0; b < role->n_buffers; b++) {
-        buffers[b].live = false; /* the rest is set by its allocation */
+static void begin_role(Check *c, uint32_t role_id) {
+    c->role_id = role_id;
+    c->role = &c->plan->roles[role_id];
+    memset(c->lanes, 0, sizeof c->lanes);
+    memset(c->debt, 0, sizeof c->debt);
+    c->states.len = c->spare.len = 0;
+    c->states.items[new_place(c)] = (BufferState){0};
+    for (uint32_t b = 0; b < c->role->n_buffers; b++) {
+        const PlanBuffer *buffer = &c->role->buffers[b];
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            c->declared[s][b] = buffer->carried >> s & 1;
+        }
+        c->pool[b] = buffer->lane;
+        c->live[b] = false;
+        c->place[b] = 0;
     }
-    gsize n = role->n_events;
+}
+
+static bool check_role(Check *c, uint32_t role_id) {
+    begin_role(c, role_id);
+    gsize n = c->role->n_events;
     g_autofree Clock *events = g_new0(Clock, (PLAN_MAX_BEFORE + 1) * n);
     g_autofree bool *recorded = g_new0(bool, (PLAN_MAX_BEFORE + 1) * n);
-    c.buffers = buffers;
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
-        c.events[before] = events + before * n;
-        c.recorded[before] = recorded + before * n;
+        c->events[before] = events + before * n;
+        c->recorded[before] = recorded + before * n;
     }
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        if (!check_section(&c, s)) {
+        if (!check_section(c, s)) {
             return false;
         }
     }
-    if (plan_steps_alternate(role) && !check_section(&c, PLAN_SECTION_SECOND)) {
+    if (plan_steps_alternate(c->role) && !check_section(c, PLAN_SECTION_SECOND)) {
         return false;
     }
     /* After second it has been played; must it be played after itself, or after second's turn? */
-    return plan_section_repeats(role, PLAN_SECTION_STEADY) ||
-           check_section(&c, PLAN_SECTION_STEADY);
+    return plan_section_repeats(c->role, PLAN_SECTION_STEADY) ||
+           check_section(c, PLAN_SECTION_STEADY);
 }
 
 /* ---- collectives across roles --------------------------------------------------------------- */
-
-static bool joins_ranks(const PlanRole *role, const PlanInstr *instr) {
-    return (instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP) &&
-           plan_op_joins_ranks((PlanOpKind)role->ops[instr->arg].kind);
-}
-
-/* Like words of a sentence: what is said on each axis, in order. */
-static void next_collective(const PlanRole *role, PlanSection section, uint32_t *index) {
-    const PlanInstr *instrs = role->sections[section];
-    uint32_t n = role->n_instrs[section], i = *index;
-    while (i < n && !joins_ranks(role, &instrs[i])) {
-        i++;
-    }
-    *index = i;
-}
 
 static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRole *b,
                             const PlanInstr *y) {
@@ -333,26 +370,20 @@ static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRol
            m[1] == n[1];
 }
 
-static bool check_collectives(const Plan *plan, uint32_t other, GError **error) {
-    const PlanRole *a = &plan->roles[0], *b = &plan->roles[other];
+/* Like words of a sentence: what is said on each axis, in order. */
+static bool check_collectives(const Check *c) {
+    const PlanRole *a = &c->plan->roles[0], *b = c->role;
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        if (plan_section_repeats(a, s) && plan_section_repeats(b, s)) {
-            continue;
-        }
-        uint32_t i = 0, j = 0;
-        for (;; i++, j++) {
-            next_collective(a, s, &i);
-            next_collective(b, s, &j);
-            bool a_ends = i == a->n_instrs[s], b_ends = j == b->n_instrs[s];
-            if (a_ends && b_ends) {
-                break;
-            }
-            if (a_ends || b_ends ||
+        uint32_t n = c->meetings[0].at[s].len, m = c->meetings[1].at[s].len;
+        for (uint32_t k = 0; k < MAX(n, m); k++) {
+            uint32_t i = k < n ? c->meetings[0].at[s].items[k] : a->n_instrs[s];
+            uint32_t j = k < m ? c->meetings[1].at[s].items[k] : b->n_instrs[s];
+            if (k >= n || k >= m ||
                 !same_collective(a, &a->sections[s][i], b, &b->sections[s][j])) {
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
+                g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK,
                             "section %s: role 0 at instruction %u and role %u at instruction %u "
                             "do not take part in the same collective",
-                            plan_section_name(s), i, other, j);
+                            plan_section_name(s), i, c->role_id, j);
                 return false;
             }
         }
@@ -360,18 +391,45 @@ static bool check_collectives(const Plan *plan, uint32_t other, GError **error) 
     return true;
 }
 
+/* ---- all ------------------------------------------------------------------------------------ */
+
+/* Room for the role that has most buffers. */
+static void make_room(Check *c) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->plan->n_roles; i++) {
+        n = MAX(n, c->plan->roles[i].n_buffers);
+    }
+    c->live = g_new(bool, n);
+    c->pool = g_new(uint8_t, n);
+    c->place = g_new(uint32_t, n);
+    plan_vector_reserve(&c->states, 1);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        c->declared[s] = g_new(bool, n);
+    }
+}
+
+static void clear(Check *c) {
+    g_free(c->live);
+    g_free(c->pool);
+    g_free(c->place);
+    plan_vector_clear(&c->states);
+    plan_vector_clear(&c->spare);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        g_free(c->declared[s]);
+        plan_vector_clear(&c->meetings[0].at[s]);
+        plan_vector_clear(&c->meetings[1].at[s]);
+    }
+}
+
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= PLAN_MAX_LANES);
-    uint32_t n_buffers = 0;
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
-        n_buffers = MAX(n_buffers, plan->roles[i].n_buffers);
+    Check check = {.plan = plan, .error = error};
+    make_room(&check);
+    bool sound = true;
+    for (uint32_t i = 0; sound && i < plan->n_roles; i++) {
+        sound =
+            check_role(&check, i) && check_shapes(&check) && (i == 0 || check_collectives(&check));
     }
-    g_autofree BufferState *buffers = g_new(BufferState, n_buffers);
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
-        if (!check_role(plan, i, buffers, error) || !check_shapes(plan, i, error) ||
-            (i > 0 && !check_collectives(plan, i, error))) {
-            return false;
-        }
-    }
-    return true;
+    clear(&check);
+    return sound;
 }

@@ -111,10 +111,6 @@ bool plan_op_joins_ranks(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
 }
 
-unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands) {
-    return info->n_lists ? (n_operands - (info->n_slots - info->n_lists)) / info->n_lists : 0;
-}
-
 unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i) {
     if (!info->n_lists) {
         return i;

@@ -81,4 +81,8 @@ bool plan_op_joins_ranks(PlanOpKind kind); /* a collective, or what the hosts do
 /* The slot that operand number i of an op with n operands belongs to. Operands lie slot by slot, a
  * list's elements together; a missing optional operand is present with buffer PLAN_NONE. */
 unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i);
-unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands);
+
+/* Elements of each of its lists; 0 when it has none. */
+static inline unsigned plan_op_list_length(const PlanOpInfo *info, unsigned n_operands) {
+    return info->n_lists ? (n_operands - (info->n_slots - info->n_lists)) / info->n_lists : 0;
+}

@@ -16,12 +16,16 @@
         uint32_t len, room;                                                                        \
     }
 
+/* Moves an array of which so many bytes are used to where there is room for more. */
+gpointer plan_vector_grow(gpointer items, gsize used_bytes, gsize bytes);
+
 /* Room for n items at least. */
 #define plan_vector_reserve(v, n)                                                                  \
     do {                                                                                           \
         if ((n) > (v)->room) {                                                                     \
             (v)->room = MAX(MAX(64, (uint32_t)(n)), (v)->room * 2);                                \
-            (v)->items = g_realloc_n((v)->items, (v)->room, sizeof *(v)->items);                   \
+            (v)->items = plan_vector_grow((v)->items, (v)->len * sizeof *(v)->items,               \
+                                          (v)->room * sizeof *(v)->items);                         \
         }                                                                                          \
     } while (0)
 

@@ -39,7 +39,7 @@ struct _SimDevice {
 /* ---- the engine's watcher ---- */
 
 static const SimOpCost *cost_of(const SimDevice *device, uint32_t op) {
-    return &device->setup.costs->ops[op];
+    return sim_op_cost(device->setup.costs, op);
 }
 
 /* A collective that other ranks take part in, and are asked about. */

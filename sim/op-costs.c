@@ -33,34 +33,38 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         costs->paths[axis] = paths[axis];
     }
-    costs->ops = g_new0(SimOpCost, ops_of->n_ops);
+    costs->row_of_op = g_new(uint32_t, ops_of->n_ops);
+    costs->rows = g_array_new(FALSE, FALSE, sizeof(SimOpCost));
     PlanAlike known = {0};
     for (uint32_t i = 0; i < ops_of->n_ops; i++) {
         const PlanOp *op = &ops_of->ops[i];
-        SimOpCost *cost = &costs->ops[i];
         const PlanOp *alike = plan_alike_find(&known, ops_of, op);
         if (alike) {
-            *cost = costs->ops[alike - ops_of->ops];
+            costs->row_of_op[i] = costs->row_of_op[alike - ops_of->ops];
             continue;
         }
-        plan_alike_note(&known, op);
+        plan_alike_note(&known, ops_of, op);
+        SimOpCost cost = {0};
         if (plan_op_is_collective(op->kind)) {
-            set_collective(cost, costs, ops_of, op);
+            set_collective(&cost, costs, ops_of, op);
         } else if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
-            set_hosts(cost, costs, ops_of, op);
-        } else if (sim_compute_cost(cluster, ops_of, op, &cost->use.compute)) {
-            cost->duration_ns = sim_compute_time(&cost->use.compute);
+            set_hosts(&cost, costs, ops_of, op);
+        } else if (sim_compute_cost(cluster, ops_of, op, &cost.use.compute)) {
+            cost.duration_ns = sim_compute_time(&cost.use.compute);
         } else {
             *ret_unsupported = plan_dtype_name(op->dtype);
             return NULL;
         }
+        costs->row_of_op[i] = costs->rows->len;
+        g_array_append_val(costs->rows, cost);
     }
     return g_steal_pointer(&costs);
 }
 
 void sim_op_costs_free(SimOpCosts *costs) {
     if (costs) {
-        g_free(costs->ops);
+        g_free(costs->row_of_op);
+        g_clear_pointer(&costs->rows, g_array_unref);
         g_free(costs);
     }
 }

@@ -22,8 +22,13 @@ typedef struct {
     uint32_t role;
     const ModelCluster *cluster;
     SimNetworkPath paths[PLAN_N_AXES];
-    SimOpCost *ops; /* by op of the role */
+    uint32_t *row_of_op; /* by op of the role: ops that are alike share a row of: */
+    GArray *rows;        /* SimOpCost */
 } SimOpCosts;
+
+static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op) {
+    return &g_array_index(costs->rows, SimOpCost, costs->row_of_op[op]);
+}
 
 /* paths: PLAN_N_AXES of them. NULL and *ret_unsupported set to a dtype's name when the device
  * cannot compute in it. */

@@ -77,12 +77,17 @@ void sim_share(const SimUse *const *running, unsigned n, double cores, double *s
     }
     sms_left = MAX(sms_left, LEAST_LEFT);
     memory_left = MAX(memory_left, LEAST_LEFT);
+    bool kernels_alone = !n_on_link[0] && !n_on_link[1];
     for (unsigned i = 0; i < n; i++) {
-        if (running[i]) {
-            speeds[i] = core * (running[i]->collective
-                                    ? sim_collective_speed(&running[i]->network,
-                                                           1.0 / n_on_link[running[i]->far])
-                                    : kernel_speed(&running[i]->compute, sms_left, memory_left));
+        if (!running[i]) {
+            continue;
+        }
+        speeds[i] = core;
+        if (!running[i]->collective && !kernels_alone) {
+            speeds[i] *= kernel_speed(&running[i]->compute, sms_left, memory_left);
+        } else if (running[i]->collective && n_on_link[running[i]->far] > 1) {
+            speeds[i] *=
+                sim_collective_speed(&running[i]->network, 1.0 / n_on_link[running[i]->far]);
         }
     }
 }

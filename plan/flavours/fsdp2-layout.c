@@ -52,6 +52,20 @@ void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
     }
 }
 
+/* Of a first dimension of so many. */
+static int64_t rows_of(int64_t rows, int64_t ranks, int64_t rank) {
+    int64_t each = (rows + ranks - 1) / ranks;
+    return MIN(each, rows - MIN(rows, each * rank));
+}
+
+static char *text_of(const int64_t *numbers, guint n) {
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < n; i++) {
+        g_string_append_printf(text, "%" G_GINT64_FORMAT " ", numbers[i]);
+    }
+    return g_string_free(text, FALSE);
+}
+
 /* How many rows of each size of first dimension a rank has. */
 void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -62,15 +76,15 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
         }
     }
     int64_t ranks = (int64_t)plan_strategy_shard_ranks(run->strategy);
+    g_autofree int64_t *had = g_new(int64_t, different->len); /* by the rank before */
     for (uint64_t r = 0; r < run->strategy->ranks; r++) {
-        int64_t rank = (int64_t)r % ranks;
-        GString *shape = g_string_new(NULL);
+        bool like_before = r > 0;
         for (guint i = 0; i < different->len; i++) {
-            int64_t rows = g_array_index(different, int64_t, i), each = (rows + ranks - 1) / ranks;
-            int64_t before = MIN(rows, each * rank);
-            g_string_append_printf(shape, "%" G_GINT64_FORMAT " ", MIN(each, rows - before));
+            int64_t has = rows_of(g_array_index(different, int64_t, i), ranks, (int64_t)r % ranks);
+            like_before &= has == had[i];
+            had[i] = has;
         }
-        ret_shapes[r] = g_string_free(shape, FALSE);
+        ret_shapes[r] = like_before ? g_strdup(ret_shapes[r - 1]) : text_of(had, different->len);
     }
 }
 

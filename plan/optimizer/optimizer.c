@@ -41,14 +41,15 @@ void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const u
                       const double *attrs) {
     PlanBuilder *builder = &over->run->builder;
     plan_builder_begin_op(builder, kind, PLAN_AXIS_NONE, NULL, attrs);
+    PlanOperand *end = plan_builder_room(builder, n * (over->to - over->from));
     for (unsigned i = 0; i < n; i++) {
         for (uint32_t p = over->from; p < over->to; p++) {
-            if (plan_over_owns(over, p)) {
-                PlanOperand o = listed(over, p, lists[i]);
-                plan_builder_operand(builder, o.buffer, o.offset_bytes, o.elements);
+            if (over->owned[p].elements > 0) {
+                *end++ = listed(over, p, lists[i]);
             }
         }
     }
+    plan_builder_written(builder, end);
     plan_builder_launch(builder, 0);
 }
 

@@ -150,6 +150,40 @@ static void roles_must_match(void) {
     g_assert_nonnull(strstr(error->message, "do not take part in the same collective"));
 }
 
+/* What the first role leaves behind excuses nothing in the second: neither that a buffer lives, nor
+ * that an op of the first is sound where the second has a smaller buffer. */
+static void each_role_is_checked(void) {
+    g_autoptr(Plan) plan =
+        test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=5\nseq=2\n", "ranks=2");
+    PlanRole *role = &plan->roles[1];
+    PlanInstr *instrs = role->sections[PLAN_SECTION_FIRST];
+    uint32_t i = 0;
+    while (instrs[i].kind != PLAN_ALLOC ||
+           role->buffers[instrs[i].arg].sub != PLAN_OPTIMIZER_STATE) {
+        i++;
+    }
+    PlanInstr alloc = instrs[i];
+    instrs[i] = instrs[i + 1];
+    instrs[i + 1] = alloc;
+    g_autoptr(GError) early = NULL;
+    g_assert_false(plan_check(plan, &early));
+    g_assert_nonnull(strstr(early->message, "role 1, section first"));
+    g_assert_nonnull(strstr(early->message, "which does not live"));
+    instrs[i + 1] = instrs[i];
+    instrs[i] = alloc;
+    g_assert_true(plan_check(plan, NULL));
+
+    const PlanOp *op = role->ops;
+    while (op->kind != PLAN_OP_LINEAR) {
+        op++;
+    }
+    role->buffers[plan_op_operands(role, op)->buffer].bytes /= 2;
+    g_autoptr(GError) small = NULL;
+    g_assert_false(plan_check(plan, &small));
+    g_assert_nonnull(strstr(small->message, "role 1, op"));
+    g_assert_nonnull(strstr(small->message, "reaches beyond"));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/check/a sound plan is sound", sound_is_sound);
@@ -160,5 +194,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/check/a mark excuses", mark_excuses);
     g_test_add_func("/plan/check/an earlier step's event", earlier_step);
     g_test_add_func("/plan/check/roles must match", roles_must_match);
+    g_test_add_func("/plan/check/each role is checked", each_role_is_checked);
     return g_test_run();
 }
