@@ -382,6 +382,24 @@ static void failures_say_why(void) {
     }
 }
 
+/* A kernel that touches what it may not: the error comes later, with whatever is asked then. */
+static void a_fault_of_the_device_is_named(void) {
+    if (real) {
+        g_test_skip("no fault is planted on a real GPU");
+        return;
+    }
+    plan("gpt-toy -n 1 --sharding none");
+    static const char *const kernels[] = {"12", "90", "180"}; /* of some 200 */
+    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        test_run_name = "FORESHARD_EMULATOR_FAULT";
+        test_run_value = kernels[i];
+        fails_on_gpu("--steps 4", 1, "an illegal memory access was encountered");
+        fails_on_gpu("--steps 4", 1, "rank 0: step ");
+        fails_on_gpu("--steps 4", 1, "with CUDA_LAUNCH_BLOCKING=1");
+        test_run_name = NULL;
+    }
+}
+
 /* A rank that stops in the middle of training: the others say what they wait for, and all end. */
 static void a_hung_collective_ends_all(void) {
     plan("gpt-toy -n 2");
@@ -463,6 +481,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gpu/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
     g_test_add_func("/exec/gpu/foreshard run plays it", foreshard_run_plays_it);
     g_test_add_func("/exec/gpu/failures say why", failures_say_why);
+    g_test_add_func("/exec/gpu/a fault of the device is named", a_fault_of_the_device_is_named);
     g_test_add_func("/exec/gpu/a hung collective ends all", a_hung_collective_ends_all);
     g_test_add_func("/exec/gpu/no GPU is said", a_machine_without_gpus_says_so);
     int status = g_test_run();
