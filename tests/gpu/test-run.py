@@ -220,18 +220,52 @@ def command_cases(tap, folder):
         *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
 
 
+def gpu_cases():
+    """(name, network, options, seq, ranks that are played, 0 for one that is rehearsed) of all that a GPU is to play."""
+    cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK]
+    cases += [(name, network, options, 0, 0) for name, network, options in matrix.REHEARSED]
+    cases += [('%d ranks, %s' % (ranks, way), 'gpt2' if ranks == 2 else matrix.TOY, '-n %d %s' % (ranks, options), 0, ranks)
+              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
+    return cases + [(name, network, matrix.TRAINING % batch, seq, 1) for name, network, seq, batch in matrix.TRAINED]
+
+
 def plans_case(tap, folder):
-    """What a GPU is to play can be planned: the dry run plays toys in its place."""
+    """What a GPU is to play can be planned, and begins on an emulated one, whose small memory ends it at once: the dry run
+    plays toys in its place."""
     machine = machines.Built(BUILD, None)
     session = Session(machine, os.path.join(folder, 'plans'), 1, dry=False)
-    session.part_until = time.monotonic() + 120
-    cases = [(name, network, options, 0) for name, network, options in matrix.ONE_RANK + matrix.REHEARSED]
-    cases += [('%d ranks, %s' % (ranks, way), 'gpt2', '-n %d %s' % (ranks, options), 0)
-              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
-    cases += [(name, network, matrix.TRAINING % batch, seq) for name, network, seq, batch in matrix.TRAINED]
+    session.part_until = time.monotonic() + 200
+    emulated = os.path.join(BUILD, 'tests', 'exec', 'foreshard-exec-emulated')
+    unplanned, refused = [], []
     with open(os.path.join(folder, 'plans.log'), 'w', encoding='utf-8') as session.log_file:
-        failed = [name for name, *case in cases if not matrix.planned(session, name, *case)]
-    tap.case('/gpu/run/what a GPU is to play can be planned', failed)
+        for name, network, options, seq, ranks in gpu_cases():
+            plan = matrix.planned(session, name, network, options, seq)
+            if not plan:
+                unplanned.append(name)
+            elif os.path.exists(emulated):
+                refused += ['%s: %s' % (name, why) for why in ended_by_memory(session, emulated, plan, ranks)]
+    tap.case('/gpu/run/what a GPU is to play can be planned', unplanned)
+    case = '/gpu/run/what a GPU is to play is taken by its device'
+    if os.path.exists(emulated):
+        tap.case(case, refused)
+    else:
+        tap.skip(case, 'no emulated GPU in this build')
+
+
+def ended_by_memory(session, emulated, plan, ranks):
+    """Complaints of a run that neither trains nor is out of memory."""
+    with open(plan, encoding='utf-8') as lines:
+        lanes = next(line for line in lines if line.startswith('lanes ')).split()[1:]
+    # Room for what each lane has for itself, and little more.
+    environment = os.environ | {'FORESHARD_EMULATOR_MIB': str(34 * len(lanes) + 4), 'OPENBLAS_NUM_THREADS': '1'}
+    if ranks:
+        done = run(emulated, plan, '--device', 'cuda', '--steps', '1', '--local-ranks', str(ranks), env=environment)
+    else:
+        done = run(session.machine.programs['foreshard'], 'rehearse', plan, '--rank', '0', '--cluster',
+                   matrix.far_cluster(session), '--device', 'cuda', '--steps', '1',
+                   env=environment | {'FORESHARD_EXEC': emulated})
+    good = done.returncode == 0 or (done.returncode == 1 and 'out of memory' in done.stderr)
+    return [] if good else ['status %d: %s' % (done.returncode, (done.stderr or done.stdout)[-200:].strip())]
 
 
 def keep_case(tap, folder):

@@ -1,5 +1,5 @@
-/* tests/kernels-cuda/large.c - arrays of more than 2^32 bytes, 2^31 and 2^32 elements: places that a
- * number of 32 bits would not count.
+/* tests/kernels-cuda/large.c - arrays of more than 2^32 elements: places that a number of 32 bits
+ * would not count.
  *
  * What each kernel does is simple enough that any element is known by its index; looked at are the
  * first and last elements and those around 2^31 and 2^32. It takes 26 GB of a GPU; where there is
