@@ -254,6 +254,7 @@ def rehearse(session, name, network_name, options):
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return
     compared(session, name, plan, predicted_trace, measured_trace, times=True)
+    replayed(session, name, plan, measured_trace)
     counted_by_driver(session, name, measured_trace)
 
 

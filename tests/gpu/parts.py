@@ -297,12 +297,13 @@ def benches(session):
 
 def sanitizer(session):
     """compute-sanitizer over the tests: memcheck, then races in shared memory, as far as the time goes. It refuses some
-    machines. The ranks' test starts processes, which it does not follow."""
+    machines. The ranks' test starts processes, which it does not follow, and large arrays would take all the time."""
     tool = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
     if session.dry or not os.path.exists(tool) or not session.machine.tests:
         session.row('memcheck', 'skip', 'no compute-sanitizer, or nothing of a GPU to run')
         return
-    kernels_alone = [test for test in session.machine.tests if test['name'].startswith('kernels-cuda/')]
+    kernels_alone = [test for test in session.machine.tests
+                     if test['name'].startswith('kernels-cuda/') and test['name'] != 'kernels-cuda/large']
     for check in ('memcheck', 'racecheck'):
         for test in kernels_alone:
             name = '%s %s' % (check, test['name'])
