@@ -173,6 +173,8 @@ def main():
     recorder = __import__(name)
     if hasattr(recorder, 'cuda_runtime'):
         recorder.cuda_runtime = Runtime
+    for fields in getattr(recorder, 'NETWORKS', {}).values():
+        fields['layers'] = 2  # all are alike, and a fake op takes longer than a real one
     with FakeTensorMode(allow_non_fake_inputs=True), OnCpu():
         recorder.main()
     failed = failed_rows(sys.argv[sys.argv.index('--output') + 1])
