@@ -54,6 +54,7 @@ typedef struct {
     uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
     uint64_t scratch_bytes_open;                     /* of those, the kernels' */
     ExecCudaWatch *watch;                            /* of rank 0, while it trains; may be NULL */
+    GError *failure;                                 /* the first, with where it was found */
 } ExecCuda;
 
 enum {
@@ -102,6 +103,54 @@ static bool comm_is_healthy(ExecCuda *cuda, GError **error) {
     return false;
 }
 
+/* ---- failures ------------------------------------------------------------------------------- */
+
+/* A kernel's fault shows in whichever call comes later; then no op that is named is to blame. */
+static void say_if_broken(ExecCuda *cuda, GError **error) {
+    cudaError_t state = cudaStreamQuery(cuda->streams[0]);
+    cudaGetLastError();
+    if (state != cudaSuccess && state != cudaErrorNotReady &&
+        !g_str_equal(g_getenv("CUDA_LAUNCH_BLOCKING") ?: "0", "1")) {
+        g_prefix_error_literal(error, "the GPU has faulted in this op or one before it (with "
+                                      "CUDA_LAUNCH_BLOCKING=1 in the environment it is named): ");
+    }
+}
+
+/* What is found later only follows from it. */
+static PlanAnswer keep_failure(ExecCuda *cuda, GError *const *error) {
+    cuda->failure = cuda->failure ? cuda->failure : g_error_copy(*error);
+    return PLAN_FAILED;
+}
+
+static PlanAnswer failed_in_op(ExecCuda *cuda, const PlanPosition *at, const PlanOp *op,
+                               GError **error) {
+    say_if_broken(cuda, error);
+    exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
+    return keep_failure(cuda, error);
+}
+
+static PlanAnswer failed_in_event(ExecCuda *cuda, const PlanPosition *at, GError **error) {
+    uint32_t unit = at->instr->unit;
+    say_if_broken(cuda, error);
+    g_prefix_error(error, "step %d, %s of an event%s%s: ", at->step,
+                   plan_instr_name((PlanInstrKind)at->instr->kind),
+                   unit == PLAN_NONE ? "" : " of unit ",
+                   unit == PLAN_NONE ? "" : cuda->play.context.plan->units[unit].name);
+    return keep_failure(cuda, error);
+}
+
+/* By whoever looks at what has ended: the steps before this one have. */
+static bool found_broken(ExecCuda *cuda, GError **error) {
+    uint32_t step = 0;
+    while (step + 1 < cuda->play.steps && exec_play_step_has_ended(&cuda->play, step)) {
+        step++;
+    }
+    say_if_broken(cuda, error);
+    g_prefix_error(error, "step %u: ", step);
+    keep_failure(cuda, error);
+    return false;
+}
+
 /* ---- launching ------------------------------------------------------------------------------ */
 
 /* Its copy to the host, behind it. */
@@ -145,11 +194,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
                          GError **error) {
     ExecCuda *cuda = self;
     ExecTask task = exec_play_task(&cuda->play, at, op, cuda->pointers);
-    if (!issue(cuda, at, &task, lane, error)) {
-        exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
-        return PLAN_FAILED;
-    }
-    return PLAN_DONE;
+    return issue(cuda, at, &task, lane, error) ? PLAN_DONE : failed_in_op(cuda, at, op, error);
 }
 
 /* The host's own work: an offloaded optimizer's step. The plan has waited for its data. */
@@ -157,11 +202,7 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
     ExecCuda *cuda = self;
     ExecTask task = exec_play_task(&cuda->play, at, op, cuda->pointers);
     ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm, {0}};
-    if (!exec_cuda_launch(&task, &lane, error)) {
-        exec_play_say_where(&cuda->play, at->step, op, at->instr->unit, error);
-        return PLAN_FAILED;
-    }
-    return PLAN_DONE;
+    return exec_cuda_launch(&task, &lane, error) ? PLAN_DONE : failed_in_op(cuda, at, op, error);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -185,7 +226,7 @@ static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t even
     return exec_cuda_ok(cudaStreamWaitEvent(cuda->streams[lane], recorded, 0),
                         "cudaStreamWaitEvent", error)
                ? PLAN_DONE
-               : PLAN_FAILED;
+               : failed_in_event(cuda, at, error);
 }
 
 /* Asks again and again, and gives the core away in between. */
@@ -214,7 +255,9 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
                             uint32_t steps_before, GError **error) {
     ExecCuda *cuda = self;
     cudaEvent_t recorded = cuda->events[exec_play_event_table(at, steps_before)][event];
-    return wait_until(cuda, ask_event, recorded, "cudaEventQuery", error) ? PLAN_DONE : PLAN_FAILED;
+    return wait_until(cuda, ask_event, recorded, "cudaEventQuery", error)
+               ? PLAN_DONE
+               : failed_in_event(cuda, at, error);
 }
 
 /* ---- what comes back ------------------------------------------------------------------------ */
@@ -256,24 +299,33 @@ static bool settle(ExecCuda *cuda, int32_t wait_for, GError **error) {
         g_propagate_error(error, g_error_copy(cuda->segments.error));
         return false;
     }
-    return exec_cuda_times_settle(cuda->times, &cuda->play, wait_for, error) &&
-           indices_are_good(cuda, error) && read_losses(cuda, error);
+    if (!exec_cuda_times_settle(cuda->times, &cuda->play, wait_for, error)) {
+        return found_broken(cuda, error);
+    }
+    return indices_are_good(cuda, error) && read_losses(cuda, error);
 }
 
 static bool healthy(ExecPlay *play, GError **error) {
     ExecCuda *cuda = (ExecCuda *)play;
+    if (cuda->failure) {
+        g_propagate_error(error, g_error_copy(cuda->failure));
+        return false;
+    }
     return settle(cuda, -1, error) && comm_is_healthy(cuda, error);
 }
 
-static bool drain(ExecPlay *play, GError **error) {
-    ExecCuda *cuda = (ExecCuda *)play;
-    for (uint32_t lane = 0; lane < play->context.plan->n_lanes; lane++) {
+static bool wait_for_lanes(ExecCuda *cuda, GError **error) {
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
         if (!wait_until(cuda, ask_stream, cuda->streams[lane], "cudaStreamQuery", error)) {
-            return false;
+            return found_broken(cuda, error);
         }
     }
     exec_cuda_watch_stop(cuda->watch);
     return settle(cuda, INT32_MAX, error);
+}
+
+static bool drain(ExecPlay *play, GError **error) {
+    return wait_for_lanes((ExecCuda *)play, error);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -281,10 +333,13 @@ static bool drain(ExecPlay *play, GError **error) {
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecCuda *cuda = self;
     const ExecComm *comm = cuda->play.context.comm;
-    if (at->step != 0) {
-        return settle(cuda, at->step - 2, error) ? PLAN_DONE : PLAN_FAILED;
+    if (!(at->step ? settle(cuda, at->step - 2, error) : wait_for_lanes(cuda, error))) {
+        return PLAN_FAILED;
     }
-    if (!drain(&cuda->play, error) || !comm->barrier(comm->self, error)) {
+    if (at->step) {
+        return PLAN_DONE;
+    }
+    if (!comm->barrier(comm->self, error)) {
         return PLAN_FAILED;
     }
     cuda->watch = exec_results_speaks(comm) ? exec_cuda_watch_new() : NULL;
@@ -432,6 +487,7 @@ static void close_events(ExecCuda *cuda) {
 
 static void close_cuda(ExecPlay *play) {
     ExecCuda *cuda = (ExecCuda *)play;
+    g_clear_error(&cuda->failure);
     exec_cuda_watch_free(cuda->watch);
     for (uint32_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
         kernel_cuda_free(cuda->kernels[lane]); /* waits for its stream */

@@ -108,7 +108,7 @@ struct Graph {
 cudnnBackendDescriptor_t tensor(Graph *g, int64_t uid, Dims dims, Dims strides,
                                 cudnnDataType_t type, bool is_virtual, bool by_value) {
     cudnnBackendDescriptor_t t = g->create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    int64_t alignment = 16; /* bytes; of a number by value, its own size */
+    int64_t alignment = KERNEL_CUDA_CUDNN_ALIGNMENT; /* bytes; of a number by value, its own size */
     if (by_value) {
         alignment = 4;
     }
@@ -491,9 +491,7 @@ static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttentio
 }
 
 bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *a) {
-    bool fits = a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 && a->head_dim <= 128 &&
-                a->q_stride % 8 == 0 && a->kv_stride % 8 == 0;
-    if (!fits || cudnnGetVersion() < OLDEST || !cudnn_of(lane)->handle) {
+    if (!kernel_cuda_cudnn_fits(a) || cudnnGetVersion() < OLDEST || !cudnn_of(lane)->handle) {
         return false;
     }
     const KernelCudaCudnnShape *known = shape_of(lane, a);

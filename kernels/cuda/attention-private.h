@@ -14,6 +14,15 @@ KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, v
                                                    const KernelCudaAttention *shape);
 
 #ifdef KERNEL_CUDA_CUDNN
+/* Bytes at which arrays begin that go to cuDNN. */
+static const unsigned KERNEL_CUDA_CUDNN_ALIGNMENT = 16;
+
+/* Shapes that it is asked for at all. */
+static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a) {
+    return a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 && a->head_dim <= 128 &&
+           a->q_stride % 8 == 0 && a->kv_stride % 8 == 0;
+}
+
 /* Whether cuDNN is there and has a kernel for the shape; asked once a shape, then known. */
 bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape);
 KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse, const void *q,

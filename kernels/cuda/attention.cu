@@ -1,6 +1,8 @@
 /* kernels/cuda/attention.cu - see attention.h: which way a shape takes. */
 #include "kernels/cuda/attention.h"
 
+#include <initializer_list>
+
 #include "kernels/cuda/attention-private.h"
 
 #ifndef KERNEL_CUDA_CUDNN
@@ -26,11 +28,24 @@ void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only) {
     lane->own_attention = own_only;
 }
 
+/* cuDNN's, where it takes the shape and all of these lie as its kernels load them. */
+#ifdef KERNEL_CUDA_CUDNN
+static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape,
+                          std::initializer_list<const void *> arrays) {
+    uintptr_t all = 0;
+    for (const void *array : arrays) {
+        all |= (uintptr_t)array;
+    }
+    return all % KERNEL_CUDA_CUDNN_ALIGNMENT == 0 &&
+           kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN;
+}
+#endif
+
 KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *lse, const void *q,
                                               const void *k, const void *v,
                                               const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
-    if (kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN) {
+    if (goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
         return kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
     }
 #endif
@@ -42,7 +57,7 @@ KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void 
                                                const void *v, const void *o, const float *lse,
                                                const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
-    if (kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN) {
+    if (goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
         return kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
     }
 #endif

@@ -5,19 +5,22 @@
  * along the rows of that transpose, which is what cuBLASLt adds.
  *
  * What was decided for a shape (a Product) is kept for the lane's life. The heuristics are told how
- * the pointers are aligned, so that is part of the shape.
+ * the pointers are aligned, and look at those of a bias and of what goes into GELU themselves, so
+ * that is part of the shape. Where k is split, the parts are added up in fp32: the schemes that add
+ * them as they are stored are ruled out.
  */
 #include "kernels/cuda/matmul.h"
 
 #include <string.h>
 
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/lane.h"
 
 /* All that a decision rests on; compared byte by byte, so it is zeroed first. */
 struct KernelCudaProductShape {
     uint64_t m, n, k, batch;
     uint64_t a_stride, b_stride, y_stride, a_batch, b_batch, y_batch;
-    uint32_t a_align, b_align, y_align;
+    uint32_t a_align, b_align, y_align, bias_align, before_align;
     uint8_t a_transposed, b_transposed, type, ending;
 };
 
@@ -70,6 +73,12 @@ cublasLtEpilogue_t epilogue_of(uint8_t ending) {
 uint32_t alignment(const void *data, size_t stride, size_t batch_stride, size_t bytes) {
     uintptr_t all = (uintptr_t)data | stride * bytes | batch_stride * bytes | 16;
     return (uint32_t)(all & -all);
+}
+
+/* Of what cuBLASLt sees the address of: up to 256, the most it counts on. NULL: 0. */
+uint32_t alignment_of_extra(const void *data) {
+    uintptr_t all = (uintptr_t)data | 256;
+    return data ? (uint32_t)(all & -all) : 0;
 }
 
 #define TRY_BLAS(call, ...) KERNEL_CUDA_TRY(kernel_cuda_check_blas(#call, call(__VA_ARGS__)))
@@ -129,33 +138,36 @@ KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
 KernelCudaFault prefer(cublasLtMatmulPreference_t preference, const Shape &s) {
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
-        uint32_t bytes;
-    } alignments[] = {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_align},
-                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s.a_align},
-                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s.y_align},
-                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.y_align}};
+        uint32_t value;
+    } settings[] = {
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_align},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s.a_align},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s.y_align},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.y_align}};
     TRY_BLAS(cublasLtMatmulPreferenceSetAttribute, preference,
              CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &KERNEL_CUDA_BLAS_WORKSPACE,
              sizeof KERNEL_CUDA_BLAS_WORKSPACE);
-    for (const auto &a : alignments) {
-        TRY_BLAS(cublasLtMatmulPreferenceSetAttribute, preference, a.attribute, &a.bytes,
-                 sizeof a.bytes);
+    for (const auto &setting : settings) {
+        TRY_BLAS(cublasLtMatmulPreferenceSetAttribute, preference, setting.attribute,
+                 &setting.value, sizeof setting.value);
     }
     return NULL;
 }
 
 KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
                        cublasLtMatmulPreference_t preference) {
-    cublasLtMatmulHeuristicResult_t result;
+    cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     KERNEL_CUDA_TRY(prefer(preference, p->shape));
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(lane->blas, p->desc, p->b, p->a, p->y,
                                                            p->y, preference, 1, &result, &found);
     p->is_possible = status == CUBLAS_STATUS_SUCCESS && found;
     p->algo = result.algo;
-    return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED
-               ? NULL
-               : kernel_cuda_check_blas("cublasLtMatmulAlgoGetHeuristic", status);
+    /* An ending that it refuses, whichever way, is done by another kernel. */
+    bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
+                      (status == CUBLAS_STATUS_INVALID_VALUE && p->shape.ending != PLAIN);
+    return is_refused ? NULL : kernel_cuda_check_blas("cublasLtMatmulAlgoGetHeuristic", status);
 }
 
 void product_free(KernelCudaProduct *p) {
@@ -220,6 +232,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     s.a_align = alignment(a.data, a.stride, a.batch_stride, bytes);
     s.b_align = alignment(b.data, b.stride, b.batch_stride, bytes);
     s.y_align = alignment(y, y_stride, y_batch, bytes);
+    s.bias_align = alignment_of_extra(bias), s.before_align = alignment_of_extra(before);
     s.a_transposed = a.transposed, s.b_transposed = b.transposed;
     s.type = (uint8_t)z.type;
     s.ending = (uint8_t)(before ? (bias ? BIAS_GELU : GELU) : bias ? BIAS : PLAIN);
@@ -258,17 +271,28 @@ void kernel_cuda_products_free(KernelCuda *lane) {
 KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void *x, const void *w,
                                            const void *bias, size_t m, size_t n, size_t k,
                                            KernelCudaType type) {
-    return m && n ? multiply(lane, y, n, 0, {x, k, 0, false}, {w, k, 0, true}, {m, n, k, 1, type},
-                             bias, NULL, NULL)
-                  : NULL;
+    Matrix left = {x, k, 0, false}, right = {w, k, 0, true};
+    Sizes sizes = {m, n, k, 1, type};
+    bool is_done = false;
+    if (!m || !n) {
+        return NULL;
+    }
+    if (bias) { /* cuBLASLt need not add one that lies anyhow */
+        KERNEL_CUDA_TRY(multiply(lane, y, n, 0, left, right, sizes, bias, NULL, &is_done));
+    }
+    if (is_done) {
+        return NULL;
+    }
+    KERNEL_CUDA_TRY(multiply(lane, y, n, 0, left, right, sizes, NULL, NULL, NULL));
+    return bias ? kernel_cuda_add(lane, y, y, bias, m * n, n, type) : NULL;
 }
 
 KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void *before,
                                                 const void *x, const void *w, const void *bias,
                                                 size_t m, size_t n, size_t k,
                                                 KernelCudaActivation gelu, KernelCudaType type) {
-    bool is_done = false;
-    if (gelu == KERNEL_CUDA_GELU_TANH && type != KERNEL_CUDA_F32 && m && n) {
+    bool is_done = false, whole = n % 8 == 0 && (uintptr_t)before % 16 == 0; /* what it keeps */
+    if (gelu == KERNEL_CUDA_GELU_TANH && type != KERNEL_CUDA_F32 && m && n && whole) {
         KERNEL_CUDA_TRY(multiply(lane, y, n, 0, {x, k, 0, false}, {w, k, 0, true},
                                  {m, n, k, 1, type}, bias, before, &is_done));
     }

@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* y[m, n] = x[m, k] w[n, k]^T + bias[n]; bias may be NULL. */
+/* y[m, n] = x[m, k] w[n, k]^T + bias[n]; bias may be NULL. Where cuBLASLt has nothing that adds a
+ * bias as this one lies, another kernel does, and y is rounded twice. */
 KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void *x, const void *w,
                                            const void *bias, size_t m, size_t n, size_t k,
                                            KernelCudaType type);

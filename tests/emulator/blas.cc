@@ -2,6 +2,12 @@
  *
  * Matrices are column-major, as cuBLASLt's. Halves are widened, multiplied in fp32, and rounded
  * once, after the epilogue. A tf32 product is computed in fp32.
+ *
+ * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
+ * aligned than the heuristics were told (of a bias and of what goes into GELU: than those that they
+ * saw), and a choice that may add up parts of a sum as they are stored. A bias of halves that lies
+ * on no 4 bytes beside an output on 16 is refused too, which no GPU is known to do: so the way
+ * round it is tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>
@@ -34,7 +40,13 @@ struct EmulatorLayout {
 };
 
 struct EmulatorPreference {
-    int unused;
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+    uint32_t a = 256, b = 256, c = 256, d = 256; /* bytes */
+};
+
+/* What an algorithm counts on; in cublasLtMatmulAlgo_t. */
+struct EmulatorAlignments {
+    uint32_t a, b, d, bias, aux;
 };
 
 namespace {
@@ -88,18 +100,28 @@ struct Call {
     float alpha;
 };
 
+uint32_t alignment(const void *at) {
+    uintptr_t all = (uintptr_t)at | 256;
+    return (uint32_t)(all & -all);
+}
+
+bool has_bias(const EmulatorProduct &p) {
+    return p.epilogue == CUBLASLT_EPILOGUE_BIAS || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+bool keeps(const EmulatorProduct &p) {
+    return p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+           p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
 void finish(const Call &call, std::vector<float> *y, size_t batch) {
     const EmulatorProduct &p = call.product;
     const EmulatorLayout &l = call.d_layout;
-    bool has_bias =
-        p.epilogue == CUBLASLT_EPILOGUE_BIAS || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    bool has_gelu =
-        p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     for (size_t c = 0; c < l.cols; c++) {
         for (size_t r = 0; r < l.rows; r++) {
             float x = (*y)[c * l.rows + r];
-            x += has_bias ? get(p.bias, l.type, r) : 0;
-            if (has_gelu) {
+            x += has_bias(p) ? get(p.bias, l.type, r) : 0;
+            if (keeps(p)) {
                 put(p.aux, l.type, c * (size_t)p.aux_ld + r, x);
                 x = gelu(x);
             }
@@ -216,9 +238,28 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *prefer
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                                    cublasLtMatmulPreferenceAttributes_t,
-                                                    const void *, size_t) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes) {
+    switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        memcpy(&preference->reductions, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+        memcpy(&preference->a, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+        memcpy(&preference->b, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+        memcpy(&preference->c, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+        memcpy(&preference->d, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: /* none is needed */
+        break;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -230,33 +271,53 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 /* As on a GPU, the epilogue that keeps what went into GELU wants rows of whole 16 bytes. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t *results,
                                               int *found) {
-    bool keeps = product->epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
-                 product->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    const uint32_t in_fp32 = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    EmulatorAlignments alignments = {preference->a, preference->b,
+                                     preference->d < preference->c ? preference->d : preference->c,
+                                     alignment(product->bias), alignment(product->aux)};
     *found = 0;
-    if (wanted < 1 || (keeps && product->aux_ld % 8)) {
+    if (d->type != CUDA_R_32F && preference->reductions & ~in_fp32) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (wanted < 1 || (keeps(*product) && product->aux_ld % 8) ||
+        (has_bias(*product) && d->type != CUDA_R_32F && alignments.bias < 4 &&
+         alignments.d >= 16)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
+    static_assert(sizeof alignments <= sizeof results[0].algo, "it is kept there");
+    memcpy(&results[0].algo, &alignments, sizeof alignments);
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *algo, const void *a,
+                        const void *b, const void *d) {
+    EmulatorAlignments wanted;
+    memcpy(&wanted, algo, sizeof wanted);
+    return alignment(a) >= wanted.a && alignment(b) >= wanted.b && alignment(d) >= wanted.d &&
+           (!has_bias(p) || alignment(p.bias) >= wanted.bias) &&
+           (!keeps(p) || alignment(p.aux) >= wanted.aux);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *,
                               cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t stream) {
+                              const cublasLtMatmulAlgo_t *algo, void *, size_t,
+                              cudaStream_t stream) {
     EmulatorEntry entry;
     uint64_t m = product->a == CUBLAS_OP_T ? a_layout->cols : a_layout->rows;
     uint64_t k = product->a == CUBLAS_OP_T ? a_layout->rows : a_layout->cols;
     uint64_t kb = product->b == CUBLAS_OP_T ? b_layout->cols : b_layout->rows;
     uint64_t n = product->b == CUBLAS_OP_T ? b_layout->rows : b_layout->cols;
     if (*(const float *)beta != 0 || k != kb || m != d_layout->rows || n != d_layout->cols ||
-        a_layout->batch != d_layout->batch || b_layout->batch != d_layout->batch) {
+        a_layout->batch != d_layout->batch || b_layout->batch != d_layout->batch ||
+        !are_aligned(*product, algo, a, b, d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha};

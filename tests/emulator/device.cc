@@ -1,6 +1,9 @@
 /* tests/emulator/device.cc - the device's properties, and the last error. */
 #include <cuda_runtime.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include <atomic>
 
 #include "tests/emulator/emulator-private.h"
 
@@ -10,6 +13,7 @@ namespace {
 constexpr int PROCESSORS = 4, SHARED = 48 << 10, SHARED_OPTIN = 227 << 10, L2 = 50 << 20;
 
 thread_local cudaError_t last_error;
+std::atomic<bool> is_broken; /* for good */
 
 struct Name {
     cudaError_t error;
@@ -25,6 +29,8 @@ constexpr Name names[] = {
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
 };
 
@@ -44,8 +50,22 @@ cudaError_t emulator_error(cudaError_t error) {
     return last_error = error;
 }
 
+bool emulator_is_to_fault() {
+    static const char *const wanted = getenv("FORESHARD_EMULATOR_FAULT");
+    static unsigned long launched;
+    return wanted && ++launched == strtoul(wanted, nullptr, 10);
+}
+
+void emulator_break() {
+    is_broken = true;
+}
+
+cudaError_t emulator_state() {
+    return is_broken ? emulator_error(cudaErrorIllegalAddress) : cudaSuccess;
+}
+
 cudaError_t cudaGetLastError(void) {
-    cudaError_t error = last_error;
+    cudaError_t error = is_broken ? cudaErrorIllegalAddress : last_error;
     last_error = cudaSuccess;
     return error;
 }

@@ -43,3 +43,9 @@ EmulatorPlace emulator_place_of(const void *at, size_t bytes);
 
 /* Keeps the error for cudaGetLastError() and returns it. */
 cudaError_t emulator_error(cudaError_t error);
+
+/* FORESHARD_EMULATOR_FAULT=N: the N-th kernel of the process touches what it may not. As on a GPU
+ * that shows when it runs, which is later than its launch, and from then on in every call. */
+bool emulator_is_to_fault(); /* counts launches; the caller has entered */
+void emulator_break();
+cudaError_t emulator_state(); /* success, until the device has broken */

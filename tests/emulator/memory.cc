@@ -128,8 +128,8 @@ void copy_rows(const Rows &r) {
 
 /* What lies in pageable memory is read before the call returns, and written before it returns. */
 cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
-    if (!r.width || !r.height) {
-        return cudaSuccess;
+    if (!r.width || !r.height || emulator_state() != cudaSuccess) {
+        return emulator_state();
     }
     EmulatorPlace to = emulator_place_of(r.to, (r.height - 1) * r.to_pitch + r.width);
     EmulatorPlace from = emulator_place_of(r.from, (r.height - 1) * r.from_pitch + r.width);

@@ -266,6 +266,10 @@ void emulator_launch(const char *name, dim3 grid, dim3 block, size_t shared_byte
         emulator_error(cudaErrorInvalidConfiguration);
         return;
     }
+    if (emulator_is_to_fault()) {
+        emulator_push(stream, emulator_break);
+        return;
+    }
     emulator_push(stream, [=] {
         emulator_run_grid(name, grid, block, shared_bytes, body, seed_now + tasks_done);
     });
@@ -309,7 +313,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     EmulatorEntry entry;
     emulator_finish(stream);
-    return cudaSuccess;
+    return emulator_state();
 }
 
 /* A question lets one needed task be done, so that asking on and on ends. */
@@ -317,10 +321,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     EmulatorEntry entry;
     stream = real(stream);
     if (stream->tasks.empty()) {
-        return cudaSuccess;
+        return emulator_state();
     }
     run_one_for(stream);
-    return cudaErrorNotReady;
+    return emulator_state() == cudaSuccess ? cudaErrorNotReady : emulator_state();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -343,7 +347,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 cudaError_t cudaDeviceSynchronize(void) {
     EmulatorEntry entry;
     emulator_finish_all();
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
@@ -386,16 +390,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     });
     event->stream = real(stream);
     event->tasks = event->stream->pushed;
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
     EmulatorEntry entry;
     if (!event->stream || event->stream->done >= event->tasks) {
-        return cudaSuccess;
+        return emulator_state();
     }
     run_one_for(event->stream);
-    return cudaErrorNotReady;
+    return emulator_state() == cudaSuccess ? cudaErrorNotReady : emulator_state();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -403,7 +407,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (event->stream) {
         run_until(event->stream, event->tasks);
     }
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {

@@ -5,6 +5,7 @@
  * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator
  * (tests/emulator), where streams are played as late as they may be and out of step with one
  * another. Where the last two are one program, a real GPU is meant, or all is skipped.
+ * FORESHARD_TEST_COMM names what binds ranks (--comm), where NCCL would not have several on a GPU.
  */
 #include <gio/gio.h>
 #include <math.h>
@@ -45,10 +46,15 @@ static unsigned ranks_of(const char *words) {
     return (unsigned)g_ascii_strtoull(strstr(words, "-n ") + 3, NULL, 10);
 }
 
+static const char *comm_of(const char *device) {
+    const char *comm = g_getenv("FORESHARD_TEST_COMM");
+    return comm && g_str_equal(device, "cuda") ? comm : "auto";
+}
+
 static char *line_of(const char *words, const char *device, const char *trace) {
-    return g_strdup_printf("%s/x.plan --local-ranks %u --device %s --steps %d --watchdog 120 "
-                           "--trace %s/%s",
-                           folder, ranks_of(words), device, STEPS, folder, trace);
+    return g_strdup_printf("%s/x.plan --local-ranks %u --device %s --comm %s --steps %d "
+                           "--watchdog 60 --trace %s/%s",
+                           folder, ranks_of(words), device, comm_of(device), STEPS, folder, trace);
 }
 
 static Trace *trace_of(const char *name) {
@@ -165,8 +171,8 @@ static void losses_of_20_steps(void) {
         plan(long_cases[c].words);
         for (unsigned gpu = 0; gpu < 2; gpu++) {
             g_autofree char *line =
-                g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --steps %d", folder,
-                                gpu ? "cuda" : "host", LONG);
+                g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps %d",
+                                folder, gpu ? "cuda" : "host", comm_of("cuda"), LONG);
             test_run_program = gpu ? on_gpu : on_host;
             test_run_losses_of(line, losses[gpu], LONG);
         }
@@ -187,15 +193,17 @@ static void weights_are_saved_and_loaded(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
         const char *writer = ways[i][0], *reader = ways[i][1];
         test_run_program = on_gpu; /* it knows both */
-        test_run_ok("%s/x.plan --local-ranks 2 --device %s --steps 2 --save %s/%s.w", folder,
-                    writer, folder, writer);
+        test_run_ok("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 2 --save %s/%s.w",
+                    folder, writer, comm_of("cuda"), folder, writer);
         double own[1], other[1];
         g_autofree char *from_own =
-            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --steps 1 --load %s/%s.w",
-                            folder, writer, folder, writer);
+            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 1 --load "
+                            "%s/%s.w",
+                            folder, writer, comm_of("cuda"), folder, writer);
         g_autofree char *from_other =
-            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --steps 1 --load %s/%s.w",
-                            folder, reader, folder, writer);
+            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 1 --load "
+                            "%s/%s.w",
+                            folder, reader, comm_of("cuda"), folder, writer);
         test_run_losses_of(from_own, own, 1);
         test_run_losses_of(from_other, other, 1);
         g_assert_cmpfloat(fabs(own[0] / other[0] - 1), <=, FP32);
@@ -272,7 +280,9 @@ static void a_gpu_is_measured(void) {
     test_run_program = on_gpu;
     test_run_name = "FORESHARD_EMULATOR_MIB"; /* means nothing to a real one */
     test_run_value = "80";                    /* of which a lane's library handles take 32 */
-    TestRun run = test_run_finish(test_run_start("--costs --device cuda --local-ranks 2"));
+    g_autofree char *line =
+        g_strdup_printf("--costs --device cuda --local-ranks 2 --comm %s", comm_of("cuda"));
+    TestRun run = test_run_finish(test_run_start(line));
     test_run_name = NULL;
     g_assert_cmpint(run.status, ==, 0);
     for (unsigned i = 0; i < G_N_ELEMENTS(lines); i++) {
@@ -352,7 +362,8 @@ static void fails(const char *words, int status, const char *expected) {
 }
 
 static void fails_on_gpu(const char *words, int status, const char *expected) {
-    g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda %s", folder, words);
+    g_autofree char *line =
+        g_strdup_printf("%s/x.plan --device cuda --comm %s %s", folder, comm_of("cuda"), words);
     test_run_program = on_gpu;
     fails(line, status, expected);
 }
@@ -371,11 +382,30 @@ static void failures_say_why(void) {
     }
 }
 
+/* A kernel that touches what it may not: the error comes later, with whatever is asked then. */
+static void a_fault_of_the_device_is_named(void) {
+    if (real) {
+        g_test_skip("no fault is planted on a real GPU");
+        return;
+    }
+    plan("gpt-toy -n 1 --sharding none");
+    static const char *const kernels[] = {"12", "90", "180"}; /* of some 200 */
+    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        test_run_name = "FORESHARD_EMULATOR_FAULT";
+        test_run_value = kernels[i];
+        fails_on_gpu("--steps 4", 1, "an illegal memory access was encountered");
+        fails_on_gpu("--steps 4", 1, "rank 0: step ");
+        fails_on_gpu("--steps 4", 1, "with CUDA_LAUNCH_BLOCKING=1");
+        test_run_name = NULL;
+    }
+}
+
 /* A rank that stops in the middle of training: the others say what they wait for, and all end. */
 static void a_hung_collective_ends_all(void) {
     plan("gpt-toy -n 2");
     g_autofree char *line = g_strdup_printf(
-        "%s/x.plan --device cuda --local-ranks 2 --steps 100000 --watchdog 2", folder);
+        "%s/x.plan --device cuda --local-ranks 2 --comm %s --steps 100000 --watchdog 2", folder,
+        comm_of("cuda"));
     test_run_program = on_gpu;
     GSubprocess *process = test_run_start(line);
     g_autofree char *children_path =
@@ -439,19 +469,21 @@ int main(int argc, char **argv) {
         test_run_remove_folder(folder);
         return 0;
     }
+    /* First what stands for most: minutes with a GPU may end before the list does. */
+    g_test_add_func("/exec/gpu/losses of 20 steps", losses_of_20_steps);
+    g_test_add_func("/exec/gpu/failures say why", failures_say_why);
+    g_test_add_func("/exec/gpu/a hung collective ends all", a_hung_collective_ends_all);
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *name = g_strconcat("/exec/gpu/plays alike: ", cases[i].words, NULL);
         g_test_add_data_func(name, &cases[i], plays_alike);
     }
-    g_test_add_func("/exec/gpu/losses of 20 steps", losses_of_20_steps);
     g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
     g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
     g_test_add_func("/exec/gpu/the driver counts alike", the_driver_counts_alike);
     g_test_add_func("/exec/gpu/a GPU is measured", a_gpu_is_measured);
     g_test_add_func("/exec/gpu/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
     g_test_add_func("/exec/gpu/foreshard run plays it", foreshard_run_plays_it);
-    g_test_add_func("/exec/gpu/failures say why", failures_say_why);
-    g_test_add_func("/exec/gpu/a hung collective ends all", a_hung_collective_ends_all);
+    g_test_add_func("/exec/gpu/a fault of the device is named", a_fault_of_the_device_is_named);
     g_test_add_func("/exec/gpu/no GPU is said", a_machine_without_gpus_says_so);
     int status = g_test_run();
     test_run_remove_folder(folder);

@@ -50,30 +50,113 @@ def info(session):
             session.call(*command, limit=20, ours=False)
 
 
-def tap_counts(output):
-    """(passed, failed, skipped) of TAP; a plan that is not met is a failure."""
-    lines = re.findall(r'(?m)^\s*(not ok|ok)\b(.*)$', output)
-    good = [rest for how, rest in lines if how == 'ok']
-    skipped = sum('# SKIP' in rest.upper() for rest in good) + bool(re.search(r'(?mi)^1\.\.0 # SKIP', output))
-    plan = re.search(r'(?m)^1\.\.(\d+)', output)
-    planned = max(len(lines), int(plan.group(1)) if plan else 0)
-    return max(0, len(good) - skipped), planned - len(good), skipped
+def cases_of(output):
+    """{path: ok, skip or not ok} of TAP."""
+    cases = {}
+    for how, path, why in re.findall(r'(?m)^\s*(not ok|ok)(?: \d+)? ([^#\n]*?)\s*(#.*)?$', output):
+        cases[path] = 'skip' if how == 'ok' and '# SKIP' in why.upper() else how
+    return cases
+
+
+class Suite:
+    """What came of one program of tests. `cases`: path -> ok, skip or not ok."""
+
+    def __init__(self):
+        self.cases, self.output, self.wall_s, self.rc = {}, '', 0, 0
+        self.not_reached, self.all_skipped = 0, False
+
+    def count(self, how):
+        return sum(verdict == how for verdict in self.cases.values())
+
+    def verdict(self):
+        if self.count('not ok') or self.rc not in (0, 77, 124):
+            return 'FAIL'
+        if self.rc == 124:
+            return 'MISS'
+        return 'ok' if self.count('ok') else 'skip'
+
+    def text(self):
+        counts = [(self.count('ok'), 'passed'), (self.count('not ok'), 'failed'), (self.count('skip'), 'skipped'),
+                  (self.not_reached, 'not reached in the time')]
+        text = ', '.join('%d %s' % pair for pair in counts if pair[0] or pair[1] == 'passed')
+        text += ' in %.0f s' % self.wall_s
+        worst = largest_error(self.output)
+        if worst:
+            text += ', errors at most %.2g of their bounds' % worst
+        bad = next((path for path, how in self.cases.items() if how == 'not ok'), None)
+        if bad:
+            return '%s; first: %s%s' % (text, bad, told_before(self.output, bad))
+        return text if self.rc in (0, 77, 124) else '%s; status %d' % (text, self.rc)
+
+
+def told_before(output, path):
+    """What the test of that path said of its failure, after the test before it had ended."""
+    parts = re.split(r'(?m)^not ok \d+ %s *$' % re.escape(path), output)
+    own = re.split(r'(?m)^(?:not )?ok .*$', parts[0])[-1] if len(parts) > 1 else ''
+    found = re.search(r'(?m)^# FAILED: (.*)$', own)
+    return ': ' + found.group(1) if found else ''
+
+
+def largest_error(output):
+    """As a share of its bound, of all that a program compared; None when it says nothing of the kind."""
+    shares = re.findall(r'largest error: (\S+) of its bound', output)
+    return max(map(float, shares)) if shares else None
+
+
+MOST_CRASHES = 6  # of one program, after each of which its other tests run
+
+
+def run_suite(session, test):
+    """Runs a program of tests; what a test that ends the program keeps from running is run after all."""
+    suite, only = Suite(), ['-k']  # GLib's: a failed assertion ends no program
+    for _ in range(MOST_CRASHES):
+        done = session.call(*test['command'], *only, limit=max(60, test['timeout']), environment=test['environment'])
+        suite.output += done.output
+        suite.wall_s += done.wall_s
+        suite.rc = done.rc
+        found = cases_of(done.output)
+        suite.cases.update(found)
+        suite.all_skipped = bool(re.search(r'(?mi)^1\.\.0 # SKIP', done.output))
+        if done.rc == 124:
+            planned = re.search(r'(?m)^1\.\.(\d+)', done.output)
+            suite.not_reached = max(0, int(planned.group(1)) - len(found)) if planned else 0
+        if done.rc in (0, 77, 124) or suite.all_skipped:
+            break
+        listed = session.call(*test['command'], '-l', limit=20, environment=test['environment'])
+        missing = [path for path in listed.output.split('\n') if path.startswith('/') and path not in suite.cases]
+        if not missing:
+            break
+        suite.cases[missing[0]] = 'not ok'  # the one that ended the program
+        only = ['-k', *(word for path in missing[1:] for word in ('-p', path))]
+        if not missing[1:]:
+            break
+    return suite
 
 
 def tests(session):
     """The suite gpu: kernels against the host's, the device, ranks on one card."""
     if not session.machine.tests:
         session.row('suite gpu', 'skip', 'these programs have no such tests (built without CUDA)')
+        return
+    nccl_on_one_card(session)
     for test in session.machine.tests:
-        done = session.call(*test['command'], limit=max(60, test['timeout']), environment=test['environment'])
-        passed, failed, skipped = tap_counts(done.output)
-        bad = failed or done.rc not in (0, 77)
-        verdict = 'FAIL' if bad else 'ok' if passed or not skipped else 'skip'
-        first_bad = re.search(r'(?m)^\s*not ok.*$', done.output)
-        why = '' if not bad else '; status %d; %s' % (done.rc, first_bad.group(0).strip()[:90] if first_bad
-                                                     else done.tail()[:90])
-        session.row(test['name'], verdict, '%d passed, %d failed, %d skipped in %.0f s%s' % (
-            passed, failed, skipped, done.wall_s, why))
+        suite = run_suite(session, dict(test, environment=test['environment'] | session.comm_environment()))
+        session.suites[test['name']] = suite
+        session.row(test['name'], suite.verdict(), 'no GPU here' if suite.all_skipped else suite.text())
+
+
+def nccl_on_one_card(session):
+    """Whether NCCL takes two ranks on one card here; if it fails or hangs, the rest goes by the host's memory."""
+    if session.dry or 'foreshard-exec' not in session.machine.programs:
+        return
+    plan = session.path('work', 'two.plan')
+    session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan, limit=20)
+    trace = session.path('work', 'two.trace')
+    done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', 2,
+                        '--comm', 'nccl', '--steps', 3, '--watchdog', 10, '--trace', trace, limit=40)
+    session.comm = 'auto' if done.rc == 0 else 'local'
+    session.row('NCCL, 2 ranks on one card', 'ok' if done.rc == 0 else 'MISS', done.tail() if done.rc else
+                'they train; several GPUs of a machine need no such trick')
 
 
 # ---- records of real PyTorch -------------------------------------------------------------------------
@@ -113,6 +196,8 @@ def memory(session):
             continue
         checked = session.call(machine.programs['check-memory'], path, limit=60)
         verdicts = re.findall(r'(?m)^  (\w+)\s+(?:holds|MISSES): off by (\S+) %', checked.output)
+        if checked.rc in (0, 1):
+            session.figure('PyTorch', (name, checked.rc == 0))
         session.row(name, {0: 'ok', 1: 'MISS'}.get(checked.rc, 'FAIL'),
                     ', '.join('%s %s %%' % pair for pair in verdicts) or checked.tail())
 
@@ -181,6 +266,17 @@ def calibrate(session):
         session.row('foreshard calibrate', 'FAIL', done.tail())
 
 
+# Lines of bench/kernels-cuda.c that the goal names: AdamW, norms and casts.
+AT_COPY_SPEED = ('adam (fused, fp32)', 'layernorm', 'add_layernorm', 'layernorm_backward', 'rmsnorm', 'rmsnorm_backward',
+                 'cast fp32 to bf16', 'cast bf16 to fp32')
+
+
+def shares_of_copy(output):
+    """{kernel: its bytes a second as a share of a copy's}, as the benchmark prints them."""
+    return {name.strip(): float(percent) / 100
+            for name, percent in re.findall(r'(?m)^(\S.*?) +\S+ ms +\S+ GB/s +(\S+) % of the copy$', output)}
+
+
 def benches(session):
     if session.dry:
         session.row('benchmarks', 'skip', 'of a GPU')
@@ -191,23 +287,42 @@ def benches(session):
         with open(session.path('records', name + '.txt'), 'w', encoding='utf-8') as file:
             file.write(done.output)
         session.row(name, 'FAIL' if done.rc else 'ok', '%d lines; %s' % (done.output.count('\n'), done.tail()))
+        shares = shares_of_copy(done.output)
+        for kernel in AT_COPY_SPEED:
+            if kernel in shares:
+                session.figure('of the copy', (kernel, shares[kernel]))
     if not session.machine.benches:
         session.row('benchmarks', 'skip', 'these programs have none of a GPU')
 
 
 def sanitizer(session):
-    """compute-sanitizer over the tests, the shortest first, as far as the time goes. It refuses some machines."""
+    """compute-sanitizer over the tests: memcheck, then races in shared memory, as far as the time goes. It refuses some
+    machines. The ranks' test starts processes, which it does not follow, and large arrays would take all the time."""
     tool = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
     if session.dry or not os.path.exists(tool) or not session.machine.tests:
         session.row('memcheck', 'skip', 'no compute-sanitizer, or nothing of a GPU to run')
         return
-    for test in sorted(session.machine.tests, key=lambda t: t['timeout']):
-        if session.remaining() < 5:
-            session.row('memcheck ' + test['name'], 'skip', 'no time is left')
-            continue
-        done = session.call(tool, '--error-exitcode', '9', '--print-limit', '20', *test['command'],
-                            environment=test['environment'])
-        errors = re.search(r'ERROR SUMMARY: (\d+) error', done.output)
-        refused = 'not supported' in done.output and not errors
-        verdict = 'skip' if refused else 'ok' if errors and errors.group(1) == '0' and done.rc != 9 else 'FAIL'
-        session.row('memcheck ' + test['name'], verdict, errors.group(0) if errors else done.tail())
+    kernels_alone = [test for test in session.machine.tests
+                     if test['name'].startswith('kernels-cuda/') and test['name'] != 'kernels-cuda/large']
+    for check in ('memcheck', 'racecheck'):
+        for test in kernels_alone:
+            name = '%s %s' % (check, test['name'])
+            if session.remaining() < 5:
+                session.row(name, 'skip', 'no time is left')
+                continue
+            done = session.call(tool, '--tool', check, '--error-exitcode', '9', '--print-limit', '20', *test['command'],
+                                environment=test['environment'])
+            verdict, why = judged_by_sanitizer(done)
+            session.row(name, verdict, why)
+            if verdict in ('ok', 'FAIL'):
+                session.figure('sanitizer', (name, verdict == 'ok'))
+
+
+def judged_by_sanitizer(done):
+    """(verdict, why)."""
+    found = re.search(r'(ERROR|RACECHECK) SUMMARY: (\d+) (error|hazard)s?', done.output)
+    if not found:
+        refused = re.search(r'(?i)not supported|error 999|failed to initialize', done.output)
+        return ('skip', 'refused here: ' + refused.group(0)) if refused else (
+            'skip', 'not through in its time') if done.rc == 124 else ('FAIL', done.tail())
+    return ('ok' if found.group(2) == '0' and done.rc != 9 else 'FAIL'), found.group(0)

@@ -43,6 +43,9 @@ class Session:
         self.rows = []
         self.part, self.part_until, self.log_file = '', 0, None
         self.cluster = cluster
+        self.comm = 'auto'  # between ranks on one card
+        self.suites = {}  # what came of the tests, by program
+        self.figures = {}  # what goals.py judges: name -> number, or list of them
         self.head = []  # lines above the table
         self.packed = {}
         self.aside = tempfile.mkdtemp(prefix='gpu-run.')
@@ -57,6 +60,14 @@ class Session:
     def remaining(self):
         """Seconds this part has left."""
         return max(0.0, self.part_until - time.monotonic())
+
+    def comm_environment(self):
+        """For programs of tests that start ranks."""
+        return {'FORESHARD_TEST_COMM': self.comm} if self.comm != 'auto' else {}
+
+    def figure(self, name, value):
+        """One more number under that name."""
+        self.figures.setdefault(name, []).append(value)
 
     # ---- what a part calls ---------------------------------------------------------------------------
 
@@ -127,6 +138,16 @@ class Session:
                     self.row('all of it', 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
                 self.row('time', '', '%.1f s' % (time.monotonic() - began))
             self.save()
+
+    def conclude(self, name, function):
+        """A last part, which takes no time worth counting: it runs whatever is left of it."""
+        self.part, self.part_until = name, time.monotonic() + PACKING_SECONDS
+        with open(self.path('logs', 'goals.log'), 'w', encoding='utf-8') as self.log_file:
+            try:
+                function(self)
+            except Exception as error:  # the table must come, whatever goes wrong here
+                self.log(traceback.format_exc())
+                self.row('all of it', 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
 
     # ---- what is left ------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ ROOT, BUILD = sys.argv[1:3]
 HERE = os.path.join(ROOT, 'tests', 'gpu')
 sys.path[:0] = [os.path.join(ROOT, 'tests', 'style'), HERE]
 
+import goals  # noqa: E402
 import machine as machines  # noqa: E402
 import matrix  # noqa: E402
 import parts  # noqa: E402
@@ -79,12 +80,118 @@ def parts_case(tap, folder):
     tap.case('/gpu/run/what parts print is kept', [] if 'logs/hangs.log' in names else [str(names)])
 
 
-def counts_case(tap):
-    cases = {'1..2\nok 1 a\nok 2 b # SKIP no GPU\n': (1, 0, 1), 'ok 1 a\nnot ok 2 b\n1..2\n': (1, 1, 0),
-             '1..3\nok 1 a\n': (1, 2, 0), '': (0, 0, 0),
-             '1..0 # SKIP no GPU\n': (0, 0, 1)}
-    tap.case('/gpu/run/cases of a test are counted', [
-        '%r: %s' % (text, parts.tap_counts(text)) for text, wanted in cases.items() if parts.tap_counts(text) != wanted])
+def cases_case(tap):
+    wanted = {'1..3\nok 1 /a b\nok 2 /c # SKIP no GPU\nnot ok 3 /d: -n 2\n# told\n': {
+        '/a b': 'ok', '/c': 'skip', '/d: -n 2': 'not ok'}, '1..0 # SKIP no GPU\n': {}, '': {}}
+    tap.case('/gpu/run/cases of a test are told apart', [
+        '%r: %s' % (text, parts.cases_of(text)) for text, cases in wanted.items() if parts.cases_of(text) != cases])
+
+
+# Stands for a program of GLib's tests: -l lists, -p chooses; one test ends the program, and one hangs.
+CRASHING = r'''
+import os, sys, time
+names = ['/t/first', '/t/crashes', '/t/third', '/t/fails', '/t/hangs', '/t/last']
+words = sys.argv[1:]
+if words == ['-l']:
+    print('\n'.join(names)); sys.exit()
+chosen = [words[i + 1] for i, word in enumerate(words) if word == '-p'] or names
+failed = 0
+print('1..%d' % len(chosen), flush=True)
+for number, name in enumerate(chosen, 1):
+    if name == '/t/crashes':
+        print('Bail out!', flush=True); os.abort()
+    if name == '/t/hangs':
+        time.sleep(30)
+    failed += name == '/t/fails'
+    print('# largest error: 0.%d of its bound (x)' % number)
+    if name == '/t/fails':
+        print('# FAILED: x (type 1): element 3')
+    print('%sok %d %s' % ('not ' if name == '/t/fails' else '', number, name), flush=True)
+sys.exit(failed)
+'''
+
+
+def suite_case(tap, folder):
+    """What one test breaks, the others of its program do not suffer from."""
+    program = os.path.join(folder, 'crashing.py')
+    with open(program, 'w', encoding='utf-8') as file:
+        file.write(CRASHING)
+    test = {'name': 't', 'command': [sys.executable, program], 'environment': {}, 'timeout': 60}
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=[test], programs={})
+    session = Session(machine, os.path.join(folder, 'suite'), 1, dry=True)
+    session.part_until = time.monotonic() + 8
+    with open(os.path.join(folder, 'suite.log'), 'w', encoding='utf-8') as session.log_file:
+        suite = parts.run_suite(session, test)
+    cases = {'/t/first': 'ok', '/t/crashes': 'not ok', '/t/third': 'ok', '/t/fails': 'not ok'}
+    complaints = [] if suite.cases == cases and suite.verdict() == 'FAIL' else ['%s' % suite.cases]
+    for words in ('2 passed, 2 failed, 2 not reached', 'at most 0.2 of their bounds', 'first: /t/crashes'):
+        if words not in suite.text():
+            complaints.append('no "%s" in: %s' % (words, suite.text()))
+    if parts.told_before(suite.output, '/t/fails') != ': x (type 1): element 3':
+        complaints.append('what a failure said is lost')
+    tap.case('/gpu/run/one test that ends its program does not keep the others from running', complaints)
+
+
+# ---- the goals -------------------------------------------------------------------------------------
+
+def judged(session):
+    out = {}
+    session.row = lambda name, verdict, value='': out.update({name: (verdict, value)})
+    goals.judge(session)
+    return [out[wanted] for wanted, _, _ in goals.GOALS]
+
+
+def suite_of(output, rc=0):
+    suite = parts.Suite()
+    suite.cases, suite.output, suite.rc = parts.cases_of(output), output, rc
+    return suite
+
+
+RANKS_SAID = '''# gpt-toy -n 2: losses differ by 1.5e-07 relative, memory equal at 900 instructions
+ok 1 /exec/gpu/plays alike: gpt-toy -n 2
+# gpt-toy -n 2: 20 losses differ by at most 3e-07 relative
+ok 2 /exec/gpu/losses of 20 steps
+ok 3 /exec/gpu/failures say why
+# ended after 3.1 s: rank 0
+ok 4 /exec/gpu/a hung collective ends all
+'''
+
+
+def goals_case(tap):
+    """All of it holds; each goal in turn missed; nothing measured."""
+    def session(**changed):
+        figures = {'replayed': [('a', True)], 'memory': [('a', True)], 'memory with marks': [('b', True)],
+                   'driver': [('a', True)], 'peak, GPT-175B of 512': [(10**9, 10**9)], 'PyTorch': [('t', True)],
+                   'step error': [0.01, 0.04, 0.2], 'tokens': [('g', 1.05)], 'utilization': [('g', 0.6)],
+                   'of the copy': [('adam', 0.9), ('cast', 0.86)], 'sanitizer': [('memcheck', True)],
+                   'ranks': ['NCCL 2.28.9']}
+        suites = {'exec/gpu': suite_of(changed.pop('said', RANKS_SAID)), 'kernels-cuda/rows': suite_of(changed.pop(
+            'kernels', '# largest error: 0.5 of its bound (y)\nok 1 /kernels-cuda/norm/x\n'))}
+        return types.SimpleNamespace(figures=figures | changed, suites=suites)
+    complaints = ['%s: %s' % (goals.GOALS[i][0], answer) for i, answer in enumerate(judged(session())) if answer[0] != 'ok']
+    empty = judged(types.SimpleNamespace(figures={}, suites={}))
+    complaints += ['of nothing: %s' % (answer,) for answer in empty if answer[0] != 'skip']
+    bad = [dict(kernels='not ok 1 /kernels-cuda/norm/x\n'), dict(said=RANKS_SAID.replace('ok 2', 'not ok 2')),
+           dict(said=RANKS_SAID.replace('ok 1', 'not ok 1')), dict(sanitizer=[('memcheck', False)]),
+           dict(replayed=[('a', False)]), dict(memory=[('a', True), ('c', False)]), dict(driver=[('a', False)]),
+           {'peak, T5-11B of 512': [(10**9, 10**9 + 512)]}, dict(PyTorch=[('t', False)]), {'step error': [0.06]},
+           dict(tokens=[('g', 1.2), ('l', 0.99)]), dict(utilization=[('g', 0.54)]), {'of the copy': [('adam', 0.84)]},
+           dict(said=RANKS_SAID.replace('ok 3', 'not ok 3')), dict(said=RANKS_SAID.replace('ok 4', 'not ok 4'))]
+    for i, change in enumerate(bad):
+        missed = [k for k, answer in enumerate(judged(session(**change))) if answer[0] == 'MISS']
+        if missed != [i]:
+            complaints.append('%s: missed are %s' % (goals.GOALS[i][0], missed))
+    tap.case('/gpu/run/each goal is judged', complaints)
+
+
+def benchmark_case(tap):
+    line = 'layernorm_backward              0.123 ms    4001.5 GB/s   91.2 % of the copy\n'
+    other = 'linear                          1.000 ms     700.0 TFLOP/s   88.0 % of the product of 8192 cubed\n'
+    shares = parts.shares_of_copy(line + other + line.replace('layernorm_backward', 'adam (fused, fp32)'))
+    source = open(os.path.join(ROOT, 'bench', 'kernels-cuda.c'), encoding='utf-8').read()
+    tap.case('/gpu/run/lines of the benchmark are read', [
+        *([] if shares == {'layernorm_backward': 0.912, 'adam (fused, fp32)': 0.912} else [str(shares)]),
+        *('the benchmark has no ' + name for name in parts.AT_COPY_SPEED if 'BYTES("%s"' % name not in source)])
 
 
 # ---- the command -----------------------------------------------------------------------------------
@@ -113,18 +220,52 @@ def command_cases(tap, folder):
         *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
 
 
+def gpu_cases():
+    """(name, network, options, seq, ranks that are played, 0 for one that is rehearsed) of all that a GPU is to play."""
+    cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK]
+    cases += [(name, network, options, 0, 0) for name, network, options in matrix.REHEARSED]
+    cases += [('%d ranks, %s' % (ranks, way), 'gpt2' if ranks == 2 else matrix.TOY, '-n %d %s' % (ranks, options), 0, ranks)
+              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
+    return cases + [(name, network, matrix.TRAINING % batch, seq, 1) for name, network, seq, batch in matrix.TRAINED]
+
+
 def plans_case(tap, folder):
-    """What a GPU is to play can be planned: the dry run plays toys in its place."""
+    """What a GPU is to play can be planned, and begins on an emulated one, whose small memory ends it at once: the dry run
+    plays toys in its place."""
     machine = machines.Built(BUILD, None)
     session = Session(machine, os.path.join(folder, 'plans'), 1, dry=False)
-    session.part_until = time.monotonic() + 120
-    cases = [(name, network, options, 0) for name, network, options in matrix.ONE_RANK + matrix.REHEARSED]
-    cases += [('%d ranks, %s' % (ranks, way), 'gpt2', '-n %d %s' % (ranks, options), 0)
-              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
-    cases += [(name, network, matrix.TRAINING % batch, seq) for name, network, seq, batch in matrix.TRAINED]
+    session.part_until = time.monotonic() + 200
+    emulated = os.path.join(BUILD, 'tests', 'exec', 'foreshard-exec-emulated')
+    unplanned, refused = [], []
     with open(os.path.join(folder, 'plans.log'), 'w', encoding='utf-8') as session.log_file:
-        failed = [name for name, *case in cases if not matrix.planned(session, name, *case)]
-    tap.case('/gpu/run/what a GPU is to play can be planned', failed)
+        for name, network, options, seq, ranks in gpu_cases():
+            plan = matrix.planned(session, name, network, options, seq)
+            if not plan:
+                unplanned.append(name)
+            elif os.path.exists(emulated):
+                refused += ['%s: %s' % (name, why) for why in ended_by_memory(session, emulated, plan, ranks)]
+    tap.case('/gpu/run/what a GPU is to play can be planned', unplanned)
+    case = '/gpu/run/what a GPU is to play is taken by its device'
+    if os.path.exists(emulated):
+        tap.case(case, refused)
+    else:
+        tap.skip(case, 'no emulated GPU in this build')
+
+
+def ended_by_memory(session, emulated, plan, ranks):
+    """Complaints of a run that neither trains nor is out of memory."""
+    with open(plan, encoding='utf-8') as lines:
+        lanes = next(line for line in lines if line.startswith('lanes ')).split()[1:]
+    # Room for what each lane has for itself, and little more.
+    environment = os.environ | {'FORESHARD_EMULATOR_MIB': str(34 * len(lanes) + 4), 'OPENBLAS_NUM_THREADS': '1'}
+    if ranks:
+        done = run(emulated, plan, '--device', 'cuda', '--steps', '1', '--local-ranks', str(ranks), env=environment)
+    else:
+        done = run(session.machine.programs['foreshard'], 'rehearse', plan, '--rank', '0', '--cluster',
+                   matrix.far_cluster(session), '--device', 'cuda', '--steps', '1',
+                   env=environment | {'FORESHARD_EXEC': emulated})
+    good = done.returncode == 0 or (done.returncode == 1 and 'out of memory' in done.stderr)
+    return [] if good else ['status %d: %s' % (done.returncode, (done.stderr or done.stdout)[-200:].strip())]
 
 
 def keep_case(tap, folder):
@@ -219,9 +360,12 @@ def furnish(jail, bundle):
 
 def main():
     tap = Tap()
-    counts_case(tap)
+    cases_case(tap)
+    goals_case(tap)
+    benchmark_case(tap)
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
+        suite_case(tap, folder)
         command_cases(tap, folder)
         plans_case(tap, folder)
         keep_case(tap, folder)

@@ -2,6 +2,7 @@
 #include "tests/kernels-cuda/device.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,12 @@ KernelCuda *device_lane;
 static GArray *arrays; /* Array */
 static cudaStream_t stream;
 
+/* Of the test that runs: how many comparisons failed, and the largest error as a share of what was
+ * allowed there. */
+static unsigned n_failed;
+static double worst_share;
+static const char *worst_what;
+
 static void cuda_ok(const char *call, cudaError_t error) {
     if (error != cudaSuccess) {
         g_error("%s: %s", call, cudaGetErrorString(error));
@@ -33,9 +40,24 @@ static void cuda_ok(const char *call, cudaError_t error) {
 }
 #define CUDA_OK(call) cuda_ok(#call, call)
 
+/* A failure ends no program: what comes after is told too, and minutes with a GPU are few. */
+G_GNUC_PRINTF(1, 2) static void fail(const char *format, ...) {
+    enum {
+        MOST_TOLD = 4 /* of one test */
+    };
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    if (n_failed++ < MOST_TOLD) {
+        g_test_message("FAILED: %s", text);
+    }
+    g_test_fail();
+}
+
 void device_ok(const char *call, KernelCudaFault fault) {
     if (fault) {
-        g_error("%s: %s", call, fault);
+        fail("%s: %s", call, fault);
     }
 }
 
@@ -89,7 +111,8 @@ static void check_guards(const Array *array) {
                        cudaMemcpyDeviceToHost));
     for (unsigned i = 0; i < 2 * GUARD; i++) {
         if (guards[i] != GUARD_BYTE) {
-            g_error("byte %u of the guards of an array of %zu bytes was written", i, array->bytes);
+            fail("byte %u of the guards of an array of %zu bytes was written", i, array->bytes);
+            return;
         }
     }
 }
@@ -156,22 +179,38 @@ float *device_random(const DeviceCase *c, size_t n, double low, double high, gui
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-static bool is_close(float got, float want, double relative, double absolute) {
+/* The error as a share of what is allowed: above 1 is a failure, and infinite where nothing is. */
+static double share_of(float got, float want, double allowed) {
     if (isnan(want) || isinf(want)) {
-        return isnan(want) ? isnan(got) : got == want;
+        return (isnan(want) ? isnan(got) : got == want) ? 0 : INFINITY;
     }
-    return fabs((double)got - (double)want) <= relative * fabs((double)want) + absolute;
+    double error = fabs((double)got - (double)want);
+    return isnan(got) ? INFINITY : error == 0 ? 0 : allowed == 0 ? INFINITY : error / allowed;
+}
+
+static void note_share(const char *what, double share) {
+    if (share > worst_share) {
+        worst_share = share;
+        worst_what = what;
+    }
 }
 
 void device_close(const char *what, const DeviceCase *c, const void *got, const float *want,
                   size_t n, double relative, double absolute) {
     g_autofree float *x = device_get(c, got, n);
     absolute += c->type == KERNEL_CUDA_F16 ? 0x1p-25 : 0; /* below its normal numbers */
+    double worst = 0;
+    size_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!is_close(x[i], want[i], relative + c->rounding, absolute)) {
-            g_error("%s (type %d, shift %u): element %zu of %zu is %.9g, not %.9g", what, c->type,
-                    c->shift, i, n, (double)x[i], (double)want[i]);
-        }
+        double allowed = (relative + c->rounding) * fabs((double)want[i]) + absolute;
+        double share = share_of(x[i], want[i], allowed);
+        at = share > worst ? i : at;
+        worst = fmax(worst, share);
+    }
+    note_share(what, worst);
+    if (worst > 1) {
+        fail("%s (type %d, shift %u): element %zu of %zu is %.9g, not %.9g", what, c->type,
+             c->shift, at, n, (double)x[at], (double)want[at]);
     }
 }
 
@@ -192,8 +231,9 @@ void device_equal_bytes(const char *what, const void *got, const void *want, siz
     g_autofree char *x = device_get_bytes(got, bytes);
     for (size_t i = 0; i < bytes; i++) {
         if (x[i] != ((const char *)want)[i]) {
-            g_error("%s: byte %zu of %zu is %#x, not %#x", what, i, bytes, x[i] & 0xff,
-                    ((const char *)want)[i] & 0xff);
+            fail("%s: byte %zu of %zu is %#x, not %#x", what, i, bytes, x[i] & 0xff,
+                 ((const char *)want)[i] & 0xff);
+            return;
         }
     }
 }
@@ -201,8 +241,14 @@ void device_equal_bytes(const char *what, const void *got, const void *want, siz
 /* ---- running -------------------------------------------------------------------------------- */
 
 static void new_lane(void) {
+    n_failed = 0;
+    worst_share = 0;
+    worst_what = NULL;
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    DEVICE_OK(kernel_cuda_new(&device_lane, stream, KERNEL_CUDA_EXACT));
+    KernelCudaFault fault = kernel_cuda_new(&device_lane, stream, KERNEL_CUDA_EXACT);
+    if (fault) {
+        g_error("kernel_cuda_new: %s", fault);
+    }
 }
 
 static void free_lane(void) {
@@ -214,8 +260,13 @@ static void free_lane(void) {
 static void end_lane(void) {
     uint32_t op;
     end_case();
-    g_assert_false(kernel_cuda_bad_index(device_lane, &op));
+    if (kernel_cuda_bad_index(device_lane, &op)) {
+        fail("op %u met an index outside its table", op);
+    }
     free_lane();
+    if (worst_what) {
+        g_test_message("largest error: %.3g of its bound (%s)", worst_share, worst_what);
+    }
 }
 
 void device_run(gconstpointer data) {
@@ -251,6 +302,7 @@ int device_main(int argc, char **argv, void (*add_tests)(void)) {
         printf("1..0 # SKIP no GPU: these kernels were compiled, not run\n");
         return 0; /* as TAP has it: the plan says that all is skipped */
     }
+    g_test_set_nonfatal_assertions(); /* one failure keeps no other test from running */
     arrays = g_array_new(FALSE, FALSE, sizeof(Array));
     add_tests();
     int status = g_test_run();

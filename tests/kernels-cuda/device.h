@@ -53,7 +53,10 @@ gpointer device_get_bytes(const void *array, size_t bytes);
  * host computes from the same ones. */
 float *device_random(const DeviceCase *c, size_t n, double low, double high, guint32 seed);
 
-/* ---- checks --------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------
+ *
+ * What fails is told, fails the test, and lets it go on. Each test says at its end how near to its
+ * bounds it came. */
 
 /* A kernel's fault fails the test. */
 #define DEVICE_OK(call) device_ok(#call, call)

@@ -66,6 +66,39 @@ static void test_linear_gelu(const DeviceCase *c) {
     }
 }
 
+/* One shape again and again, its bias and what goes into GELU each lying otherwise: what was chosen
+ * for one of them need not do for another. Views into a flat parameter lie so. */
+static void test_bias_anywhere(const DeviceCase *c) {
+    enum {
+        M = 16,
+        N = 24,
+        K = 40,
+        PLACES = 9
+    };
+    g_autofree float *x = device_random(c, M * K, -1, 1, 1), *w = device_random(c, N * K, -1, 1, 2);
+    g_autofree float *biases = device_random(c, N + PLACES, -1, 1, 3), *want = g_new(float, M *N);
+    g_autofree float *want_y = g_new(float, M *N);
+    size_t bytes = kernel_cuda_type_bytes(c->type);
+    void *dx = device_put(c, x, M * K), *dw = device_put(c, w, N * K);
+    char *db = device_put(c, biases, N + PLACES);
+    for (unsigned at = 0; at < PLACES; at++) {
+        void *y = device_new(c, M * N);
+        char *before = device_new(c, M * N + PLACES);
+        kernel_linear_forward_f32(want, x, w, biases + at, M, N, K);
+        DEVICE_OK(
+            kernel_cuda_linear_forward(device_lane, y, dx, dw, db + at * bytes, M, N, K, c->type));
+        /* A product of 40 numbers below 1 may be 40, and is rounded before the bias comes. */
+        device_close("bias anywhere", c, y, want, M * N, 1e-6, 1e-5 + 40 * c->rounding);
+        kernel_gelu_tanh_forward_f32(want_y, want, M * N);
+        DEVICE_OK(kernel_cuda_linear_gelu_forward(device_lane, y, before + at * bytes, dx, dw,
+                                                  db + at * bytes, M, N, K, KERNEL_CUDA_GELU_TANH,
+                                                  c->type));
+        device_close("before, anywhere", c, before + at * bytes, want, M * N, 1e-6,
+                     1e-5 + 40 * c->rounding);
+        device_close("gelu, anywhere", c, y, want_y, M * N, 1e-6, 1e-5 + 80 * c->rounding);
+    }
+}
+
 /* ops.def's layouts: 0 [batch, heads, r, c], 1 its transpose, 2 inside rows, 3 its transpose. */
 static KernelCudaMatrices matrices(void *data, size_t heads, size_t r, size_t c, unsigned layout,
                                    size_t stride) {
@@ -190,15 +223,13 @@ static void test_attention_own(const DeviceCase *c) {
     }
 }
 
-#ifndef KERNEL_EMULATED
-/* By whichever way the machine has for each shape; the emulator has one. */
+/* By whichever way the machine has for each shape. */
 static void test_attention(const DeviceCase *c) {
     kernel_cuda_attention_own_only(device_lane, false);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         check_attention(c, &cases[i]);
     }
 }
-#endif
 
 static void test_head_dim_refused(void) {
     KernelCudaAttention shape = {1, 1, 1, 1, 257, 257, 257, 1, 1, false, KERNEL_CUDA_F32};
@@ -210,11 +241,10 @@ static void test_head_dim_refused(void) {
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/matmul/linear", test_linear);
     DEVICE_TEST("/kernels-cuda/matmul/linear-gelu", test_linear_gelu);
+    DEVICE_TEST("/kernels-cuda/matmul/bias-anywhere", test_bias_anywhere);
     DEVICE_TEST("/kernels-cuda/matmul/heads", test_heads_matmul);
     DEVICE_TEST("/kernels-cuda/attention/own", test_attention_own);
-#ifndef KERNEL_EMULATED
     DEVICE_TEST("/kernels-cuda/attention/chosen", test_attention);
-#endif
     DEVICE_TEST_ONCE("/kernels-cuda/attention/head-dim-refused", test_head_dim_refused);
 }
 

@@ -231,6 +231,20 @@ def recorder_cases(tap, folder):
             tap.skip('/oracle/gpu/record_memory ' + case, 'no Python with PyTorch; FORESHARD_TORCH_PYTHON names one')
 
 
+def cuda_cases(tap, folder):
+    """What recorders do only where a GPU is, on tensors without memory and a torch.cuda that pretends."""
+    python = torch_python()
+    for name, seconds in (('copies', '600'), ('kernels', '10'), ('host', '10'), ('training', '10')):
+        case = '/oracle/gpu/record_%s is sound where only a GPU goes' % name
+        if not python:
+            tap.skip(case, 'no Python with PyTorch; FORESHARD_TORCH_PYTHON names one')
+            continue
+        more = ['--products', os.path.join(folder, 'pc.csv')] if name == 'kernels' else []
+        tap.case(case, expect(name, run(
+            python, '-B', os.path.join(HERE, 'pretend_cuda.py'), 'record_%s.py' % name, '--device', 'cuda', '--seconds',
+            seconds, '--output', os.path.join(folder, 'pc.jsonl'), *more), 0))
+
+
 def memory_is_read(python, folder):
     path = os.path.join(folder, 'memory-llama.jsonl')
     done = run(python, '-B', os.path.join(HERE, 'record_memory.py'), '--device', 'cpu', '--preset', 'llama-toy',
@@ -256,6 +270,7 @@ def main():
         cluster_file_cases(tap, folder)
         snapshot_case(tap)
         recorder_cases(tap, folder)
+        cuda_cases(tap, folder)
     return tap.finish()
 
 

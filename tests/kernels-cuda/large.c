@@ -1,0 +1,243 @@
+/* tests/kernels-cuda/large.c - arrays of more than 2^32 elements: places that a number of 32 bits
+ * would not count.
+ *
+ * What each kernel does is simple enough that any element is known by its index; looked at are the
+ * first and last elements and those around 2^31 and 2^32. It takes 26 GB of a GPU; where there is
+ * less, and on the emulated one, the same is done in small, which tries the test itself.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/embedding.h"
+#include "kernels/cuda/loss.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/random.h"
+#include "kernels/cuda/reduce.h"
+#include "kernels/host/half.h"
+#include "kernels/host/random.h"
+#include "tests/kernels-cuda/device.h"
+
+enum {
+    LOOK = 64, /* elements at each place */
+    WIDTH = 4096,
+};
+
+static size_t rows; /* of WIDTH; their product is the size of all arrays */
+
+static size_t elements(void) {
+    return rows * WIDTH;
+}
+
+/* Where LOOK elements are looked at. */
+static GArray *places(void) {
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(size_t));
+    const size_t around[] = {LOOK / 2, (size_t)1 << 31, (size_t)1 << 32, elements() - LOOK / 2};
+    for (size_t i = 0; i < G_N_ELEMENTS(around); i++) {
+        size_t first = around[i] - LOOK / 2;
+        if (first + LOOK <= elements()) {
+            g_array_append_val(all, first);
+        }
+    }
+    return all;
+}
+
+/* Number i of an array of bf16; of all arrays here. */
+typedef float (*Number)(size_t i);
+
+static void check(const char *what, const void *array, Number number) {
+    g_autoptr(GArray) all = places();
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 1.0 / 256};
+    for (guint p = 0; p < all->len; p++) {
+        size_t first = g_array_index(all, size_t, p);
+        float want[LOOK];
+        for (size_t i = 0; i < LOOK; i++) {
+            want[i] = number(first + i);
+        }
+        device_close(what, &c, (const char *)array + 2 * first, want, LOOK, 0, 1e-6);
+    }
+}
+
+static const KernelCudaRandom stream = {1, 7, 0};
+
+static float uniform(size_t i) {
+    float x;
+    kernel_philox_uniform_f32(&x, 1, stream.seed, stream.stream_id, i, 0.5f, 1);
+    return x;
+}
+
+static float rounded(float x) {
+    uint16_t stored;
+    kernel_narrow_bf16(&stored, &x, 1);
+    kernel_widen_bf16(&x, &stored, 1);
+    return x;
+}
+
+static float doubled(size_t i) {
+    return 2 * rounded(uniform(i));
+}
+
+static float thrice(size_t i) {
+    return 3 * rounded(uniform(i));
+}
+
+/* Row r of the table is r mod 256 in all its columns; positions go through the table backwards. */
+static float row_number(size_t i) {
+    return (float)((rows - 1 - i / WIDTH) % 256);
+}
+
+static void *new_array(void) {
+    return device_new_bytes(2 * elements());
+}
+
+static void test_elements(void) {
+    void *x = new_array(), *y = new_array();
+    KernelCudaType type = KERNEL_CUDA_BF16;
+    DEVICE_OK(kernel_cuda_philox_uniform(device_lane, x, elements(), stream, 0.5f, 1, type));
+    check("uniform", x, uniform);
+    DEVICE_OK(kernel_cuda_scale(device_lane, y, type, x, type, elements(), 2));
+    check("scale", y, doubled);
+    DEVICE_OK(kernel_cuda_add(device_lane, y, x, y, elements(), elements(), type));
+    check("add", y, thrice);
+    KernelCudaPiece piece = {.to = y,
+                             .from = x,
+                             .rows = rows,
+                             .width = WIDTH,
+                             .to_stride = WIDTH,
+                             .from_stride = WIDTH,
+                             .to_type = type,
+                             .from_type = type};
+    DEVICE_OK(kernel_cuda_copy_pieces(device_lane, &piece, 1));
+    check("copy", y, uniform);
+}
+
+static float two_and_a_half(size_t i) {
+    return 2.5f;
+}
+
+/* A sum of all elements, and of the columns of a matrix of as many. */
+static void test_sums(void) {
+    void *x = new_array();
+    float *sum = device_new_bytes(WIDTH * sizeof(float));
+    float want = (float)(2.5 * sqrt((double)elements()));
+    DEVICE_OK(kernel_cuda_fill(device_lane, x, elements(), 2.5, KERNEL_CUDA_BF16));
+    check("fill", x, two_and_a_half);
+    DEVICE_OK(kernel_cuda_norm(device_lane, sum, KERNEL_CUDA_F32, x, elements(), KERNEL_CUDA_BF16));
+    device_close_floats("norm", sum, &want, 1, 1e-5, 0);
+    g_autofree float *columns = g_new(float, WIDTH);
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 1.0 / 256};
+    for (size_t i = 0; i < WIDTH; i++) {
+        columns[i] = 2.5f * (float)rows;
+    }
+    DEVICE_OK(kernel_cuda_column_sum(device_lane, sum, x, rows, WIDTH, KERNEL_CUDA_BF16));
+    device_close("column sum", &c, sum, columns, WIDTH, 1e-5, 0);
+}
+
+static float minus_and_plus_one(size_t i) {
+    return i % 2 ? 1 : -1;
+}
+
+/* Rows of norms and of logits: half of each row's numbers are 0, half 4. */
+static void test_rows(void) {
+    void *x = new_array(), *y = new_array();
+    float *mean = device_new_bytes(rows * sizeof(float)),
+          *rstd = device_new_bytes(rows * sizeof(float));
+    KernelCudaNorm norm = {rows, WIDTH, 0, KERNEL_CUDA_BF16};
+    KernelCudaPiece columns = {.to = x,
+                               .from = NULL,
+                               .rows = elements() / 2,
+                               .width = 1,
+                               .to_stride = 2,
+                               .from_stride = 2,
+                               .to_type = KERNEL_CUDA_BF16,
+                               .from_type = KERNEL_CUDA_BF16};
+    DEVICE_OK(kernel_cuda_fill(device_lane, x, elements(), 4, KERNEL_CUDA_BF16));
+    DEVICE_OK(kernel_cuda_copy_pieces(device_lane, &columns, 1)); /* 0 4 0 4 ... */
+    DEVICE_OK(kernel_cuda_layernorm_forward(device_lane, NULL, y, mean, rstd, x, NULL, NULL, NULL,
+                                            &norm));
+    check("layer norm", y, minus_and_plus_one);
+    g_autofree gint64 *target = g_new0(gint64, rows);
+    float *lse = mean, want = logf(WIDTH / 2) + log1pf(expf(-4)) + 4; /* of its target, a 0 */
+    void *loss = device_new_bytes(64), *total = device_new_bytes(64);
+    DEVICE_OK(kernel_cuda_cross_entropy_forward(device_lane, loss, total, lse, x,
+                                                device_put_i64(target, rows), rows, WIDTH,
+                                                KERNEL_CUDA_BF16));
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 1.0 / 256};
+    device_close("cross entropy", &c, loss, &want, 1, 1e-3, 0);
+    g_autofree float *all = g_new(float, rows);
+    for (size_t i = 0; i < rows; i++) {
+        all[i] = want;
+    }
+    device_close_floats("logsumexp", lse, all, rows, 1e-5, 0);
+}
+
+/* A table of more than 2^31 numbers, whose rows are looked up from the last to the first. */
+static void test_table(void) {
+    void *table = new_array(), *out = new_array();
+    g_autofree float *first = g_new(float, rows);
+    g_autofree gint64 *index = g_new(gint64, rows);
+    for (size_t i = 0; i < rows; i++) {
+        first[i] = (float)(i % 256);
+        index[i] = (gint64)(rows - 1 - i);
+    }
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 0};
+    DEVICE_OK(kernel_cuda_spread(device_lane, table, device_put(&c, first, rows), rows, WIDTH, 1,
+                                 KERNEL_CUDA_BF16));
+    gint64 *at = device_put_i64(index, rows);
+    DEVICE_OK(kernel_cuda_embedding_forward(device_lane, out, table, at, rows, rows, WIDTH,
+                                            KERNEL_CUDA_BF16));
+    check("embedding", out, row_number);
+    /* Each row once: its gradient is the one row that was looked up there. */
+    DEVICE_OK(kernel_cuda_embedding_backward(device_lane, table, out, at, rows, rows, WIDTH,
+                                             KERNEL_CUDA_BF16));
+    DEVICE_OK(kernel_cuda_embedding_forward(device_lane, out, table, at, rows, rows, WIDTH,
+                                            KERNEL_CUDA_BF16));
+    check("embedding backward", out, row_number);
+}
+
+static float after_sgd(size_t i) {
+    return 2.5f - 0.5f * rounded(uniform(i));
+}
+
+/* One flat shard. */
+static void test_shard(void) {
+    void *gradient = new_array(), *parameter = new_array();
+    void *lists[] = {gradient, parameter};
+    size_t n = elements();
+    KernelCudaType type = KERNEL_CUDA_BF16;
+    KernelCudaTensors tensors = {
+        .n = 1, .data = {&lists[0], &lists[1]}, .types = {&type, &type}, .elements = &n};
+    KernelCudaSgd sgd = {.lr = 0.5};
+    DEVICE_OK(kernel_cuda_fill(device_lane, parameter, n, 2.5, type));
+    DEVICE_OK(kernel_cuda_philox_uniform(device_lane, gradient, n, stream, 0.5f, 1, type));
+    DEVICE_OK(kernel_cuda_sgd(device_lane, &tensors, &sgd));
+    check("sgd", parameter, after_sgd);
+}
+
+/* More than 2^32 elements, where two arrays of them fit and leave half as much again. */
+static size_t rows_that_fit(void) {
+    size_t free_bytes = 0, total_bytes = 0, wanted = ((size_t)1 << 32) / WIDTH + 3;
+#ifdef KERNEL_EMULATED
+    return 5;
+#endif
+    return cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess &&
+                   free_bytes >= 6 * wanted * WIDTH
+               ? wanted
+               : 5;
+}
+
+static void add_tests(void) {
+    rows = rows_that_fit();
+    printf("# arrays of %zu bf16\n", elements());
+    DEVICE_TEST_ONCE("/kernels-cuda/large/elements", test_elements);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/sums", test_sums);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/rows", test_rows);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/table", test_table);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/shard", test_shard);
+}
+
+int main(int argc, char **argv) {
+    return device_main(argc, argv, add_tests);
+}
