@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "cli/validate/train-row.h"
+
 const char *const cli_collective_columns[] = {"source",
                                               "source_ref",
                                               "measured_date",
@@ -95,6 +97,8 @@ static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollect
     row->nodes = (uint32_t)nodes;
     row->ranks = (uint32_t)n[GPUS];
     row->bytes = n[BYTES];
+    row->nic_gb_per_s =
+        cli_train_row_nic_gb_per_s(cli_csv_text(csv, csv_row, "interconnect"), n[GPUS] / nodes);
     row->time_us = n[TIME] > 0 ? n[TIME] : time_of(row, n[ALGBW], n[BUSBW]);
     return row->time_us > 0 || skip(row, "neither a time nor a bandwidth is given");
 }
@@ -118,7 +122,8 @@ static bool read_row(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *
     if (!row->cluster || !read_kind(csv, csv_row, row) || !read_numbers(csv, csv_row, row, error)) {
         return false;
     }
-    if (!row->skipped && row->nodes > 1 && !(row->cluster->inter_node_nic_gb_per_s > 0)) {
+    if (!row->skipped && row->nodes > 1 &&
+        !(row->nic_gb_per_s > 0 || row->cluster->inter_node_nic_gb_per_s > 0)) {
         return skip(row, "no cluster file of this hardware has a network");
     }
     row->algo = algo_of(settings);
@@ -156,6 +161,9 @@ static SimNetworkPath path_of(const CliCollectiveRow *row, const ModelCluster *c
     Plan plan = {.world = row->ranks};
     ModelCluster machine = *cluster;
     machine.topology_gpus_per_node = row->ranks / row->nodes;
+    if (row->nic_gb_per_s > 0) {
+        machine.inter_node_nic_gb_per_s = row->nic_gb_per_s;
+    }
     plan.axes[PLAN_AXIS_SHARD] = row->ranks;
     plan.axes[PLAN_AXIS_REPLICATE] = plan.axes[PLAN_AXIS_PART] = 1;
     return sim_network_path(&machine, &plan, PLAN_AXIS_SHARD);

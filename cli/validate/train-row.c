@@ -176,11 +176,12 @@ static double gigabits(const char *clause) {
 
 double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node) {
     static const char *const inside[] = {"nvlink", "nvswitch", "intra", "pcie"};
+    static const char *const of_gpu[] = {"per gpu", "a gpu", "/gpu", "each gpu", "per-gpu"};
     static const char *const of_node[] = {"node", "host", "server", "instance", "machine", "efa"};
     g_auto(GStrv) clauses = g_strsplit_set(interconnect, ";,+", -1);
     for (char **clause = clauses; *clause; clause++) {
         double rate = named(*clause, inside, G_N_ELEMENTS(inside)) ? 0 : gigabits(*clause);
-        bool shared = !contains(*clause, "gpu") &&
+        bool shared = !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
                       (named(*clause, of_node, G_N_ELEMENTS(of_node)) || rate >= 800);
         if (rate > 0) {
             return rate / 8 / (shared ? gpus_per_node : 1);
