@@ -123,7 +123,8 @@ CliCsv *cli_csv_read(const char *path, GError **error) {
     g_autoptr(CliCsv) csv = g_new0(CliCsv, 1);
     csv->path = g_strdup(path);
     csv->name = g_path_get_basename(path);
-    Cursor cursor = {text, 1};
+    /* Spreadsheets put a byte order mark before the header. */
+    Cursor cursor = {g_str_has_prefix(text, "\xef\xbb\xbf") ? text + 3 : text, 1};
     if (strlen(text) != length) {
         cli_csv_refuse(csv, 1, error, "this is no text; give a table of comma-separated values");
         return NULL;
