@@ -123,7 +123,8 @@ static char *of_folder(const char *name) {
     return g_build_filename(g_getenv("FORESHARD_TEST_VALIDATION"), name, NULL);
 }
 
-static const char *const runs[] = {"train_fms_fsdp.csv",     "train_fsdp_paper.csv",
+static const char *const runs[] = {"train_fms_fsdp.csv",     "train_fresh.csv",
+                                   "train_fresh_more.csv",   "train_fsdp_paper.csv",
                                    "train_kempnerforge.csv", "train_llm_foundry_mpt.csv",
                                    "train_torchtitan.csv",   "train_yafsdp.csv"};
 
@@ -170,6 +171,7 @@ static const struct {
     const char *table;
     double median, p90, without_median, without_p90;
 } bounds[] = {{"train_fms_fsdp.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_fresh_more.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fsdp_paper.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_llm_foundry_mpt.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_yafsdp.csv", 0.06, 0.15, 0.09, 0.20}};
