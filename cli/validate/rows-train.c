@@ -254,11 +254,16 @@ static double measured_ms(const Case *c, const SimPrediction *prediction) {
 
 static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
     const char *memory = cli_rules_value(c->settings, "memory");
+    double reserved = (double)prediction->peak_reserved_bytes;
     if (memory && g_str_equal(memory, "allocated")) {
         return (double)prediction->peak.at.allocated_bytes;
     }
-    return (double)(memory && g_str_equal(memory, "active") ? prediction->peak_active_bytes
-                                                            : prediction->peak_reserved_bytes);
+    if (memory && g_str_equal(memory, "active")) {
+        return (double)prediction->peak_active_bytes;
+    }
+    return memory && g_str_equal(memory, "device")
+               ? reserved + (double)c->cluster->device_outside_allocator_bytes
+               : reserved;
 }
 
 /* What is published of a run is the pace of many steps. An allocator that gives memory back in the

@@ -86,10 +86,13 @@ static void words(void) {
                 "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "FP8," TIME "H100,8,,torchtitan,FSDP2" SHAPE
                 "bf16,Selective" TIME "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "bf16,selective" TIME
                 "H100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,full on 1 of 2 layers" TIME
-                "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME,
+                "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME
+                "H100,8,,PyTorch FSDP,FSDP,Mixtral-8x7B,,2,256,512,2,,bf16," TIME
+                "H100,8,,HF PEFT QLoRA,FSDP" SHAPE "nf4," TIME,
            NULL, NULL, "no rule knows this framework", "no rule names a cluster",
            "no cluster file has this GPU", NULL, "cannot compute in this dtype", "names a network",
-           NULL, NULL, NULL, NULL, "fp8", NULL, "other operations", NULL, NULL);
+           NULL, NULL, NULL, NULL, "fp8", NULL, "other operations", NULL, NULL,
+           "mixture of experts", "adapters of frozen networks");
 }
 
 static void what_is_missing(void) {
