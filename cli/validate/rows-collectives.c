@@ -59,8 +59,8 @@ static bool read_kind(const CliCsv *csv, const CliCsvRow *csv_row, CliCollective
     return skip(row, "not a collective of our plans");
 }
 
-/* NCCL's tests give either bandwidth instead of a time; busbw is algbw times 2 (n - 1) / n where all
- * reduce, and half of that elsewhere. */
+/* NCCL's tests give either bandwidth instead of a time; busbw is algbw times 2 (n - 1) / n where
+ * all reduce, and half of that elsewhere. */
 static double time_of(const CliCollectiveRow *row, double algbw, double busbw) {
     double share = (row->ranks - 1.0) / row->ranks;
     double factor = row->kind == PLAN_OP_ALL_REDUCE ? 2 * share : share;

@@ -1,9 +1,9 @@
 /* cli/validate/train-row.h - what a published run leaves open that follows from what it does say.
  *
- * Strangers' tables give a batch by the GPU or of all GPUs, a shape with or without its heads. Empty
- * fields are filled where others fix them (a global batch over GPUs and passes), or by the custom of
- * the field, which is said to be assumed; what stays empty is for the rules and the reader. Units
- * are the columns' own. Nothing that was measured is filled in.
+ * Strangers' tables give a batch by the GPU or of all GPUs, a shape with or without its heads.
+ * Empty fields are filled where others fix them (a global batch over GPUs and passes), or by custom
+ * (heads of 128), which is said to be assumed; what stays empty is for the rules and the reader.
+ * Units are the columns' own. Nothing that was measured is filled in.
  *
  * Owns: the fields it has filled. Threads: any. Cost: one pass over a row.
  */
