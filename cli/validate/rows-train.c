@@ -292,7 +292,8 @@ static bool play(Case *c, CliTrainRow *row, GError **error) {
     row->bound_by = g_intern_string(prediction->bound_by);
     row->measured_ms = measured_ms(c, prediction);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
-    row->measured_gib = number(c, "peak_mem_gib");
+    double peak = number(c, "peak_mem_gib");
+    row->measured_gib = peak > 0 ? peak : NAN;
     row->predicted_gib = predicted_bytes(c, prediction) / GIB;
     return !(isnan(row->measured_ms) && isnan(row->measured_gib)) ||
            skip(c, "neither a time nor a peak of memory is given");

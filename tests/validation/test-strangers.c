@@ -73,26 +73,28 @@ static void columns_of_time(void) {
 static void words(void) {
 #define SHAPE ",x,,2,256,512,2,,"
 #define TIME  ",9e4,,,,,,,,,,,,,\n"
-    EXPECT(RUNS "nvidia a100-sxm4-80gb,8,,Pytorch fsdp,Full_Shard" SHAPE "BF16,None" TIME
-                "H100,16,8x400Gb/s IB,HF Trainer,hybrid_shard" SHAPE "bf16,True" TIME
-                "H100,16,,DeepSpeed,ZeRO-3" SHAPE "bf16," TIME "MI300X,8,,PyTorch FSDP2," SHAPE
-                "bf16," TIME "GB200,4,,PyTorch FSDP2," SHAPE "bf16," TIME
-                "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "fp16," TIME
-                "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "bf16," TIME
-                "V100-SXM2-16GB,32,,PyTorch FSDP1," SHAPE "fp16," TIME
-                "V100-SXM2-16GB,32,100 Gb/s per node,PyTorch FSDP1," SHAPE "fp16," TIME
-                "H100,8,,PyTorch DDP,DDP" SHAPE "bf16," TIME "H100,8,,PyTorch DDP,DDP" SHAPE
-                "fp32," TIME "H100,8,,pytorch ddp,ddp" SHAPE "bf16-true," TIME
-                "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "FP8," TIME "H100,8,,torchtitan,FSDP2" SHAPE
-                "bf16,Selective" TIME "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "bf16,selective" TIME
-                "H100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,full on 1 of 2 layers" TIME
-                "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME
-                "H100,8,,PyTorch FSDP,FSDP,Mixtral-8x7B,,2,256,512,2,,bf16," TIME
-                "H100,8,,HF PEFT QLoRA,FSDP" SHAPE "nf4," TIME,
-           NULL, NULL, "no rule knows this framework", "no rule names a cluster",
-           "no cluster file has this GPU", NULL, "cannot compute in this dtype", "names a network",
-           NULL, NULL, NULL, NULL, "fp8", NULL, "other operations", NULL, NULL,
-           "mixture of experts", "adapters of frozen networks");
+    EXPECT(
+        RUNS
+        "nvidia a100-sxm4-80gb,8,,Pytorch fsdp,Full_Shard" SHAPE "BF16,None" TIME
+        "H100,16,8x400Gb/s IB,HF Trainer,hybrid_shard" SHAPE "bf16,True" TIME
+        "H100,16,,DeepSpeed,ZeRO-3" SHAPE "bf16," TIME "MI300X,8,,PyTorch FSDP2," SHAPE "bf16," TIME
+        "GB200,4,,PyTorch FSDP2," SHAPE "bf16," TIME "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE
+        "fp16," TIME "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "bf16," TIME
+        "V100-SXM2-16GB,32,,PyTorch FSDP1," SHAPE "fp16," TIME
+        "V100-SXM2-16GB,32,100 Gb/s per node,PyTorch FSDP1," SHAPE "fp16," TIME
+        "H100,8,,PyTorch DDP,DDP" SHAPE "bf16," TIME "H100,8,,PyTorch DDP,DDP" SHAPE "fp32," TIME
+        "H100,8,,pytorch ddp,ddp" SHAPE "bf16-true," TIME "H100,8,,PyTorch FSDP2,FSDP2" SHAPE
+        "FP8," TIME "H100,8,,torchtitan,FSDP2" SHAPE "bf16,Selective" TIME
+        "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "bf16,selective" TIME "H100,8,,PyTorch FSDP,FSDP" SHAPE
+        "bf16,full on 1 of 2 layers" TIME "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME
+        "H100,8,,PyTorch FSDP,FSDP,Mixtral-8x7B,,2,256,512,2,,bf16," TIME
+        "H100,8,,HF PEFT QLoRA,FSDP" SHAPE "nf4," TIME
+        "H100,8.0,,PyTorch FSDP,FSDP,x,,2.0,256.0,512.0,2.0,,bf16," TIME
+        "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
+        NULL, NULL, "no rule knows this framework", "no rule names a cluster",
+        "no cluster file has this GPU", NULL, "cannot compute in this dtype", "names a network",
+        NULL, NULL, NULL, NULL, "fp8", NULL, "other operations", NULL, NULL, "mixture of experts",
+        "adapters of frozen networks", NULL, "no rule knows this precision");
 }
 
 static void what_is_missing(void) {

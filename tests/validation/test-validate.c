@@ -40,6 +40,13 @@ static void fields(void) {
     double value;
     g_assert_true(cli_csv_number(csv, &csv->rows[1], "b", &value, &error));
     g_assert_cmpfloat(value, ==, 2.5);
+    g_autoptr(CliCsv) whole = table("a,b,c\n8.0,\"8.0\",1.13.0\n-1.0,.0,2.50\n", &error);
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[0], "a"), ==, "8");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[0], "b"), ==, "8.0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[0], "c"), ==, "1.13.0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[1], "a"), ==, "-1.0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[1], "b"), ==, ".0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[1], "c"), ==, "2.50");
     g_assert_true(cli_csv_number(csv, &csv->rows[1], "a", &value, &error));
     g_assert_true(isnan(value));
     g_assert_false(cli_csv_number(csv, &csv->rows[0], "b", &value, &error));
