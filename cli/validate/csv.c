@@ -38,7 +38,7 @@ static bool read_quoted(Cursor *cursor, GString *field) {
     return false;
 }
 
-/* "8.0" is 8: data frames write the whole numbers of a column so when any of its fields is empty. */
+/* "8.0" is 8: data frames write a column's whole numbers so when any of its fields is empty. */
 static void make_whole(GString *field) {
     char *dot = strchr(field->str, '.');
     bool zeros = dot && dot > field->str && dot[1] && !dot[1 + strspn(dot + 1, "0")];
