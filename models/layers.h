@@ -63,10 +63,11 @@ typedef struct {
     double scale;
     double alibi; /* the first head's slope is 2^(-alibi / heads); 0: none (kernels/alibi.h) */
     bool causal;
-    bool in_memory; /* the scores are tensors, as in plain Python; otherwise one kernel */
-    bool k_inside;  /* k's gradient may lie with its heads inside the rows of tokens: it is copied
+    bool in_memory;    /* the scores are tensors, as in plain Python; otherwise one kernel */
+    bool wide_softmax; /* of scores in memory: in fp32 whatever the dtype */
+    bool k_inside; /* k's gradient may lie with its heads inside the rows of tokens: it is copied
                      * once more anyhow */
-    uint32_t bias;  /* [seq, seq, heads]; PLAN_NONE */
+    uint32_t bias; /* [seq, seq, heads]; PLAN_NONE */
 } ModelAttention;
 
 /* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */

@@ -10,7 +10,7 @@ static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
-    bool in_memory, qkv_bias;
+    bool in_memory, wide_softmax, qkv_bias;
     uint32_t cosines, sines;
 } Llama;
 
@@ -117,6 +117,7 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .scale = 1 / sqrt((double)llama->head_dim),
                                 .causal = true,
                                 .in_memory = llama->in_memory,
+                                .wide_softmax = llama->wide_softmax,
                                 .bias = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
     uint32_t q = model_run_linear(w, &block->q, x, inner, w->width);
@@ -182,6 +183,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .ffn = network->ffn,
                    .vocab = network->vocab,
                    .in_memory = network->scores_in_memory && !graph->fused,
+                   .wide_softmax = network->wide_softmax,
                    .qkv_bias = network->qkv_bias};
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;

@@ -68,6 +68,15 @@ static bool read_loss(const PlanIni *ini, const PlanIniEntry *entry, ModelLoss *
                            entry->value);
 }
 
+static bool read_attention(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                           GError **error) {
+    network->wide_softmax = g_str_equal(entry->value, "math-fp32");
+    network->scores_in_memory = network->wide_softmax || g_str_equal(entry->value, "math");
+    return network->scores_in_memory || g_str_equal(entry->value, "kernel") ||
+           plan_ini_refuse(ini, entry, error,
+                           "attention must be kernel, math or math-fp32, not '%s'", entry->value);
+}
+
 static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                        GError **error) {
     if (g_str_equal(entry->key, "tied")) {
@@ -89,7 +98,7 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
         return read_choice(ini, entry, "yes", "no", &network->gated, error);
     }
     if (g_str_equal(entry->key, "attention")) {
-        return read_choice(ini, entry, "math", "kernel", &network->scores_in_memory, error);
+        return read_attention(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "rope_base")) {
         return (plan_parse_double(entry->value, &network->rope_base) && network->rope_base >= 1 &&
@@ -167,6 +176,10 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
                                "width %" G_GUINT64_FORMAT " does not divide by %" G_GUINT64_FORMAT
                                " heads; change one",
                                network->width, network->heads);
+    }
+    if (network->wide_softmax && !g_str_equal(families[network->family]->name, "llama")) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "attention"), error,
+                               "attention = math-fp32 is of family llama; set attention = math");
     }
     if (network->alibi && network->scores_in_memory) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "positions"), error,

@@ -36,6 +36,7 @@ typedef struct {
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory; /* attention in plain tensors instead of one kernel */
+    bool wide_softmax;     /* llama: their softmax is in fp32, as transformers' Llama writes it */
 } ModelNetwork;
 
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,

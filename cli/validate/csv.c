@@ -38,6 +38,15 @@ static bool read_quoted(Cursor *cursor, GString *field) {
     return false;
 }
 
+/* "8.0" is 8: data frames write a column's whole numbers so when any of its fields is empty. */
+static void make_whole(GString *field) {
+    char *dot = strchr(field->str, '.');
+    bool zeros = dot && dot > field->str && dot[1] && !dot[1 + strspn(dot + 1, "0")];
+    if (zeros && strspn(field->str, "0123456789") == (gsize)(dot - field->str)) {
+        g_string_truncate(field, (gsize)(dot - field->str));
+    }
+}
+
 static bool ends_field(char c) {
     return c == '\0' || c == ',' || c == '\n' || c == '\r';
 }
@@ -60,6 +69,7 @@ static bool read_field(const CliCsv *csv, Cursor *cursor, GPtrArray *fields, GEr
         for (; !ends_field(*cursor->at); cursor->at++) {
             g_string_append_c(field, *cursor->at);
         }
+        make_whole(field);
     }
     g_ptr_array_add(fields, g_string_free(g_steal_pointer(&field), FALSE));
     return true;
@@ -123,7 +133,8 @@ CliCsv *cli_csv_read(const char *path, GError **error) {
     g_autoptr(CliCsv) csv = g_new0(CliCsv, 1);
     csv->path = g_strdup(path);
     csv->name = g_path_get_basename(path);
-    Cursor cursor = {text, 1};
+    /* Spreadsheets put a byte order mark before the header. */
+    Cursor cursor = {g_str_has_prefix(text, "\xef\xbb\xbf") ? text + 3 : text, 1};
     if (strlen(text) != length) {
         cli_csv_refuse(csv, 1, error, "this is no text; give a table of comma-separated values");
         return NULL;

@@ -1,7 +1,8 @@
 /* cli/validate/csv.h - tables of published measurements: comma-separated text with a header line.
  *
- * Fields may stand in double quotes, hold commas and line ends there, and say "" for a quote. Every
- * row keeps the line it begins on, for messages.
+ * Fields may stand in double quotes, hold commas and line ends there, and say "" for a quote. A
+ * whole number outside of quotes loses its ".0". Every row keeps the line it begins on, for
+ * messages.
  *
  * Owns: all strings. Threads: const after reading, so any number.
  */

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "cli/validate/train-row.h"
+
 const char *const cli_collective_columns[] = {"source",
                                               "source_ref",
                                               "measured_date",
@@ -26,48 +28,79 @@ const char *const cli_collective_columns[] = {"source",
                                               NULL};
 
 static const struct {
-    const char *name;
+    const char
+        *name; /* its letters alone: sources write all_gather, AllGather, allgather_into_tensor */
     PlanOpKind kind;
-} kinds[] = {{"all_reduce", PLAN_OP_ALL_REDUCE},
-             {"all_gather", PLAN_OP_ALL_GATHER},
-             {"reduce_scatter", PLAN_OP_REDUCE_SCATTER}};
+} kinds[] = {{"allreduce", PLAN_OP_ALL_REDUCE},
+             {"allgather", PLAN_OP_ALL_GATHER},
+             {"reducescatter", PLAN_OP_REDUCE_SCATTER}};
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static bool read_kind(const CliCsv *csv, const CliCsvRow *row, PlanOpKind *ret_kind,
-                      GError **error) {
-    const char *op = cli_csv_text(csv, row, "op");
+/* Takes a constant; the row is skipped for it. Returns true: no error of the table's. */
+static bool skip(CliCollectiveRow *row, const char *why) {
+    row->skipped = why;
+    return true;
+}
+
+static bool read_kind(const CliCsv *csv, const CliCsvRow *csv_row, CliCollectiveRow *row) {
+    g_autoptr(GString) letters = g_string_new(NULL);
+    for (const char *at = cli_csv_text(csv, csv_row, "op"); *at; at++) {
+        if (g_ascii_isalpha(*at)) {
+            g_string_append_c(letters, g_ascii_tolower(*at));
+        }
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (g_str_equal(op, kinds[i].name)) {
-            *ret_kind = kinds[i].kind;
+        if (g_str_has_prefix(letters->str, kinds[i].name)) {
+            row->kind = kinds[i].kind;
             return true;
         }
     }
-    return cli_csv_refuse(csv, row->line, error,
-                          "op is '%s'; give all_reduce, all_gather or reduce_scatter, or a rule "
-                          "that skips it",
-                          op);
+    return skip(row, "not a collective of our plans");
 }
 
-static bool read_numbers(const CliCsv *csv, const CliCsvRow *row, CliCollectiveRow *ret_row,
+/* NCCL's tests give either bandwidth instead of a time; busbw is algbw times 2 (n - 1) / n where
+ * all reduce, and half of that elsewhere. */
+static double time_of(const CliCollectiveRow *row, double algbw, double busbw) {
+    double share = (row->ranks - 1.0) / row->ranks;
+    double factor = row->kind == PLAN_OP_ALL_REDUCE ? 2 * share : share;
+    return row->bytes / (algbw > 0 ? algbw : busbw / factor) / 1e3;
+}
+
+static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollectiveRow *row,
                          GError **error) {
-    double nodes, gpus, bytes, time_us;
-    if (!cli_csv_number(csv, row, "nodes", &nodes, error) ||
-        !cli_csv_number(csv, row, "gpus", &gpus, error) ||
-        !cli_csv_number(csv, row, "bytes", &bytes, error) ||
-        !cli_csv_number(csv, row, "time_us", &time_us, error)) {
-        return false;
+    static const char *const columns[] = {"nodes",   "gpus",       "gpus_per_node", "bytes",
+                                          "time_us", "algbw_GBps", "busbw_GBps"};
+    enum {
+        NODES,
+        GPUS,
+        A_NODE,
+        BYTES,
+        TIME,
+        ALGBW,
+        BUSBW,
+        N_NUMBERS
+    };
+    double n[N_NUMBERS];
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        if (!cli_csv_number(csv, csv_row, columns[i], &n[i], error)) {
+            return false;
+        }
     }
-    if (!(nodes >= 1 && gpus >= 2 && gpus >= nodes && gpus < 1e6 && bytes > 0 && time_us > 0)) {
-        return cli_csv_refuse(csv, row->line, error,
-                              "a collective needs nodes, gpus (at least two, and one a node), "
-                              "bytes and time_us above 0; give them");
+    double nodes = isnan(n[NODES]) ? ceil(n[GPUS] / n[A_NODE]) : n[NODES];
+    if (!(n[GPUS] >= 2 && n[GPUS] < 1e6 && n[BYTES] > 0)) {
+        return skip(row, "the source does not say bytes, or of at least two GPUs");
     }
-    ret_row->nodes = (uint32_t)nodes;
-    ret_row->ranks = (uint32_t)gpus;
-    ret_row->bytes = bytes;
-    ret_row->time_us = time_us;
-    return true;
+    if (!(nodes >= 1 && nodes <= n[GPUS])) {
+        return skip(row, "the source does not say how many nodes");
+    }
+    row->nodes = (uint32_t)nodes;
+    row->ranks = (uint32_t)n[GPUS];
+    row->bytes = n[BYTES];
+    row->nic_gb_per_s =
+        cli_train_row_nic_gb_per_s(cli_csv_text(csv, csv_row, "interconnect"), n[GPUS] / nodes);
+    row->time_us = n[TIME] > 0 ? n[TIME] : time_of(row, n[ALGBW], n[BUSBW]);
+    return row->time_us > 0 || skip(row, "neither a time nor a bandwidth is given");
 }
 
 static SimNcclAlgo algo_of(const GPtrArray *settings) {
@@ -86,9 +119,12 @@ static bool read_row(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *
         return true;
     }
     row->cluster = cli_published_cluster(published, settings, error);
-    if (!row->cluster || !read_kind(csv, csv_row, &row->kind, error) ||
-        !read_numbers(csv, csv_row, row, error)) {
+    if (!row->cluster || !read_kind(csv, csv_row, row) || !read_numbers(csv, csv_row, row, error)) {
         return false;
+    }
+    if (!row->skipped && row->nodes > 1 &&
+        !(row->nic_gb_per_s > 0 || row->cluster->inter_node_nic_gb_per_s > 0)) {
+        return skip(row, "no cluster file of this hardware has a network");
     }
     row->algo = algo_of(settings);
     row->held_out = cli_published_held_out(csv_row);
@@ -125,6 +161,9 @@ static SimNetworkPath path_of(const CliCollectiveRow *row, const ModelCluster *c
     Plan plan = {.world = row->ranks};
     ModelCluster machine = *cluster;
     machine.topology_gpus_per_node = row->ranks / row->nodes;
+    if (row->nic_gb_per_s > 0) {
+        machine.inter_node_nic_gb_per_s = row->nic_gb_per_s;
+    }
     plan.axes[PLAN_AXIS_SHARD] = row->ranks;
     plan.axes[PLAN_AXIS_REPLICATE] = plan.axes[PLAN_AXIS_PART] = 1;
     return sim_network_path(&machine, &plan, PLAN_AXIS_SHARD);

@@ -14,6 +14,7 @@ typedef struct {
     PlanOpKind kind;
     SimNcclAlgo algo; /* that the source says it was; SIM_NCCL_N_ALGOS: it does not */
     double bytes, time_us;
+    double nic_gb_per_s; /* that the source says; 0: as the cluster file */
     bool held_out;
     char *label, *group; /* kind and size; hardware and nodes */
 } CliCollectiveRow;

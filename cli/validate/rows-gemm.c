@@ -45,13 +45,16 @@ static bool setting(const Source *source, const char *key, double fallback, doub
                                 error);
 }
 
-static bool refuse(const Source *source, const char *what, GError **error) {
-    return cli_csv_refuse(source->csv, source->row->line, error, "%s", what);
+/* Takes a constant; the row is skipped for it. Returns true: no error of the table's. */
+static bool skip(CliGemmRow *row, const char *why) {
+    row->skipped = why;
+    return true;
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-static bool read_product(const Source *source, SimProduct *product, GError **error) {
+static bool read_product(const Source *source, CliGemmRow *row, GError **error) {
+    SimProduct *product = &row->product;
     if (!number(source, "m", &product->m, error) || !number(source, "n", &product->n, error) ||
         !number(source, "k", &product->k, error) ||
         !number(source, "batch", &product->batch, error) ||
@@ -62,10 +65,8 @@ static bool read_product(const Source *source, SimProduct *product, GError **err
     if (isnan(product->batch)) {
         product->batch = 1;
     }
-    if (!(product->batch >= 1 && product->m >= 1 && product->n >= 1 && product->k >= 1)) {
-        return refuse(source, "a product needs m, n and k of at least 1; give them", error);
-    }
-    return true;
+    bool whole = product->batch >= 1 && product->m >= 1 && product->n >= 1 && product->k >= 1;
+    return whole || skip(row, "the source does not say m, n and k");
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -84,7 +85,8 @@ static double shape_number(const char *shape, const char *name) {
 
 /* As plan/op-work.c counts: both products over the pairs that the mask leaves; backward has five
  * products for two. */
-static bool read_attention(const Source *source, SimAttention *attention, GError **error) {
+static bool read_attention(const Source *source, CliGemmRow *row) {
+    SimAttention *attention = &row->attention;
     const char *shape = cli_csv_text(source->csv, source->row, "extra_shape");
     double head_dim = shape_number(shape, "v_head_dim");
     double kv_heads = shape_number(shape, "kv_head_num");
@@ -96,11 +98,7 @@ static bool read_attention(const Source *source, SimAttention *attention, GError
         .backward = g_str_has_suffix(cli_csv_text(source->csv, source->row, "kind"), "bwd"),
     };
     if (!(attention->batch >= 1 && attention->heads >= 1 && attention->seq >= 1 && head_dim >= 1)) {
-        return refuse(
-            source,
-            "attention needs batch=, seq_len=, head_num=, kv_head_num= and v_head_dim= in "
-            "extra_shape; give them",
-            error);
+        return skip(row, "the source does not say batch, seq_len, head_num and v_head_dim");
     }
     double passes = attention->backward ? 2.5 : 1, tensors = attention->backward ? 4 : 2;
     double tokens = attention->batch * attention->seq;
@@ -127,8 +125,7 @@ static bool read_time(const Source *source, CliGemmRow *row, GError **error) {
     if (isnan(row->time_us)) {
         row->time_us = flops_of(row) / (tflops * share * 1e6);
     }
-    return row->time_us > 0 ||
-           refuse(source, "neither time_us nor tflops is above 0; give one", error);
+    return row->time_us > 0 || skip(row, "neither a time nor a rate is given");
 }
 
 static char *label_of(const Source *source, const CliGemmRow *row) {
@@ -140,6 +137,12 @@ static char *label_of(const Source *source, const CliGemmRow *row) {
                                  cli_csv_text(source->csv, source->row, "layout"));
 }
 
+/* Of 16 bits: GPUs before Ampere know fp16 alone. */
+static double peak_of(const ModelCluster *cluster) {
+    double bf16 = model_cluster_peak_flops(cluster, PLAN_BF16);
+    return bf16 > 0 ? bf16 : model_cluster_peak_flops(cluster, PLAN_FP16);
+}
+
 static bool read_row(const Source *source, CliGemmRow *row, GError **error) {
     const char *kind = cli_csv_text(source->csv, source->row, "kind");
     row->line = source->row->line;
@@ -148,16 +151,17 @@ static bool read_row(const Source *source, CliGemmRow *row, GError **error) {
         return true;
     }
     row->cluster = cli_published_cluster(source->published, source->settings, error);
-    row->is_attention = g_str_has_prefix(kind, "attention");
+    row->is_attention = g_ascii_strncasecmp(kind, "attention", 9) == 0;
     double share;
     if (!row->cluster || !setting(source, "peak_share", 1, &share, error) ||
-        !(row->is_attention ? read_attention(source, &row->attention, error)
-                            : read_product(source, &row->product, error)) ||
-        !read_time(source, row, error)) {
+        !(row->is_attention ? read_attention(source, row) : read_product(source, row, error)) ||
+        !(row->skipped || read_time(source, row, error))) {
         return false;
     }
-    row->product.peak_flops = row->attention.peak_flops =
-        model_cluster_peak_flops(row->cluster, PLAN_BF16) * share;
+    row->product.peak_flops = row->attention.peak_flops = peak_of(row->cluster) * share;
+    if (!row->skipped && !(row->product.peak_flops > 0)) {
+        return skip(row, "no cluster file says how fast this GPU is in this dtype");
+    }
     row->held_out = cli_published_held_out(source->row);
     row->label = label_of(source, row);
     row->group = g_strdup_printf("%s, %s %s", cli_csv_text(source->csv, source->row, "hardware"),

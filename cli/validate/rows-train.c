@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/data-dir.h"
+#include "cli/validate/train-row.h"
 #include "memory/options.h"
 #include "models/network.h"
 #include "plan/build.h"
@@ -49,7 +50,7 @@ bool cli_train_check(const CliCsv *csv, GError **error) {
 
 typedef struct {
     const CliCsv *csv;
-    const CliCsvRow *row;
+    CliCsvRow row; /* its open fields filled */
     CliPublished *published;
     GPtrArray *settings; /* PlanIniEntry */
     PlanStrategy strategy;
@@ -62,6 +63,7 @@ typedef struct {
 } Case;
 
 static void clear_case(Case *c) {
+    cli_train_row_fields_clear(&c->row);
     g_ptr_array_unref(c->settings);
     model_cluster_free(c->cluster);
     model_network_free(c->network);
@@ -77,7 +79,7 @@ static const PlanIni *ini_of(const Case *c) {
 
 static double number(const Case *c, const char *column) {
     double value = NAN;
-    cli_csv_number(c->csv, c->row, column, &value, NULL);
+    cli_csv_number(c->csv, &c->row, column, &value, NULL);
     return value;
 }
 
@@ -94,7 +96,7 @@ static const char *value_of(Case *c, const PlanIniEntry *entry) {
     if (*entry->value != '$') {
         return entry->value;
     }
-    const char *text = cli_csv_text(c->csv, c->row, entry->value + 1);
+    const char *text = cli_csv_text(c->csv, &c->row, entry->value + 1);
     if (!*text) {
         g_autofree char *why = g_strdup_printf("the source does not say %s", entry->value + 1);
         skip(c, why);
@@ -129,6 +131,7 @@ static bool set_allocator(Case *c, const PlanIniEntry *entry, GError **error) {
 }
 
 static bool apply(Case *c, GString *network, GError **error) {
+    bool named = cli_rules_value(c->settings, "network") != NULL;
     for (guint i = 0; i < c->settings->len; i++) {
         const PlanIniEntry *entry = c->settings->pdata[i];
         const char *dot = strchr(entry->key, '.');
@@ -138,7 +141,7 @@ static bool apply(Case *c, GString *network, GError **error) {
         } else if (g_str_has_prefix(entry->key, "cluster.")) {
             good = model_cluster_set(c->cluster, dot + 1, ini_of(c), entry, error);
             say(c, dot + 1, entry->value);
-        } else if (g_str_has_prefix(entry->key, "network.")) {
+        } else if (g_str_has_prefix(entry->key, "network.") && !named) {
             const char *value = value_of(c, entry);
             g_string_append_printf(network, "%s = %s\n", dot + 1, value ? value : "1");
         } else if (g_str_equal(entry->key, "allocator")) {
@@ -159,9 +162,13 @@ static bool read_network(Case *c, const GString *text, GError **error) {
         return c->network != NULL;
     }
     g_autoptr(GError) cause = NULL;
-    g_autofree char *file = g_strdup_printf("%s:%u", c->csv->path, c->row->line);
+    g_autofree char *file = g_strdup_printf("%s:%u", c->csv->path, c->row.line);
     c->network = model_network_read(text->str, text->len, file, &cause);
-    return c->network || skip(c, cause->message);
+    if (c->network) {
+        return true;
+    }
+    const char *what = strstr(cause->message, ": "); /* lines of our own text tell nothing */
+    return skip(c, what ? what + 2 : cause->message);
 }
 
 static double gpus_a_node(const Case *c) {
@@ -175,6 +182,20 @@ static void set_topology(Case *c) {
     c->cluster->topology_nodes = gpus >= 1 ? (uint64_t)ceil(gpus / a_node) : 1;
 }
 
+/* What the row says of its network holds where no rule does. */
+static bool set_network(Case *c) {
+    double rate =
+        cli_train_row_nic_gb_per_s(cli_csv_text(c->csv, &c->row, "interconnect"), gpus_a_node(c));
+    if (rate > 0 && rate != c->cluster->inter_node_nic_gb_per_s &&
+        !cli_rules_value(c->settings, "cluster.inter_node.nic_gb_per_s")) {
+        c->cluster->inter_node_nic_gb_per_s = rate;
+        g_autofree char *digits = g_strdup_printf("%g", rate);
+        say(c, "inter_node.nic_gb_per_s", digits);
+    }
+    return c->cluster->topology_nodes == 1 || c->cluster->inter_node_nic_gb_per_s > 0 ||
+           skip(c, "neither the source nor a cluster file of this hardware names a network");
+}
+
 static bool settle(Case *c, GError **error) {
     g_autoptr(GString) network = g_string_new("[network]\n");
     plan_strategy_init(&c->strategy);
@@ -183,6 +204,7 @@ static bool settle(Case *c, GError **error) {
         return c->skipped != NULL;
     }
     set_topology(c);
+    set_network(c);
     cli_published_apply_tuning(c->published, c->cluster);
     g_autoptr(GError) cause = NULL;
     return plan_strategy_settle(&c->strategy, &cause) || skip(c, cause->message);
@@ -216,26 +238,32 @@ static double all_flops(const Plan *plan) {
     return flops;
 }
 
-static double measured_ms(const Case *c, const SimPrediction *prediction) {
-    double rate = number(c, "tokens_per_s_per_gpu"), tflops = number(c, "tflops_per_gpu");
-    if (rate > 0) {
-        return (double)c->plan->tokens_per_rank / rate * 1e3;
-    }
-    if (number(c, "step_ms") > 0) {
-        return number(c, "step_ms");
-    }
+static bool tflops_are_all(const Case *c) {
     const char *convention = cli_rules_value(c->settings, "flops");
-    bool all = convention && g_str_equal(convention, "all");
-    return tflops > 0 ? (all ? all_flops(c->plan) : prediction->flops) / (tflops * 1e9) : NAN;
+    return convention && g_str_equal(convention, "all");
+}
+
+static double measured_ms(const Case *c, const SimPrediction *prediction) {
+    CliTrainWork work = {.tokens = (double)c->plan->tokens_per_rank,
+                         .model_flops = prediction->flops,
+                         .all_flops = all_flops(c->plan),
+                         .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
+                         .tflops_are_all = tflops_are_all(c)};
+    return cli_train_row_measured_ms(c->csv, &c->row, &work);
 }
 
 static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
     const char *memory = cli_rules_value(c->settings, "memory");
+    double reserved = (double)prediction->peak_reserved_bytes;
     if (memory && g_str_equal(memory, "allocated")) {
         return (double)prediction->peak.at.allocated_bytes;
     }
-    return (double)(memory && g_str_equal(memory, "active") ? prediction->peak_active_bytes
-                                                            : prediction->peak_reserved_bytes);
+    if (memory && g_str_equal(memory, "active")) {
+        return (double)prediction->peak_active_bytes;
+    }
+    return memory && g_str_equal(memory, "device")
+               ? reserved + (double)c->cluster->device_outside_allocator_bytes
+               : reserved;
 }
 
 /* What is published of a run is the pace of many steps. An allocator that gives memory back in the
@@ -264,7 +292,8 @@ static bool play(Case *c, CliTrainRow *row, GError **error) {
     row->bound_by = g_intern_string(prediction->bound_by);
     row->measured_ms = measured_ms(c, prediction);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
-    row->measured_gib = number(c, "peak_mem_gib");
+    double peak = number(c, "peak_mem_gib");
+    row->measured_gib = peak > 0 ? peak : NAN;
     row->predicted_gib = predicted_bytes(c, prediction) / GIB;
     return !(isnan(row->measured_ms) && isnan(row->measured_gib)) ||
            skip(c, "neither a time nor a peak of memory is given");
@@ -276,7 +305,7 @@ static char *label_of(const Case *c) {
     const char *const columns[] = {"model", "gpus", "seq_len", "micro_batch"};
     const char *text[G_N_ELEMENTS(columns)];
     for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
-        text[i] = cli_csv_text(c->csv, c->row, columns[i]);
+        text[i] = cli_csv_text(c->csv, &c->row, columns[i]);
     }
     return g_strdup_printf("%s, %s GPUs, %s x %s", text[0], text[1], text[3], text[2]);
 }
@@ -294,25 +323,12 @@ static char *rules_of(const Case *c) {
     return g_strjoinv("; ", (char **)names->pdata);
 }
 
-static const char *time_from(const Case *c) {
-    if (number(c, "tokens_per_s_per_gpu") > 0) {
-        return "tokens/s";
-    }
-    if (number(c, "step_ms") > 0) {
-        return "step time";
-    }
-    const char *flops = cli_rules_value(c->settings, "flops");
-    return !(number(c, "tflops_per_gpu") > 0)   ? "none"
-           : flops && g_str_equal(flops, "all") ? "FLOP/s with recomputation"
-                                                : "FLOP/s of the model";
-}
-
 /* What there is to know before a play. */
 static void describe(const Case *c, CliTrainRow *row) {
-    const char *link = cli_csv_text(c->csv, c->row, "interconnect");
+    const char *link = cli_csv_text(c->csv, &c->row, "interconnect");
     row->rules = rules_of(c);
     row->cluster = g_strdup(cli_rules_value(c->settings, "cluster"));
-    row->time_from = g_strdup(time_from(c));
+    row->time_from = g_strdup(cli_train_row_time_from(c->csv, &c->row, tflops_are_all(c)));
     row->network_link = g_strdup(*link ? link : "assumed");
 }
 
@@ -326,6 +342,10 @@ static bool run(Case *c, CliTrainRow *row, GError **error) {
     }
     if (!cli_rules_value(c->settings, "cluster")) {
         return skip(c, "no rule names a cluster for this hardware");
+    }
+    if (!cli_rules_value(c->settings, "network") &&
+        !cli_rules_value(c->settings, "network.family")) {
+        return skip(c, "no network of ours has this name, and its layers and d_model are not said");
     }
     const ModelCluster *cluster = cli_published_cluster(c->published, c->settings, error);
     if (!cluster) {
@@ -348,10 +368,10 @@ static bool run(Case *c, CliTrainRow *row, GError **error) {
 
 bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
                        bool without_fits, CliTrainRow *ret_row, GError **error) {
-    g_auto(Case) c = {.csv = csv, .row = csv_row, .published = published};
-    c.settings = cli_rules_apply(cli_published_rules(published), csv, csv_row,
+    g_auto(Case) c = {.csv = csv, .published = published, .said = g_string_new(NULL)};
+    c.row = cli_train_row_complete(csv, csv_row, c.said);
+    c.settings = cli_rules_apply(cli_published_rules(published), csv, &c.row,
                                  without_fits ? csv->name : NULL);
-    c.said = g_string_new(NULL);
     CliTrainRow row = {.line = csv_row->line, .label = label_of(&c)};
     row.gpus = (unsigned)fmax(0, number(&c, "gpus"));
     describe(&c, &row);

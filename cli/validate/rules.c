@@ -34,9 +34,12 @@ void cli_rules_free(CliRules *rules) {
     }
 }
 
-static bool fits(const char *pattern, const char *text) {
+/* Whatever the case: sources write fsdp and FSDP, a100 and A100. */
+static bool fits(const char *pattern, const char *given) {
     bool turned = *pattern == '!', found = false;
-    g_auto(GStrv) alternatives = g_strsplit(pattern + turned, "|", -1);
+    g_autofree char *small = g_ascii_strdown(pattern + turned, -1);
+    g_autofree char *text = g_ascii_strdown(given, -1);
+    g_auto(GStrv) alternatives = g_strsplit(small, "|", -1);
     for (char **one = alternatives; *one; one++) {
         const char *alternative = g_strstrip(*one);
         found =

@@ -3,8 +3,8 @@
  * A rules file is an ini file. Each section is a rule: its keys `if.COLUMN = PATTERN` say which
  * rows it is for (all of them must fit), its other keys are what such a row is given. Rules apply
  * from top to bottom, and a later one overrides what an earlier one gave: the general first, then
- * its exceptions. A pattern is text with * and ?, or several of them with | between; a ! before
- * all of it turns it round; "-" is the empty field.
+ * its exceptions. A pattern is text of any case with * and ?, or several of them with | between;
+ * a ! before all of it turns it round; "-" is the empty field.
  *
  * Owns: its strings. Threads: const after reading, so any number.
  */

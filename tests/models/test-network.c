@@ -252,6 +252,10 @@ static void bad_files(void) {
         {"[network]\nfamily=mlp\nlayers=0\nwidth=8\nseq=1\n", "n.ini:3: layers must be"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\nseq=1\nheads=2\n",
          "n.ini:6: family mlp has no key 'heads'"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nattention=math-fp32\n",
+         "n.ini:8: attention = math-fp32 is of family llama"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nattention=flash\n",
+         "n.ini:8: attention must be kernel, math or math-fp32"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=3\nvocab=4\nseq=4\n",
          "n.ini:5: width 8 does not divide by 3 heads"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\ntied=maybe\n",
@@ -360,6 +364,25 @@ static void rms_norm_of_ops(void) {
     }
 }
 
+/* transformers' Llama: softmax(scores, dtype=float32).to(dtype), two copies of the scores more. */
+static void softmax_in_fp32(void) {
+    static const char *const attention[] = {"math", "math-fp32"};
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *text = g_strdup_printf("[network]\nfamily=llama\nlayers=3\nwidth=8\n"
+                                                "heads=2\nffn=12\nvocab=4\nseq=4\nattention=%s\n",
+                                                attention[i]);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+        for (unsigned is_fp32 = 0; is_fp32 < 2; is_fp32++) {
+            ModelPass pass = {.batch = 2, .dtype = is_fp32 ? PLAN_FP32 : PLAN_BF16};
+            g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
+            uint32_t all = graph->steps->len, tables = 2 * !is_fp32;
+            g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_SOFTMAX), ==, 3);
+            g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==,
+                             tables + (i && !is_fp32 ? 6 : 0));
+        }
+    }
+}
+
 static void too_long(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
@@ -401,5 +424,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/mutations end in a message", mutated);
     g_test_add_func("/models/network/metered", metered);
     g_test_add_func("/models/network/rms norm of ops", rms_norm_of_ops);
+    g_test_add_func("/models/network/softmax in fp32", softmax_in_fp32);
     return g_test_run();
 }

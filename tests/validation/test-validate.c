@@ -40,6 +40,13 @@ static void fields(void) {
     double value;
     g_assert_true(cli_csv_number(csv, &csv->rows[1], "b", &value, &error));
     g_assert_cmpfloat(value, ==, 2.5);
+    g_autoptr(CliCsv) whole = table("a,b,c\n8.0,\"8.0\",1.13.0\n-1.0,.0,2.50\n", &error);
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[0], "a"), ==, "8");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[0], "b"), ==, "8.0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[0], "c"), ==, "1.13.0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[1], "a"), ==, "-1.0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[1], "b"), ==, ".0");
+    g_assert_cmpstr(cli_csv_text(whole, &whole->rows[1], "c"), ==, "2.50");
     g_assert_true(cli_csv_number(csv, &csv->rows[1], "a", &value, &error));
     g_assert_true(isnan(value));
     g_assert_false(cli_csv_number(csv, &csv->rows[0], "b", &value, &error));
@@ -123,7 +130,8 @@ static char *of_folder(const char *name) {
     return g_build_filename(g_getenv("FORESHARD_TEST_VALIDATION"), name, NULL);
 }
 
-static const char *const runs[] = {"train_fms_fsdp.csv",     "train_fsdp_paper.csv",
+static const char *const runs[] = {"train_fms_fsdp.csv",     "train_fresh.csv",
+                                   "train_fresh_more.csv",   "train_fsdp_paper.csv",
                                    "train_kempnerforge.csv", "train_llm_foundry_mpt.csv",
                                    "train_torchtitan.csv",   "train_yafsdp.csv"};
 
@@ -170,6 +178,7 @@ static const struct {
     const char *table;
     double median, p90, without_median, without_p90;
 } bounds[] = {{"train_fms_fsdp.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_fresh_more.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fsdp_paper.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_llm_foundry_mpt.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_yafsdp.csv", 0.06, 0.15, 0.09, 0.20}};

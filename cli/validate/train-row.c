@@ -1,0 +1,266 @@
+#include "cli/validate/train-row.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "plan/ini.h"
+
+/* ---- filling -------------------------------------------------------------------------------- */
+
+typedef struct {
+    const CliCsv *csv;
+    CliCsvRow row;
+    GString *said;
+} Filler;
+
+static const char *text(const Filler *f, const char *column) {
+    return cli_csv_text(f->csv, &f->row, column);
+}
+
+static double number_of(const CliCsv *csv, const CliCsvRow *row, const char *column) {
+    double value = NAN;
+    cli_csv_number(csv, row, column, &value, NULL);
+    return value;
+}
+
+static double number(const Filler *f, const char *column) {
+    return number_of(f->csv, &f->row, column);
+}
+
+static bool is_open(const Filler *f, const char *column) {
+    return cli_csv_has(f->csv, column) && !*text(f, column);
+}
+
+static void fill(Filler *f, const char *column, const char *value, const char *why) {
+    for (unsigned i = 0; f->csv->columns[i]; i++) {
+        if (g_str_equal(f->csv->columns[i], column)) {
+            g_free(f->row.fields[i]);
+            f->row.fields[i] = g_strdup(value);
+            g_string_append_printf(f->said, "%s%s=%s (%s)", f->said->len ? " " : "", column, value,
+                                   why);
+        }
+    }
+}
+
+/* Whole numbers of at least 1 alone: others fix nothing. */
+static void fill_count(Filler *f, const char *column, double value, const char *why) {
+    if (is_open(f, column) && value >= 1 && value < 1e15 && value == floor(value)) {
+        g_autofree char *digits = g_strdup_printf("%.0f", value);
+        fill(f, column, digits, why);
+    }
+}
+
+static bool contains(const char *text, const char *word) {
+    g_autofree char *lower = g_ascii_strdown(text, -1);
+    return strstr(lower, word) != NULL;
+}
+
+/* ---- batch and ranks ------------------------------------------------------------------------ */
+
+static void fill_batch(Filler *f) {
+    fill_count(f, "gpus", number(f, "shard_degree") * number(f, "dp_replicate"),
+               "shard_degree x dp_replicate");
+    double gpus = number(f, "gpus"), all = number(f, "global_batch_seqs");
+    fill_count(f, "seq_len", number(f, "global_batch_tokens") / all, "tokens over sequences");
+    if (isnan(all)) {
+        all = number(f, "global_batch_tokens") / number(f, "seq_len");
+    }
+    fill_count(f, "grad_accum", all / gpus / number(f, "micro_batch"), "of the global batch");
+    double passes = number(f, "grad_accum");
+    fill_count(f, "micro_batch", all / gpus / (isnan(passes) ? 1 : passes), "of the global batch");
+    const char *sharding = text(f, "sharding_strategy");
+    if (contains(sharding, "hsdp") || contains(sharding, "hybrid")) {
+        double group = number(f, "shard_degree"), node = number(f, "gpus_per_node");
+        fill_count(f, "dp_replicate", gpus / group, "gpus over shard_degree");
+        fill_count(f, "dp_replicate", gpus / (isnan(node) ? 8 : node), "assumed: a node a copy");
+    }
+}
+
+/* ---- shape ---------------------------------------------------------------------------------- */
+
+/* Decoders since Llama have gates; GPT-2's kind has none. By name, for want of a column. */
+static const char *const gated[] = {"llama",  "mistral", "qwen",   "granite", "yi-",     "olmo",
+                                    "smollm", "gemma",   "vicuna", "phi-3",   "deepseek"};
+static const char *const plain[] = {"gpt", "opt", "mpt", "pythia", "bloom", "neox", "cerebras"};
+
+static bool named(const char *model, const char *const *names, unsigned n_names) {
+    for (unsigned i = 0; i < n_names; i++) {
+        if (contains(model, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fill_kind(Filler *f) {
+    const char *model = text(f, "model");
+    if (is_open(f, "mlp_type") && named(model, gated, G_N_ELEMENTS(gated))) {
+        fill(f, "mlp_type", "swiglu", "by its name");
+    } else if (is_open(f, "mlp_type") && named(model, plain, G_N_ELEMENTS(plain))) {
+        fill(f, "mlp_type", "gelu", "by its name");
+    } else if (is_open(f, "mlp_type") && number(f, "d_ff") < 3.5 * number(f, "d_model")) {
+        fill(f, "mlp_type", "swiglu", "by its d_ff");
+    } else if (is_open(f, "mlp_type")) {
+        fill(f, "mlp_type", "gelu", "assumed");
+    }
+}
+
+/* What `params` leaves for d_ff when attention and both tables are taken off; else the custom: four
+ * times the width, or with a gate two thirds of that up to a multiple of 256. */
+static void fill_ffn(Filler *f, double layers, double width) {
+    bool gate = g_str_equal(text(f, "mlp_type"), "swiglu");
+    double params = number(f, "params"), tables = 2 * number(f, "vocab") * width;
+    double share = number(f, "kv_heads") / number(f, "heads");
+    double rest = (params - tables) / layers - (2 + 2 * share) * width * width;
+    double by_params = round(rest / ((gate ? 3 : 2) * width) / 64) * 64;
+    if (gate && by_params > width) {
+        fill_count(f, "d_ff", by_params, "of params");
+    }
+    fill_count(f, "d_ff", gate ? ceil(8 * width / 3 / 256) * 256 : 4 * width, "assumed");
+}
+
+static void fill_shape(Filler *f) {
+    double layers = number(f, "layers"), width = number(f, "d_model");
+    if (!(layers >= 1 && width >= 1)) {
+        return;
+    }
+    fill_kind(f);
+    bool gate = g_str_equal(text(f, "mlp_type"), "swiglu");
+    fill_count(f, "heads", width / (width >= 1536 ? 128 : 64), "assumed");
+    fill_count(f, "kv_heads", number(f, "heads"), "assumed");
+    fill_count(f, "vocab", gate ? 32000 : 50304, "assumed");
+    fill_ffn(f, layers, width);
+}
+
+/* "full on 5 of 48 layers" is a share of the blocks. */
+static void say_share(Filler *f) {
+    g_autoptr(GRegex) share = g_regex_new("([0-9]+) of ([0-9]+)", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (g_regex_match(share, text(f, "activation_checkpointing"), 0, &match)) {
+        g_autofree char *some = g_match_info_fetch(match, 1), *all = g_match_info_fetch(match, 2);
+        g_autofree char *ratio =
+            g_strdup_printf("ratio=%.4f", g_ascii_strtod(some, NULL) / g_ascii_strtod(all, NULL));
+        fill(f, "activation_checkpointing", ratio, "so many of all blocks");
+    }
+}
+
+CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GString *said) {
+    Filler f = {csv, *row, said};
+    f.row.fields = g_strdupv(row->fields);
+    fill_batch(&f);
+    fill_shape(&f);
+    say_share(&f);
+    return f.row;
+}
+
+void cli_train_row_fields_clear(CliCsvRow *row) {
+    g_clear_pointer(&row->fields, g_strfreev);
+}
+
+/* ---- network -------------------------------------------------------------------------------- */
+
+/* "4 x 100 Gb/s": 400 and what follows; bytes where the B is large. 0: no rate. */
+static double gigabits(const char *clause) {
+    g_autoptr(GRegex) rate =
+        g_regex_new("(?:([0-9]+) *x *)?([0-9]+(?:[.][0-9]+)?) *G(b|B)", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (!g_regex_match(rate, clause, 0, &match)) {
+        return 0;
+    }
+    g_autofree char *times = g_match_info_fetch(match, 1);
+    g_autofree char *value = g_match_info_fetch(match, 2);
+    g_autofree char *unit = g_match_info_fetch(match, 3);
+    return (*times ? g_ascii_strtod(times, NULL) : 1) * g_ascii_strtod(value, NULL) *
+           (*unit == 'B' ? 8 : 1);
+}
+
+double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node) {
+    static const char *const inside[] = {"nvlink", "nvswitch", "intra", "pcie"};
+    static const char *const of_gpu[] = {"per gpu", "a gpu", "/gpu", "each gpu", "per-gpu"};
+    static const char *const of_node[] = {"node", "host", "server", "instance", "machine", "efa"};
+    g_auto(GStrv) clauses = g_strsplit_set(interconnect, ";,+", -1);
+    for (char **clause = clauses; *clause; clause++) {
+        double rate = named(*clause, inside, G_N_ELEMENTS(inside)) ? 0 : gigabits(*clause);
+        bool shared = !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
+                      (named(*clause, of_node, G_N_ELEMENTS(of_node)) || rate >= 800);
+        if (rate > 0) {
+            return rate / 8 / (shared ? gpus_per_node : 1);
+        }
+    }
+    return 0;
+}
+
+/* ---- what was measured ---------------------------------------------------------------------- */
+
+typedef enum {
+    TIME_NONE,
+    TIME_TOKENS,
+    TIME_ALL_TOKENS,
+    TIME_STEP,
+    TIME_STEP_DERIVED,
+    TIME_SAMPLES,
+    TIME_FLOPS,
+    TIME_MFU,
+    TIME_HFU,
+} TimeFrom;
+
+static const struct {
+    TimeFrom from;
+    const char *column, *name;
+} times[] = {
+    {TIME_TOKENS, "tokens_per_s_per_gpu", "tokens/s"},
+    {TIME_ALL_TOKENS, "tokens_per_s", "tokens/s of all GPUs"},
+    {TIME_STEP, "step_ms", "step time"},
+    {TIME_STEP_DERIVED, "step_ms_derived", "step time"},
+    {TIME_SAMPLES, "samples_per_s", "samples/s"},
+    {TIME_FLOPS, "tflops_per_gpu", "FLOP/s of the model"},
+    {TIME_MFU, "mfu_pct", "MFU"},
+    {TIME_HFU, "hfu_pct", "HFU"},
+};
+
+static TimeFrom time_of(const CliCsv *csv, const CliCsvRow *row, double *ret_value,
+                        const char **ret_name) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
+        double value = number_of(csv, row, times[i].column);
+        if (value > 0) {
+            *ret_value = value;
+            *ret_name = times[i].name;
+            return times[i].from;
+        }
+    }
+    *ret_name = "none";
+    return TIME_NONE;
+}
+
+double cli_train_row_measured_ms(const CliCsv *csv, const CliCsvRow *row,
+                                 const CliTrainWork *work) {
+    double value = NAN, gpus = number_of(csv, row, "gpus");
+    const char *name;
+    switch (time_of(csv, row, &value, &name)) {
+    case TIME_TOKENS:
+        return work->tokens / value * 1e3;
+    case TIME_ALL_TOKENS:
+        return work->tokens * gpus / value * 1e3;
+    case TIME_STEP:
+    case TIME_STEP_DERIVED:
+        return value;
+    case TIME_SAMPLES:
+        return work->tokens * gpus / number_of(csv, row, "seq_len") / value * 1e3;
+    case TIME_FLOPS:
+        return (work->tflops_are_all ? work->all_flops : work->model_flops) / (value * 1e9);
+    case TIME_MFU:
+        return work->model_flops / (value / 100 * work->peak_flops) * 1e3;
+    case TIME_HFU:
+        return work->all_flops / (value / 100 * work->peak_flops) * 1e3;
+    case TIME_NONE:
+        break;
+    }
+    return NAN;
+}
+
+const char *cli_train_row_time_from(const CliCsv *csv, const CliCsvRow *row, bool tflops_are_all) {
+    double value;
+    const char *name;
+    TimeFrom from = time_of(csv, row, &value, &name);
+    return from == TIME_FLOPS && tflops_are_all ? "FLOP/s with recomputation" : name;
+}

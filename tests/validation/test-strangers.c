@@ -1,0 +1,230 @@
+/* Tables as strangers write them: a row is predicted, or skipped for a reason that says what is
+ * missing; what is malformed is an error with its line. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/validate/train-row.h"
+#include "cli/validate/validate.h"
+
+static char *written(const char *text) {
+    g_autoptr(GError) error = NULL;
+    static char *folder;
+    if (!folder) {
+        folder = g_dir_make_tmp("foreshard-strangers-XXXXXX", &error);
+        g_assert_no_error(error);
+    }
+    char *path = g_build_filename(folder, "t.csv", NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    return path;
+}
+
+/* One table; row i is to be skipped with expected[i] in its reason, or predicted (NULL). */
+static void expect(const char *table, const char *const *expected, unsigned n) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_autofree char *path = written(table);
+    cli_validation_add(validation, path, &error);
+    g_assert_no_error(error);
+    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+    g_assert_cmpuint(rows->len, ==, n);
+    for (unsigned i = 0; i < n; i++) {
+        const CliValidatedRow *row = &g_array_index(rows, CliValidatedRow, i);
+        const char *why = row->skipped ? row->skipped : "predicted";
+        if (!strstr(why, expected[i] ? expected[i] : "predicted")) {
+            g_test_message("line %u: '%s' instead of '%s'", row->line, why, expected[i]);
+            g_test_fail();
+        }
+        g_assert_true(row->skipped || row->predicted > 0);
+    }
+}
+
+static void refuse(const char *table, const char *message) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_autofree char *path = written(table);
+    g_assert_false(cli_validation_add(validation, path, &error));
+    g_assert_nonnull(error);
+    g_assert_nonnull(strstr(error->message, message));
+}
+
+#define EXPECT(table, ...)                                                                         \
+    do {                                                                                           \
+        static const char *const expected[] = {__VA_ARGS__};                                       \
+        expect(table, expected, G_N_ELEMENTS(expected));                                           \
+    } while (0)
+
+/* ---- training runs -------------------------------------------------------------------------- */
+
+#define RUNS                                                                                       \
+    "hardware,gpus,interconnect,framework,sharding_strategy,model,params,layers,d_model,seq_len,"  \
+    "micro_batch,global_batch_seqs,precision,activation_checkpointing,tokens_per_s_per_gpu,"       \
+    "tokens_per_s,samples_per_s,step_ms,tflops_per_gpu,mfu_pct,hfu_pct,mlp_type,heads,kv_heads,"   \
+    "d_ff,vocab,grad_accum,dp_replicate\n"
+
+static void columns_of_time(void) {
+#define RUN "A100,8,,PyTorch FSDP,,x,,2,256,512,2,,bf16,,"
+#define END ",,,,,,,\n"
+    EXPECT(RUNS RUN "9e4,,,,,," END RUN ",7e5,,,,," END RUN ",,1400,,,," END RUN ",,,11,,," END RUN
+                    ",,,,20,," END RUN ",,,,,7," END RUN ",,,,,,9" END RUN ",,,,,," END,
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, "neither a time nor a peak");
+}
+
+static void words(void) {
+#define SHAPE ",x,,2,256,512,2,,"
+#define TIME  ",9e4,,,,,,,,,,,,,\n"
+    EXPECT(
+        RUNS
+        "nvidia a100-sxm4-80gb,8,,Pytorch fsdp,Full_Shard" SHAPE "BF16,None" TIME
+        "H100,16,8x400Gb/s IB,HF Trainer,hybrid_shard" SHAPE "bf16,True" TIME
+        "H100,16,,DeepSpeed,ZeRO-3" SHAPE "bf16," TIME "MI300X,8,,PyTorch FSDP2," SHAPE "bf16," TIME
+        "GB200,4,,PyTorch FSDP2," SHAPE "bf16," TIME "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE
+        "fp16," TIME "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "bf16," TIME
+        "V100-SXM2-16GB,32,,PyTorch FSDP1," SHAPE "fp16," TIME
+        "V100-SXM2-16GB,32,100 Gb/s per node,PyTorch FSDP1," SHAPE "fp16," TIME
+        "H100,8,,PyTorch DDP,DDP" SHAPE "bf16," TIME "H100,8,,PyTorch DDP,DDP" SHAPE "fp32," TIME
+        "H100,8,,pytorch ddp,ddp" SHAPE "bf16-true," TIME "H100,8,,PyTorch FSDP2,FSDP2" SHAPE
+        "FP8," TIME "H100,8,,torchtitan,FSDP2" SHAPE "bf16,Selective" TIME
+        "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "bf16,selective" TIME "H100,8,,PyTorch FSDP,FSDP" SHAPE
+        "bf16,full on 1 of 2 layers" TIME "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME
+        "H100,8,,PyTorch FSDP,FSDP,Mixtral-8x7B,,2,256,512,2,,bf16," TIME
+        "H100,8,,HF PEFT QLoRA,FSDP" SHAPE "nf4," TIME
+        "H100,8.0,,PyTorch FSDP,FSDP,x,,2.0,256.0,512.0,2.0,,bf16," TIME
+        "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
+        NULL, NULL, "no rule knows this framework", "no rule names a cluster",
+        "no cluster file has this GPU", NULL, "cannot compute in this dtype", "names a network",
+        NULL, NULL, NULL, NULL, "fp8", NULL, "other operations", NULL, NULL, "mixture of experts",
+        "adapters of frozen networks", NULL, "no rule knows this precision");
+}
+
+static void what_is_missing(void) {
+#define FSDP "A100,8,,PyTorch FSDP,,"
+#define REST ",,bf16,,9e4,,,,,,,,,,,,,\n"
+    EXPECT(RUNS FSDP "gpt2,,,,256,1" REST FSDP "mystery,1e9,,,256,1" REST FSDP "x,,2,256,,1" REST
+                     "A100,,,PyTorch FSDP,,x,,2,256,512,1" REST FSDP "x,,2.5,256,512,1" REST
+                     "A100,8,,PyTorch FSDP,,x,,2,256,512,,32,bf16,,9e4,,,,,,,,,,,,,\n",
+           NULL, "layers and d_model are not said", "does not say seq_len", "does not say gpus",
+           "layers must be a whole number", NULL);
+    refuse(RUNS "A100,eight,,PyTorch FSDP,,x,,2,256,512,1" REST, "t.csv:2: gpus is 'eight'");
+    refuse(RUNS FSDP "x,,2\n", "t.csv:2: 8 fields");
+}
+
+/* ---- what follows from other fields --------------------------------------------------------- */
+
+static void filled(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path =
+        written("model,gpus,gpus_per_node,sharding_strategy,shard_degree,dp_replicate,seq_len,"
+                "micro_batch,grad_accum,global_batch_seqs,global_batch_tokens,params,layers,"
+                "d_model,heads,kv_heads,d_ff,mlp_type,vocab\n"
+                "llama-7b,16,8,HSDP,,,,2,,64,262144,6738415616,32,4096,,,,,32000\n"
+                "gpt,8,,,,,,,2,32,,,12,768,,,,,\n");
+    g_autoptr(CliCsv) csv = cli_csv_read(path, &error);
+    g_assert_no_error(error);
+    static const struct {
+        unsigned row;
+        const char *column, *value;
+    } expected[] = {{0, "dp_replicate", "2"},  {0, "seq_len", "4096"},  {0, "grad_accum", "2"},
+                    {0, "heads", "32"},        {0, "kv_heads", "32"},   {0, "d_ff", "11008"},
+                    {0, "mlp_type", "swiglu"}, {1, "micro_batch", "2"}, {1, "heads", "12"},
+                    {1, "d_ff", "3072"},       {1, "mlp_type", "gelu"}, {1, "vocab", "50304"},
+                    {1, "seq_len", ""}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
+        g_autoptr(GString) said = g_string_new(NULL);
+        CliCsvRow row = cli_train_row_complete(csv, &csv->rows[expected[i].row], said);
+        g_assert_cmpstr(cli_csv_text(csv, &row, expected[i].column), ==, expected[i].value);
+        g_assert_true(!*expected[i].value || strstr(said->str, expected[i].column));
+        cli_train_row_fields_clear(&row);
+    }
+}
+
+static void networks(void) {
+    static const struct {
+        const char *words;
+        double gpus_per_node, expected;
+    } cases[] = {{"400 Gb/s per GPU", 8, 50},
+                 {"NVLink intra; 400 Gb/s RDMA per GPU inter", 8, 50},
+                 {"4 x 100 Gb/s HDR InfiniBand per node", 4, 12.5},
+                 {"800 Gbps inter-node", 8, 12.5},
+                 {"NVLink4 + 8x200Gb GPUDirect-TCPXO per node", 8, 25},
+                 {"3200 Gb/s EFA", 8, 50},
+                 {"50 GB/s a GPU", 8, 50},
+                 {"NVLink 900 GB/s", 8, 0},
+                 {"InfiniBand", 8, 0},
+                 {"", 8, 0}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_assert_cmpfloat_with_epsilon(
+            cli_train_row_nic_gb_per_s(cases[i].words, cases[i].gpus_per_node), cases[i].expected,
+            1e-9);
+    }
+}
+
+/* ---- products and collectives --------------------------------------------------------------- */
+
+static void products(void) {
+    EXPECT("hardware,kind,dtype,m,n,k,extra_shape,time_us,tflops\n"
+           "NVIDIA A100-SXM4-80GB,gemm,BF16,4096,4096,4096,,600,\n"
+           "a100 sxm,matmul,torch.float16,4096,4096,4096,,,230\n"
+           "H100,gemm,fp8_e4m3,8192,8192,8192,,,1200\n"
+           "A100,gemm,fp8,8192,8192,8192,,,500\n"
+           "V100,gemm,bf16,8192,8192,8192,,,90\n"
+           "V100,gemm,fp16,8192,8192,8192,,,90\n"
+           "H100,gemm,int8,8192,8192,8192,,,1200\n"
+           "H100,gemm,bf16,,8192,8192,,,600\n"
+           "H100,gemm,bf16,8192,8192,8192,,,\n"
+           "H100,attention fwd,bf16,,,,,,400\n"
+           "RTX 4090,gemm,bf16,8192,8192,8192,,,160\n"
+           "H100,conv,bf16,8192,8192,8192,,,160\n",
+           NULL, NULL, NULL, "cannot compute in this dtype", "cannot compute in this dtype", NULL,
+           "no cluster file says how fast", "does not say m, n and k", "neither a time nor a rate",
+           "does not say batch", "no cluster file has this GPU", "neither a matrix product");
+    refuse("hardware,kind,dtype,m,n,k,extra_shape,time_us,tflops\n"
+           "H100,gemm,bf16,x,8192,8192,,600,\n",
+           "t.csv:2: m is 'x'");
+}
+
+static void collectives(void) {
+    EXPECT("hardware,nodes,gpus,gpus_per_node,interconnect,op,bytes,time_us,algbw_GBps,busbw_GBps\n"
+           "NVIDIA A100-SXM4-80GB,1,8,,,allreduce,1e8,800,,\n"
+           "h100,1,8,,,AllGather,1e8,,,350\n"
+           "H100,1,8,,,reduce_scatter_tensor,1e8,,400,\n"
+           "A100,4,32,,200 Gb/s per GPU,all_reduce,1e8,3000,,\n"
+           "H100,,16,8,,all-reduce,1e8,1000,,\n"
+           "H100,,16,,,all_reduce,1e8,1000,,\n"
+           "H100,1,1,,,all_reduce,1e8,1000,,\n"
+           "H100,1,8,,,all_reduce,,1000,,\n"
+           "H100,1,8,,,all_reduce,1e8,,,\n"
+           "H100,1,8,,,sendrecv,1e8,1000,,\n"
+           "MI300X,1,8,,,all_reduce,1e8,1000,,\n",
+           NULL, NULL, NULL, NULL, NULL, "how many nodes", "at least two GPUs",
+           "does not say bytes", "neither a time nor a bandwidth", "not a collective",
+           "no cluster file has this machine");
+}
+
+/* NCCL's tests (doc/PERFORMANCE.md): busbw = algbw 2 (n - 1) / n for an all-reduce. */
+static void bandwidths(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path =
+        written("hardware,nodes,gpus,op,bytes,time_us,algbw_GBps,busbw_GBps\n"
+                "H100,1,8,all_reduce,1e8,500,,\nH100,1,8,all_reduce,1e8,,200,\n"
+                "H100,1,8,all_reduce,1e8,,,350\nH100,1,8,all_gather,1e8,,,175\n");
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_assert_true(cli_validation_add(validation, path, &error));
+    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+    for (unsigned i = 0; i < rows->len; i++) {
+        g_assert_cmpfloat_with_epsilon(g_array_index(rows, CliValidatedRow, i).measured, 500, 1e-6);
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/strangers/runs: columns of time", columns_of_time);
+    g_test_add_func("/strangers/runs: words", words);
+    g_test_add_func("/strangers/runs: what is missing", what_is_missing);
+    g_test_add_func("/strangers/runs: what follows from other fields", filled);
+    g_test_add_func("/strangers/runs: networks", networks);
+    g_test_add_func("/strangers/products", products);
+    g_test_add_func("/strangers/collectives", collectives);
+    g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
+    return g_test_run();
+}
