@@ -325,8 +325,9 @@ static void begin_role(Check *c, uint32_t role_id) {
     c->role = &c->plan->roles[role_id];
     memset(c->lanes, 0, sizeof c->lanes);
     memset(c->debt, 0, sizeof c->debt);
-    c->states.len = c->spare.len = 0;
-    c->states.items[new_place(c)] = (BufferState){0};
+    c->spare.len = 0;
+    c->states.len = 1;
+    c->states.items[0] = (BufferState){0};
     for (uint32_t b = 0; b < c->role->n_buffers; b++) {
         const PlanBuffer *buffer = &c->role->buffers[b];
         for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
