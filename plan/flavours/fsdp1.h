@@ -17,12 +17,12 @@ enum {
 
 /* Buffers of a unit; each is the same in every section. PLAN_NONE: there is none. */
 typedef struct {
-    uint32_t local;      /* the shard that the optimizer owns; offloaded: while it is made */
-    uint32_t fetched[2]; /* offloaded: it on the device, and the next while the first is there */
+    uint32_t local;         /* the shard that the optimizer owns; offloaded: while it is made */
+    uint32_t fetched[2];    /* offloaded: it on the device, and the next while the first is there */
     uint32_t fetched_again; /* unsharded and not cast: the same for backward */
-    uint32_t cast;       /* of it, in the dtype of compute */
-    uint32_t full;       /* what compute uses */
-    uint32_t flat_grad;  /* the gradient of full */
+    uint32_t cast;          /* of it, in the dtype of compute */
+    uint32_t full;          /* what compute uses */
+    uint32_t flat_grad;     /* the gradient of full */
     uint32_t next_flat_grad; /* of a later pass, added to it */
     uint32_t cast_grad;      /* flat_grad cast, where it is padded too */
     uint32_t ready;          /* flat_grad cast and padded, to be reduced */
