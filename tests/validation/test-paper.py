@@ -20,9 +20,8 @@ STATISTICS = ("allocated", "active", "reserved")
 MOST = {"allocated": 0.04, "active": 0.07, "reserved": 0.11}
 LEAST_LOSS, LEAST_UNEQUAL_LOSS, MOST_UNEQUAL_LOSS = 0.004, 0.03, 0.06
 MIXED = "--limit-all-gathers 2 --param-dtype bf16 --reduce-dtype bf16 --checkpointing full --optimizer adam".split()
-UNEQUAL = "--every-rank --spread 1 --jitter 5 --host-jitter 20 --link-jitter 5 --steps 8".split()  # assumed
-LEAST_COLLAPSE = 1.5
-LEAST_RATIO, MOST_RATIO_ERROR = 1.5, 0.45
+UNEQUAL = "--every-rank --spread 0.5".split()  # assumed: of one kind of GPU, by half a percent
+MOST_RATIO_ERROR, LEAST_EQUAL_RATIO = 0.35, 1.5
 
 
 def predict(network, ranks, batch, *more):
@@ -55,19 +54,29 @@ def memory():
     return complaints, retrying
 
 
+def ratio_of(name, measured, predicted, equal):
+    """A run that retries over one that does not: ranks that retry at different moments wait for each other."""
+    error = predicted / measured - 1
+    line = f"{name}: measured {measured:.2f}, predicted {predicted:.2f} ({error:+.0%}), {equal:.2f} on equal ranks"
+    print(f"# {line}")
+    return [] if abs(error) <= MOST_RATIO_ERROR and equal > 1 else [line]
+
+
 def limiter():
     """T5-11B, in fp32 and not checkpointed (README.md says why); the others are not in our networks."""
     complaints = []
     for row in rows("fsdp_paper_limiter.csv", "T5-11B"):
         ranks = str(8 * int(row["nodes"]))
-        off, on = (predict("t5-11b", ranks, row["micro_batch"], "--limit-all-gathers", limit, *SETTLED)["step_ms"]
-                   for limit in ("0", "2"))
+
+        def ratio(*how):
+            off, on = (predict("t5-11b", ranks, row["micro_batch"], "--limit-all-gathers", limit, *how)["step_ms"]
+                       for limit in ("0", "2"))
+            return off / on
+        equal = ratio(*SETTLED)
         measured = float(row["latency_s_limiter_off"]) / float(row["latency_s_limiter_on"])
-        error = off / on / measured - 1
-        line = f"limiter off against on, {ranks} GPUs: measured {measured:.2f} times, predicted {off / on:.2f} ({error:+.0%})"
-        print(f"# {line}")
-        if off / on < LEAST_RATIO or abs(error) > MOST_RATIO_ERROR:
-            complaints.append(line)
+        complaints += ratio_of(f"limiter off over on, {ranks} GPUs", measured, ratio(*UNEQUAL, "--steps", "12"), equal)
+        if equal < LEAST_EQUAL_RATIO:
+            complaints.append(f"{ranks} GPUs: {equal:.2f} on equal ranks")
     return complaints
 
 
@@ -95,18 +104,15 @@ def scaling():
 
 def collapse():
     """GPT-175B, batch 2, 128 GPUs: on unequal ranks retries multiply, and all wait for each rank's."""
-    row = next(row for row in rows("train_fsdp_paper.csv", "minGPT-175B")
-               if row["gpus"] == "128" and row["micro_batch"] == "2")
-    good = next(row for row in rows("train_fsdp_paper.csv", "minGPT-175B")
-                if row["gpus"] == "192" and row["micro_batch"] == "2")
-    usual = predict("mingpt-175b", "192", "2", *MIXED)["step_ms"]
-    equal = predict("mingpt-175b", "128", "2", *MIXED)["step_ms"]
-    unequal = predict("mingpt-175b", "128", "2", *MIXED, *UNEQUAL)
-    measured = float(good["tflops_per_gpu"]) / float(row["tflops_per_gpu"])
-    line = (f"batch 2, a step on 128 GPUs over one on 192: measured {measured:.2f}, predicted {equal / usual:.2f} on equal "
-            f"ranks, {unequal['step_ms'] / usual:.2f} on unequal ones")
-    print(f"# {line}")
-    return [] if unequal["step_ms"] / usual >= LEAST_COLLAPSE else [line]
+    flops, steps = {}, {}
+    for gpus in ("128", "192"):
+        row = next(row for row in rows("train_fsdp_paper.csv", "minGPT-175B")
+                   if row["gpus"] == gpus and row["micro_batch"] == "2")
+        flops[gpus] = float(row["tflops_per_gpu"])
+        steps[gpus] = predict("mingpt-175b", gpus, "2", *MIXED, *SETTLED)["step_ms"]
+    unequal = predict("mingpt-175b", "128", "2", *MIXED, *UNEQUAL, "--steps", "8")["step_ms"]
+    return ratio_of("batch 2, a step on 128 GPUs over one on 192", flops["192"] / flops["128"],
+                    unequal / steps["192"], steps["128"] / steps["192"])
 
 
 def main():
