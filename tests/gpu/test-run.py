@@ -22,7 +22,7 @@ import goals  # noqa: E402
 import machine as machines  # noqa: E402
 import matrix  # noqa: E402
 import parts  # noqa: E402
-from session import Session  # noqa: E402
+from session import Done, Session  # noqa: E402
 from tap import Tap  # noqa: E402
 
 RUN, BUNDLE, KEEP = (os.path.join(HERE, name) for name in ('run', 'bundle', 'keep'))
@@ -194,6 +194,20 @@ def benchmark_case(tap):
         *('the benchmark has no ' + name for name in parts.AT_COPY_SPEED if 'BYTES("%s"' % name not in source)])
 
 
+def sanitizer_case(tap):
+    """What compute-sanitizer says at its end, where it is refused, and where its time is up."""
+    cases = [(0, '========= ERROR SUMMARY: 0 errors', 'ok'), (9, '========= ERROR SUMMARY: 3 errors', 'FAIL'),
+             (0, '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)', 'ok'),
+             (9, '========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)', 'FAIL'),
+             (1, '========= Error: Device not supported. Please refer to the documentation', 'skip'),
+             (124, '========= COMPUTE-SANITIZER', 'skip'), (1, 'Bail out!', 'FAIL')]
+    complaints = []
+    for rc, output, wanted in cases:
+        verdict, why = parts.judged_by_sanitizer(Done(rc, 1, output))
+        complaints += [] if verdict == wanted and why else ['%d, %s: %s (%s)' % (rc, output, verdict, why)]
+    tap.case('/gpu/run/the sanitizer is understood', complaints)
+
+
 # ---- the command -----------------------------------------------------------------------------------
 
 def command_cases(tap, folder):
@@ -210,7 +224,7 @@ def command_cases(tap, folder):
                 complaints.append('the table is not what is printed')
         with open(os.path.join(output, 'results.jsonl'), encoding='utf-8') as file:
             rows = [json.loads(line) for line in file]
-        if len({row['part'] for row in rows if 'part' in row}) != 12:
+        if len({row['part'] for row in rows if 'part' in row}) != 13:  # the goals too
             complaints.append('not all parts left a row')
     tap.case('/gpu/run/all of it runs without a GPU', complaints)
     tap.case('/gpu/run/it says what is wrong', [
@@ -363,6 +377,7 @@ def main():
     cases_case(tap)
     goals_case(tap)
     benchmark_case(tap)
+    sanitizer_case(tap)
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         suite_case(tap, folder)
