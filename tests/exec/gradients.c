@@ -234,6 +234,16 @@ static void t5(void) {
     }
 }
 
+/* One head, and one token, of several sequences are not copied apart: models/attention.c. */
+static void t5_one_head_or_token(void) {
+    gradients_of("[network]\nfamily=t5\nlayers=1\nwidth=12\nheads=1\nhead_dim=8\nffn=20\n"
+                 "vocab=11\nseq=7\ntied=yes\ngated=yes\n",
+                 2, 2e-3);
+    gradients_of("[network]\nfamily=t5\nlayers=1\nwidth=12\nheads=2\nhead_dim=8\nffn=20\n"
+                 "vocab=11\nseq=1\ntied=yes\ngated=yes\n",
+                 3, 2e-3);
+}
+
 /* ReLU's kinks, as in mlp. */
 static void t5_relu(void) {
     gradients_of("[network]\nfamily=t5\nlayers=2\nwidth=12\nheads=2\nhead_dim=8\nffn=20\n"
@@ -339,6 +349,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/metered", metered);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);
     g_test_add_func("/exec/gradients/t5", t5);
+    g_test_add_func("/exec/gradients/t5 with one head or token", t5_one_head_or_token);
     g_test_add_func("/exec/gradients/t5 with relu", t5_relu);
     g_test_add_func("/exec/training/the loss falls, sharded or not", loss_falls);
     g_test_add_func("/exec/memory/running out is a result", out_of_memory_is_a_result);
