@@ -44,8 +44,6 @@ class OnCpu(TorchFunctionMode):
         kwargs = {key: on_cpu(value) for key, value in (kwargs or {}).items() if key != 'pin_memory'}
         if getattr(function, '__name__', '') in ('to', 'type'):
             args = tuple(on_cpu(value) for value in args)
-        if getattr(function, '__name__', '') == 'record_stream':
-            return None
         if getattr(function, '__name__', '') in ('item', '__float__'):  # a fake tensor has no number
             return 0.5
         return function(*args, **kwargs)
@@ -150,6 +148,7 @@ def install():
     # Compiling takes minutes, and tries nothing of the recorder.
     torch.compile = lambda model, **_: model
     torch.nn.Module.compile = lambda self, **_: None
+    torch.Tensor.record_stream = lambda self, stream: None  # wants a real one
     torch.nn.Module.to = lambda self, *_, **__: self  # it is where it is to be
 
 
