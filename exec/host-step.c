@@ -104,24 +104,33 @@ static void round_to(float *x, PlanDtype dtype, size_t n) {
     }
 }
 
-/* Whatever has another slot finds that first, since a slot that grows may move. */
+/* What the op has in another slot: what is added, where the norm goes, or the norm; NULL with error,
+ * or where it has none. */
+static float *find_other(const ExecTask *t, GError **error) {
+    switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_HOST_ADD:
+        return find_slot(t, dim(t, 2), 0, dim(t, 0), error);
+    case PLAN_OP_HOST_NORM:
+        return find_slot(t, dim(t, 3), dim(t, 4), 1, error);
+    case PLAN_OP_HOST_CLIP:
+        return find_slot(t, dim(t, 3), 0, 1, error);
+    default:
+        return NULL;
+    }
+}
+
+/* The other slot is asked for twice: one that grows moves, and both might be the same. */
 static bool work_on_gradients(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     PlanOpKind kind = (PlanOpKind)t->op->kind;
     size_t n = dim(t, 0);
-    float *other = NULL, *at;
-    if (kind == PLAN_OP_HOST_ADD) {
-        other = find_slot(t, dim(t, 2), 0, n, error);
-    } else if (kind == PLAN_OP_HOST_NORM) {
-        other = find_slot(t, dim(t, 3), dim(t, 4), 1, error);
-    } else if (kind == PLAN_OP_HOST_CLIP) {
-        other = find_slot(t, dim(t, 3), 0, 1, error);
-    }
-    bool has_other =
-        kind == PLAN_OP_HOST_ADD || kind == PLAN_OP_HOST_NORM || kind == PLAN_OP_HOST_CLIP;
-    if ((has_other && !other) || !find_slots(t, 1, &at, error)) {
+    GError *fault = NULL;
+    float *at = NULL, *other = find_other(t, &fault);
+    if (fault || !find_slots(t, 1, &at, &fault)) {
+        g_propagate_error(error, fault);
         return false;
     }
+    other = other ? find_other(t, NULL) : NULL;
     if (kind == PLAN_OP_HOST_ADD) {
         kernel_add_inplace_f32(at, other, n);
     } else if (kind == PLAN_OP_HOST_ZERO) {
