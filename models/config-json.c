@@ -123,8 +123,9 @@ static bool append_seq(JsonObject *config, GString *ini, const char *file_name, 
     return true;
 }
 
-/* Files written by transformers 5 hold the base one level down. How it is scaled for sequences longer
- * than those trained on (rope_scaling, rope_type) changes angles, and neither bytes nor time. */
+/* Files written by transformers 5 hold the base one level down. How it is scaled for sequences
+ * longer than those trained on (rope_scaling, rope_type) changes angles, and neither bytes nor
+ * time. */
 static bool append_rope(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     JsonNode *node = field(config, "rope_parameters");
     bool is_nested = !field(config, "rope_theta") && node && JSON_NODE_HOLDS_OBJECT(node);
