@@ -104,8 +104,8 @@ static void round_to(float *x, PlanDtype dtype, size_t n) {
     }
 }
 
-/* What the op has in another slot: what is added, where the norm goes, or the norm; NULL with error,
- * or where it has none. */
+/* What the op has in another slot: what is added, where the norm goes, or the norm; NULL with
+ * error, or where it has none. */
 static float *find_other(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_HOST_ADD:
