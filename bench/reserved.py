@@ -11,7 +11,6 @@ median and largest of all. Three minutes on two idle cores."""
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import tempfile
@@ -50,13 +49,8 @@ def foreshard(options, *words):
     return subprocess.run([options.foreshard, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def measured(options, plan):
-    text = foreshard(options, "run", *plan, "--steps", str(options.steps))
-    return float(re.search(r"reserved ([0-9.]+) MB", text).group(1))
-
-
-def predicted(options, plan, cluster):
-    text = foreshard(options, "predict", *plan, "--cluster", cluster, "--steps", str(options.steps), "--json")
+def peak_mb(options, command, plan, *words):
+    text = foreshard(options, command, *plan, *words, "--steps", str(options.steps), "--json")
     return json.loads(text)["peak_reserved_bytes"] / 1e6
 
 
@@ -72,8 +66,8 @@ def main():
         print("%-10s %-42s %10s %8s  %s" % ("network", "FSDP1, 2 ranks", "predicted", "error", "measured (MB)"))
         for name, strategy in RUNS:
             plan = [os.path.join(folder, name + ".ini"), "-n", "2", "--flavour", "fsdp1", *strategy.split()]
-            runs = [measured(options, plan) for _ in range(options.runs)]
-            guess = predicted(options, plan, cluster)
+            runs = [peak_mb(options, "run", plan) for _ in range(options.runs)]
+            guess = peak_mb(options, "predict", plan, "--cluster", cluster)
             errors.append(100 * (guess / statistics.median(runs) - 1))
             print("%-10s %-42s %10.1f %+7.1f %%  %s" % (name, strategy, guess, errors[-1],
                                                        " ".join("%.1f" % run for run in runs)), flush=True)

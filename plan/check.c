@@ -28,7 +28,7 @@ typedef struct {
     uint8_t marks;       /* lanes, likewise */
 } BufferState;
 
-/* The instructions that launch collectives, of each section. */
+/* The instructions at which ranks meet, of each section: plan_op_joins_ranks(). */
 typedef struct {
     PLAN_VECTOR(uint32_t) at[PLAN_N_SECTIONS];
 } Meetings;
@@ -256,26 +256,18 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     return fail(c, "unknown instruction");
 }
 
-/* The first of n in which they differ; n when they do not. */
-static uint32_t first_unlike(const bool *a, const bool *b, uint32_t n) {
-    uint32_t i = 0;
-    if (n && memcmp(a, b, n * sizeof *a) == 0) {
-        return n;
-    }
-    while (i < n && a[i] == b[i]) {
-        i++;
-    }
-    return i;
-}
-
 static bool check_end(Check *c) {
-    uint32_t n = c->role->n_buffers, b = first_unlike(c->declared[c->section], c->live, n);
-    if (b < n) {
-        return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
-                    c->role->buffers[b].name, c->live[b] ? "lives" : "does not live",
-                    c->live[b] ? "not " : "");
+    const bool *declared = c->declared[c->section];
+    uint32_t n = c->role->n_buffers, b = 0;
+    if (n == 0 || memcmp(declared, c->live, n * sizeof *declared) == 0) {
+        return true;
     }
-    return true;
+    while (declared[b] == c->live[b]) {
+        b++;
+    }
+    return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
+                c->role->buffers[b].name, c->live[b] ? "lives" : "does not live",
+                declared[b] ? "" : "not ");
 }
 
 static bool check_section(Check *c, PlanSection section) {

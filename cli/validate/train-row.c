@@ -107,8 +107,7 @@ static void fill_kind(Filler *f) {
 
 /* What `params` leaves for d_ff when attention and both tables are taken off; else the custom: four
  * times the width, or with a gate two thirds of that up to a multiple of 256. */
-static void fill_ffn(Filler *f, double layers, double width) {
-    bool gate = g_str_equal(text(f, "mlp_type"), "swiglu");
+static void fill_ffn(Filler *f, double layers, double width, bool gate) {
     double params = number(f, "params"), tables = 2 * number(f, "vocab") * width;
     double share = number(f, "kv_heads") / number(f, "heads");
     double rest = (params - tables) / layers - (2 + 2 * share) * width * width;
@@ -129,7 +128,7 @@ static void fill_shape(Filler *f) {
     fill_count(f, "heads", width / (width >= 1536 ? 128 : 64), "assumed");
     fill_count(f, "kv_heads", number(f, "heads"), "assumed");
     fill_count(f, "vocab", gate ? 32000 : 50304, "assumed");
-    fill_ffn(f, layers, width);
+    fill_ffn(f, layers, width, gate);
 }
 
 /* "full on 5 of 48 layers" is a share of the blocks. */
