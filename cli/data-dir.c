@@ -19,7 +19,7 @@ typedef struct {
 static const Kind kinds[] = {
     [CLI_DATA_NETWORKS] = {"network", "networks", "models/networks", ".ini"},
     [CLI_DATA_CLUSTERS] = {"cluster", "clusters", "models/clusters", ".ini"},
-    [CLI_DATA_PLOTS] = {"plot script", "plots", "plots", ".gp"},
+    [CLI_DATA_PLOTS] = {"plot script", "plots", "plots/scripts", ".gp"},
     [CLI_DATA_PUBLISHED] = {"set of rules", "published", "models/published", ".ini"},
 };
 

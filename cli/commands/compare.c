@@ -7,7 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options.h"
-#include "trace/compare.h"
+#include "trace/compare/compare.h"
 #include "trace/text.h"
 
 enum {

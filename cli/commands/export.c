@@ -3,7 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options.h"
-#include "trace/export.h"
+#include "trace/export/export.h"
 #include "trace/text.h"
 
 enum {

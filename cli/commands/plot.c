@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/plot-points.h"
-#include "trace/plot.h"
+#include "plots/plot.h"
 #include "trace/text.h"
 
 enum {
@@ -63,26 +63,26 @@ static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last)
     return true;
 }
 
-static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
+static int draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                 const Options *options) {
     g_autoptr(GError) error = NULL;
-    TracePlotOptions plot = {.output = options->points.output,
-                             .columns = cli_terminal_columns(),
-                             .characters = cli_terminal_characters()};
+    PlotOptions plot = {.output = options->points.output,
+                        .columns = cli_terminal_columns(),
+                        .characters = cli_terminal_characters()};
     cli_choose_steps(picture, panels, n_panels, &plot);
     if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
         fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
                 options->steps);
         return BAD_INPUT;
     }
-    g_autofree char *name = trace_plot_script(picture, plot.output);
+    g_autofree char *name = plot_script(picture, plot.output);
     g_autofree char *folder = cli_plots_folder(name, &error);
     if (folder == NULL) {
         return complain(FAILED, error);
     }
     plot.scripts = folder;
     g_autofree char *text = NULL;
-    if (!trace_plot(picture, panels, n_panels, &plot, &text, &error)) {
+    if (!plot_panels(picture, panels, n_panels, &plot, &text, &error)) {
         bool bad_input = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_VALUE) ||
                          g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MISMATCH);
         return complain(bad_input ? BAD_INPUT : FAILED, error);
@@ -94,13 +94,13 @@ static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
     return OK;
 }
 
-static int plot_traces(TracePicture picture, int n_files, char **files, const Options *options) {
-    if (n_files < 1 || n_files > TRACE_MAX_PANELS) {
+static int plot_traces(PlotPicture picture, int n_files, char **files, const Options *options) {
+    if (n_files < 1 || n_files > PLOT_MAX_PANELS) {
         fprintf(stderr, "foreshard plot: give one trace or two; see foreshard plot --help\n");
         return BAD_INPUT;
     }
-    Trace *traces[TRACE_MAX_PANELS] = {NULL, NULL};
-    TracePanel panels[TRACE_MAX_PANELS];
+    Trace *traces[PLOT_MAX_PANELS] = {NULL, NULL};
+    PlotPanel panels[PLOT_MAX_PANELS];
     int status = OK;
     for (int i = 0; i < n_files && status == OK; i++) {
         g_autoptr(GError) error = NULL;
@@ -110,12 +110,12 @@ static int plot_traces(TracePicture picture, int n_files, char **files, const Op
             break;
         }
         uint32_t rank = options->rank < 0 ? cli_lowest_rank(traces[i]) : (uint32_t)options->rank;
-        panels[i] = (TracePanel){traces[i], rank};
+        panels[i] = (PlotPanel){traces[i], rank};
     }
     if (status == OK) {
         status = draw(picture, panels, (guint)n_files, options);
     }
-    for (guint i = 0; i < TRACE_MAX_PANELS; i++) {
+    for (guint i = 0; i < PLOT_MAX_PANELS; i++) {
         trace_free(traces[i]);
     }
     return status;
@@ -128,9 +128,9 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
         bool of_points;
         int picture;
     } pictures[] = {
-        {"memory", false, TRACE_PICTURE_MEMORY}, {"lanes", false, TRACE_PICTURE_LANES},
-        {"jitter", false, TRACE_PICTURE_JITTER}, {"sweep", true, TRACE_POINTS_SWEEP},
-        {"pareto", true, TRACE_POINTS_PARETO},   {"scale", true, TRACE_POINTS_SCALE},
+        {"memory", false, PLOT_PICTURE_MEMORY}, {"lanes", false, PLOT_PICTURE_LANES},
+        {"jitter", false, PLOT_PICTURE_JITTER}, {"sweep", true, PLOT_POINTS_SWEEP},
+        {"pareto", true, PLOT_POINTS_PARETO},   {"scale", true, PLOT_POINTS_SCALE},
     };
     const char *name = options->picture                ? options->picture
                        : options->points.knobs != NULL ? "sweep"
@@ -141,9 +141,9 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
     for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
         if (g_str_equal(pictures[i].name, name)) {
             return pictures[i].of_points
-                       ? cli_plot_points((TracePointsPicture)pictures[i].picture, n_words, words,
+                       ? cli_plot_points((PlotPointsPicture)pictures[i].picture, n_words, words,
                                          &options->points, source)
-                       : plot_traces((TracePicture)pictures[i].picture, n_words, words, options);
+                       : plot_traces((PlotPicture)pictures[i].picture, n_words, words, options);
         }
     }
     fprintf(stderr,

@@ -14,8 +14,8 @@ guint cli_terminal_columns(void) {
     return 100;
 }
 
-TracePlotCharacters cli_terminal_characters(void) {
-    return isatty(STDOUT_FILENO) && g_get_charset(NULL) ? TRACE_PLOT_BLOCKS : TRACE_PLOT_ASCII;
+PlotCharacters cli_terminal_characters(void) {
+    return isatty(STDOUT_FILENO) && g_get_charset(NULL) ? PLOT_BLOCKS : PLOT_ASCII;
 }
 
 uint32_t cli_lowest_rank(const Trace *trace) {
@@ -41,13 +41,13 @@ static int32_t last_step(const Trace *trace, uint32_t rank) {
     return last;
 }
 
-void cli_choose_steps(TracePicture picture, const TracePanel *panels, guint n_panels,
-                      TracePlotOptions *plot) {
+void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
+                      PlotOptions *plot) {
     plot->last_step = INT32_MAX;
     for (guint i = 0; i < n_panels; i++) {
         plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
     }
-    plot->first_step = picture == TRACE_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
+    plot->first_step = picture == PLOT_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
 }
 
 char *cli_plots_folder(const char *script, GError **error) {

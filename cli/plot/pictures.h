@@ -2,19 +2,19 @@
  */
 #pragma once
 
-#include "trace/plot.h"
+#include "plots/plot.h"
 
 /* How wide a picture of text may be. */
 guint cli_terminal_columns(void);
 /* Blocks on a terminal that shows UTF-8; a pipe gets ASCII, the same everywhere. */
-TracePlotCharacters cli_terminal_characters(void);
+PlotCharacters cli_terminal_characters(void);
 
 /* The lowest rank that the trace recorded; TRACE_NONE: none. */
 uint32_t cli_lowest_rank(const Trace *trace);
 
 /* The memory picture shows all steps that every panel recorded, the lanes the last of those. */
-void cli_choose_steps(TracePicture picture, const TracePanel *panels, guint n_panels,
-                      TracePlotOptions *plot);
+void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
+                      PlotOptions *plot);
 
 /* The folder that holds a script of plots/, and so all of them. */
 char *cli_plots_folder(const char *script, GError **error);

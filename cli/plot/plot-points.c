@@ -61,14 +61,14 @@ static bool gather(CliPoints *points, int n_words, char **words, const CliPoints
            cli_points_add_published(points, options->published, options->where, error);
 }
 
-static bool draw(TracePointsPicture picture, const CliPoints *points, const CliPointsPlot *options,
+static bool draw(PlotPointsPicture picture, const CliPoints *points, const CliPointsPlot *options,
                  char **ret_text, GError **error) {
-    g_autofree char *name = trace_points_script(picture, options->output);
+    g_autofree char *name = plot_points_script(picture, options->output);
     g_autofree char *folder = cli_plots_folder(name, error);
     if (folder == NULL) {
         return false;
     }
-    TracePointsOptions plot = {
+    PlotPointsOptions plot = {
         .title = points->title != NULL ? points->title : "",
         .cost_name = cli_points_cost_name(points),
         .x_name = g_array_index(points->knobs, CliKnob, 0).key,
@@ -80,20 +80,20 @@ static bool draw(TracePointsPicture picture, const CliPoints *points, const CliP
         .columns = cli_terminal_columns(),
         .characters = cli_terminal_characters(),
     };
-    if (!trace_plot_points(picture, points->points, &plot, ret_text, error)) {
+    if (!plot_points(picture, points->points, &plot, ret_text, error)) {
         return false;
     }
     if (options->output != NULL) { /* the picture is in a file; its numbers are said */
-        *ret_text = g_string_free(trace_points_rows(points->points, &plot), FALSE);
+        *ret_text = g_string_free(plot_points_rows(points->points, &plot), FALSE);
     }
     return true;
 }
 
 static bool draw_validation(const GArray *points, const char *output, char **ret_text,
                             GError **error) {
-    g_autofree char *name = trace_points_script(TRACE_POINTS_VALIDATION, output);
+    g_autofree char *name = plot_points_script(PLOT_POINTS_VALIDATION, output);
     g_autofree char *folder = cli_plots_folder(name, error);
-    TracePointsOptions plot = {
+    PlotPointsOptions plot = {
         .title = "step time of published runs",
         .cost_name = "",
         .x_name = "measured",
@@ -105,13 +105,12 @@ static bool draw_validation(const GArray *points, const char *output, char **ret
         .columns = cli_terminal_columns(),
         .characters = cli_terminal_characters(),
     };
-    return folder != NULL &&
-           trace_plot_points(TRACE_POINTS_VALIDATION, points, &plot, ret_text, error);
+    return folder != NULL && plot_points(PLOT_POINTS_VALIDATION, points, &plot, ret_text, error);
 }
 
 /* A point a row that could be predicted, a series a table. */
 static GArray *validation_points(const CliValidation *validation) {
-    GArray *points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
+    GArray *points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
     for (guint i = 0; i < validation->tables->len; i++) {
         const CliValidatedTable *table = validation->tables->pdata[i];
         double ns_per_unit = g_str_equal(table->unit, "ms") ? 1e6 : 1e3;
@@ -120,17 +119,17 @@ static GArray *validation_points(const CliValidation *validation) {
             if (row->skipped != NULL || isnan(row->measured) || isnan(row->predicted)) {
                 continue;
             }
-            TracePoint point = {.series = table->name,
-                                .label = row->label != NULL ? row->label : "",
-                                .x = row->measured * ns_per_unit,
-                                .fits = true,
-                                .step_ns = row->predicted * ns_per_unit,
-                                .least_ns = NAN,
-                                .most_ns = NAN,
-                                .cost_ns = NAN,
-                                .allocated_bytes = NAN,
-                                .reserved_bytes = NAN,
-                                .flops_per_s = NAN};
+            PlotPoint point = {.series = table->name,
+                               .label = row->label != NULL ? row->label : "",
+                               .x = row->measured * ns_per_unit,
+                               .fits = true,
+                               .step_ns = row->predicted * ns_per_unit,
+                               .least_ns = NAN,
+                               .most_ns = NAN,
+                               .cost_ns = NAN,
+                               .allocated_bytes = NAN,
+                               .reserved_bytes = NAN,
+                               .flops_per_s = NAN};
             g_array_append_val(points, point);
         }
     }
@@ -174,10 +173,10 @@ int cli_plot_validation(int n_words, char **words, const char *output) {
     return print_text(text);
 }
 
-int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
+int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
                     const CliPointsPlot *options, CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(CliPoints) points = cli_points_new(picture == TRACE_POINTS_PARETO);
+    g_autoptr(CliPoints) points = cli_points_new(picture == PLOT_POINTS_PARETO);
     g_autofree char *text = NULL;
     if (!gather(points, n_words, words, options, source, &error)) {
         fprintf(stderr, "foreshard plot: %s\n", error->message);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/plan-source.h"
-#include "trace/plot-points.h"
+#include "plots/points.h"
 
 typedef struct {
     char *output, *cluster, *published;
@@ -15,5 +15,5 @@ typedef struct {
 int cli_plot_validation(int n_words, char **words, const char *output);
 
 /* words: a network, then traces of it; or traces alone. Returns the exit status. */
-int cli_plot_points(TracePointsPicture picture, int n_words, char **words,
+int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
                     const CliPointsPlot *options, CliPlanSource *source);

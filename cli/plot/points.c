@@ -19,7 +19,7 @@ CliPoints *cli_points_new(bool one_series) {
     CliPoints *points = g_new0(CliPoints, 1);
     points->knobs = g_array_new(FALSE, FALSE, sizeof(CliKnob));
     g_array_set_clear_func(points->knobs, clear_knob);
-    points->points = g_array_new(FALSE, FALSE, sizeof(TracePoint));
+    points->points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
     points->refused = g_ptr_array_new_with_free_func(g_free);
     points->strings = g_string_chunk_new(1024);
     points->limit_bytes = NAN;
@@ -100,8 +100,8 @@ static const char *label_of(CliPoints *points, char **values, guint first) {
 }
 
 /* values: one a knob. */
-static TracePoint new_point(CliPoints *points, char **values) {
-    return (TracePoint){
+static PlotPoint new_point(CliPoints *points, char **values) {
+    return (PlotPoint){
         .series = points->one_series ? "" : label_of(points, values, 1),
         .label = points->one_series ? label_of(points, values, 0)
                                     : g_string_chunk_insert_const(points->strings, values[0]),
@@ -121,7 +121,7 @@ static TracePoint new_point(CliPoints *points, char **values) {
 
 static void add_prediction(CliPoints *points, char **values, const SimPrediction *prediction,
                            uint64_t tokens) {
-    TracePoint point = new_point(points, values);
+    PlotPoint point = new_point(points, values);
     double step_ns = (double)prediction->median_step_ns;
     points->tokens_differ |= points->tokens != 0 && points->tokens != tokens;
     points->tokens = tokens;
@@ -168,7 +168,7 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
 /* Settings that do more work take longer, so then a token's time is what is held against memory. */
 static void settle_costs(CliPoints *points) {
     for (guint i = 0; i < points->points->len; i++) {
-        TracePoint *point = &g_array_index(points->points, TracePoint, i);
+        PlotPoint *point = &g_array_index(points->points, PlotPoint, i);
         if (!points->tokens_differ) {
             point->cost_ns = point->step_ns;
         }
@@ -236,7 +236,7 @@ static int compare_doubles(gconstpointer a, gconstpointer b) {
     return (x > y) - (x < y);
 }
 
-static void set_step_times(TracePoint *point, const TraceSummary *summary) {
+static void set_step_times(PlotPoint *point, const TraceSummary *summary) {
     g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < summary->n_steps; i++) {
         if (trace_summary_is_steady(summary, i)) {
@@ -272,7 +272,7 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");
         return false;
     }
-    TracePoint point = new_point(points, values);
+    PlotPoint point = new_point(points, values);
     point.measured = g_strcmp0(trace_get(trace, "side"), "measured") == 0;
     set_step_times(&point, summary);
     point.allocated_bytes = (double)summary->peaks[TRACE_ALLOCATED].bytes;
@@ -316,7 +316,7 @@ static bool check_where(const CliCsv *csv, char **where, GError **error) {
  * same work however many there are. NAN: none was predicted. */
 static double flops_of_series(const CliPoints *points, const char *series) {
     for (guint i = 0; i < points->points->len; i++) {
-        const TracePoint *point = &g_array_index(points->points, TracePoint, i);
+        const PlotPoint *point = &g_array_index(points->points, PlotPoint, i);
         if (!point->measured && g_str_equal(point->series, series)) {
             return point->flops_per_s * point->step_ns / 1e9;
         }
@@ -347,7 +347,7 @@ static bool add_published_row(CliPoints *points, const CliCsv *csv, const CliCsv
     for (guint k = 1; k < points->knobs->len; k++) {
         values[k] = (char *)cli_csv_text(csv, row, knob_at(points, k)->key);
     }
-    TracePoint point = new_point(points, values);
+    PlotPoint point = new_point(points, values);
     point.measured = true;
     point.x = gpus;
     point.step_ns = step_ms * 1e6;

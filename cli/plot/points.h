@@ -7,7 +7,7 @@
 
 #include "cli/plan-source.h"
 #include "models/cluster.h"
-#include "trace/plot-points.h"
+#include "plots/points.h"
 
 /* "wrap=block,whole,2": a strategy key and the values it takes. */
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct {
     GArray *knobs;      /* CliKnob; the first is the x axis */
-    GArray *points;     /* TracePoint */
+    GArray *points;     /* PlotPoint */
     GPtrArray *refused; /* settings that cannot be, each with its reason */
     GStringChunk *strings;
     char *title;        /* of the first plan predicted */

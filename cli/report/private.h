@@ -1,13 +1,13 @@
 /* cli/report/private.h - what the files of a report share. */
 #pragma once
 
-#include "trace/compare.h"
-#include "trace/plot.h"
+#include "plots/plot.h"
+#include "trace/compare/compare.h"
 
 /* The runs of one plan, the predicted one first. */
 typedef struct {
     guint number; /* of the part, from 1 */
-    TracePanel panels[TRACE_MAX_PANELS];
+    PlotPanel panels[PLOT_MAX_PANELS];
     guint n_panels;
     const char *cluster; /* to diagnose on; NULL: the trace's own */
 } ReportPart;

@@ -128,7 +128,7 @@ static bool gather_part(const GPtrArray *traces, const char *digest, ReportPart 
                             sides[side], digest);
                 return false;
             }
-            part->panels[part->n_panels++] = (TracePanel){trace, cli_lowest_rank(trace)};
+            part->panels[part->n_panels++] = (PlotPanel){trace, cli_lowest_rank(trace)};
         }
     }
     return true;

@@ -7,11 +7,12 @@
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
 #include "sim/settings.h"
+#include "trace/moments.h"
 #include "trace/scale.h"
 
 /* ---- pictures ---- */
 
-static bool draw(const ReportPart *part, TracePicture picture, char **ret_svg, GError **error) {
+static bool draw(const ReportPart *part, PlotPicture picture, char **ret_svg, GError **error) {
     g_autoptr(GError) cause = NULL;
     g_autofree char *folder = g_dir_make_tmp("foreshard-report-XXXXXX", &cause);
     if (folder == NULL) {
@@ -19,13 +20,13 @@ static bool draw(const ReportPart *part, TracePicture picture, char **ret_svg, G
         return false;
     }
     g_autofree char *path = g_build_filename(folder, "picture.svg", NULL);
-    g_autofree char *script = trace_plot_script(picture, path);
+    g_autofree char *script = plot_script(picture, path);
     g_autofree char *scripts = cli_plots_folder(script, error);
     g_autofree char *text = NULL;
-    TracePlotOptions options = {.scripts = scripts, .output = path};
+    PlotOptions options = {.scripts = scripts, .output = path};
     cli_choose_steps(picture, part->panels, part->n_panels, &options);
     bool drawn = scripts != NULL &&
-                 trace_plot(picture, part->panels, part->n_panels, &options, &text, error) &&
+                 plot_panels(picture, part->panels, part->n_panels, &options, &text, error) &&
                  g_file_get_contents(path, ret_svg, NULL, error);
     g_unlink(path);
     g_rmdir(folder);
@@ -34,13 +35,13 @@ static bool draw(const ReportPart *part, TracePicture picture, char **ret_svg, G
 
 bool report_append_pictures(GString *page, const ReportPart *part, GError **error) {
     static const struct {
-        TracePicture picture;
+        PlotPicture picture;
         const char *name, *caption;
     } pictures[] = {
-        {TRACE_PICTURE_MEMORY, "memory",
+        {PLOT_PICTURE_MEMORY, "memory",
          "Memory over time: what is allocated by category, the allocator's figures as lines, the "
          "peak with its unit and phase."},
-        {TRACE_PICTURE_LANES, "lanes",
+        {PLOT_PICTURE_LANES, "lanes",
          "What each lane does in the last step, and which communication nothing hides."},
     };
     for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
@@ -93,7 +94,7 @@ static double held_at_peak(const Trace *trace, const TracePeak *peak, const char
 }
 
 void report_append_peaks(GString *page, const ReportPart *part) {
-    TraceSummary *summaries[TRACE_MAX_PANELS] = {NULL, NULL};
+    TraceSummary *summaries[PLOT_MAX_PANELS] = {NULL, NULL};
     double most = 0;
     for (guint i = 0; i < part->n_panels; i++) {
         summaries[i] = trace_summary_new(part->panels[i].trace, part->panels[i].rank);
@@ -199,7 +200,7 @@ static UnitFigures *find_unit_figures(const Trace *trace, uint32_t rank) {
 
 void report_append_units(GString *page, const ReportPart *part) {
     const Trace *trace = part->panels[0].trace;
-    UnitFigures *figures[TRACE_MAX_PANELS] = {NULL, NULL};
+    UnitFigures *figures[PLOT_MAX_PANELS] = {NULL, NULL};
     open_table(page, "units", part, false, "Units");
     g_string_append(page, "<tr><th>unit</th><th>largest collective (MB)</th>");
     for (guint i = 0; i < part->n_panels; i++) {

@@ -30,7 +30,7 @@ static void set_up(Fixture *fixture, gconstpointer data) {
     char **place[] = {&fixture->places.user, &fixture->places.source, &fixture->places.installed};
     static const char *const folders[][3] = {
         {"networks", "clusters", "plots"},
-        {"models/networks", "models/clusters", "plots"},
+        {"models/networks", "models/clusters", "plots/scripts"},
         {"networks", "clusters", "plots"},
     };
     static const char *const names[] = {"user", "source", "installed"};
@@ -39,7 +39,9 @@ static void set_up(Fixture *fixture, gconstpointer data) {
         make_folder(fixture, *place[i]);
         if (i == 1) {
             g_autofree char *models = g_build_filename(*place[i], "models", NULL);
+            g_autofree char *plots = g_build_filename(*place[i], "plots", NULL);
             make_folder(fixture, models);
+            make_folder(fixture, plots);
         }
         for (unsigned j = 0; j < 3; j++) {
             g_autofree char *folder = g_build_filename(*place[i], folders[i][j], NULL);

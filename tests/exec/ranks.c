@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/exec/runs.h"
-#include "trace/compare.h"
+#include "trace/compare/compare.h"
 #include "trace/text.h"
 
 /* A global batch of 12 on 1 to 4 ranks: 3 leaves uneven rows. The first run of each list is one

@@ -19,13 +19,13 @@ TABLE = {
     'models': (('plan',), _DEVICES),
     'memory': ((), _DEVICES),
     'trace': (('plan',), _DEVICES),
+    'plots': (('trace',), _DEVICES),
     'sim': (('plan', 'memory', 'trace', 'models'), _DEVICES),
     'kernels': ((), r'mpi\.h|nccl.*|' + _GLIB),
     'exec': (('plan', 'memory', 'trace', 'models', 'kernels'), r''),
     'cli': (('plan', 'memory', 'trace', 'models', 'sim', 'exec', 'plots'), _DEVICES),
     'bench': (ANY, r''),
     'tests': (ANY, r''),
-    'plots': ((), r'.*'),
 }
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>)', re.MULTILINE)

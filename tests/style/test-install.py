@@ -17,7 +17,7 @@ from tap import Tap
 FOLDERS = [
     ('models/networks', 'networks', ('.ini', '.md')),
     ('models/clusters', 'clusters', ('.ini', '.md')),
-    ('plots', 'plots', ('.gp',)),
+    ('plots/scripts', 'plots', ('.gp',)),
 ]
 
 

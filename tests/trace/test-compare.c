@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/trace/toy-trace.h"
-#include "trace/compare.h"
+#include "trace/compare/compare.h"
 
 static const TraceCompareRow *row_of(const TraceComparison *comparison, TraceCompareGroup group,
                                      const char *name) {

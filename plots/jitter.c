@@ -1,0 +1,70 @@
+/* How long each step takes, side by side; the rule of a step is that of trace/summary.h. */
+#include "plots/private.h"
+#include "trace/summary.h"
+
+GString *plot_jitter_table(const PlotPanel *panel, int32_t first_step, int32_t last_step) {
+    GString *table = g_string_new("step\ttime_ns\tsteady\n");
+    g_autoptr(TraceSummary) summary = trace_summary_new(panel->trace, panel->rank);
+    for (guint i = 0; i < summary->n_steps; i++) {
+        const TraceStepSummary *step = &summary->steps[i];
+        if (step->step >= MAX(0, first_step) && step->step <= last_step) {
+            g_string_append_printf(table, "%d\t%" G_GINT64_FORMAT "\t%d\n", step->step,
+                                   (gint64)trace_step_time_ns(step),
+                                   trace_summary_is_steady(summary, i));
+        }
+    }
+    return table;
+}
+
+static int compare_times(gconstpointer a, gconstpointer b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median, nearest-rank 95th percentile, least and most of the steady steps, as settings. */
+static void append_spread(GString *settings, const PlotPanel *panel, guint number) {
+    g_autoptr(TraceSummary) summary = trace_summary_new(panel->trace, panel->rank);
+    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (guint i = 0; i < summary->n_steps; i++) {
+        int64_t ns = trace_step_time_ns(&summary->steps[i]);
+        if (trace_summary_is_steady(summary, i)) {
+            g_array_append_val(times, ns);
+        }
+    }
+    g_array_sort(times, compare_times);
+    guint n = times->len;
+    const int64_t *sorted = (const int64_t *)(gpointer)times->data;
+    double median = n > 0 ? (double)(sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : 0;
+    double p95 = n > 0 ? (double)sorted[(95 * n + 99) / 100 - 1] : 0;
+    g_string_append_printf(settings,
+                           "n_steady[%u] = %u\nmedian[%u] = %.1f\np95[%u] = %.1f\n"
+                           "least[%u] = %.1f\nmost[%u] = %.1f\n",
+                           number, n, number, median, number, p95, number,
+                           n > 0 ? (double)sorted[0] : 0, number,
+                           n > 0 ? (double)sorted[n - 1] : 0);
+}
+
+bool plot_write_jitter(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                       PlotExtent *extent, const char *folder, GString *settings, GError **error) {
+    static const char *const arrays[] = {"n_steady", "median", "p95", "least", "most"};
+    for (guint i = 0; i < G_N_ELEMENTS(arrays); i++) {
+        g_string_append_printf(settings, "array %s[%u]\n", arrays[i], n_panels);
+    }
+    for (guint i = 0; i < n_panels; i++) {
+        g_autoptr(TraceSummary) summary = trace_summary_new(panels[i].trace, panels[i].rank);
+        for (guint k = 0; k < summary->n_steps; k++) {
+            const TraceStepSummary *step = &summary->steps[k];
+            if (step->step >= MAX(0, options->first_step) && step->step <= options->last_step) {
+                extent->last_ns = MAX(extent->last_ns, trace_step_time_ns(step));
+            }
+        }
+        append_spread(settings, &panels[i], i + 1);
+        g_autoptr(GString) table =
+            plot_jitter_table(&panels[i], options->first_step, options->last_step);
+        g_autofree char *name = g_strdup_printf("jitter-%u.tsv", i + 1);
+        if (!plot_write(folder, name, table, error)) {
+            return false;
+        }
+    }
+    return true;
+}

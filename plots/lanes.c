@@ -1,0 +1,358 @@
+#include <string.h>
+
+#include "plots/private.h"
+#include "trace/summary.h"
+
+typedef struct {
+    int64_t start_ns, end_ns;
+    uint32_t lane;
+} Box;
+
+static int compare_boxes(gconstpointer a, gconstpointer b) {
+    const Box *x = a, *y = b;
+    if (x->lane != y->lane) {
+        return x->lane < y->lane ? -1 : 1;
+    }
+    return x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1)
+                                      : (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* Sorted, and joined over gaps shorter than join_ns. */
+static void join(GArray *boxes, int64_t join_ns) {
+    g_array_sort(boxes, compare_boxes);
+    guint kept = 0;
+    for (guint i = 0; i < boxes->len; i++) {
+        Box box = g_array_index(boxes, Box, i);
+        Box *last = kept > 0 ? &g_array_index(boxes, Box, kept - 1) : NULL;
+        if (last != NULL && last->lane == box.lane && box.start_ns - last->end_ns < join_ns) {
+            last->end_ns = MAX(last->end_ns, box.end_ns);
+        } else {
+            g_array_index(boxes, Box, kept++) = box;
+        }
+    }
+    g_array_set_size(boxes, kept);
+}
+
+static const TraceInstruction *instruction_of(const PlotPanel *panel, uint32_t role,
+                                              const TraceOpRow *row) {
+    return trace_instruction(panel->trace, role, row->instruction);
+}
+
+/* What the host does itself occupies no lane. */
+static bool shows(const PlotPanel *panel, const TraceOpRow *row, int32_t first_step,
+                  int32_t last_step) {
+    if (row->rank != panel->rank || row->step < first_step || row->step > last_step) {
+        return false;
+    }
+    uint32_t role = trace_role_of_rank(panel->trace, panel->rank);
+    return instruction_of(panel, role, row)->what == TRACE_OP;
+}
+
+static bool belongs(const PlotPanel *panel, uint32_t role, const TraceOpRow *row,
+                    const PlotLaneClass *lane_class) {
+    const TraceInstruction *instruction = instruction_of(panel, role, row);
+    bool collective =
+        trace_kind(panel->trace, instruction->kind)->kind_class == TRACE_KIND_COLLECTIVE;
+    if (collective != lane_class->is_collective) {
+        return false;
+    }
+    return lane_class->index == (collective ? instruction->kind : instruction->phase);
+}
+
+GArray *plot_lane_classes(const PlotPanel *panels, guint n_panels, int32_t first_step,
+                          int32_t last_step) {
+    const Trace *trace = panels[0].trace;
+    g_autofree bool *phases = g_new0(bool, MAX(1, trace->phases->len));
+    g_autofree bool *kinds = g_new0(bool, MAX(1, trace->kinds->len));
+    for (guint p = 0; p < n_panels; p++) {
+        uint32_t role = trace_role_of_rank(panels[p].trace, panels[p].rank);
+        for (guint i = 0; i < panels[p].trace->ops->len; i++) {
+            const TraceOpRow *row = trace_op(panels[p].trace, i);
+            if (shows(&panels[p], row, first_step, last_step)) {
+                const TraceInstruction *instruction = instruction_of(&panels[p], role, row);
+                bool collective = trace_kind(panels[p].trace, instruction->kind)->kind_class ==
+                                  TRACE_KIND_COLLECTIVE;
+                *(collective ? &kinds[instruction->kind] : &phases[instruction->phase]) = true;
+            }
+        }
+    }
+    GArray *classes = g_array_new(FALSE, FALSE, sizeof(PlotLaneClass));
+    for (guint i = 0; i < trace->phases->len; i++) {
+        PlotLaneClass lane_class = {trace->phases->pdata[i], false, i};
+        if (phases[i]) {
+            g_array_append_val(classes, lane_class);
+        }
+    }
+    for (guint i = 0; i < trace->kinds->len; i++) {
+        PlotLaneClass lane_class = {trace_kind(trace, i)->name, true, i};
+        if (kinds[i]) {
+            g_array_append_val(classes, lane_class);
+        }
+    }
+    return classes;
+}
+
+GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                         const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
+    uint32_t role = trace_role_of_rank(panel->trace, panel->rank);
+    g_autoptr(GArray) boxes = g_array_new(FALSE, FALSE, sizeof(Box));
+    for (guint i = 0; i < panel->trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(panel->trace, i);
+        if (shows(panel, row, first_step, last_step) && belongs(panel, role, row, lane_class)) {
+            Box box = {row->start_ns - origin_ns, row->end_ns - origin_ns, row->lane};
+            g_array_append_val(boxes, box);
+        }
+    }
+    join(boxes, join_ns);
+    GString *table = g_string_new("start_ns\tend_ns\tlane\n");
+    for (guint i = 0; i < boxes->len; i++) {
+        const Box *box = &g_array_index(boxes, Box, i);
+        g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%" G_GINT64_FORMAT "\t%u\n",
+                               (gint64)box->start_ns, (gint64)box->end_ns, box->lane);
+    }
+    return table;
+}
+
+GString *plot_exposed_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                            int64_t origin_ns, int64_t join_ns) {
+    const Trace *trace = panel->trace;
+    uint32_t role = trace_role_of_rank(trace, panel->rank), compute = trace_compute_lane(trace);
+    g_autoptr(GArray) communicating = g_array_new(FALSE, FALSE, sizeof(Box));
+    g_autoptr(GArray) computing = g_array_new(FALSE, FALSE, sizeof(Box));
+    g_autoptr(GArray) exposed = g_array_new(FALSE, FALSE, sizeof(Box));
+    for (guint i = 0; i < trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        if (row->rank != panel->rank) {
+            continue;
+        }
+        Box box = {row->start_ns - origin_ns, row->end_ns - origin_ns, 0};
+        uint32_t kind = instruction_of(panel, role, row)->kind;
+        if (trace_kind(trace, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
+            if (shows(panel, row, first_step, last_step)) {
+                g_array_append_val(communicating, box);
+            }
+        } else if (row->lane == compute && instruction_of(panel, role, row)->what == TRACE_OP) {
+            g_array_append_val(computing, box);
+        }
+    }
+    join(communicating, 1);
+    join(computing, 1);
+    guint next = 0;
+    for (guint i = 0; i < communicating->len; i++) {
+        Box rest = g_array_index(communicating, Box, i);
+        while (next < computing->len &&
+               g_array_index(computing, Box, next).end_ns <= rest.start_ns) {
+            next++;
+        }
+        for (guint k = next; rest.start_ns < rest.end_ns; k++) {
+            const Box *hides = k < computing->len ? &g_array_index(computing, Box, k) : NULL;
+            Box bare = rest;
+            bare.end_ns = hides != NULL ? MIN(rest.end_ns, hides->start_ns) : rest.end_ns;
+            if (bare.start_ns < bare.end_ns) {
+                g_array_append_val(exposed, bare);
+            }
+            rest.start_ns = hides != NULL ? hides->end_ns : rest.end_ns;
+        }
+    }
+    join(exposed, join_ns);
+    GString *table = g_string_new("start_ns\tend_ns\n");
+    for (guint i = 0; i < exposed->len; i++) {
+        const Box *box = &g_array_index(exposed, Box, i);
+        g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%" G_GINT64_FORMAT "\n",
+                               (gint64)box->start_ns, (gint64)box->end_ns);
+    }
+    return table;
+}
+
+static int compare_moments(gconstpointer a, gconstpointer b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+GString *plot_host_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                         int64_t origin_ns, int64_t apart_ns) {
+    g_autoptr(GArray) moments = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (guint i = 0; i < panel->trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(panel->trace, i);
+        if (shows(panel, row, first_step, last_step)) {
+            int64_t issue_ns = row->host_issue_ns - origin_ns;
+            g_array_append_val(moments, issue_ns);
+        }
+    }
+    g_array_sort(moments, compare_moments);
+    GString *table = g_string_new("issue_ns\n");
+    for (guint i = 0; i < moments->len; i++) {
+        static const int64_t never = INT64_MIN / 2;
+        int64_t at_ns = g_array_index(moments, int64_t, i);
+        int64_t last_ns = i > 0 ? g_array_index(moments, int64_t, i - 1) : never;
+        if (at_ns - last_ns >= apart_ns) {
+            g_string_append_printf(table, "%" G_GINT64_FORMAT "\n", (gint64)at_ns);
+        } else {
+            g_array_index(moments, int64_t, i) = last_ns; /* the next is held against what stands */
+        }
+    }
+    return table;
+}
+
+/* The start of the first step shown, by the rule of trace/summary.h; and the end of what is shown.
+ * */
+static int64_t find_origin(const PlotPanel *panel, const PlotOptions *options, PlotExtent *extent) {
+    int64_t origin_ns = 0, end_ns = 0;
+    bool found = false;
+    g_autoptr(TraceSummary) summary = trace_summary_new(panel->trace, panel->rank);
+    for (guint i = 0; i < summary->n_steps; i++) {
+        const TraceStepSummary *step = &summary->steps[i];
+        if (!found && step->step >= options->first_step) {
+            origin_ns = step->start_ns;
+            end_ns = origin_ns;
+            found = true;
+        }
+    }
+    for (guint i = 0; i < panel->trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(panel->trace, i);
+        if (shows(panel, row, options->first_step, options->last_step)) {
+            extent->first_ns = MIN(extent->first_ns, row->start_ns - origin_ns);
+            end_ns = MAX(end_ns, row->end_ns);
+        }
+    }
+    extent->last_ns = MAX(extent->last_ns, end_ns - origin_ns);
+    return origin_ns;
+}
+
+/* For text: the first letter of each class's name that no class before it has; collectives in upper
+ * case. "!" is exposed communication. */
+static void append_letters(GString *settings, GArray *classes) {
+    g_autoptr(GString) used = g_string_new("!");
+    g_string_append_printf(settings, "array letter[%u]\n", classes->len + 1);
+    for (guint i = 0; i < classes->len; i++) {
+        const PlotLaneClass *lane_class = &g_array_index(classes, PlotLaneClass, i);
+        char letter = '?';
+        for (const char *c = lane_class->name; *c != '\0' && letter == '?'; c++) {
+            char candidate = lane_class->is_collective ? g_ascii_toupper(*c) : g_ascii_tolower(*c);
+            if (g_ascii_isalpha(candidate) && strchr(used->str, candidate) == NULL) {
+                letter = candidate;
+            }
+        }
+        g_string_append_c(used, letter);
+        g_string_append_printf(settings, "letter[%u] = \"%c\"\n", i + 1, letter);
+    }
+    g_string_append_printf(settings, "letter[%u] = \"!\"\n", classes->len + 1);
+}
+
+/* How much of each slice of the time axis a box covers. */
+static void cover(double *covered, const PlotExtent *extent, int64_t start_ns, int64_t end_ns) {
+    double slice_ns = (double)(extent->last_ns - extent->first_ns) / extent->columns;
+    double from = (double)(start_ns - extent->first_ns), to = (double)(end_ns - extent->first_ns);
+    for (guint i = (guint)(MAX(0, from) / slice_ns); i < extent->columns && i * slice_ns < to;
+         i++) {
+        covered[i] += MIN(to, (i + 1) * slice_ns) - MAX(from, i * slice_ns);
+    }
+}
+
+/* What stands in each cell of a text picture: a file a class, "time lane", and one more for exposed
+ * communication, whose lane is below the last. In a cell stands what covers most of its slice. */
+static bool write_cells(const PlotPanel *panel, const PlotOptions *options, guint number,
+                        const PlotExtent *extent, GArray *classes, int64_t origin_ns,
+                        const char *folder, GError **error) {
+    guint n_lanes = panel->trace->lanes->len, n = extent->columns;
+    g_autofree double *most = g_new0(double, (gsize)(n_lanes + 1) * n);
+    g_autofree guint *winner = g_new0(guint, (gsize)(n_lanes + 1) * n);
+    g_autofree double *covered = g_new(double, (gsize)(n_lanes + 1) * n);
+    for (guint k = 0; k <= classes->len; k++) {
+        bool exposed = k == classes->len;
+        g_autoptr(GString) table =
+            exposed
+                ? plot_exposed_table(panel, options->first_step, options->last_step, origin_ns, 1)
+                : plot_lane_table(panel, options->first_step, options->last_step,
+                                  &g_array_index(classes, PlotLaneClass, k), origin_ns, 1);
+        for (gsize i = 0; i < (gsize)(n_lanes + 1) * n; i++) {
+            covered[i] = 0;
+        }
+        for (const char *line = strchr(table->str, '\n'); line[1] != '\0';
+             line = strchr(line + 1, '\n')) {
+            char *rest;
+            int64_t start_ns = g_ascii_strtoll(line + 1, &rest, 10);
+            int64_t end_ns = g_ascii_strtoll(rest, &rest, 10);
+            guint lane = exposed ? n_lanes : (guint)g_ascii_strtoull(rest, NULL, 10);
+            cover(covered + (gsize)lane * n, extent, start_ns, end_ns);
+        }
+        for (gsize i = 0; i < (gsize)(n_lanes + 1) * n; i++) {
+            if (covered[i] > most[i]) {
+                most[i] = covered[i];
+                winner[i] = k;
+            }
+        }
+    }
+    double slice_ns = (double)(extent->last_ns - extent->first_ns) / n;
+    for (guint k = 0; k <= classes->len; k++) {
+        g_autoptr(GString) cells = g_string_new("time_ns\tlane\n");
+        for (gsize i = 0; i < (gsize)(n_lanes + 1) * n; i++) {
+            if (most[i] > 0 && winner[i] == k) {
+                g_string_append_printf(
+                    cells, "%.0f\t%u\n",
+                    (double)extent->first_ns + ((double)(i % n) + 0.5) * slice_ns, (guint)(i / n));
+            }
+        }
+        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k + 1);
+        if (!plot_write(folder, name, cells, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                      PlotExtent *extent, const char *folder, GString *settings, GError **error) {
+    int64_t origins_ns[PLOT_MAX_PANELS];
+    for (guint i = 0; i < n_panels; i++) {
+        origins_ns[i] = find_origin(&panels[i], options, extent);
+    }
+    const Trace *trace = panels[0].trace;
+    g_autoptr(GArray) classes =
+        plot_lane_classes(panels, n_panels, options->first_step, options->last_step);
+    append_letters(settings, classes);
+    g_string_append_printf(settings, "n_classes = %u\narray class[%u]\narray collective[%u]\n",
+                           classes->len, MAX(1, classes->len), MAX(1, classes->len));
+    for (guint i = 0; i < classes->len; i++) {
+        const PlotLaneClass *lane_class = &g_array_index(classes, PlotLaneClass, i);
+        g_autofree char *key = g_strdup_printf("class[%u]", i + 1);
+        plot_set_text(settings, key, lane_class->name);
+        g_string_append_printf(settings, "collective[%u] = %d\n", i + 1, lane_class->is_collective);
+    }
+    g_string_append_printf(settings, "n_lanes = %u\narray lane[%u]\n", trace->lanes->len,
+                           MAX(1, trace->lanes->len));
+    for (guint i = 0; i < trace->lanes->len; i++) {
+        g_autofree char *key = g_strdup_printf("lane[%u]", i + 1);
+        plot_set_text(settings, key, trace->lanes->pdata[i]);
+    }
+    int64_t join_ns = (extent->last_ns - extent->first_ns) / (4 * PLOT_SLICES);
+    for (guint i = 0; i < n_panels; i++) {
+        for (guint k = 0; k < classes->len; k++) {
+            g_autoptr(GString) boxes =
+                plot_lane_table(&panels[i], options->first_step, options->last_step,
+                                &g_array_index(classes, PlotLaneClass, k), origins_ns[i], join_ns);
+            g_autofree char *name = g_strdup_printf("boxes-%u-%u.tsv", i + 1, k + 1);
+            if (!plot_write(folder, name, boxes, error)) {
+                return false;
+            }
+        }
+        g_autoptr(GString) exposed = plot_exposed_table(&panels[i], options->first_step,
+                                                        options->last_step, origins_ns[i], join_ns);
+        g_autoptr(GString) host = plot_host_table(
+            &panels[i], options->first_step, options->last_step, origins_ns[i],
+            options->output == NULL ? (extent->last_ns - extent->first_ns) / MAX(1, extent->columns)
+                                    : join_ns);
+        g_autofree char *host_name = g_strdup_printf("host-%u.tsv", i + 1);
+        if (!plot_write(folder, host_name, host, error)) {
+            return false;
+        }
+        g_autofree char *name = g_strdup_printf("exposed-%u.tsv", i + 1);
+        if (!plot_write(folder, name, exposed, error) ||
+            (options->output == NULL && extent->last_ns > extent->first_ns &&
+             !write_cells(&panels[i], options, i + 1, extent, classes, origins_ns[i], folder,
+                          error))) {
+            return false;
+        }
+    }
+    return true;
+}

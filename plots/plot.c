@@ -1,0 +1,145 @@
+#include "plots/private.h"
+
+char *plot_script(PlotPicture picture, const char *output) {
+    const char *name = NULL;
+    switch (picture) {
+    case PLOT_PICTURE_MEMORY:
+        name = "memory";
+        break;
+    case PLOT_PICTURE_LANES:
+        name = "lanes";
+        break;
+    case PLOT_PICTURE_JITTER:
+        name = "jitter";
+        break;
+    }
+    g_assert(name != NULL);
+    return g_strconcat(name, output == NULL ? "-text.gp" : ".gp", NULL);
+}
+
+static char *panel_label(const PlotPanel *panel) {
+    GString *label = g_string_new(trace_get(panel->trace, "side"));
+    static const char *const facts[] = {"device", "cluster"};
+    for (guint i = 0; i < G_N_ELEMENTS(facts); i++) {
+        const char *value = trace_get(panel->trace, facts[i]);
+        if (value != NULL && value[0] != '\0') {
+            g_string_append_printf(label, ", %s %s", facts[i], value);
+        }
+    }
+    if (trace_manner(panel->trace)) {
+        g_string_append_printf(label, ", %s", trace_manner(panel->trace));
+    }
+    g_string_append_printf(label, ", rank %u", panel->rank);
+    return g_string_free(label, FALSE);
+}
+
+static char *plan_title(const Trace *trace) {
+    const char *title = trace_get(trace, "title");
+    if (title != NULL) {
+        return g_strdup(title);
+    }
+    const char *network = trace_get(trace, "network"), *strategy = trace_get(trace, "strategy");
+    const char *world = trace_get(trace, "world");
+    return g_strdup_printf("%s, %s, world %s", network != NULL ? network : "unnamed network",
+                           strategy != NULL ? strategy : "unnamed strategy",
+                           world != NULL ? world : "?");
+}
+
+static void append_settings(GString *settings, PlotPicture picture, const PlotPanel *panels,
+                            guint n_panels, const PlotOptions *options, const PlotExtent *extent) {
+    g_autofree char *title = plan_title(panels[0].trace);
+    g_autofree char *scripts = g_canonicalize_filename(options->scripts, NULL);
+    plot_set_text(settings, "scripts", scripts);
+    plot_set_text(settings, "plan_title", title);
+    g_string_append_printf(settings, "n_panels = %u\narray panel[%u]\narray lesson[%u]\n", n_panels,
+                           n_panels, n_panels);
+    for (guint i = 0; i < n_panels; i++) {
+        g_autofree char *key = g_strdup_printf("panel[%u]", i + 1);
+        g_autofree char *label = panel_label(&panels[i]);
+        plot_set_text(settings, key, label);
+        g_autofree char *lesson_key = g_strdup_printf("lesson[%u]", i + 1);
+        g_autofree char *lesson = plot_lesson(picture, &panels[i], options);
+        plot_set_text(settings, lesson_key, lesson);
+    }
+    TraceScale time = trace_scale_time((double)(extent->last_ns - extent->first_ns));
+    TraceScale size = trace_scale_bytes((double)extent->bytes);
+    plot_set_text(settings, "time_unit", time.unit);
+    plot_set_text(settings, "size_unit", size.unit);
+    g_string_append_printf(settings,
+                           "ns_per_unit = %.1f\nbytes_per_unit = %.1f\n"
+                           "first_ns = %" G_GINT64_FORMAT ".0\nlast_ns = %" G_GINT64_FORMAT
+                           ".0\nmost_bytes = %" G_GUINT64_FORMAT
+                           ".0\nfirst_step = %d\nlast_step = %d\ncolumns = %u\nrows = %u\n",
+                           time.per_unit, size.per_unit, (gint64)extent->first_ns,
+                           (gint64)extent->last_ns, (guint64)extent->bytes, options->first_step,
+                           options->last_step, extent->columns, extent->rows);
+}
+
+static bool draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
+                 const PlotOptions *options, const char *folder, char **ret_text, GError **error) {
+    g_autoptr(GString) settings = g_string_new(NULL);
+    /* Text: what the scripts' margins leave of the width, and a height that suits a terminal. */
+    guint margins = picture == PLOT_PICTURE_MEMORY ? 15 : 21;
+    PlotExtent extent = {.columns = MAX(60, options->columns) - margins, .rows = 14};
+    bool written = false;
+    switch (picture) {
+    case PLOT_PICTURE_MEMORY:
+        written = plot_write_memory(panels, n_panels, options, &extent, folder, settings, error);
+        break;
+    case PLOT_PICTURE_LANES:
+        written = plot_write_lanes(panels, n_panels, options, &extent, folder, settings, error);
+        break;
+    case PLOT_PICTURE_JITTER:
+        written = plot_write_jitter(panels, n_panels, options, &extent, folder, settings, error);
+        break;
+    }
+    if (!written) {
+        return false;
+    }
+    if (extent.last_ns <= extent.first_ns ||
+        (picture == PLOT_PICTURE_MEMORY && extent.bytes == 0)) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "the traces have no rows to draw in steps %d to %d", options->first_step,
+                    options->last_step);
+        return false;
+    }
+    append_settings(settings, picture, panels, n_panels, options, &extent);
+    g_autofree char *name = plot_script(picture, options->output);
+    g_autofree char *script = g_build_filename(options->scripts, name, NULL);
+    return plot_run(folder, settings, script, options->output, options->characters, ret_text,
+                    error);
+}
+
+bool plot_panels(PlotPicture picture, const PlotPanel *panels, guint n_panels,
+                 const PlotOptions *options, char **ret_text, GError **error) {
+    g_assert(n_panels >= 1 && n_panels <= PLOT_MAX_PANELS);
+    if (!plot_knows(options->output, error)) {
+        return false;
+    }
+    for (guint i = 0; i < n_panels; i++) {
+        if (trace_role_of_rank(panels[i].trace, panels[i].rank) == TRACE_NONE) {
+            g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                        "the %s trace has no rank %u; choose one that it recorded",
+                        trace_get(panels[i].trace, "side"), panels[i].rank);
+            return false;
+        }
+        const char *table = trace_differing_table(panels[0].trace, panels[i].trace);
+        if (table != NULL) {
+            g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                        "the traces are of different plans (their %s differ); draw each alone",
+                        table);
+            return false;
+        }
+    }
+    g_autofree char *folder = plot_folder(error);
+    if (folder == NULL) {
+        return false;
+    }
+    char *text = NULL;
+    bool drawn = draw(picture, panels, n_panels, options, folder, &text, error);
+    plot_remove_folder(folder);
+    if (drawn) {
+        *ret_text = text;
+    }
+    return drawn;
+}

@@ -1,0 +1,47 @@
+/* plots/private.h - what the pictures share: extents, settings, files of their folder. */
+#pragma once
+
+#include "plots/plot.h"
+#include "trace/moments.h"
+#include "trace/scale.h"
+
+enum {
+    PLOT_SLICES = 1600, /* a picture is no more pixels wide */
+};
+
+/* The axes that all panels share, and for text the cells between them. */
+typedef struct {
+    int64_t first_ns, last_ns;
+    uint64_t bytes; /* memory picture: the most that any curve reaches */
+    guint columns, rows;
+} PlotExtent;
+
+/* Refuses a file name whose ending is no picture's. NULL, for text, is fine. */
+bool plot_knows(const char *output, GError **error);
+/* A folder for one picture; what takes it away again expects files in it, no folders. */
+char *plot_folder(GError **error);
+void plot_remove_folder(const char *folder);
+/* Runs the script in the folder with the settings; the picture goes to output, or, as text of such
+ * characters, to *ret_text. */
+bool plot_run(const char *folder, const GString *settings, const char *script, const char *output,
+              PlotCharacters characters, char **ret_text, GError **error);
+
+/* "peak 27.22 GB allocated, ...", "step 13.98 s, compute busy ..."; "" where the picture's key says
+ * it. Transfer full. */
+char *plot_lesson(PlotPicture picture, const PlotPanel *panel, const PlotOptions *options);
+
+bool plot_write(const char *folder, const char *name, const GString *text, GError **error);
+/* KEY = "VALUE", quoted for gnuplot. */
+void plot_set_text(GString *settings, const char *key, const char *value);
+
+/* What stands at each cell of a text picture of memory: cells-NUMBER-SERIES.tsv. */
+bool plot_write_memory_cells(const TraceMoments *moments, const PlotExtent *extent, guint number,
+                             const char *folder, GError **error);
+
+/* Each widens the extent, writes its tables to the folder and appends to the settings. */
+bool plot_write_memory(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                       PlotExtent *extent, const char *folder, GString *settings, GError **error);
+bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                      PlotExtent *extent, const char *folder, GString *settings, GError **error);
+bool plot_write_jitter(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                       PlotExtent *extent, const char *folder, GString *settings, GError **error);

@@ -1,0 +1,205 @@
+/* Pictures of points: tables are the points, the front is beaten by none, gnuplot draws them. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "plots/points.h"
+
+static const PlotPoint planted[] = {
+    {"a", "2", 2, false, true, 30e6, 29e6, 33e6, 30e6, 4e9, 5e9, 100e12},
+    {"a", "1", 1, false, true, 20e6, 20e6, 20e6, 20e6, 8e9, 9e9, 150e12, 3},
+    {"a", "4", 4, false, false, 10e6, 10e6, 10e6, 10e6, 90e9, 95e9, 200e12},
+    {"b", "1", 1, false, true, 25e6, 25e6, 25e6, 25e6, 8e9, 9.5e9, 120e12},
+    {"b", "2", 2, true, true, 40e6, 39e6, 41e6, 40e6, NAN, 5e9, NAN},
+};
+
+static GArray *planted_points(void) {
+    GArray *points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+    g_array_append_vals(points, planted, G_N_ELEMENTS(planted));
+    return points;
+}
+
+static void tables(void) {
+    g_autoptr(GArray) points = planted_points();
+    g_autoptr(GString) line = plot_points_table(points, "a", false);
+    g_assert_cmpstr(
+        line->str, ==,
+        "x\tlabel\tstep_ns\tleast_ns\tmost_ns\tallocated\treserved\tflops\tfits\tcost_ns\n"
+        "1\t1\t20000000\t20000000\t20000000\t8000000000\t9000000000\t150000000000000\t1\t20000000\n"
+        "2\t2\t30000000\t29000000\t33000000\t4000000000\t5000000000\t100000000000000\t1\t30000000\n"
+        "4\t4\t10000000\t10000000\t10000000\t90000000000\t95000000000\t200000000000000\t0"
+        "\t10000000\n");
+    g_autoptr(GString) marks = plot_points_table(points, "b", true);
+    g_assert_nonnull(strstr(marks->str, "\n2\t2\t40000000\t39000000\t41000000\t?\t5000000000\t?\t1"
+                                        "\t40000000\n"));
+}
+
+/* What a text picture says in numbers. */
+static void rows(void) {
+    g_autoptr(GArray) points = planted_points();
+    PlotPointsOptions options = {.x_name = "micro_batch", .marks_name = "published"};
+    g_autoptr(GString) text = plot_points_rows(points, &options);
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 7);
+    g_assert_cmpstr(lines[0], ==,
+                    "micro_batch      step (ms)  allocated (GB)  reserved (GB)   TFLOP/s/GPU");
+    g_assert_cmpstr(lines[1], ==,
+                    "2            a       30.00            4.00           5.00        100.00");
+    g_assert_true(g_str_has_suffix(lines[2], "150.00  fits, but gives memory back 3 times"));
+    g_assert_cmpstr(
+        lines[3], ==,
+        "4            a       10.00           90.00          95.00        200.00  does not fit");
+    g_assert_cmpstr(
+        lines[5], ==,
+        "2            b       40.00               -           5.00             -  published");
+}
+
+/* Held against every pair of points. */
+static void front(void) {
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    for (guint round = 0; round < 50; round++) {
+        g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+        for (guint i = 0; i < 40; i++) {
+            PlotPoint point = planted[0];
+            point.fits = g_rand_int_range(random, 0, 5) > 0;
+            point.cost_ns = g_rand_int_range(random, 0, 20);
+            point.reserved_bytes = g_rand_int_range(random, 0, 20);
+            g_array_append_val(points, point);
+        }
+        g_autoptr(GArray) found = plot_points_front(points);
+        guint n_unbeaten = 0;
+        GHashTable *places = g_hash_table_new(NULL, NULL); /* cost and bytes of those unbeaten */
+        for (guint i = 0; i < points->len; i++) {
+            const PlotPoint *point = &g_array_index(points, PlotPoint, i);
+            bool beaten = !point->fits;
+            for (guint k = 0; k < points->len && !beaten; k++) {
+                const PlotPoint *other = &g_array_index(points, PlotPoint, k);
+                beaten = other->fits && other->cost_ns <= point->cost_ns &&
+                         other->reserved_bytes <= point->reserved_bytes &&
+                         (other->cost_ns < point->cost_ns ||
+                          other->reserved_bytes < point->reserved_bytes);
+            }
+            guint place = (guint)(point->cost_ns * 100 + point->reserved_bytes);
+            n_unbeaten += !beaten && g_hash_table_add(places, GUINT_TO_POINTER(place));
+        }
+        g_assert_cmpuint(found->len, ==, n_unbeaten);
+        for (guint i = 0; i < found->len; i++) {
+            const PlotPoint *point =
+                &g_array_index(points, PlotPoint, g_array_index(found, guint, i));
+            guint place = (guint)(point->cost_ns * 100 + point->reserved_bytes);
+            g_assert_true(g_hash_table_contains(places, GUINT_TO_POINTER(place)));
+        }
+        g_hash_table_unref(places);
+    }
+}
+
+static void pictures(void) {
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    if (program == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    g_autoptr(GArray) points = planted_points();
+    PlotPointsOptions options = {.title = "toy \"title\"",
+                                 .x_name = "micro_batch",
+                                 .x_is_number = true,
+                                 .cost_name = "step time",
+                                 .limit_bytes = 80e9,
+                                 .marks_name = "measured",
+                                 .scripts = FORESHARD_PLOTS,
+                                 .columns = 90};
+    static const char *const said[][3] = {
+        [PLOT_POINTS_SWEEP] = {"micro_batch", "does not fit", "limit, 80.0 GB"},
+        [PLOT_POINTS_PARETO] = {"step time (ms)", "peak reserved (GB)", "measured"},
+        [PLOT_POINTS_SCALE] = {"TFLOP/s of a GPU", "micro_batch", "does not fit"},
+        [PLOT_POINTS_VALIDATION] = {"measured (ms)", "predicted (ms)", "band: 10 %"},
+    };
+    for (guint picture = 0; picture < G_N_ELEMENTS(said); picture++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = NULL, *svg = NULL, *nothing = NULL;
+        for (guint i = 0; i < points->len && picture == PLOT_POINTS_VALIDATION; i++) {
+            PlotPoint *point = &g_array_index(points, PlotPoint, i);
+            point->x = point->step_ns * (i % 2 ? 0.95 : 1.1);
+        }
+        options.output = path;
+        g_assert_true(plot_points(picture, points, &options, &nothing, &error));
+        g_assert_no_error(error);
+        g_assert_true(g_file_get_contents(path, &svg, NULL, NULL));
+        for (guint i = 0; i < G_N_ELEMENTS(said[picture]); i++) {
+            g_assert_nonnull(strstr(svg, said[picture][i]));
+        }
+        g_assert_nonnull(strstr(svg, "toy"));
+        if (picture == PLOT_POINTS_VALIDATION) { /* 9 to 42 ms: a tic of 20 on both axes */
+            g_auto(GStrv) tics = g_strsplit(svg, ">20<", -1);
+            g_assert_cmpuint(g_strv_length(tics), ==, 3);
+        }
+        options.output = NULL;
+        plot_points(picture, points, &options, &text, &error);
+        g_assert_no_error(error);
+        g_test_message("%s", text);
+        g_assert_cmpuint(strlen(text), >, 500);
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
+static char *lesson(PlotPointsPicture picture, const GArray *points) {
+    PlotPointsOptions options = {.x_name = "ranks", .cost_name = "step time"};
+    return plot_points_lesson(picture, points, &options);
+}
+
+static void lessons(void) {
+    g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+    for (guint i = 0; i < 4; i++) {
+        PlotPoint point = {.series = "",
+                           .label = i == 0   ? "1"
+                                    : i == 1 ? "2"
+                                    : i == 2 ? "4"
+                                             : "8",
+                           .x = 1 << i,
+                           .fits = i != 3,
+                           .step_ns = (100 - 10 * i) * 1e6,
+                           .cost_ns = (100 - 10 * i) * 1e6,
+                           .reserved_bytes = (2 + i) * 1e9,
+                           .flops_per_s = (50 - i) * 1e12};
+        g_array_append_val(points, point);
+    }
+    g_autofree char *sweep = lesson(PLOT_POINTS_SWEEP, points);
+    g_assert_cmpstr(sweep, ==,
+                    "least step time: ranks=4 (80.00 ms; the most is +25.0 %); least memory: "
+                    "ranks=1 (2.00 GB); 1 of 4 do not fit");
+    g_autofree char *scale = lesson(PLOT_POINTS_SCALE, points);
+    g_assert_cmpstr(scale, ==, "-6.0 % from ranks=1 to 8");
+    for (guint i = 0; i < 4; i++) { /* predicted is measured times 1.1, 1.2, 0.7, 1.4 */
+        static const double factors[] = {1.1, 1.2, 0.7, 1.4};
+        PlotPoint *point = &g_array_index(points, PlotPoint, i);
+        point->x = point->step_ns / factors[i];
+        point->fits = false;
+    }
+    g_autofree char *validation = lesson(PLOT_POINTS_VALIDATION, points);
+    g_assert_cmpstr(validation, ==, "4 runs, median error 20.0 %, nine of ten within 40.0 %");
+    g_autofree char *none = lesson(PLOT_POINTS_SWEEP, points);
+    g_assert_cmpstr(none, ==, "none of them fits");
+}
+
+static void nothing_to_draw(void) {
+    g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+    PlotPointsOptions options = {.title = "", .scripts = FORESHARD_PLOTS, .limit_bytes = NAN};
+    g_autoptr(GError) error = NULL;
+    char *text = NULL;
+    g_assert_false(plot_points(PLOT_POINTS_SWEEP, points, &options, &text, &error));
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plots/points/tables", tables);
+    g_test_add_func("/plots/points/rows", rows);
+    g_test_add_func("/plots/points/front", front);
+    g_test_add_func("/plots/points/pictures", pictures);
+    g_test_add_func("/plots/points/lessons", lessons);
+    g_test_add_func("/plots/points/nothing", nothing_to_draw);
+    return g_test_run();
+}

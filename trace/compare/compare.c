@@ -1,0 +1,279 @@
+#include <math.h>
+
+#include "trace/compare/private.h"
+
+static int compare_doubles(gconstpointer a, gconstpointer b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A figure of one step, looked up by an index whose meaning the group knows. */
+typedef double (*Figure)(const TraceStepSummary *step, guint index);
+
+static double step_time(const TraceStepSummary *step, guint index) {
+    return (double)trace_step_time_ns(step);
+}
+
+static double phase_time(const TraceStepSummary *step, guint index) {
+    return (double)step->phase_ns[index];
+}
+
+static double lane_time(const TraceStepSummary *step, guint index) {
+    return (double)step->lane_ns[index];
+}
+
+static double communication_time(const TraceStepSummary *step, guint index) {
+    return (double)(index == 0 ? step->communication_ns : step->exposed_ns);
+}
+
+static double kind_time(const TraceStepSummary *step, guint index) {
+    return (double)step->kinds[index].total_ns;
+}
+
+static double kind_exposed(const TraceStepSummary *step, guint index) {
+    return (double)step->kinds[index].exposed_ns;
+}
+
+static double kind_hidden(const TraceStepSummary *step, guint index) {
+    return kind_time(step, index) - kind_exposed(step, index);
+}
+
+double trace_compare_relative(double first, double second) {
+    return second != 0 ? (first - second) / second : NAN;
+}
+
+double trace_compare_median(GArray *values) {
+    g_array_sort(values, compare_doubles);
+    const double *sorted = (const double *)(gpointer)values->data;
+    guint n = values->len;
+    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
+static void add_row(TraceComparison *comparison, TraceCompareRow row) {
+    if (row.value[0] != 0 || row.value[1] != 0) {
+        row.error = trace_compare_relative(row.value[0], row.value[1]);
+        g_array_append_val(comparison->rows, row);
+    }
+}
+
+static void add_time(TraceComparison *comparison, TraceCompareGroup group, const char *name,
+                     Figure figure, guint index) {
+    TraceCompareRow row = {.group = group, .name = name};
+    for (guint side = 0; side < 2; side++) {
+        const TraceSummary *summary = comparison->summaries[side];
+        g_autoptr(GArray) values = g_array_new(FALSE, FALSE, sizeof(double));
+        for (guint i = 0; i < summary->n_steps; i++) {
+            if (trace_summary_is_steady(summary, i)) {
+                double value = figure(&summary->steps[i], index);
+                g_array_append_val(values, value);
+            }
+        }
+        comparison->n_steps[side] = values->len;
+        if (values->len == 0) {
+            continue;
+        }
+        row.value[side] = trace_compare_median(values); /* sorts them */
+        row.low[side] = g_array_index(values, double, 0);
+        row.high[side] = g_array_index(values, double, values->len - 1);
+    }
+    add_row(comparison, row);
+}
+
+static void add_size(TraceComparison *comparison, TraceCompareGroup group, const char *name,
+                     uint64_t first, uint64_t second) {
+    double a = (double)first, b = (double)second;
+    add_row(comparison,
+            (TraceCompareRow){
+                .group = group, .name = name, .value = {a, b}, .low = {a, b}, .high = {a, b}});
+}
+
+static void add_rows(TraceComparison *comparison) {
+    const Trace *trace = comparison->traces[0];
+    const TraceSummary *first = comparison->summaries[0], *second = comparison->summaries[1];
+    add_time(comparison, TRACE_COMPARE_STEP, "step", step_time, 0);
+    for (guint i = 0; i < trace->phases->len; i++) {
+        add_time(comparison, TRACE_COMPARE_PHASE, trace->phases->pdata[i], phase_time, i);
+    }
+    for (guint i = 0; i < trace->lanes->len; i++) {
+        add_time(comparison, TRACE_COMPARE_LANE, trace->lanes->pdata[i], lane_time, i);
+    }
+    add_time(comparison, TRACE_COMPARE_COMMUNICATION, "total", communication_time, 0);
+    add_time(comparison, TRACE_COMPARE_COMMUNICATION, "exposed", communication_time, 1);
+    for (guint i = 0; i < trace->kinds->len; i++) {
+        const TraceKind *kind = trace_kind(trace, i);
+        if (kind->kind_class == TRACE_KIND_COLLECTIVE) {
+            add_time(comparison, TRACE_COMPARE_COLLECTIVE, kind->name, kind_time, i);
+            add_time(comparison, TRACE_COMPARE_COLLECTIVE_EXPOSED, kind->name, kind_exposed, i);
+            add_time(comparison, TRACE_COMPARE_COLLECTIVE_HIDDEN, kind->name, kind_hidden, i);
+        }
+    }
+    for (guint i = 0; i < trace->kinds->len; i++) {
+        const TraceKind *kind = trace_kind(trace, i);
+        if (kind->kind_class != TRACE_KIND_COLLECTIVE) {
+            add_time(comparison, TRACE_COMPARE_OP, kind->name, kind_time, i);
+        }
+    }
+    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
+        add_size(comparison, TRACE_COMPARE_PEAK, trace_statistic_name(i), first->peaks[i].bytes,
+                 second->peaks[i].bytes);
+    }
+    for (guint i = 0; i < trace->categories->len; i++) {
+        add_size(comparison, TRACE_COMPARE_CATEGORY_PEAK, trace->categories->pdata[i],
+                 first->category_peaks[i], second->category_peaks[i]);
+    }
+}
+
+/* The memory rows of a rank, in order of step and instruction. */
+static GPtrArray *memory_of(const Trace *trace, uint32_t rank) {
+    GPtrArray *rows = g_ptr_array_new();
+    for (guint i = 0; i < trace->memory->len; i++) {
+        if (trace_memory(trace, i)->rank == rank) {
+            g_ptr_array_add(rows, (gpointer)trace_memory(trace, i));
+        }
+    }
+    return rows;
+}
+
+static bool has_step(const GPtrArray *rows, int32_t step) {
+    const TraceMemoryRow *first = rows->len > 0 ? rows->pdata[0] : NULL;
+    const TraceMemoryRow *last = rows->len > 0 ? rows->pdata[rows->len - 1] : NULL;
+    return first != NULL && step >= first->step && step <= last->step;
+}
+
+static void compare_memory_rows(TraceComparison *comparison, const TraceMemoryRow *a,
+                                const TraceMemoryRow *b) {
+    comparison->n_compared++;
+    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
+        TraceCompareMemory *memory = &comparison->memory[i];
+        uint64_t x = trace_memory_statistic(a, i), y = trace_memory_statistic(b, i);
+        double difference = x > y ? (double)(x - y) : (double)(y - x);
+        memory->mean_bytes += difference; /* divided at the end */
+        memory->largest_bytes = MAX(memory->largest_bytes, difference);
+        if (x == y) {
+            continue;
+        }
+        if (memory->differing++ == 0) {
+            memory->rank = b->rank;
+            memory->step = b->step;
+            memory->instruction = b->instruction;
+            memory->value[0] = x;
+            memory->value[1] = y;
+        }
+    }
+}
+
+static void compare_memory(TraceComparison *comparison, uint32_t first_rank, uint32_t second_rank) {
+    g_autoptr(GPtrArray) first = memory_of(comparison->traces[0], first_rank);
+    g_autoptr(GPtrArray) second = memory_of(comparison->traces[1], second_rank);
+    guint i = 0, k = 0;
+    while (i < first->len || k < second->len) {
+        const TraceMemoryRow *a = i < first->len ? first->pdata[i] : NULL;
+        const TraceMemoryRow *b = k < second->len ? second->pdata[k] : NULL;
+        bool a_first = b == NULL ||
+                       (a != NULL &&
+                        (a->step != b->step ? a->step < b->step : a->instruction < b->instruction));
+        if (a != NULL && b != NULL && a->step == b->step && a->instruction == b->instruction) {
+            compare_memory_rows(comparison, a, b);
+            i++;
+            k++;
+        } else if (a_first) {
+            comparison->n_unpaired += has_step(second, a->step);
+            i++;
+        } else {
+            comparison->n_unpaired += has_step(first, b->step);
+            k++;
+        }
+    }
+}
+
+/* The rank of the first trace that plays what this rank of the second plays; TRACE_NONE: none. */
+static uint32_t counterpart(const TraceComparison *comparison, const TraceRank *rank) {
+    const Trace *first = comparison->traces[0];
+    if (trace_role_of_rank(first, rank->rank) == rank->role) {
+        return rank->rank;
+    }
+    uint32_t found = TRACE_NONE;
+    for (guint i = 0; i < first->ranks->len; i++) {
+        const TraceRank *entry = &g_array_index(first->ranks, TraceRank, i);
+        if (entry->role == rank->role) {
+            found = MIN(found, entry->rank);
+        }
+    }
+    return found;
+}
+
+static void name_sides(TraceComparison *comparison) {
+    const char *first = trace_get(comparison->traces[0], "side");
+    const char *second = trace_get(comparison->traces[1], "side");
+    bool alike = g_str_equal(first, second);
+    comparison->sides[0] = alike ? "first" : first;
+    comparison->sides[1] = alike ? "second" : second;
+}
+
+TraceComparison *trace_compare(const Trace *first, const Trace *second, GError **error) {
+    const char *digests[2] = {trace_get(first, "digest"), trace_get(second, "digest")};
+    if (!g_str_equal(digests[0], digests[1])) {
+        const char *titles[2] = {trace_get(first, "title"), trace_get(second, "title")};
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                    "the traces are of different plans: %s (%s) and %s (%s); play the same plan "
+                    "twice",
+                    titles[0] != NULL ? titles[0] : "no title", digests[0],
+                    titles[1] != NULL ? titles[1] : "no title", digests[1]);
+        return NULL;
+    }
+    const char *table = trace_differing_table(first, second);
+    if (table != NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                    "the traces' tables of %s differ, so they come from different versions of "
+                    "foreshard; record both with one",
+                    table);
+        return NULL;
+    }
+    g_autoptr(TraceComparison) comparison = g_new0(TraceComparison, 1);
+    comparison->traces[0] = first;
+    comparison->traces[1] = second;
+    comparison->rows = g_array_new(FALSE, FALSE, sizeof(TraceCompareRow));
+    name_sides(comparison);
+    uint32_t pair[2] = {TRACE_NONE, TRACE_NONE};
+    for (guint i = 0; i < second->ranks->len; i++) {
+        const TraceRank *rank = &g_array_index(second->ranks, TraceRank, i);
+        uint32_t other = counterpart(comparison, rank);
+        if (other == TRACE_NONE) {
+            continue;
+        }
+        comparison->n_ranks++;
+        compare_memory(comparison, other, rank->rank);
+        if (rank->rank < pair[1]) {
+            pair[0] = other;
+            pair[1] = rank->rank;
+        }
+    }
+    if (comparison->n_ranks == 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                    "no rank of one trace plays a role that the other recorded; record rank 0 in "
+                    "both");
+        return NULL;
+    }
+    for (guint i = 0; i < TRACE_N_STATISTICS && comparison->n_compared > 0; i++) {
+        comparison->memory[i].mean_bytes /= comparison->n_compared;
+    }
+    comparison->summaries[0] = trace_summary_new(first, pair[0]);
+    comparison->summaries[1] = trace_summary_new(second, pair[1]);
+    add_rows(comparison);
+    trace_compare_find_worst(comparison);
+    trace_compare_find_kept(comparison);
+    return g_steal_pointer(&comparison);
+}
+
+void trace_comparison_free(TraceComparison *comparison) {
+    if (comparison == NULL) {
+        return;
+    }
+    trace_summary_free(comparison->summaries[0]);
+    trace_summary_free(comparison->summaries[1]);
+    g_array_unref(comparison->rows);
+    g_clear_pointer(&comparison->worst_ops, g_array_unref);
+    g_clear_pointer(&comparison->worst_units, g_array_unref);
+    g_clear_pointer(&comparison->kept, g_array_unref);
+    g_free(comparison);
+}
