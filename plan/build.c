@@ -185,17 +185,18 @@ static void play_passes(PlanRun *run) {
 
 /* first: the role whose passes may be copied, NULL for that one itself. */
 static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
-    PlanSection section = run->builder.section;
+    bool is_first = run->builder.section == PLAN_SECTION_FIRST;
     begin_pass(run, 0);
-    if (first && run->flavour->replays && run->flavour->replays(run)) {
+    if ((first || !is_first) && run->flavour->replays && run->flavour->replays(run)) {
         plan_replay(run, first, passes);
     } else {
         PlanMark begin = plan_replay_mark(run);
         play_passes(run);
-        passes->begin[section] = begin;
-        passes->end[section] = plan_replay_mark(run);
+        if (is_first) {
+            *passes = (PlanPasses){begin, plan_replay_mark(run)};
+        }
     }
-    plan_run_optimizer(run, section == PLAN_SECTION_FIRST);
+    plan_run_optimizer(run, is_first);
 }
 
 static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {

@@ -201,6 +201,30 @@ void plan_builder_host_op(PlanBuilder *builder) {
     emit(builder, PLAN_HOST_OP, 0, builder->ops.len - 1);
 }
 
+PlanRole plan_builder_lend(const PlanBuilder *builder) {
+    PlanRole role = {
+        .buffers = builder->buffers.items,
+        .n_buffers = builder->buffers.len,
+        .ops = builder->ops.items,
+        .n_ops = builder->ops.len,
+        .operands = builder->operands.items,
+        .n_operands = builder->operands.len,
+        .dims = builder->dims.items,
+        .n_dims = builder->dims.len,
+        .attrs = builder->attrs.items,
+        .n_attrs = builder->attrs.len,
+        .loss_ops = builder->loss_ops.items,
+        .n_loss_ops = builder->loss_ops.len,
+        .n_events = builder->max_events,
+    };
+    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
+        unsigned held = builder->repeats[i] ? i - 1 : i;
+        role.sections[i] = builder->sections[held].items;
+        role.n_instrs[i] = builder->sections[held].len;
+    }
+    return role;
+}
+
 void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
         if (builder->repeats[i]) {

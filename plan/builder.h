@@ -69,5 +69,7 @@ static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer)
     return &builder->buffers.items[buffer];
 }
 
+/* What has been written so far, until more is. */
+PlanRole plan_builder_lend(const PlanBuilder *builder);
 /* Moves the arrays into the role. */
 void plan_builder_finish(PlanBuilder *builder, PlanRole *role);

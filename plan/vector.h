@@ -35,10 +35,13 @@ gpointer plan_vector_grow(gpointer items, gsize used_bytes, gsize bytes);
         (v)->items[(v)->len++] = (__VA_ARGS__);                                                    \
     } while (0)
 
-/* Room at the end for n more items, which the caller writes. */
+/* Room for n more. */
+#define plan_vector_more(v, n) plan_vector_reserve(v, (v)->len + (n))
+
+/* n more items at the end, which the caller writes. */
 #define plan_vector_extend(v, n, ret_items)                                                        \
     do {                                                                                           \
-        plan_vector_reserve(v, (v)->len + (n));                                                    \
+        plan_vector_more(v, n);                                                                    \
         *(ret_items) = (v)->items + (v)->len;                                                      \
         (v)->len += (n);                                                                           \
     } while (0)
