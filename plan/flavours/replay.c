@@ -128,7 +128,8 @@ static void make_room(const PlanPasses *passes, PlanBuilder *b) {
 void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) {
     PlanBuilder *builder = &run->builder;
     make_room(passes, builder);
-    PlanRole own = plan_builder_lend(builder);
+    PlanRole own;
+    plan_builder_hand_over(builder, &own);
     Replay r = {.first = first ? first : &own,
                 .begin = passes->begin,
                 .end = passes->end,
