@@ -1,5 +1,7 @@
 #include "plan/builder.h"
 
+#include <string.h>
+
 void plan_builder_init(PlanBuilder *builder, PlanArena *arena) {
     *builder = (PlanBuilder){.unit = PLAN_NONE, .module = PLAN_NONE};
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
@@ -55,10 +57,10 @@ void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
 }
 
 void plan_builder_end_section(PlanBuilder *builder) {
-    for (uint32_t i = 0; i < builder->buffers.len; i++) {
-        if (builder->live.items[i]) {
-            plan_builder_at(builder, i)->carried |= (uint8_t)(1u << builder->section);
-        }
+    const bool *live = builder->live.items, *end = live + builder->live.len;
+    for (const bool *at = live; at < end && (at = memchr(at, true, (gsize)(end - at))); at++) {
+        plan_builder_at(builder, (uint32_t)(at - live))->carried |=
+            (uint8_t)(1u << builder->section);
     }
     builder->max_events = MAX(builder->max_events, builder->n_events);
 }

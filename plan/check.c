@@ -42,13 +42,13 @@ typedef struct {
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
     /* Of each buffer, by themselves: those of the plan are many times as large. */
     bool *live;
-    bool *declared[PLAN_N_SECTIONS]; /* as carried beyond the section's end */
-    uint8_t *pool;                   /* lane whose pool serves it */
-    uint32_t *place;                 /* in: */
+    uint8_t *pool;   /* lane whose pool serves it */
+    uint32_t *place; /* in: */
     /* A place is used again at once, so that all states stay near. The first is nobody's: it is the
      * place of what does not live, and no lane has ever used it. */
     PLAN_VECTOR(BufferState) states;
     PLAN_VECTOR(uint32_t) spare;
+    PLAN_VECTOR(uint32_t) carried; /* buffers that some section leaves alive */
     PlanAlike sound;      /* ops of all roles so far */
     Meetings meetings[2]; /* of role 0, and of the role at hand */
     /* Of this section and those before it. */
@@ -256,18 +256,31 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     return fail(c, "unknown instruction");
 }
 
-static bool check_end(Check *c) {
-    const bool *declared = c->declared[c->section];
-    uint32_t n = c->role->n_buffers, b = 0;
-    if (n == 0 || memcmp(declared, c->live, n * sizeof *declared) == 0) {
-        return true;
-    }
-    while (declared[b] == c->live[b]) {
+/* As carried beyond the end of this section. */
+static bool is_declared(const Check *c, uint32_t b) {
+    return c->role->buffers[b].carried >> c->section & 1;
+}
+
+static bool fail_at_end(Check *c) {
+    uint32_t b = 0;
+    while (is_declared(c, b) == c->live[b]) {
         b++;
     }
     return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
                 c->role->buffers[b].name, c->live[b] ? "lives" : "does not live",
-                declared[b] ? "" : "not ");
+                is_declared(c, b) ? "" : "not ");
+}
+
+/* Those declared live, and they are as many as live at all. */
+static bool check_end(Check *c) {
+    uint32_t n_live = c->states.len - 1 - c->spare.len, n_declared = 0;
+    bool all_live = true;
+    for (uint32_t i = 0; i < c->carried.len; i++) {
+        uint32_t b = c->carried.items[i];
+        n_declared += is_declared(c, b);
+        all_live &= c->live[b] || !is_declared(c, b);
+    }
+    return (all_live && n_declared == n_live) || fail_at_end(c);
 }
 
 static bool check_section(Check *c, PlanSection section) {
@@ -317,13 +330,13 @@ static void begin_role(Check *c, uint32_t role_id) {
     c->role = &c->plan->roles[role_id];
     memset(c->lanes, 0, sizeof c->lanes);
     memset(c->debt, 0, sizeof c->debt);
-    c->spare.len = 0;
+    c->spare.len = c->carried.len = 0;
     c->states.len = 1;
     c->states.items[0] = (BufferState){0};
     for (uint32_t b = 0; b < c->role->n_buffers; b++) {
         const PlanBuffer *buffer = &c->role->buffers[b];
-        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-            c->declared[s][b] = buffer->carried >> s & 1;
+        if (buffer->carried) {
+            plan_vector_push(&c->carried, b);
         }
         c->pool[b] = buffer->lane;
         c->live[b] = false;
@@ -396,9 +409,6 @@ static void make_room(Check *c) {
     c->pool = g_new(uint8_t, n);
     c->place = g_new(uint32_t, n);
     plan_vector_reserve(&c->states, 1);
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        c->declared[s] = g_new(bool, n);
-    }
 }
 
 static void clear(Check *c) {
@@ -407,8 +417,8 @@ static void clear(Check *c) {
     g_free(c->place);
     plan_vector_clear(&c->states);
     plan_vector_clear(&c->spare);
+    plan_vector_clear(&c->carried);
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        g_free(c->declared[s]);
         plan_vector_clear(&c->meetings[0].at[s]);
         plan_vector_clear(&c->meetings[1].at[s]);
     }

@@ -87,6 +87,9 @@ const char *plan_digest(const Plan *plan) {
 }
 
 bool plan_steps_alternate(const PlanRole *role) {
+    if (plan_section_repeats(role, PLAN_SECTION_STEADY)) {
+        return false; /* what a program touches it leaves in one state, whatever it found */
+    }
     for (uint32_t b = 0; b < role->n_buffers; b++) {
         unsigned carried = role->buffers[b].carried;
         if ((carried >> PLAN_SECTION_SECOND & 1) != (carried >> PLAN_SECTION_STEADY & 1)) {

@@ -19,7 +19,7 @@ typedef struct {
     uint32_t *older; /* what the first role's buffers from before the passes are in this one */
 } Replay;
 
-static uint32_t buffer_here(const Replay *r, uint32_t buffer) {
+static inline uint32_t buffer_here(const Replay *r, uint32_t buffer) {
     if (buffer == PLAN_NONE) {
         return PLAN_NONE;
     }
