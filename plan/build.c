@@ -57,6 +57,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
     run->checkpoint = PLAN_NONE;
+    plan_vector_reserve(&run->nodes, graph->ops->len);
     run->node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         run->node_of_op[i] = PLAN_NONE;
