@@ -48,8 +48,8 @@ typedef struct {
     PLAN_VECTOR(BufferState) states;
     PLAN_VECTOR(uint32_t) spare;
     PLAN_VECTOR(uint32_t) carried; /* buffers that some section leaves alive */
-    PlanAlike sound;      /* ops of all roles so far */
-    Meetings meetings[2]; /* of role 0, and of the role at hand */
+    PlanAlike sound;               /* ops of all roles so far */
+    Meetings meetings[2];          /* of role 0, and of the role at hand */
     /* Of this section and those before it. */
     Clock *events[PLAN_MAX_BEFORE + 1];
     bool *recorded[PLAN_MAX_BEFORE + 1];
@@ -301,11 +301,13 @@ static bool check_section(Check *c, PlanSection section) {
     c->meetings[c->role_id > 0].at[section].len = 0;
     const PlanInstr *instrs = c->role->sections[section];
     uint32_t n = c->role->n_instrs[section];
-    for (c->index = 0; c->index < n; c->index++) {
-        if (!check_instr(c, &instrs[c->index])) {
+    for (uint32_t i = 0; i < n; i++) {
+        c->index = i;
+        if (!check_instr(c, &instrs[i])) {
             return false;
         }
     }
+    c->index = n;
     return check_end(c);
 }
 

@@ -182,7 +182,7 @@ struct _Plan {
     PlanRole *roles;
     uint32_t n_roles;
     PlanArena *arena; /* all of the above, texts too */
-    char *digest; /* made when first asked for */
+    char *digest;     /* made when first asked for */
 };
 
 Plan *plan_new(void);       /* an empty one, to be filled */

@@ -27,9 +27,8 @@ gpointer plan_vector_grow(PlanArena *arena, gpointer items, gsize used_bytes, gs
     do {                                                                                           \
         if ((n) > (v)->room) {                                                                     \
             (v)->room = MAX(MAX(64, (uint32_t)(n)), (v)->room * 2);                                \
-            (v)->items =                                                                           \
-                plan_vector_grow((v)->arena, (v)->items, (v)->len * sizeof *(v)->items,            \
-                                 (v)->room * sizeof *(v)->items);                                  \
+            (v)->items = plan_vector_grow((v)->arena, (v)->items, (v)->len * sizeof *(v)->items,   \
+                                          (v)->room * sizeof *(v)->items);                         \
         }                                                                                          \
     } while (0)
 
