@@ -1,7 +1,6 @@
 #include "plan/arena.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,15 +14,6 @@ struct _PlanArena {
     Block *last;
 };
 
-/* With AddressSanitizer each piece is a block, so that no step beyond its end goes unseen. */
-#if defined(__SANITIZE_ADDRESS__)
-#define EACH_ALONE 1
-#elif defined(__has_feature)
-#define EACH_ALONE __has_feature(address_sanitizer)
-#else
-#define EACH_ALONE 0
-#endif
-
 enum {
     ALIGNMENT = 16,
     FIRST_BLOCK = 64 << 10,
@@ -32,8 +22,8 @@ enum {
     LARGE_PAGE = 2 << 20,   /* x86-64 and arm64 with pages of 4 KiB */
 };
 
-static gsize aligned(gsize bytes) {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+static gsize rounded(gsize bytes, gsize to) {
+    return (bytes + to - 1) / to * to;
 }
 
 /* ---- the large block that is kept ----------------------------------------------------------- */
@@ -51,29 +41,49 @@ static bool keep(Block *block) {
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* Where there are no large pages the advice is for nothing, and so it is not checked. */
-static Block *new_large(gsize bytes) {
-    gpointer block = NULL;
-    if (posix_memalign(&block, LARGE_PAGE, bytes) != 0) {
+/* Not by malloc, which may be told to write on all that it gives. What is mapped too much on either
+ * side goes back. Where there are no large pages the advice is for nothing, so it is not checked.
+ */
+static Block *map_large(gsize bytes) {
+    char *start = mmap(NULL, bytes + LARGE_PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) {
         g_error("no memory for %" G_GSIZE_FORMAT " bytes of a plan", bytes);
     }
+    gsize before = -(guintptr)start % LARGE_PAGE;
+    char *block = start + before;
+    if (before > 0) {
+        munmap(start, before);
+    }
+    munmap(block + bytes, LARGE_PAGE - before);
     madvise(block, bytes, MADV_HUGEPAGE);
-    return block;
+    return (Block *)(gpointer)block;
+}
+
+static Block *new_block(gsize *bytes) {
+    if (PLAN_ARENA_EACH_ALONE || *bytes < LARGE_FROM) {
+        return g_malloc(*bytes);
+    }
+    *bytes = rounded(MAX(*bytes, LARGE_BLOCK), LARGE_PAGE);
+    Block *block = *bytes == LARGE_BLOCK ? take_kept() : NULL;
+    return block ? block : map_large(*bytes);
+}
+
+static void free_block(Block *block) {
+    if (PLAN_ARENA_EACH_ALONE || block->bytes < LARGE_BLOCK) {
+        g_free(block);
+    } else if (!keep(block)) {
+        munmap(block, block->bytes);
+    }
 }
 
 static void add_block(PlanArena *arena, gsize piece) {
-    gsize bytes = aligned(sizeof(Block)) + piece;
-    Block *block = NULL;
-    if (!EACH_ALONE) {
+    gsize head = rounded(sizeof(Block), ALIGNMENT), bytes = head + piece;
+    if (!PLAN_ARENA_EACH_ALONE) {
         bytes = MAX(bytes, arena->last ? 2 * arena->last->bytes : FIRST_BLOCK);
-        if (bytes >= LARGE_FROM) {
-            bytes = MAX(bytes, LARGE_BLOCK);
-            block = bytes == LARGE_BLOCK ? take_kept() : NULL;
-            block = block ? block : new_large(bytes);
-        }
     }
-    block = block ? block : g_malloc(bytes);
-    *block = (Block){.before = arena->last, .bytes = bytes, .used = aligned(sizeof(Block))};
+    Block *block = new_block(&bytes);
+    *block = (Block){.before = arena->last, .bytes = bytes, .used = head};
     arena->last = block;
 }
 
@@ -89,21 +99,22 @@ void plan_arena_free(PlanArena *arena) {
     }
     for (Block *block = arena->last, *before; block; block = before) {
         before = block->before;
-        if (!keep(block)) {
-            free(block);
-        }
+        free_block(block);
     }
     g_free(arena);
 }
 
 gpointer plan_arena_take(PlanArena *arena, gsize bytes) {
-    gsize piece = aligned(MAX(bytes, 1)); /* no two begin at the same place */
+    gsize piece = MAX(bytes, 1); /* no two begin at the same place */
+    if (!PLAN_ARENA_EACH_ALONE) {
+        piece = rounded(piece, ALIGNMENT);
+    }
     if (!arena->last || arena->last->bytes - arena->last->used < piece) {
-        add_block(arena, EACH_ALONE ? bytes : piece);
+        add_block(arena, piece);
     }
     Block *block = arena->last;
     gpointer taken = (char *)block + block->used;
-    block->used += EACH_ALONE ? bytes : piece;
+    block->used += piece;
     return taken;
 }
 

@@ -6,11 +6,20 @@
  * one is a fault, and for a large plan the kernel took a third of the time for them. One large
  * block that a plan has left is kept for the next plan, whose pages are then there already.
  *
- * Owns: all pieces. Threads: one an arena; what is kept is shared by all. Cost: an addition a piece.
+ * Owns: all pieces. Threads: one an arena; what is kept is for all. Cost: an addition a piece.
  */
 #pragma once
 
 #include <glib.h>
+
+/* With AddressSanitizer each piece is a block, so that no step beyond its end goes unseen. */
+#if defined(__SANITIZE_ADDRESS__)
+#define PLAN_ARENA_EACH_ALONE 1
+#elif defined(__has_feature)
+#define PLAN_ARENA_EACH_ALONE __has_feature(address_sanitizer)
+#else
+#define PLAN_ARENA_EACH_ALONE 0
+#endif
 
 typedef struct _PlanArena PlanArena;
 
