@@ -1,14 +1,15 @@
 /* bench/plan-build.c - how long it takes to build a plan, from a toy to a trillion parameters.
  *
  * Network to frozen and checked plan, unit a block, each block checkpointed, bf16 with fp32
- * reduction, 512 ranks, FSDP2 and FSDP1; the best of N (10, or the first argument), the time per
- * 1000 instructions, and the bytes that the plan holds. Times are the process's own, so that what
- * else runs on the machine counts little.
+ * reduction, 512 ranks, FSDP2 and FSDP1; each in a process of its own: the first plan and its page
+ * faults, the best of N (10, or the first argument), the time per 1000 instructions, and the bytes
+ * that the plan holds. Times are the process's own, so that what else runs on the machine counts
+ * little.
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench/plans.h"
 #include "models/network.h"
 #include "plan/build.h"
 
@@ -23,6 +24,10 @@ static const struct {
     {"GPT 1T",
      "[network]\nfamily=gpt\nlayers=128\nwidth=25600\nheads=160\nvocab=50000\nseq=2048\n"},
 };
+
+static const char *const flavours[] = {"fsdp2", "fsdp1"};
+
+static unsigned turns;
 
 static Plan *build(const ModelNetwork *network, const PlanStrategy *strategy) {
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, NULL);
@@ -44,13 +49,46 @@ static uint64_t bytes_of(const Plan *plan) {
     return bytes;
 }
 
-static double cpu_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+typedef struct {
+    double first_ms, best_ms;
+    uint64_t first_faults;
+    uint64_t rank0, all; /* instructions */
+    uint64_t bytes;
+    uint32_t roles;
+} Times;
+
+static void note(Times *times, const Plan *plan) {
+    times->roles = plan->n_roles;
+    times->bytes = bytes_of(plan);
+    times->rank0 = times->all = 0;
+    for (uint32_t r = 0; r < plan->n_roles; r++) {
+        for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
+            times->all += plan->roles[r].n_instrs[s];
+            times->rank0 += r == 0 ? plan->roles[r].n_instrs[s] : 0;
+        }
+    }
 }
 
-static void time_one(const char *flavour, unsigned i, unsigned turns) {
+static Times time_builds(const ModelNetwork *network, const PlanStrategy *strategy) {
+    Times times = {.best_ms = G_MAXDOUBLE};
+    for (unsigned turn = 0; turn < turns; turn++) {
+        uint64_t faults = bench_page_faults();
+        double start = bench_cpu_ns();
+        g_autoptr(Plan) plan = build(network, strategy);
+        double ms = (bench_cpu_ns() - start) / 1e6;
+        if (turn == 0) {
+            times.first_ms = ms;
+            times.first_faults = bench_page_faults() - faults;
+            note(&times, plan);
+        }
+        times.best_ms = MIN(times.best_ms, ms);
+    }
+    return times;
+}
+
+static void time_one(unsigned which) {
+    const char *flavour = flavours[which / G_N_ELEMENTS(networks)];
+    unsigned i = which % G_N_ELEMENTS(networks);
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
     plan_strategy_set(&strategy, "ranks", "512", NULL);
@@ -61,37 +99,20 @@ static void time_one(const char *flavour, unsigned i, unsigned turns) {
     plan_strategy_settle(&strategy, NULL);
     g_autoptr(ModelNetwork) network =
         model_network_read(networks[i].text, strlen(networks[i].text), networks[i].name, NULL);
-    double best = G_MAXDOUBLE;
-    uint64_t rank0 = 0, all = 0, bytes = 0;
-    uint32_t roles = 0;
-    for (unsigned turn = 0; turn < turns; turn++) {
-        double start = cpu_ms();
-        g_autoptr(Plan) plan = build(network, &strategy);
-        best = MIN(best, cpu_ms() - start);
-        roles = plan->n_roles;
-        bytes = bytes_of(plan);
-        rank0 = all = 0;
-        for (uint32_t r = 0; r < roles; r++) {
-            for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
-                all += plan->roles[r].n_instrs[s];
-                rank0 += r == 0 ? plan->roles[r].n_instrs[s] : 0;
-            }
-        }
-    }
-    printf("%-8s %-12s %6u %24" G_GUINT64_FORMAT " %10.2f %10.1f %26.1f\n", flavour,
-           networks[i].name, roles, rank0, best, best * 1e3 / ((double)all / 1e3),
-           (double)bytes / (1 << 20));
+    Times times = time_builds(network, &strategy);
+    printf("%-8s %-12s %6u %24" G_GUINT64_FORMAT " %10.2f %12" G_GUINT64_FORMAT
+           " %10.2f %18.1f %8.1f\n",
+           flavour, networks[i].name, times.roles, times.rank0, times.first_ms, times.first_faults,
+           times.best_ms, times.best_ms * 1e3 / ((double)times.all / 1e3),
+           (double)times.bytes / (1 << 20));
 }
 
 int main(int argc, char **argv) {
-    static const char *const flavours[] = {"fsdp2", "fsdp1"};
-    unsigned turns = argc > 1 ? (unsigned)g_ascii_strtoull(argv[1], NULL, 10) : 10;
-    printf("flavour  network       roles  instructions of rank 0   build ms   "
-           "us per 1000 of all roles   MiB\n");
-    for (unsigned f = 0; f < G_N_ELEMENTS(flavours); f++) {
-        for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
-            time_one(flavours[f], i, MAX(1, turns));
-        }
+    turns = argc > 1 ? MAX(1, (unsigned)g_ascii_strtoull(argv[1], NULL, 10)) : 10;
+    printf("flavour  network       roles  instructions of rank 0   first ms  page faults    best "
+           "ms  us per 1000 of all      MiB\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(flavours) * G_N_ELEMENTS(networks); i++) {
+        bench_apart(time_one, i);
     }
     return 0;
 }

@@ -1,6 +1,10 @@
 #include "bench/plans.h"
 
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/data-dir.h"
 #include "models/network.h"
@@ -25,6 +29,25 @@ Plan *bench_plan(const char *network, const char *strategy_words) {
     set_all(&strategy, strategy_words);
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, NULL);
     return plan_build(graph, &strategy, read->name, read->text, NULL);
+}
+
+uint64_t bench_page_faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_minflt;
+}
+
+void bench_apart(void (*run)(unsigned i), unsigned i) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        run(i);
+        fflush(stdout);
+        _exit(0);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    g_assert(child > 0 && status == 0);
 }
 
 double bench_cpu_ns(void) {

@@ -1,6 +1,7 @@
 #include "plan/alike.h"
 
-static bool same_operand(const PlanRole *r, const PlanOperand *a, const PlanRole *s,
+/* Of what the first and the second op use. */
+static bool same_operand(const PlanBuffer *first, const PlanOperand *a, const PlanBuffer *second,
                          const PlanOperand *b) {
     if ((a->elements ^ b->elements) | (a->offset_bytes ^ b->offset_bytes) | (a->rows ^ b->rows)) {
         return false;
@@ -8,8 +9,8 @@ static bool same_operand(const PlanRole *r, const PlanOperand *a, const PlanRole
     if (a->buffer == PLAN_NONE || b->buffer == PLAN_NONE) {
         return a->buffer == b->buffer;
     }
-    const PlanBuffer *x = &r->buffers[a->buffer], *y = &s->buffers[b->buffer];
-    return x->bytes == y->bytes && x->dtype == y->dtype;
+    const PlanBuffer *x = &first[a->buffer], *y = &second[b->buffer];
+    return !((x->bytes ^ y->bytes) | (x->dtype ^ y->dtype));
 }
 
 static bool is_like(const PlanRole *r, const PlanOp *a, const PlanRole *s, const PlanOp *b) {
@@ -24,9 +25,10 @@ static bool is_like(const PlanRole *r, const PlanOp *a, const PlanRole *s, const
             return false;
         }
     }
+    const PlanBuffer *first = r->buffers, *second = s->buffers;
     const PlanOperand *p = plan_op_operands(r, a), *q = plan_op_operands(s, b);
-    for (uint32_t i = 0; i < a->n_operands; i++) {
-        if (!same_operand(r, &p[i], s, &q[i])) {
+    for (const PlanOperand *end = p + a->n_operands; p < end; p++, q++) {
+        if (!same_operand(first, p, second, q)) {
             return false;
         }
     }

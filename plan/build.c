@@ -2,6 +2,8 @@
  * it. */
 #include "plan/build.h"
 
+#include <string.h>
+
 #include "plan/autograd/eager.h"
 #include "plan/autograd/offload.h"
 #include "plan/check.h"
@@ -34,10 +36,10 @@ static uint32_t n_names(const char *const *names) {
 /* ---- one role ------------------------------------------------------------------------------- */
 
 static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
-                     uint32_t rank) {
+                     PlanArena *arena, uint32_t rank) {
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
     run->flavour = flavour_of(strategy);
-    plan_builder_init(&run->builder, graph->ops->len + graph->parameters->len);
+    plan_builder_init(&run->builder, arena);
     plan_assign_units(run);
     run->is_checkpointed = plan_choose_checkpoints(graph, strategy);
     for (uint32_t m = 0; m < graph->modules->len; m++) {
@@ -55,6 +57,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
     run->checkpoint = PLAN_NONE;
+    plan_vector_reserve(&run->nodes, graph->ops->len);
     run->node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         run->node_of_op[i] = PLAN_NONE;
@@ -185,17 +188,18 @@ static void play_passes(PlanRun *run) {
 
 /* first: the role whose passes may be copied, NULL for that one itself. */
 static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
-    PlanSection section = run->builder.section;
+    bool is_first = run->builder.section == PLAN_SECTION_FIRST;
     begin_pass(run, 0);
-    if (first && run->flavour->replays && run->flavour->replays(run)) {
+    if ((first || !is_first) && run->flavour->replays && run->flavour->replays(run)) {
         plan_replay(run, first, passes);
     } else {
         PlanMark begin = plan_replay_mark(run);
         play_passes(run);
-        passes->begin[section] = begin;
-        passes->end[section] = plan_replay_mark(run);
+        if (is_first) {
+            *passes = (PlanPasses){begin, plan_replay_mark(run)};
+        }
     }
-    plan_run_optimizer(run, section == PLAN_SECTION_FIRST);
+    plan_run_optimizer(run, is_first);
 }
 
 static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {
@@ -215,7 +219,7 @@ static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, Plan
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         role->n_parameter_elements += run->flavour->owned(run, p).elements;
     }
-    plan_builder_finish(&run->builder, role);
+    plan_builder_hand_over(&run->builder, role);
 }
 
 /* ---- the tables all roles share ------------------------------------------------------------- */
@@ -223,21 +227,21 @@ static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, Plan
 static void name_everything(Plan *plan, PlanRun *run) {
     const PlanGraph *graph = run->graph;
     plan->n_modules = graph->modules->len;
-    plan->modules = g_new0(PlanModule, plan->n_modules);
+    plan->modules = plan_arena_array(plan->arena, PlanModule, plan->n_modules);
     for (uint32_t i = 0; i < plan->n_modules; i++) {
         const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, i);
-        plan->modules[i].name = g_string_chunk_insert(plan->strings, m->name);
-        plan->modules[i].class_name = g_string_chunk_insert_const(plan->strings, m->class_name);
-        plan->modules[i].parent = m->parent;
+        plan->modules[i] = (PlanModule){.name = plan_arena_text(plan->arena, m->name),
+                                        .class_name = plan_arena_text(plan->arena, m->class_name),
+                                        .parent = m->parent};
     }
     g_autofree uint64_t *shards = g_new0(uint64_t, run->n_units);
     if (run->flavour->shards_of_units) {
         run->flavour->shards_of_units(run, shards);
     }
     plan->n_units = run->n_units;
-    plan->units = g_new0(PlanUnit, plan->n_units);
+    plan->units = plan_arena_array(plan->arena, PlanUnit, plan->n_units);
     plan->n_parameters = graph->parameters->len;
-    plan->parameters = g_new0(PlanParameter, plan->n_parameters);
+    plan->parameters = plan_arena_array(plan->arena, PlanParameter, plan->n_parameters);
     for (uint32_t u = 0; u < plan->n_units; u++) {
         const char *name = plan->modules[run->units[u].module].name;
         plan->units[u].name = *name ? name : "root";
@@ -248,14 +252,12 @@ static void name_everything(Plan *plan, PlanRun *run) {
     for (uint32_t i = 0; i < plan->n_parameters; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
         PlanParameter *out = &plan->parameters[i];
-        out->name = g_string_chunk_insert(plan->strings, p->name);
-        out->unit = run->unit_of_parameter[i];
-        out->dtype = plan_strategy_model_dtype(run->strategy);
-        out->n_dims = p->n_dims;
-        for (unsigned d = 0; d < 4; d++) {
-            out->dims[d] = p->dims[d];
-        }
-        out->elements = p->elements;
+        *out = (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
+                               .unit = run->unit_of_parameter[i],
+                               .dtype = plan_strategy_model_dtype(run->strategy),
+                               .n_dims = p->n_dims,
+                               .elements = p->elements};
+        memcpy(out->dims, p->dims, sizeof out->dims);
     }
 }
 
@@ -264,7 +266,7 @@ static void name_lanes(Plan *plan, const PlanRun *run) {
                     run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
     uint32_t own = run->n_flavour_lanes;
     plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
-    plan->lanes = g_new(const char *, plan->n_lanes);
+    plan->lanes = plan_arena_array(plan->arena, const char *, plan->n_lanes);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         plan->lanes[i] = i < own ? run->lanes[i] : plan_offload_lanes[i - own];
     }
@@ -289,24 +291,24 @@ static void find_roles(Plan *plan, const PlanRun *run) {
         g_array_append_val((GArray *)members->pdata[GPOINTER_TO_UINT(known) - 1], rank);
     }
     plan->n_roles = members->len;
-    plan->roles = g_new0(PlanRole, plan->n_roles);
+    plan->roles = plan_arena_array(plan->arena, PlanRole, plan->n_roles);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         GArray *ranks = members->pdata[i];
-        plan->roles[i].n_ranks = ranks->len;
-        plan->roles[i].ranks = g_memdup2(ranks->data, ranks->len * sizeof(uint32_t));
+        plan->roles[i] = (PlanRole){
+            .ranks = plan_arena_copy(plan->arena, ranks->data, ranks->len * sizeof(uint32_t)),
+            .n_ranks = ranks->len};
     }
 }
 
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                  const char *network_text, GError **error) {
-    g_autoptr(Plan) plan = g_new0(Plan, 1);
-    plan->strings = g_string_chunk_new(1 << 16);
+    g_autoptr(Plan) plan = plan_new();
     g_autofree char *strategy_text = plan_strategy_text(strategy);
     g_autofree char *strategy_title = plan_strategy_title(strategy);
     g_autofree char *title = g_strdup_printf("%s, %s", network_name, strategy_title);
-    plan->network = g_string_chunk_insert(plan->strings, network_text);
-    plan->strategy = g_string_chunk_insert(plan->strings, strategy_text);
-    plan->title = g_string_chunk_insert(plan->strings, title);
+    plan->network = plan_arena_text(plan->arena, network_text);
+    plan->strategy = plan_arena_text(plan->arena, strategy_text);
+    plan->title = plan_arena_text(plan->arena, title);
     plan->world = (uint32_t)strategy->ranks;
     plan->axes[PLAN_AXIS_NONE] = 1;
     plan->axes[PLAN_AXIS_SHARD] = (uint32_t)plan_strategy_shard_ranks(strategy);
@@ -314,7 +316,7 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     plan->axes[PLAN_AXIS_PART] = (uint32_t)MAX(1, plan_strategy_part_ranks(strategy));
     plan->tokens_per_rank = graph->tokens * strategy->accumulate;
     PlanRun run;
-    run_init(&run, graph, strategy, 0);
+    run_init(&run, graph, strategy, plan->arena, 0);
     if (!plan_check_units(&run, error)) {
         run_clear(&run);
         return NULL;
@@ -323,13 +325,17 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     name_everything(plan, &run);
     name_lanes(plan, &run);
     PlanPasses passes;
+    const PlanRole *first = NULL;
+    plan_builder_expect(&run.builder, graph->ops->len + graph->parameters->len);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
-        if (i > 0) {
-            run_init(&run, graph, strategy, plan->roles[i].ranks[0]);
+        if (first) {
+            run_init(&run, graph, strategy, plan->arena, plan->roles[i].ranks[0]);
+            plan_builder_expect_like(&run.builder, first);
         }
         run.parameters = plan->parameters;
-        build_role(&run, &plan->roles[i], i > 0 ? &plan->roles[0] : NULL, &passes);
+        build_role(&run, &plan->roles[i], first, &passes);
         run_clear(&run);
+        first = &plan->roles[0];
     }
     return plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
 }

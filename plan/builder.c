@@ -1,41 +1,66 @@
 #include "plan/builder.h"
 
-void plan_builder_init(PlanBuilder *builder, uint32_t n) {
+#include <string.h>
+
+void plan_builder_init(PlanBuilder *builder, PlanArena *arena) {
     *builder = (PlanBuilder){.unit = PLAN_NONE, .module = PLAN_NONE};
-    for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
-        plan_vector_reserve(&builder->sections[s], 16 * n);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        builder->sections[s].arena = arena;
     }
-    plan_vector_reserve(&builder->buffers, 16 * n);
-    plan_vector_reserve(&builder->live, 16 * n);
-    plan_vector_reserve(&builder->ops, 8 * n);
-    plan_vector_reserve(&builder->operands, 64 * n);
-    plan_vector_reserve(&builder->dims, 16 * n);
-    plan_vector_reserve(&builder->attrs, 4 * n);
+    builder->buffers.arena = arena;
+    builder->ops.arena = arena;
+    builder->operands.arena = arena;
+    builder->dims.arena = arena;
+    builder->attrs.arena = arena;
+    builder->loss_ops.arena = arena;
 }
 
 void plan_builder_clear(PlanBuilder *builder) {
-    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        plan_vector_clear(&builder->sections[i]);
-    }
-    plan_vector_clear(&builder->buffers);
-    plan_vector_clear(&builder->ops);
-    plan_vector_clear(&builder->operands);
-    plan_vector_clear(&builder->dims);
-    plan_vector_clear(&builder->attrs);
-    plan_vector_clear(&builder->loss_ops);
     plan_vector_clear(&builder->live);
 }
 
+/* FSDP2's plans come close to it, FSDP1's have half as many operands, DDP's a few more. */
+void plan_builder_expect(PlanBuilder *builder, uint32_t n) {
+    plan_vector_reserve(&builder->sections[PLAN_SECTION_CONSTRUCT], n);
+    plan_vector_reserve(&builder->sections[PLAN_SECTION_FIRST], 12 * n);
+    plan_vector_reserve(&builder->buffers, 10 * n);
+    plan_vector_reserve(&builder->live, 10 * n);
+    plan_vector_reserve(&builder->ops, 6 * n);
+    plan_vector_reserve(&builder->dims, 16 * n);
+    plan_vector_reserve(&builder->attrs, 3 * n);
+    plan_vector_reserve(&builder->operands, 32 * n);
+}
+
+static uint32_t about(uint32_t n) {
+    return n + n / 64 + 16;
+}
+
+void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role) {
+    for (PlanSection s = PLAN_SECTION_CONSTRUCT; s <= PLAN_SECTION_FIRST; s++) {
+        plan_vector_reserve(&builder->sections[s], about(role->n_instrs[s]));
+    }
+    plan_vector_reserve(&builder->buffers, about(role->n_buffers));
+    plan_vector_reserve(&builder->live, about(role->n_buffers));
+    plan_vector_reserve(&builder->ops, about(role->n_ops));
+    plan_vector_reserve(&builder->dims, about(role->n_dims));
+    plan_vector_reserve(&builder->attrs, about(role->n_attrs));
+    plan_vector_reserve(&builder->operands, about(role->n_operands));
+}
+
+/* Steps are about equally long. */
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
+    if (section > PLAN_SECTION_FIRST) {
+        plan_vector_reserve(&builder->sections[section], builder->sections[section - 1].len);
+    }
     builder->section = section;
     builder->n_events = builder->reserved_events;
 }
 
 void plan_builder_end_section(PlanBuilder *builder) {
-    for (uint32_t i = 0; i < builder->buffers.len; i++) {
-        if (builder->live.items[i]) {
-            plan_builder_at(builder, i)->carried |= (uint8_t)(1u << builder->section);
-        }
+    const bool *live = builder->live.items, *end = live + builder->live.len;
+    for (const bool *at = live; at < end && (at = memchr(at, true, (gsize)(end - at))); at++) {
+        plan_builder_at(builder, (uint32_t)(at - live))->carried |=
+            (uint8_t)(1u << builder->section);
     }
     builder->max_events = MAX(builder->max_events, builder->n_events);
 }
@@ -201,21 +226,23 @@ void plan_builder_host_op(PlanBuilder *builder) {
     emit(builder, PLAN_HOST_OP, 0, builder->ops.len - 1);
 }
 
-void plan_builder_finish(PlanBuilder *builder, PlanRole *role) {
+void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role) {
     for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        if (builder->repeats[i]) {
-            role->sections[i] = role->sections[i - 1];
-            role->n_instrs[i] = role->n_instrs[i - 1];
-        } else {
-            plan_vector_take(&builder->sections[i], &role->sections[i], &role->n_instrs[i]);
-        }
+        unsigned held = builder->repeats[i] ? i - 1 : i;
+        role->sections[i] = builder->sections[held].items;
+        role->n_instrs[i] = builder->sections[held].len;
     }
-    plan_vector_take(&builder->buffers, &role->buffers, &role->n_buffers);
-    plan_vector_take(&builder->ops, &role->ops, &role->n_ops);
-    plan_vector_take(&builder->operands, &role->operands, &role->n_operands);
-    plan_vector_take(&builder->dims, &role->dims, &role->n_dims);
-    plan_vector_take(&builder->attrs, &role->attrs, &role->n_attrs);
-    plan_vector_take(&builder->loss_ops, &role->loss_ops, &role->n_loss_ops);
     role->n_events = builder->max_events;
-    plan_builder_clear(builder);
+    role->buffers = builder->buffers.items;
+    role->n_buffers = builder->buffers.len;
+    role->ops = builder->ops.items;
+    role->n_ops = builder->ops.len;
+    role->operands = builder->operands.items;
+    role->n_operands = builder->operands.len;
+    role->dims = builder->dims.items;
+    role->n_dims = builder->dims.len;
+    role->attrs = builder->attrs.items;
+    role->n_attrs = builder->attrs.len;
+    role->loss_ops = builder->loss_ops.items;
+    role->n_loss_ops = builder->loss_ops.len;
 }

@@ -3,7 +3,7 @@
  * Inside plan/ only. The schedules say what happens in which order; the builder keeps the arrays,
  * the context (phase, unit, module) that each instruction carries, and which buffers live.
  *
- * Owns: the arrays until plan_builder_finish() moves them into a PlanRole. Threads: one.
+ * Owns: nothing of what is written, which lies in the plan's arena from the start. Threads: one.
  */
 #pragma once
 
@@ -26,10 +26,13 @@ typedef struct {
     uint32_t n_events, max_events, reserved_events;
 } PlanBuilder;
 
-/* n: ops and parameters of the graph. Room for what most plans make of that many is taken at once,
- * for copying what has grown costs more than memory that nobody touches. */
-void plan_builder_init(PlanBuilder *builder, uint32_t n);
+void plan_builder_init(PlanBuilder *builder, PlanArena *arena);
 void plan_builder_clear(PlanBuilder *builder);
+
+/* Room at once for what most plans make of so many ops and parameters, or for about as much as
+ * another role has: an array that outgrows its room is copied. */
+void plan_builder_expect(PlanBuilder *builder, uint32_t n);
+void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role);
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
 void plan_builder_end_section(PlanBuilder *builder);
@@ -69,5 +72,5 @@ static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer)
     return &builder->buffers.items[buffer];
 }
 
-/* Moves the arrays into the role. */
-void plan_builder_finish(PlanBuilder *builder, PlanRole *role);
+/* The role's program is what has been written so far; if more is, ask again. */
+void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role);

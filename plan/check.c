@@ -41,16 +41,15 @@ typedef struct {
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
     /* Of each buffer, by themselves: those of the plan are many times as large. */
-    bool *live;
-    bool *declared[PLAN_N_SECTIONS]; /* as carried beyond the section's end */
-    uint8_t *pool;                   /* lane whose pool serves it */
-    uint32_t *place;                 /* in: */
+    uint8_t *pool;   /* lane whose pool serves it */
+    uint32_t *place; /* in: */
     /* A place is used again at once, so that all states stay near. The first is nobody's: it is the
      * place of what does not live, and no lane has ever used it. */
     PLAN_VECTOR(BufferState) states;
     PLAN_VECTOR(uint32_t) spare;
-    PlanAlike sound;      /* ops of all roles so far */
-    Meetings meetings[2]; /* of role 0, and of the role at hand */
+    PLAN_VECTOR(uint32_t) carried; /* buffers that some section leaves alive */
+    PlanAlike sound;               /* ops of all roles so far */
+    Meetings meetings[2];          /* of role 0, and of the role at hand */
     /* Of this section and those before it. */
     Clock *events[PLAN_MAX_BEFORE + 1];
     bool *recorded[PLAN_MAX_BEFORE + 1];
@@ -77,6 +76,10 @@ static BufferState *state_of(Check *c, uint32_t b) {
     return &c->states.items[c->place[b]];
 }
 
+static bool lives(const Check *c, uint32_t b) {
+    return c->place[b] != 0;
+}
+
 static uint32_t new_place(Check *c) {
     if (c->spare.len) {
         return c->spare.items[--c->spare.len];
@@ -86,17 +89,16 @@ static uint32_t new_place(Check *c) {
 }
 
 static bool alloc(Check *c, uint32_t b) {
-    if (c->live[b]) {
+    if (lives(c, b)) {
         return fail(c, "buffer b%u is allocated twice; free it before", b);
     }
-    c->live[b] = true;
     c->place[b] = new_place(c);
     *state_of(c, b) = (BufferState){.used = c->debt[c->pool[b]]};
     return true;
 }
 
 static bool free_buffer(Check *c, uint32_t b) {
-    if (!c->live[b]) {
+    if (!lives(c, b)) {
         return fail(c, "buffer b%u is freed but does not live", b);
     }
     const BufferState *state = state_of(c, b);
@@ -106,7 +108,6 @@ static bool free_buffer(Check *c, uint32_t b) {
         unsigned lane = (unsigned)__builtin_ctz(owed);
         debt->of[lane] = MAX(debt->of[lane], state->used.of[lane]);
     }
-    c->live[b] = false;
     plan_vector_push(&c->spare, c->place[b]);
     c->place[b] = 0;
     return true;
@@ -142,7 +143,7 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
 /* Whether the lane knows of all that other lanes do with the buffer; most have one lane only. */
 static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
     BufferState *state = state_of(c, b);
-    if (!c->live[b]) {
+    if (!lives(c, b)) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
     if (!state->used_by) {
@@ -232,7 +233,7 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     case PLAN_FREE:
         return free_buffer(c, instr->arg);
     case PLAN_MARK:
-        if (!c->live[instr->arg]) {
+        if (!lives(c, instr->arg)) {
             return fail(c, "b%u is marked but does not live", instr->arg);
         }
         state_of(c, instr->arg)->marks |= (uint8_t)(1u << instr->lane);
@@ -256,18 +257,31 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
     return fail(c, "unknown instruction");
 }
 
-static bool check_end(Check *c) {
-    const bool *declared = c->declared[c->section];
-    uint32_t n = c->role->n_buffers, b = 0;
-    if (n == 0 || memcmp(declared, c->live, n * sizeof *declared) == 0) {
-        return true;
-    }
-    while (declared[b] == c->live[b]) {
+/* As carried beyond the end of this section. */
+static bool is_declared(const Check *c, uint32_t b) {
+    return c->role->buffers[b].carried >> c->section & 1;
+}
+
+static bool fail_at_end(Check *c) {
+    uint32_t b = 0;
+    while (is_declared(c, b) == lives(c, b)) {
         b++;
     }
     return fail(c, "at the end b%u (%s) %s, but is %sdeclared as carried", b,
-                c->role->buffers[b].name, c->live[b] ? "lives" : "does not live",
-                declared[b] ? "" : "not ");
+                c->role->buffers[b].name, lives(c, b) ? "lives" : "does not live",
+                is_declared(c, b) ? "" : "not ");
+}
+
+/* Those declared live, and they are as many as live at all. */
+static bool check_end(Check *c) {
+    uint32_t n_live = c->states.len - 1 - c->spare.len, n_declared = 0;
+    bool all_live = true;
+    for (uint32_t i = 0; i < c->carried.len; i++) {
+        uint32_t b = c->carried.items[i];
+        n_declared += is_declared(c, b);
+        all_live &= lives(c, b) || !is_declared(c, b);
+    }
+    return (all_live && n_declared == n_live) || fail_at_end(c);
 }
 
 static bool check_section(Check *c, PlanSection section) {
@@ -287,11 +301,13 @@ static bool check_section(Check *c, PlanSection section) {
     c->meetings[c->role_id > 0].at[section].len = 0;
     const PlanInstr *instrs = c->role->sections[section];
     uint32_t n = c->role->n_instrs[section];
-    for (c->index = 0; c->index < n; c->index++) {
-        if (!check_instr(c, &instrs[c->index])) {
+    for (uint32_t i = 0; i < n; i++) {
+        c->index = i;
+        if (!check_instr(c, &instrs[i])) {
             return false;
         }
     }
+    c->index = n;
     return check_end(c);
 }
 
@@ -317,16 +333,15 @@ static void begin_role(Check *c, uint32_t role_id) {
     c->role = &c->plan->roles[role_id];
     memset(c->lanes, 0, sizeof c->lanes);
     memset(c->debt, 0, sizeof c->debt);
-    c->spare.len = 0;
+    c->spare.len = c->carried.len = 0;
     c->states.len = 1;
     c->states.items[0] = (BufferState){0};
     for (uint32_t b = 0; b < c->role->n_buffers; b++) {
         const PlanBuffer *buffer = &c->role->buffers[b];
-        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-            c->declared[s][b] = buffer->carried >> s & 1;
+        if (buffer->carried) {
+            plan_vector_push(&c->carried, b);
         }
         c->pool[b] = buffer->lane;
-        c->live[b] = false;
         c->place[b] = 0;
     }
 }
@@ -392,23 +407,18 @@ static void make_room(Check *c) {
     for (uint32_t i = 0; i < c->plan->n_roles; i++) {
         n = MAX(n, c->plan->roles[i].n_buffers);
     }
-    c->live = g_new(bool, n);
     c->pool = g_new(uint8_t, n);
     c->place = g_new(uint32_t, n);
-    plan_vector_reserve(&c->states, 1);
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        c->declared[s] = g_new(bool, n);
-    }
+    plan_vector_reserve(&c->states, 1 + n / 4);
 }
 
 static void clear(Check *c) {
-    g_free(c->live);
     g_free(c->pool);
     g_free(c->place);
     plan_vector_clear(&c->states);
     plan_vector_clear(&c->spare);
+    plan_vector_clear(&c->carried);
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        g_free(c->declared[s]);
         plan_vector_clear(&c->meetings[0].at[s]);
         plan_vector_clear(&c->meetings[1].at[s]);
     }

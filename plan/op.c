@@ -103,14 +103,6 @@ bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind) {
     return true;
 }
 
-bool plan_op_is_collective(PlanOpKind kind) {
-    return plan_op_info(kind)->op_class == PLAN_CLASS_COLLECTIVE;
-}
-
-bool plan_op_joins_ranks(PlanOpKind kind) {
-    return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
-}
-
 unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i) {
     if (!info->n_lists) {
         return i;

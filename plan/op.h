@@ -75,8 +75,15 @@ static inline const PlanOpInfo *plan_op_info(PlanOpKind kind) {
     return &plan_op_infos[kind];
 }
 bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind);
-bool plan_op_is_collective(PlanOpKind kind);
-bool plan_op_joins_ranks(PlanOpKind kind); /* a collective, or what the hosts do together */
+
+static inline bool plan_op_is_collective(PlanOpKind kind) {
+    return plan_op_info(kind)->op_class == PLAN_CLASS_COLLECTIVE;
+}
+
+/* A collective, or what the hosts do together. */
+static inline bool plan_op_joins_ranks(PlanOpKind kind) {
+    return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
+}
 
 /* The slot that operand number i of an op with n operands belongs to. Operands lie slot by slot, a
  * list's elements together; a missing optional operand is present with buffer PLAN_NONE. */

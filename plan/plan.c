@@ -4,38 +4,18 @@
 
 G_DEFINE_QUARK(foreshard_plan_error, plan_error)
 
-static void clear_role(PlanRole *role) {
-    g_free(role->ranks);
-    for (unsigned i = 0; i < PLAN_N_SECTIONS; i++) {
-        if (!plan_section_repeats(role, i)) {
-            g_free(role->sections[i]);
-        }
-    }
-    g_free(role->buffers);
-    g_free(role->ops);
-    g_free(role->operands);
-    g_free(role->dims);
-    g_free(role->attrs);
-    g_free(role->loss_ops);
+Plan *plan_new(void) {
+    Plan *plan = g_new0(Plan, 1);
+    plan->arena = plan_arena_new();
+    return plan;
 }
 
 void plan_free(Plan *plan) {
-    if (!plan) {
-        return;
+    if (plan) {
+        plan_arena_free(plan->arena);
+        g_free(plan->digest);
+        g_free(plan);
     }
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
-        clear_role(&plan->roles[i]);
-    }
-    g_free(plan->roles);
-    g_free(plan->lanes);
-    g_free(plan->modules);
-    g_free(plan->parameters);
-    g_free(plan->units);
-    g_free(plan->digest);
-    if (plan->strings) {
-        g_string_chunk_free(plan->strings);
-    }
-    g_free(plan);
 }
 
 const char *plan_section_name(PlanSection section) {
@@ -107,6 +87,9 @@ const char *plan_digest(const Plan *plan) {
 }
 
 bool plan_steps_alternate(const PlanRole *role) {
+    if (plan_section_repeats(role, PLAN_SECTION_STEADY)) {
+        return false; /* what a program touches it leaves in one state, whatever it found */
+    }
     for (uint32_t b = 0; b < role->n_buffers; b++) {
         unsigned carried = role->buffers[b].carried;
         if ((carried >> PLAN_SECTION_SECOND & 1) != (carried >> PLAN_SECTION_STEADY & 1)) {

@@ -10,8 +10,8 @@
  * most once a section; `event@-1` means the recording of the step before, `event@-2` of the one
  * before that.
  *
- * Owns: everything in it; indices, never pointers, refer from one part to another. After
- * plan_builder_freeze() or plan_read() a Plan is const. Threads: any number may read it.
+ * Owns: everything in it, in one arena; indices, never pointers, refer from one part to another.
+ * After plan_build() or plan_read() a Plan is const. Threads: any number may read it.
  */
 #pragma once
 
@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/arena.h"
 #include "plan/category.h"
 #include "plan/dtype.h"
 #include "plan/op.h"
@@ -180,10 +181,11 @@ struct _Plan {
     uint32_t n_units;
     PlanRole *roles;
     uint32_t n_roles;
-    GStringChunk *strings;
-    char *digest; /* made when first asked for */
+    PlanArena *arena; /* all of the above, texts too */
+    char *digest;     /* made when first asked for */
 };
 
+Plan *plan_new(void);       /* an empty one, to be filled */
 void plan_free(Plan *plan); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
 

@@ -93,9 +93,15 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);
 }
 
-/* A collective that waits holds its multiprocessors and draws nothing from memory. */
-static void share(gpointer self, const SimCommand *const *running, double *speeds) {
+/* A collective that waits holds its multiprocessors and draws nothing from memory. What runs alone
+ * has all there is, unless that is less than a core. */
+static void share(gpointer self, const SimCommand *const *running, uint32_t n_running,
+                  double *speeds) {
     const SimDevice *device = self;
+    double cores = device->cluster->device_cores;
+    if (n_running < 2 && (cores == 0 || cores >= 1)) {
+        return;
+    }
     const SimUse *uses[PLAN_MAX_LANES];
     SimUse waiting[PLAN_MAX_LANES];
     for (uint32_t lane = 0; lane < device->plan->n_lanes; lane++) {
@@ -110,7 +116,7 @@ static void share(gpointer self, const SimCommand *const *running, double *speed
             uses[lane] = &waiting[lane];
         }
     }
-    sim_share(uses, device->plan->n_lanes, device->cluster->device_cores, speeds);
+    sim_share(uses, device->plan->n_lanes, cores, speeds);
 }
 
 static bool hold(gpointer self, SimTime at, SimActs who) {
@@ -568,7 +574,7 @@ void sim_device_keep_rows(SimDevice *device) {
 }
 
 void sim_device_write_rows(const SimDevice *device, uint32_t rank, Trace *trace) {
-    for (guint i = 0; i < device->ops.rows->len; i++) {
+    for (uint32_t i = 0; i < device->ops.n; i++) {
         const SimOpRow *row = sim_op_row(&device->ops, i);
         TraceOpRow op = {
             .rank = rank,

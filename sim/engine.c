@@ -187,12 +187,15 @@ static void share(SimEngine *engine) {
         return;
     }
     engine->changed = false;
+    uint32_t n_running = 0;
     for (uint32_t i = 0; i < engine->n_lanes; i++) {
         SimLane *lane = &engine->lanes[i];
-        engine->running[i] = lane->state == SIM_LANE_RUNS ? sim_lane_first(lane) : NULL;
+        bool runs = lane->state == SIM_LANE_RUNS;
+        engine->running[i] = runs ? sim_lane_first(lane) : NULL;
         engine->speeds[i] = 1;
+        n_running += runs;
     }
-    engine->watcher->share(engine->self, engine->running, engine->speeds);
+    engine->watcher->share(engine->self, engine->running, n_running, engine->speeds);
     for (uint32_t i = 0; i < engine->n_lanes; i++) {
         if (engine->running[i] && engine->running[i]->duration_ns != SIM_NEVER) {
             set_speed(engine, i, engine->speeds[i]);

@@ -25,8 +25,8 @@
 typedef struct _SimEngine SimEngine;
 
 /* Told of each op as it starts and as it ends. Asked, whenever what runs has changed, how fast the
- * ops run that run: running[lane] is NULL where none does, and a speed of 1 is the op's own
- * duration. NULL: all run as if alone.
+ * n_running ops run: running[lane] is NULL where none does, and a speed of 1, which all are given
+ * with, is the op's own duration. NULL: all run as if alone.
  *
  * hold is asked before time passes to a moment (SIM_NEVER: nothing is known to happen any more) at
  * which lanes act or, after them, the host. True: things may stand otherwise now, look again.
@@ -39,7 +39,8 @@ typedef enum {
 typedef struct {
     void (*op_starts)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
     void (*op_ends)(gpointer self, uint32_t lane, const SimCommand *op, SimTime start, SimTime end);
-    void (*share)(gpointer self, const SimCommand *const *running, double *speeds);
+    void (*share)(gpointer self, const SimCommand *const *running, uint32_t n_running,
+                  double *speeds);
     bool (*hold)(gpointer self, SimTime at, SimActs who);
     void (*op_changes)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
 } SimWatcher;

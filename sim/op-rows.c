@@ -1,35 +1,41 @@
 #include "sim/op-rows.h"
 
+#include <string.h>
+
 enum {
     FEW = 1024 /* rows that are no trouble */
 };
 
 void sim_op_rows_init(SimOpRows *rows) {
-    *rows = (SimOpRows){.rows = g_array_new(FALSE, FALSE, sizeof(SimOpRow))};
+    *rows = (SimOpRows){.rows = g_new(SimOpRow, FEW), .room = FEW};
 }
 
 void sim_op_rows_clear(SimOpRows *rows) {
-    g_clear_pointer(&rows->rows, g_array_unref);
+    g_clear_pointer(&rows->rows, g_free);
 }
 
 /* Forgets the oldest rows when they are at least half of all: what is moved is at most what was
  * forgotten. */
-static void make_room(SimOpRows *rows) {
-    guint old = 0;
-    while (old < rows->rows->len && g_array_index(rows->rows, SimOpRow, old).end_ns != SIM_NEVER) {
+static void forget(SimOpRows *rows) {
+    uint32_t old = 0;
+    while (old < rows->n && rows->rows[old].end_ns != SIM_NEVER) {
         old++;
     }
-    if (old >= rows->rows->len / 2) {
-        g_array_remove_range(rows->rows, 0, old);
+    if (old >= rows->n / 2) {
+        memmove(rows->rows, rows->rows + old, (rows->n - old) * sizeof *rows->rows);
+        rows->n -= old;
         rows->base += old;
     }
 }
 
 uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row) {
-    guint n = rows->rows->len;
-    if (!rows->kept && n >= FEW && (n & (n - 1)) == 0) {
-        make_room(rows);
+    if (rows->n == rows->room && !rows->kept) {
+        forget(rows);
     }
-    g_array_append_vals(rows->rows, row, 1);
-    return rows->base + rows->rows->len - 1;
+    if (rows->n == rows->room) {
+        rows->room *= 2;
+        rows->rows = g_renew(SimOpRow, rows->rows, rows->room);
+    }
+    rows->rows[rows->n++] = *row;
+    return rows->base + rows->n - 1;
 }

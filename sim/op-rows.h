@@ -22,8 +22,8 @@ typedef struct {
 } SimOpRow;
 
 typedef struct {
-    GArray *rows; /* those from base on */
-    uint32_t base;
+    SimOpRow *rows; /* n of them, those from base on */
+    uint32_t n, room, base;
     bool kept; /* all of them */
 } SimOpRows;
 
@@ -33,5 +33,5 @@ void sim_op_rows_clear(SimOpRows *rows);
 uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row);
 
 static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {
-    return &g_array_index(rows->rows, SimOpRow, number - rows->base);
+    return &rows->rows[number - rows->base];
 }

@@ -16,18 +16,16 @@ PlanMark plan_replay_mark(const PlanRun *run) {
 typedef struct {
     const PlanRole *first;
     PlanMark begin, end, here;
-    uint32_t *older;  /* what the first role's buffers are in this one, from before the passes */
-    uint32_t n_older; /* of them those of construction: no others are used */
+    uint32_t *older; /* what the first role's buffers from before the passes are in this one */
 } Replay;
 
-static uint32_t buffer_here(const Replay *r, uint32_t buffer) {
+static inline uint32_t buffer_here(const Replay *r, uint32_t buffer) {
     if (buffer == PLAN_NONE) {
         return PLAN_NONE;
     }
     if (buffer >= r->begin.buffers) {
         return buffer - r->begin.buffers + r->here.buffers;
     }
-    g_assert(buffer < r->n_older);
     return r->older[buffer];
 }
 
@@ -85,7 +83,7 @@ static void copy_ops(const Replay *r, PlanBuilder *builder) {
 }
 
 static void copy_instrs(const Replay *r, PlanBuilder *builder) {
-    const PlanInstr *from = r->first->sections[builder->section] + r->begin.instrs;
+    const PlanInstr *from = r->first->sections[PLAN_SECTION_FIRST] + r->begin.instrs;
     uint32_t n = r->end.instrs - r->begin.instrs;
     PlanInstr *instrs;
     plan_vector_extend(&builder->sections[builder->section], n, &instrs);
@@ -115,20 +113,35 @@ static void copy_instrs(const Replay *r, PlanBuilder *builder) {
     builder->n_events = r->end.events;
 }
 
+/* So that nothing moves while it is copied. */
+static void make_room(const PlanPasses *passes, PlanBuilder *b) {
+    const PlanMark *begin = &passes->begin, *end = &passes->end;
+    plan_vector_more(&b->sections[b->section], end->instrs - begin->instrs);
+    plan_vector_more(&b->buffers, end->buffers - begin->buffers);
+    plan_vector_more(&b->ops, end->ops - begin->ops);
+    plan_vector_more(&b->operands, end->operands - begin->operands);
+    plan_vector_more(&b->dims, end->dims - begin->dims);
+    plan_vector_more(&b->attrs, end->attrs - begin->attrs);
+    plan_vector_more(&b->loss_ops, b->loss_ops.len);
+}
+
 void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) {
     PlanBuilder *builder = &run->builder;
-    PlanSection section = builder->section;
-    Replay r = {.first = first,
-                .begin = passes->begin[section],
-                .end = passes->end[section],
-                .here = plan_replay_mark(run),
-                .n_older = passes->begin[PLAN_SECTION_FIRST].buffers};
+    make_room(passes, builder);
+    PlanRole own;
+    plan_builder_hand_over(builder, &own);
+    Replay r = {.first = first ? first : &own,
+                .begin = passes->begin,
+                .end = passes->end,
+                .here = plan_replay_mark(run)};
     g_assert(r.here.events == r.begin.events);
-    g_autofree uint32_t *older = r.older = g_new(uint32_t, r.n_older);
-    for (uint32_t i = 0; i < r.n_older; i++) {
+    g_autofree uint32_t *older = r.older = g_new(uint32_t, r.begin.buffers);
+    for (uint32_t i = 0; i < r.begin.buffers; i++) {
         older[i] = i;
     }
-    run->flavour->renumber(run, older);
+    if (first) {
+        run->flavour->renumber(run, older);
+    }
     copy_buffers(&r, builder);
     copy_ops(&r, builder);
     copy_operands(&r, builder);

@@ -1,8 +1,9 @@
-/* plan/flavours/replay.h - the passes of one role, written down again for another.
+/* plan/flavours/replay.h - the passes of a step, written down again for other steps and roles.
  *
  * Where roles differ in what they own alone, they differ in construction and in the optimizer's
- * step. What lies between, forward and backward, is one program: the first role plays it on the
- * graph, the others copy what that wrote and number its buffers and ops anew. Inside plan/ only.
+ * step, and so do steps. What lies between, forward and backward, is one program: the first role
+ * plays it on the graph in its first step. Its second step and the other roles copy what that wrote
+ * and number its buffers and ops anew. Inside plan/ only.
  */
 #pragma once
 
@@ -13,11 +14,11 @@ typedef struct {
     uint32_t instrs, buffers, ops, operands, dims, attrs, events;
 } PlanMark;
 
-/* The passes of each section, from the first one's beginning on. */
+/* Where those passes stand in section first. */
 typedef struct {
-    PlanMark begin[PLAN_N_SECTIONS], end[PLAN_N_SECTIONS];
+    PlanMark begin, end;
 } PlanPasses;
 
 PlanMark plan_replay_mark(const PlanRun *run);
-/* Writes the passes of the run's section as `first` has them. */
+/* Writes the passes that `first` played; NULL: the run itself did, in an earlier section. */
 void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes);

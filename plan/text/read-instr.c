@@ -300,8 +300,6 @@ bool plan_reader_section(PlanReader *r, PlanSection section) {
         }
         g_array_append_val(instrs, instr);
     }
-    r->role->n_instrs[section] = instrs->len;
-    r->role->sections[section] =
-        (PlanInstr *)(gpointer)g_array_free(g_steal_pointer(&instrs), FALSE);
+    r->role->sections[section] = plan_reader_take(r, instrs, &r->role->n_instrs[section]);
     return true;
 }

@@ -96,7 +96,7 @@ static bool read_lanes(PlanReader *r) {
     if (!plan_reader_expect(r, "lanes")) {
         return false;
     }
-    r->plan->lanes = g_new0(const char *, PLAN_MAX_LANES);
+    r->plan->lanes = plan_arena_array(r->plan->arena, const char *, PLAN_MAX_LANES);
     for (char *w = plan_reader_word(r); w; w = plan_reader_word(r)) {
         if (r->plan->n_lanes == PLAN_MAX_LANES || g_hash_table_contains(r->lanes, w)) {
             return plan_reader_fail(r, "at most %d lanes, each with a name of its own",
@@ -134,8 +134,7 @@ static bool read_modules(PlanReader *r) {
         }
         g_array_append_val(modules, module);
     }
-    r->plan->n_modules = modules->len;
-    r->plan->modules = (PlanModule *)(gpointer)g_array_free(g_steal_pointer(&modules), FALSE);
+    r->plan->modules = plan_reader_take(r, modules, &r->plan->n_modules);
     return true;
 }
 
@@ -157,8 +156,7 @@ static bool read_units(PlanReader *r) {
         }
         g_array_append_val(units, unit);
     }
-    r->plan->n_units = units->len;
-    r->plan->units = (PlanUnit *)(gpointer)g_array_free(g_steal_pointer(&units), FALSE);
+    r->plan->units = plan_reader_take(r, units, &r->plan->n_units);
     return true;
 }
 
@@ -208,9 +206,7 @@ static bool read_parameters(PlanReader *r) {
         }
         g_array_append_val(parameters, p);
     }
-    r->plan->n_parameters = parameters->len;
-    r->plan->parameters =
-        (PlanParameter *)(gpointer)g_array_free(g_steal_pointer(&parameters), FALSE);
+    r->plan->parameters = plan_reader_take(r, parameters, &r->plan->n_parameters);
     return true;
 }
 
@@ -240,8 +236,7 @@ static bool read_ranks(PlanReader *r, bool *seen) {
     if (!ranks->len) {
         return plan_reader_fail(r, "a role needs ranks");
     }
-    r->role->n_ranks = ranks->len;
-    r->role->ranks = (uint32_t *)(gpointer)g_array_free(g_steal_pointer(&ranks), FALSE);
+    r->role->ranks = plan_reader_take(r, ranks, &r->role->n_ranks);
     return true;
 }
 
@@ -293,13 +288,6 @@ static bool read_buffers(PlanReader *r) {
     return true;
 }
 
-static gpointer take(GArray *array, uint32_t *ret_n) {
-    *ret_n = array->len;
-    gpointer data = g_memdup2(array->data, (gsize)array->len * g_array_get_element_size(array));
-    g_array_set_size(array, 0);
-    return data;
-}
-
 static bool read_loss_ops(PlanReader *r) {
     for (char *w; (w = plan_reader_word(r));) {
         uint32_t op;
@@ -312,9 +300,9 @@ static bool read_loss_ops(PlanReader *r) {
     return true;
 }
 
-static bool read_role(PlanReader *r, uint32_t id, bool *seen) {
+static bool read_role(PlanReader *r, uint32_t id, PlanRole *role, bool *seen) {
     uint64_t found;
-    PlanRole *role = r->role = &r->plan->roles[id];
+    r->role = role;
     if (!plan_reader_expect(r, "role") ||
         !plan_reader_number(r, "its number", UINT32_MAX, &found)) {
         return false;
@@ -342,12 +330,12 @@ static bool read_role(PlanReader *r, uint32_t id, bool *seen) {
                                     r->ops->len);
         }
     }
-    role->buffers = take(r->buffers, &role->n_buffers);
-    role->ops = take(r->ops, &role->n_ops);
-    role->operands = take(r->operands, &role->n_operands);
-    role->dims = take(r->dims, &role->n_dims);
-    role->attrs = take(r->attrs, &role->n_attrs);
-    role->loss_ops = take(r->loss_ops, &role->n_loss_ops);
+    role->buffers = plan_reader_take(r, r->buffers, &role->n_buffers);
+    role->ops = plan_reader_take(r, r->ops, &role->n_ops);
+    role->operands = plan_reader_take(r, r->operands, &role->n_operands);
+    role->dims = plan_reader_take(r, r->dims, &role->n_dims);
+    role->attrs = plan_reader_take(r, r->attrs, &role->n_attrs);
+    role->loss_ops = plan_reader_take(r, r->loss_ops, &role->n_loss_ops);
     return true;
 }
 
@@ -362,14 +350,15 @@ static bool read_roles(PlanReader *r) {
         return plan_reader_fail(r, "a plan has at least one role");
     }
     g_autofree bool *seen = g_new0(bool, r->plan->world);
+    g_autoptr(GArray) roles = g_array_new(FALSE, FALSE, sizeof(PlanRole));
     for (uint32_t i = 0; i < n; i++) {
-        r->plan->roles = g_renew(PlanRole, r->plan->roles, i + 1);
-        r->plan->roles[i] = (PlanRole){0};
-        r->plan->n_roles = i + 1;
-        if (!read_role(r, i, seen)) {
+        PlanRole role = {0};
+        if (!read_role(r, i, &role, seen)) {
             return false;
         }
+        g_array_append_val(roles, role);
     }
+    r->plan->roles = plan_reader_take(r, roles, &r->plan->n_roles);
     for (uint32_t rank = 0; rank < r->plan->world; rank++) {
         if (!seen[rank]) {
             return plan_reader_fail(r, "rank %u plays no role; give it one", rank);
@@ -389,14 +378,14 @@ static bool read_plan(PlanReader *r) {
 
 Plan *plan_read(const char *text, gsize length, const char *file_name, GError **error) {
     g_autofree char *copy = g_strndup(text, length);
-    g_autoptr(Plan) plan = g_new0(Plan, 1);
-    plan->strings = g_string_chunk_new(1 << 16);
+    g_autoptr(Plan) plan = plan_new();
     PlanReader r = {.file_name = file_name, .rest = copy, .plan = plan, .error = error};
     if (strlen(copy) != length || !g_utf8_validate_len(text, length, NULL)) {
         r.number = 1;
         plan_reader_fail(&r, "not a text file (a NUL or a byte that is not UTF-8)");
         return NULL;
     }
+    r.texts = g_hash_table_new(g_str_hash, g_str_equal);
     r.lanes = g_hash_table_new(g_str_hash, g_str_equal);
     r.buffers = g_array_new(FALSE, FALSE, sizeof(PlanBuffer));
     r.ops = g_array_new(FALSE, FALSE, sizeof(PlanOp));
@@ -405,6 +394,7 @@ Plan *plan_read(const char *text, gsize length, const char *file_name, GError **
     r.attrs = g_array_new(FALSE, FALSE, sizeof(double));
     r.loss_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     bool ok = read_plan(&r);
+    g_hash_table_unref(r.texts);
     g_hash_table_unref(r.lanes);
     GArray *arrays[] = {r.buffers, r.ops, r.operands, r.dims, r.attrs, r.loss_ops};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {

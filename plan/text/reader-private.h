@@ -19,6 +19,7 @@ typedef struct {
     unsigned number;
     Plan *plan;
     PlanRole *role;
+    GHashTable *texts; /* of the plan, each held once */
     GHashTable *lanes; /* name -> index + 1 */
     GArray *buffers, *ops, *operands, *dims, *attrs, *loss_ops;
     GError **error;
@@ -37,6 +38,8 @@ bool plan_reader_id(PlanReader *r, const char *w, char letter, uint32_t limit, b
                     uint32_t *ret);
 bool plan_reader_row_id(PlanReader *r, char letter, uint32_t id);
 const char *plan_reader_keep(PlanReader *r, const char *text);
+/* Moves what has been read into the plan, and empties the array. */
+gpointer plan_reader_take(PlanReader *r, GArray *array, uint32_t *ret_n);
 bool plan_reader_name(PlanReader *r, const char **ret);
 bool plan_reader_lane(PlanReader *r, const char *w, uint8_t *ret);
 

@@ -125,7 +125,20 @@ bool plan_reader_row_id(PlanReader *r, char letter, uint32_t id) {
 }
 
 const char *plan_reader_keep(PlanReader *r, const char *text) {
-    return g_string_chunk_insert_const(r->plan->strings, text);
+    const char *kept = g_hash_table_lookup(r->texts, text);
+    if (!kept) {
+        kept = plan_arena_text(r->plan->arena, text);
+        g_hash_table_add(r->texts, (gpointer)kept);
+    }
+    return kept;
+}
+
+gpointer plan_reader_take(PlanReader *r, GArray *array, uint32_t *ret_n) {
+    gsize bytes = (gsize)array->len * g_array_get_element_size(array);
+    gpointer taken = plan_arena_copy(r->plan->arena, array->data, bytes);
+    *ret_n = array->len;
+    g_array_set_size(array, 0);
+    return taken;
 }
 
 bool plan_reader_name(PlanReader *r, const char **ret) {

@@ -56,7 +56,8 @@ static void ends(gpointer self, uint32_t lane, const SimCommand *op, SimTime sta
     ((Log *)self)->ends[op->tag] = end;
 }
 
-static void share(gpointer self, const SimCommand *const *running, double *ret_speeds) {
+static void share(gpointer self, const SimCommand *const *running, uint32_t n_running,
+                  double *ret_speeds) {
     const SimUse *use[2];
     for (unsigned i = 0; i < 2; i++) {
         use[i] = running[i] ? uses[running[i]->tag] : NULL;

@@ -1,0 +1,131 @@
+#include "plan/arena.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef struct Block Block;
+struct Block {
+    Block *before;
+    gsize bytes, used; /* this head included */
+};
+
+struct _PlanArena {
+    Block *last;
+};
+
+enum {
+    ALIGNMENT = 16,
+    FIRST_BLOCK = 64 << 10,
+    LARGE_FROM = 256 << 10, /* bytes; a block that would be as large as this is */
+    LARGE_BLOCK = 64 << 20, /* addresses; five plans of GPT-175B on 512 ranks */
+    LARGE_PAGE = 2 << 20,   /* x86-64 and arm64 with pages of 4 KiB */
+};
+
+static gsize rounded(gsize bytes, gsize to) {
+    return (bytes + to - 1) / to * to;
+}
+
+/* ---- the large block that is kept ----------------------------------------------------------- */
+
+static Block *kept;
+
+static Block *take_kept(void) {
+    Block *block = g_atomic_pointer_get(&kept);
+    return g_atomic_pointer_compare_and_exchange(&kept, block, NULL) ? block : NULL;
+}
+
+static bool keep(Block *block) {
+    return block->bytes == LARGE_BLOCK && g_atomic_pointer_compare_and_exchange(&kept, NULL, block);
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+/* Not by malloc, which may be told to write on all that it gives. What is mapped too much on either
+ * side goes back. Where there are no large pages the advice is for nothing, so it is not checked.
+ */
+static Block *map_large(gsize bytes) {
+    char *start = mmap(NULL, bytes + LARGE_PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) {
+        g_error("no memory for %" G_GSIZE_FORMAT " bytes of a plan", bytes);
+    }
+    gsize before = -(guintptr)start % LARGE_PAGE;
+    char *block = start + before;
+    if (before > 0) {
+        munmap(start, before);
+    }
+    munmap(block + bytes, LARGE_PAGE - before);
+    madvise(block, bytes, MADV_HUGEPAGE);
+    return (Block *)(gpointer)block;
+}
+
+static Block *new_block(gsize *bytes) {
+    if (PLAN_ARENA_EACH_ALONE || *bytes < LARGE_FROM) {
+        return g_malloc(*bytes);
+    }
+    *bytes = rounded(MAX(*bytes, LARGE_BLOCK), LARGE_PAGE);
+    Block *block = *bytes == LARGE_BLOCK ? take_kept() : NULL;
+    return block ? block : map_large(*bytes);
+}
+
+static void free_block(Block *block) {
+    if (PLAN_ARENA_EACH_ALONE || block->bytes < LARGE_BLOCK) {
+        g_free(block);
+    } else if (!keep(block)) {
+        munmap(block, block->bytes);
+    }
+}
+
+static void add_block(PlanArena *arena, gsize piece) {
+    gsize head = rounded(sizeof(Block), ALIGNMENT), bytes = head + piece;
+    if (!PLAN_ARENA_EACH_ALONE) {
+        bytes = MAX(bytes, arena->last ? 2 * arena->last->bytes : FIRST_BLOCK);
+    }
+    Block *block = new_block(&bytes);
+    *block = (Block){.before = arena->last, .bytes = bytes, .used = head};
+    arena->last = block;
+}
+
+/* ---- the arena ------------------------------------------------------------------------------ */
+
+PlanArena *plan_arena_new(void) {
+    return g_new0(PlanArena, 1);
+}
+
+void plan_arena_free(PlanArena *arena) {
+    if (!arena) {
+        return;
+    }
+    for (Block *block = arena->last, *before; block; block = before) {
+        before = block->before;
+        free_block(block);
+    }
+    g_free(arena);
+}
+
+gpointer plan_arena_take(PlanArena *arena, gsize bytes) {
+    gsize piece = MAX(bytes, 1); /* no two begin at the same place */
+    if (!PLAN_ARENA_EACH_ALONE) {
+        piece = rounded(piece, ALIGNMENT);
+    }
+    if (!arena->last || arena->last->bytes - arena->last->used < piece) {
+        add_block(arena, piece);
+    }
+    Block *block = arena->last;
+    gpointer taken = (char *)block + block->used;
+    block->used += piece;
+    return taken;
+}
+
+gpointer plan_arena_copy(PlanArena *arena, gconstpointer items, gsize bytes) {
+    gpointer copy = plan_arena_take(arena, bytes);
+    if (bytes) {
+        memcpy(copy, items, bytes);
+    }
+    return copy;
+}
+
+const char *plan_arena_text(PlanArena *arena, const char *text) {
+    return plan_arena_copy(arena, text, strlen(text) + 1);
+}
