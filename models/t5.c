@@ -284,7 +284,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
              .ffn = network->ffn,
              .vocab = network->vocab,
              .gated = network->gated,
-             .in_memory = true};
+             .in_memory = network->scores_in_memory};
     g_autofree Block *encoder = g_new(Block, network->layers);
     g_autofree Block *decoder = g_new(Block, network->layers);
     Network parts = {.encoder = encoder, .decoder = decoder};
@@ -293,4 +293,4 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 }
 
 const ModelFamily model_t5 = {
-    "t5", "layers width heads vocab seq ffn|head_dim tied gated dropout loss", emit};
+    "t5", "layers width heads vocab seq ffn|head_dim tied gated attention dropout loss", emit};
