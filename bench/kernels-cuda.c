@@ -275,10 +275,10 @@ static void measure_attention(Bench *bench) {
             printf("attention, 4 x 2048 x 32 x 128%s, %s\n", causal ? ", causal" : "",
                    cudnn ? "cuDNN" : "own kernels");
             FLOPS("attention", work,
-                  kernel_cuda_attention_forward(lane, o, bench->mean, q, k, v, &shape));
+                  kernel_cuda_attention_forward(lane, o, bench->mean, q, k, v, NULL, &shape));
             FLOPS("attention_backward", 2.5 * work,
-                  kernel_cuda_attention_backward(lane, dq, dk, dv, d_o, q, k, v, o, bench->mean,
-                                                 &shape));
+                  kernel_cuda_attention_backward(lane, dq, dk, dv, NULL, d_o, q, k, v, NULL, o,
+                                                 bench->mean, &shape));
         }
     }
 }

@@ -239,14 +239,14 @@ static void measure_attention(const Bench *bench) {
         KernelConstView v = kernel_const_view_bshd(bench->a + 2 * size, 1024, 16, 64);
         float *o = bench->c, *lse = bench->d;
 
-        kernel_attention_forward_f32(o, lse, 1024, q, k, v, &shape);
+        kernel_attention_forward_f32(o, lse, 1024, q, k, v, NULL, &shape);
         MEASURE("attention_forward", what, work, "GFLOP/s",
-                kernel_attention_forward_f32(o, lse, 1024, q, k, v, &shape));
+                kernel_attention_forward_f32(o, lse, 1024, q, k, v, NULL, &shape));
         MEASURE("attention_backward", what, 2.5 * work, "GFLOP/s",
                 kernel_attention_backward_f32(kernel_view_bshd(bench->e, 1024, 16, 64),
                                               kernel_view_bshd(bench->e + size, 1024, 16, 64),
                                               kernel_view_bshd(bench->e + 2 * size, 1024, 16, 64),
-                                              bench->b, q, k, v, o, lse, 1024, &shape));
+                                              NULL, bench->b, q, k, v, NULL, o, lse, 1024, &shape));
     }
     kernel_rope_tables_f32(bench->d, bench->d + 65536, 1024, 64, 10000.0, 0);
     MEASURE("rope_forward", "4 x 1024 x 16 x 64", BYTES(2), "GB/s",

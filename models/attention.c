@@ -18,11 +18,14 @@ static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32
                          dims, NULL);
 }
 
-/* 16-bit goes to the flash kernel, fp32 to the memory-efficient one, which pads its row statistics
- * to 32 rows; both keep the state of dropout's random numbers on the device, in two tensors. */
+/* 16-bit goes to the flash kernel; fp32, and what has a bias, to the memory-efficient one, which pads
+ * its row statistics to 32 rows; both keep the state of dropout's random numbers on the device, in
+ * two tensors. */
 static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                            uint32_t v) {
-    bool flash = w->graph->dtype != PLAN_FP32, repeated = repeats(w, a);
+    bool has_bias = a->bias != PLAN_NONE;
+    bool flash = w->graph->dtype != PLAN_FP32 && !has_bias, repeated = repeats(w, a);
+    uint32_t bias = has_bias ? plan_graph_repeated(w->graph, a->bias, w->batch) : PLAN_NONE;
     uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
     uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
     uint64_t kv_stride = repeated ? a->heads * a->head_dim : a->kv_stride;
@@ -34,7 +37,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
         v = repeat_heads(w, a, v);
     }
     uint32_t o = plan_graph_op(
-        w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v}, 3, dtypes, elements, 4,
+        w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, 4, dtypes, elements, 4,
         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
                     (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)kv_stride,
                     (int64_t)lse_stride, a->causal, (int64_t)w->graph->ops->len},

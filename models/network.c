@@ -206,6 +206,7 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     }
     network->gelu_tanh = is_word_of("gelu", families[network->family]->keys);
     const ModelFamily *family = families[network->family];
+    network->scores_in_memory = family == &model_t5; /* T5 was written so */
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         if (!g_str_equal(entry->section, "network")) {

@@ -234,6 +234,17 @@ static uint32_t scale_down(const ModelWalk *w, uint32_t x) {
                          (int64_t[]){(int64_t)elements}, &factor);
 }
 
+/* The variable that held `before` until now holds x after dropout; x itself goes first. */
+static uint32_t replace_variable(const T5 *t5, const Network *n, uint32_t x, uint32_t before) {
+    const ModelWalk *w = &t5->walk;
+    uint32_t y = model_run_dropout(w, n->drop, x, w->rows * w->width);
+    plan_graph_keep(w->graph, before);
+    if (y != x) {
+        plan_graph_let_go_after(w->graph, before, x);
+    }
+    return y;
+}
+
 static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
     const ModelWalk *w = &t5->walk;
     uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);
@@ -251,8 +262,7 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
     plan_graph_hold(w->graph, memory);
     uint32_t encoded = x;
     x = model_run_embedding(w, &n->shared, targets, w->rows, t5->vocab);
-    x = model_run_dropout(w, n->drop, x, elements);
-    plan_graph_keep(w->graph, encoded); /* until the variable holds another */
+    x = replace_variable(t5, n, x, encoded);
     uint32_t bias = run_bias(t5, &n->decoder_bias, true);
     plan_graph_keep(w->graph, encoder_bias);
     plan_graph_hold(w->graph, bias);
@@ -260,9 +270,7 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
         x = run_block(t5, &n->decoder[i], x, bias, memory);
     }
     uint32_t decoded = x;
-    x = model_run_rmsnorm(w, &n->decoder_norm, x, EPS);
-    x = model_run_dropout(w, n->drop, x, elements);
-    plan_graph_keep(w->graph, decoded);
+    x = replace_variable(t5, n, model_run_rmsnorm(w, &n->decoder_norm, x, EPS), decoded);
     plan_graph_hold(w->graph, x);
     plan_graph_let_go_after(w->graph, bias, x);
     plan_graph_let_go_after(w->graph, memory, bias);
@@ -284,7 +292,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
              .ffn = network->ffn,
              .vocab = network->vocab,
              .gated = network->gated,
-             .in_memory = true};
+             .in_memory = network->scores_in_memory};
     g_autofree Block *encoder = g_new(Block, network->layers);
     g_autofree Block *decoder = g_new(Block, network->layers);
     Network parts = {.encoder = encoder, .decoder = decoder};
@@ -293,4 +301,4 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 }
 
 const ModelFamily model_t5 = {
-    "t5", "layers width heads vocab seq ffn|head_dim tied gated dropout loss", emit};
+    "t5", "layers width heads vocab seq ffn|head_dim tied gated attention dropout loss", emit};

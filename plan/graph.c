@@ -317,6 +317,12 @@ uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
                        G_N_ELEMENTS(dims));
 }
 
+uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times) {
+    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    int64_t dims[] = {(int64_t)times, (int64_t)elements};
+    return add_view_op(graph, PLAN_GRAPH_REPEATED, x, 0, elements, dims, G_N_ELEMENTS(dims));
+}
+
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
     uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
     uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);

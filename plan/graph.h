@@ -15,11 +15,13 @@
  *   SPLIT  x [rows, n * cols] into n views of its columns; a concatenation
  *   HALF   the upper or lower half of each row of x [rows, 2 * half]; a tensor of x's shape
  *   HEADS  a matrix of each head: as PlanGraphHeads says
+ *   REPEATED  a tensor for each of several sequences; the sum of their gradients
  *   DETACHED  the same elements, for ops that backward passes by */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_HALF,
     PLAN_GRAPH_HEADS,
+    PLAN_GRAPH_REPEATED,
     PLAN_GRAPH_DETACHED
 } PlanGraphView;
 
@@ -141,6 +143,7 @@ void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols
 uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper);
 uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
                           uint64_t heads, uint64_t head_dim, PlanGraphHeads mode);
+uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);
 /* Declares rope_cos and rope_sin. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* A local variable of a function that is no module holds the value until now. */

@@ -55,6 +55,9 @@ static uint64_t attention_elements(const uint64_t *d, const char *slot) {
     if (g_str_equal(slot, "lse")) {
         return d[7] < d[3] ? UINT64_MAX : times(times(d[0], d[1]), d[7]);
     }
+    if (g_str_equal(slot, "bias") || g_str_equal(slot, "dbias")) {
+        return times(times(slot[0] == 'b' ? 1 : d[0], d[1]), times(d[3], d[3]));
+    }
     if (g_str_equal(slot, "seed") || g_str_equal(slot, "offset")) {
         return 1;
     }

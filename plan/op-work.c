@@ -65,6 +65,19 @@ static int64_t moved_on_host(PlanOpKind kind, const int64_t *dims) {
     }
 }
 
+/* What attention adds to its scores: elements; 0 without. */
+static uint64_t bias_elements(const PlanRole *role, const PlanOp *op) {
+    unsigned slot = op->kind == PLAN_OP_ATTENTION            ? 3
+                    : op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4
+                                                             : 0;
+    const PlanOperand *bias = plan_op_operands(role, op) + slot;
+    return slot && bias->buffer != PLAN_NONE ? bias->elements : 0;
+}
+
+bool plan_op_has_bias(const PlanRole *role, const PlanOp *op) {
+    return bias_elements(role, op) > 0;
+}
+
 double plan_op_flops(const PlanRole *role, const PlanOp *op) {
     return flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
 }
@@ -90,6 +103,9 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
         work.bytes = 2 * (double)dims[0] * size; /* and read */
     } else {
         work.bytes = traffic_of(role, op);
+        if (plan_op_has_bias(role, op)) { /* every sequence reads it */
+            work.bytes += (double)(dims[0] - 1) * (double)bias_elements(role, op) * size;
+        }
     }
     return work;
 }

@@ -1,7 +1,8 @@
 /* plan/op-work.h - how much work an op is: arithmetic and bytes moved.
  *
  * Counted from shapes alone. A multiply-add is two operations. Bytes are what the kernel must read
- * from and write to memory at least once, taken from its operands' elements and dtypes.
+ * from and write to memory at least once, taken from its operands' elements and dtypes; what
+ * attention adds to its scores, once a sequence.
  */
 #pragma once
 
@@ -13,4 +14,5 @@ typedef struct {
 } PlanOpWork;
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
-double plan_op_flops(const PlanRole *role, const PlanOp *op); /* of it the arithmetic alone */
+bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
+double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arithmetic alone */

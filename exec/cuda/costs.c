@@ -175,8 +175,9 @@ static KernelCudaFault attend(const Bench *bench, gconstpointer what) {
     float *lse = (float *)(gpointer)(k + 4 * kv);
     return a->backward
                ? kernel_cuda_attention_backward(bench->kernels, at + 3 * q, k + 2 * kv, k + 3 * kv,
-                                                at + 2 * q, at, k, k + kv, at + q, lse, s)
-               : kernel_cuda_attention_forward(bench->kernels, at + q, lse, at, k, k + kv, s);
+                                                NULL, at + 2 * q, at, k, k + kv, NULL, at + q, lse,
+                                                s)
+               : kernel_cuda_attention_forward(bench->kernels, at + q, lse, at, k, k + kv, NULL, s);
 }
 
 static bool attention_cost(const Bench *bench, const KernelCudaAttention *s, bool backward,

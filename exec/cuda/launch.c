@@ -144,14 +144,14 @@ static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
 
 static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     KernelCudaAttention shape = attention_of(t, 0);
-    if (!exec_cuda_kernel_ok(kernel_cuda_attention_forward(lane->kernels, t->pointers[3], f32(t, 4),
+    if (!exec_cuda_kernel_ok(kernel_cuda_attention_forward(lane->kernels, t->pointers[4], f32(t, 5),
                                                            t->pointers[0], t->pointers[1],
-                                                           t->pointers[2], &shape),
+                                                           t->pointers[2], t->pointers[3], &shape),
                              error)) {
         return false;
     }
     /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
-    for (unsigned i = 5; i < 7; i++) {
+    for (unsigned i = 6; i < 8; i++) {
         if (!exec_cuda_ok(cudaMemsetAsync(t->pointers[i], 0,
                                           operand(t, i)->elements * sizeof(int64_t), lane->stream),
                           "cudaMemsetAsync", error)) {
@@ -163,9 +163,9 @@ static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **erro
 
 static KernelCudaFault attention_backward(const ExecTask *t, KernelCuda *k) {
     KernelCudaAttention shape = attention_of(t, 1);
-    return kernel_cuda_attention_backward(k, t->pointers[6], t->pointers[7], t->pointers[8],
-                                          t->pointers[0], t->pointers[1], t->pointers[2],
-                                          t->pointers[3], t->pointers[4], f32(t, 5), &shape);
+    gpointer *p = t->pointers;
+    return kernel_cuda_attention_backward(k, p[7], p[8], p[9], p[10], p[0], p[1], p[2], p[3], p[4],
+                                          p[5], f32(t, 6), &shape);
 }
 
 /* ---- attention with its scores in memory ---------------------------------------------------- */

@@ -91,23 +91,24 @@ static KernelConstView rows_view(const Attention *a, const float *data, size_t s
 
 static void attention(const ExecTask *t) {
     Attention a = attention_of(t);
-    kernel_attention_forward_f32(
-        f32(t, 3), f32(t, 4), a.lse_stride, rows_view(&a, f32(t, 0), a.q_stride),
-        rows_view(&a, f32(t, 1), a.kv_stride), rows_view(&a, f32(t, 2), a.kv_stride), &a.shape);
+    kernel_attention_forward_f32(f32(t, 4), f32(t, 5), a.lse_stride,
+                                 rows_view(&a, f32(t, 0), a.q_stride),
+                                 rows_view(&a, f32(t, 1), a.kv_stride),
+                                 rows_view(&a, f32(t, 2), a.kv_stride), f32(t, 3), &a.shape);
     /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
-    memset(t->pointers[5], 0, operand(t, 5)->elements * sizeof(int64_t));
     memset(t->pointers[6], 0, operand(t, 6)->elements * sizeof(int64_t));
+    memset(t->pointers[7], 0, operand(t, 7)->elements * sizeof(int64_t));
 }
 
 static void attention_backward(const ExecTask *t) {
     Attention a = attention_of(t);
     const KernelAttentionShape *s = &a.shape;
     kernel_attention_backward_f32(
-        kernel_view_bshd(f32(t, 6), s->seq_q, s->heads, s->head_dim),
-        kernel_view_bshd(f32(t, 7), s->seq_kv, s->kv_heads, s->head_dim),
-        kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim), f32(t, 0),
+        kernel_view_bshd(f32(t, 7), s->seq_q, s->heads, s->head_dim),
+        kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim),
+        kernel_view_bshd(f32(t, 9), s->seq_kv, s->kv_heads, s->head_dim), f32(t, 10), f32(t, 0),
         rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.kv_stride),
-        rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), a.lse_stride, s);
+        rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), f32(t, 6), a.lse_stride, s);
 }
 
 /* ---- element by element --------------------------------------------------------------------- */

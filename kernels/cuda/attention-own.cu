@@ -5,7 +5,7 @@
  * that share out its elements, four and four in turn. What the rows meet passes by in tiles in
  * shared memory, as floats. Forward folds keys into a running maximum, sum and output. Backward
  * remakes p = exp(s - lse) and uses ds = p (dp - D), D the row sums of d_o o: one kernel for dq,
- * one for dk and dv, each adding in order into registers, so that nothing is added by two blocks
+ * (and a bias's gradient, which ds is), one for dk and dv, each adding in order into registers, so that nothing is added by two blocks
  * and results repeat. That costs 7 products of s x s x head_dim where 5 would do.
  */
 #include <float.h>
@@ -37,7 +37,8 @@ struct Rows {
 
 struct Shape {
     KernelCudaAttention a;
-    bool by_four; /* all rows begin where four elements may be loaded at once */
+    const void *bias; /* nullptr: none */
+    bool by_four;     /* all rows begin where four elements may be loaded at once */
 };
 
 __device__ Rows rows_of(const void *data, size_t heads_stride, size_t batch, size_t head,
@@ -123,9 +124,12 @@ template <int DIM> __device__ float add_parts(float x) {
     return x;
 }
 
-/* Slope times the way from query to key. */
-__device__ float lean(float slope, size_t query, size_t key) {
-    return slope * ((float)key - (float)query);
+/* What is added to a score: slope times the way from query to key, and the bias. */
+__device__ float added(float slope, size_t head, size_t query, size_t key, const Shape &s) {
+    float lean = slope * ((float)key - (float)query);
+    bool biased = s.bias && query < s.a.seq && key < s.a.seq;
+    return biased ? lean + load1(s.bias, s.a.type, (query * s.a.seq + key) * s.a.heads + head)
+                  : lean;
 }
 
 template <int DIM>
@@ -178,8 +182,8 @@ __global__ void __launch_bounds__(BLOCK)
             for (int u = 0; u < AT_ONCE; u++) {
                 size_t key = first + (size_t)(j + u);
                 bool seen = key < s.a.seq && (!s.a.causal || key <= query);
-                float score =
-                    dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale + lean(slope, query, key);
+                float score = dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale +
+                              added(slope, head, query, key, s);
                 p[u] = seen ? score : -INFINITY;
                 high = fmaxf(high, p[u]);
             }
@@ -230,7 +234,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <int DIM>
 __global__ void __launch_bounds__(BLOCK)
-    dq_kernel(void *dq, const void *d_o, const void *q, const void *k, const void *v,
+    dq_kernel(void *dq, void *d_bias, const void *d_o, const void *q, const void *k, const void *v,
               const float *lse, const float *dots, Shape s) {
     using L = Layout<DIM>;
     float *keys = shared_memory<float>(), *values = keys + L::TILE * DIM;
@@ -238,7 +242,7 @@ __global__ void __launch_bounds__(BLOCK)
     size_t query = (size_t)blockIdx.x * L::ROWS + threadIdx.x / L::PARTS;
     size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
     size_t end = s.a.causal ? block_end : s.a.seq, number = batch * s.a.heads + head;
-    bool is_there = query < s.a.seq;
+    bool is_there = query < s.a.seq, writes = is_there && threadIdx.x % L::PARTS == 0;
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
     Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
@@ -256,11 +260,18 @@ __global__ void __launch_bounds__(BLOCK)
         for (int j = 0; j < L::TILE; j++) {
             size_t key = first + (size_t)j;
             bool seen = key < s.a.seq && (!s.a.causal || key <= query);
-            float score = dot<DIM>(mine, keys + j * DIM) * s.a.scale + lean(slope, query, key);
+            float score =
+                dot<DIM>(mine, keys + j * DIM) * s.a.scale + added(slope, head, query, key, s);
             float dp = dot<DIM>(d_mine, values + j * DIM);
             float ds = seen ? expf(score - my_lse) * (dp - my_dot) : 0.0f;
+            if (d_bias && writes && key < s.a.seq) {
+                store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, ds);
+            }
             add_scaled<DIM>(sum, ds, keys + j * DIM);
         }
+    }
+    for (size_t key = end; d_bias && writes && key < s.a.seq; key++) { /* behind the last tile */
+        store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, 0.0f);
     }
     if (is_there) {
         size_t row = (batch * s.a.seq + query) * s.a.heads + head;
@@ -301,8 +312,8 @@ __global__ void __launch_bounds__(BLOCK)
             for (int j = 0; j < L::TILE; j++) {
                 size_t query = first + (size_t)j;
                 bool seen = query < s.a.seq && (!s.a.causal || key <= query);
-                float score =
-                    dot<DIM>(my_k, queries + j * DIM) * s.a.scale + lean(slope, query, key);
+                float score = dot<DIM>(my_k, queries + j * DIM) * s.a.scale +
+                              added(slope, head, query, key, s);
                 float dp = dot<DIM>(my_v, d_outs + j * DIM);
                 float p = seen ? expf(score - tile_lse[j]) : 0.0f;
                 add_scaled<DIM>(sum_v, p, d_outs + j * DIM);
@@ -335,9 +346,11 @@ bool by_four(const void *data, size_t stride, const KernelCudaAttention *a) {
            a->head_dim % 4 == 0;
 }
 
-Shape shape_of(const KernelCudaAttention *a, const void *q, const void *k, const void *v) {
-    return Shape{*a, by_four(q, a->q_stride, a) && by_four(k, a->kv_stride, a) &&
-                         by_four(v, a->kv_stride, a)};
+Shape shape_of(const KernelCudaAttention *a, const void *q, const void *k, const void *v,
+               const void *bias) {
+    return Shape{*a, bias,
+                 by_four(q, a->q_stride, a) && by_four(k, a->kv_stride, a) &&
+                     by_four(v, a->kv_stride, a)};
 }
 
 template <typename L> dim3 grid_of(const KernelCudaAttention *a, size_t heads) {
@@ -348,21 +361,23 @@ template <typename L> dim3 grid_of(const KernelCudaAttention *a, size_t heads) {
 
 KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, float *lse,
                                                   const void *q, const void *k, const void *v,
+                                                  const void *bias,
                                                   const KernelCudaAttention *shape) {
     return with_dim(shape->head_dim, [&](auto dim) {
         constexpr int DIM = decltype(dim)::value;
         using L = Layout<DIM>;
         return launch(lane, "attention", forward_kernel<DIM>, grid_of<L>(shape, shape->heads),
-                      dim3(BLOCK), L::SHARED, o, lse, q, k, v, shape_of(shape, q, k, v));
+                      dim3(BLOCK), L::SHARED, o, lse, q, k, v, shape_of(shape, q, k, v, bias));
     });
 }
 
 KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
-                                                   const void *d_o, const void *q, const void *k,
-                                                   const void *v, const void *o, const float *lse,
+                                                   void *d_bias, const void *d_o, const void *q,
+                                                   const void *k, const void *v, const void *bias,
+                                                   const void *o, const float *lse,
                                                    const KernelCudaAttention *shape) {
     size_t rows = shape->batch * shape->heads * shape->seq, rows_a_block = THREADS / LANES;
-    Shape s = shape_of(shape, q, k, v);
+    Shape s = shape_of(shape, q, k, v, bias);
     void *scratch;
     s.by_four = s.by_four && by_four(d_o, shape->heads * shape->head_dim, shape);
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, rows * sizeof(float), &scratch));
@@ -374,8 +389,8 @@ KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, v
         constexpr int DIM = decltype(dim)::value;
         using L = Layout<DIM>;
         KERNEL_CUDA_TRY(launch(lane, "attention_backward (dq)", dq_kernel<DIM>,
-                               grid_of<L>(shape, shape->heads), dim3(BLOCK), L::SHARED, dq, d_o, q,
-                               k, v, lse, dots, s));
+                               grid_of<L>(shape, shape->heads), dim3(BLOCK), L::SHARED, dq, d_bias,
+                               d_o, q, k, v, lse, dots, s));
         return launch(lane, "attention_backward (dk, dv)", dkv_kernel<DIM>,
                       grid_of<L>(shape, shape->kv_heads), dim3(BLOCK), L::SHARED, dk, dv, d_o, q, k,
                       v, lse, dots, s);

@@ -7,10 +7,12 @@
 
 KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, float *lse,
                                                   const void *q, const void *k, const void *v,
+                                                  const void *bias,
                                                   const KernelCudaAttention *shape);
 KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
-                                                   const void *d_o, const void *q, const void *k,
-                                                   const void *v, const void *o, const float *lse,
+                                                   void *d_bias, const void *d_o, const void *q,
+                                                   const void *k, const void *v, const void *bias,
+                                                   const void *o, const float *lse,
                                                    const KernelCudaAttention *shape);
 
 #ifdef KERNEL_CUDA_CUDNN

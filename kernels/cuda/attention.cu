@@ -42,24 +42,26 @@ static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape,
 #endif
 
 KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *lse, const void *q,
-                                              const void *k, const void *v,
+                                              const void *k, const void *v, const void *bias,
                                               const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
-    if (goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
+    if (!bias && goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
         return kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
     }
 #endif
-    return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, shape);
+    return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, bias, shape);
 }
 
 KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
-                                               const void *d_o, const void *q, const void *k,
-                                               const void *v, const void *o, const float *lse,
+                                               void *d_bias, const void *d_o, const void *q,
+                                               const void *k, const void *v, const void *bias,
+                                               const void *o, const float *lse,
                                                const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
-    if (goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
+    if (!bias && goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
         return kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
     }
 #endif
-    return kernel_cuda_attention_own_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
+    return kernel_cuda_attention_own_backward(lane, dq, dk, dv, d_bias, d_o, q, k, v, bias, o, lse,
+                                              shape);
 }

@@ -7,7 +7,8 @@
  * and at the end the output is o / l, and logsumexp = m + log l.
  * Backward, for a block of keys and one of queries: P = exp(S - logsumexp) is the exact softmax,
  * and with D = row sum of do o (equal to the row sum of P dP),
- *     dv += P^T do      dP = do v^T      dS = scale P (dP - D)      dq += dS k      dk += dS^T q.
+ *     dv += P^T do      dP = do v^T      dS = scale P (dP - D)      dq += dS k      dk += dS^T q
+ * and a bias's gradient is P (dP - D).
  * (Dao et al., "FlashAttention", 2022, whose block recurrences these are.) All five products are
  * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality hides are skipped.
  */
@@ -43,12 +44,44 @@ KERNEL_INLINE void lean_row(float *row, size_t seen, float slope, size_t query, 
     }
 }
 
+/* Adds a row of the bias, whose numbers for this head are `heads` apart. */
+KERNEL_INLINE void bias_row(float *row, size_t seen, const float *bias, size_t heads) {
+    for (size_t j = 0; j < seen; j++) {
+        row[j] += bias[j * heads];
+    }
+}
+
+/* What is added to the scores of a head. */
+typedef struct {
+    float slope;
+    const float *bias; /* of query 0 and key 0; NULL: none */
+} Added;
+
+static Added added_to(const KernelAttentionShape *shape, const float *bias, size_t head) {
+    return (Added){kernel_alibi_slope(head, shape->heads, shape->alibi), bias ? bias + head : NULL};
+}
+
+KERNEL_INLINE void add_to_row(float *row, size_t seen, const Added *added, size_t query,
+                              size_t first, const KernelAttentionShape *shape) {
+    if (added->slope != 0.0f) {
+        lean_row(row, seen, added->slope, query, first);
+    }
+    if (added->bias) {
+        bias_row(row, seen, added->bias + (query * shape->seq_kv + first) * shape->heads,
+                 shape->heads);
+    }
+}
+
 /* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum,
  * and returns what the output so far must be multiplied with. */
 KERNEL_INLINE float fold_row(float *row, size_t seen, size_t count, float *maximum, float *total) {
     float largest = max_f32(row, seen, *maximum);
     float sum = 0.0f;
 
+    if (largest == -INFINITY) { /* the bias hides all keys so far */
+        kernel_zero_f32(row, count);
+        return 1.0f;
+    }
     KERNEL_SUM(sum)
     for (size_t j = 0; j < seen; j++) {
         float p = exp_f32(row[j] - largest);
@@ -68,8 +101,8 @@ KERNEL_INLINE float fold_row(float *row, size_t seen, size_t count, float *maxim
 /* One block of queries of one head, against all keys it may see. */
 KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, const float *q,
                                  size_t q_stride, const float *k, size_t k_stride, const float *v,
-                                 size_t v_stride, size_t q_first, size_t q_count, float slope,
-                                 const KernelAttentionShape *shape) {
+                                 size_t v_stride, size_t q_first, size_t q_count,
+                                 const Added *added, const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t kv_end = shape->causal ? smaller(shape->seq_kv, q_first + q_count) : shape->seq_kv;
     float maximum[Q_BLOCK];
@@ -87,9 +120,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
                         q, q_stride, k + first * k_stride, k_stride, 0.0f, block, count);
         for (size_t i = 0; i < q_count; i++) {
             size_t seen = keys_seen(shape, q_first + i, first, count);
-            if (slope != 0.0f) {
-                lean_row(block + i * count, seen, slope, q_first + i, first);
-            }
+            add_to_row(block + i * count, seen, added, q_first + i, first, shape);
             float correction = fold_row(block + i * count, seen, count, &maximum[i], &total[i]);
 
             if (first > 0 && correction != 1.0f) {
@@ -119,7 +150,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
 
 KERNEL(void, kernel_attention_forward_f32)
 (float *o, float *logsumexp, size_t lse_stride, KernelConstView q, KernelConstView k,
- KernelConstView v, const KernelAttentionShape *shape) {
+ KernelConstView v, const float *bias, const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t o_stride = shape->heads * width;
     size_t group = shape->heads / shape->kv_heads;
@@ -131,12 +162,13 @@ KERNEL(void, kernel_attention_forward_f32)
             const float *v_head = v.data + b * v.batch_stride + h / group * v.head_stride;
             float *o_head = o + b * shape->seq_q * o_stride + h * width;
             float *lse_head = logsumexp + (b * shape->heads + h) * lse_stride;
+            Added added = added_to(shape, bias, h);
 
             for (size_t first = 0; first < shape->seq_q; first += Q_BLOCK) {
                 forward_block(o_head + first * o_stride, o_stride, lse_head + first,
                               q_head + first * q.seq_stride, q.seq_stride, k_head, k.seq_stride,
                               v_head, v.seq_stride, first, smaller(Q_BLOCK, shape->seq_q - first),
-                              kernel_alibi_slope(h, shape->heads, shape->alibi), shape);
+                              &added, shape);
             }
         }
     }
@@ -151,14 +183,20 @@ KERNEL_INLINE void remake_row(float *row, size_t seen, size_t count, float logsu
     kernel_zero_f32(row + seen, count - seen);
 }
 
-/* dS in place of dP. */
-KERNEL_INLINE void score_gradient_row(float *d_row, const float *p_row, size_t count,
+/* dS in place of dP; and without its scale, where it is wanted, the bias's gradient. */
+KERNEL_INLINE void score_gradient_row(float *d_row, float *d_bias, const float *p_row, size_t count,
                                       const float *d_o, const float *o, size_t width, float scale) {
     float dot = 0.0f;
 
     KERNEL_SUM(dot)
     for (size_t d = 0; d < width; d++) {
         dot += d_o[d] * o[d];
+    }
+    if (d_bias) {
+        KERNEL_LOOP
+        for (size_t j = 0; j < count; j++) {
+            d_bias[j] = p_row[j] * (d_row[j] - dot);
+        }
     }
     KERNEL_LOOP
     for (size_t j = 0; j < count; j++) {
@@ -174,10 +212,10 @@ static void zero_rows(float *rows, size_t stride, size_t count, size_t width) {
 
 /* The data of one query head and the key head it reads, in one batch element. */
 typedef struct {
-    float *dq, *dk, *dv;
+    float *dq, *dk, *dv, *d_bias; /* d_bias [seq_q, seq_kv]; NULL: not wanted */
     const float *q, *k, *v, *o, *d_o, *logsumexp;
     size_t dq_stride, dk_stride, dv_stride, q_stride, k_stride, v_stride, o_stride;
-    float slope;
+    Added added;
 } Head;
 
 KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first,
@@ -198,12 +236,13 @@ KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_cou
     for (size_t i = 0; i < q_count; i++) {
         size_t seen = keys_seen(shape, q_first + i, kv_first, kv_count);
 
-        if (head->slope != 0.0f) {
-            lean_row(p + i * kv_count, seen, head->slope, q_first + i, kv_first);
-        }
+        float *d_bias =
+            head->d_bias ? head->d_bias + (q_first + i) * shape->seq_kv + kv_first : NULL;
+
+        add_to_row(p + i * kv_count, seen, &head->added, q_first + i, kv_first, shape);
         remake_row(p + i * kv_count, seen, kv_count, head->logsumexp[q_first + i]);
-        score_gradient_row(ds + i * kv_count, p + i * kv_count, kv_count, d_o + i * head->o_stride,
-                           o + i * head->o_stride, width, shape->scale);
+        score_gradient_row(ds + i * kv_count, d_bias, p + i * kv_count, kv_count,
+                           d_o + i * head->o_stride, o + i * head->o_stride, width, shape->scale);
     }
     kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, kv_count, width, q_count, 1.0f, p,
                     kv_count, d_o, head->o_stride, 1.0f, head->dv + kv_first * head->dv_stride,
@@ -231,9 +270,9 @@ KERNEL_INLINE void backward_head(const Head *head, const KernelAttentionShape *s
 }
 
 KERNEL(void, kernel_attention_backward_f32)
-(KernelView dq, KernelView dk, KernelView dv, const float *d_o, KernelConstView q,
- KernelConstView k, KernelConstView v, const float *o, const float *logsumexp, size_t lse_stride,
- const KernelAttentionShape *shape) {
+(KernelView dq, KernelView dk, KernelView dv, float *d_bias, const float *d_o, KernelConstView q,
+ KernelConstView k, KernelConstView v, const float *bias, const float *o, const float *logsumexp,
+ size_t lse_stride, const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
     size_t o_stride = shape->heads * width;
     size_t group = shape->heads / shape->kv_heads;
@@ -242,10 +281,12 @@ KERNEL(void, kernel_attention_backward_f32)
         for (size_t h = 0; h < shape->heads; h++) {
             size_t kv = h / group;
             size_t o_offset = b * shape->seq_q * o_stride + h * width;
+            size_t pairs = shape->seq_q * shape->seq_kv;
             Head head = {
                 .dq = dq.data + b * dq.batch_stride + h * dq.head_stride,
                 .dk = dk.data + b * dk.batch_stride + kv * dk.head_stride,
                 .dv = dv.data + b * dv.batch_stride + kv * dv.head_stride,
+                .d_bias = d_bias ? d_bias + (b * shape->heads + h) * pairs : NULL,
                 .q = q.data + b * q.batch_stride + h * q.head_stride,
                 .k = k.data + b * k.batch_stride + kv * k.head_stride,
                 .v = v.data + b * v.batch_stride + kv * v.head_stride,
@@ -259,9 +300,12 @@ KERNEL(void, kernel_attention_backward_f32)
                 .k_stride = k.seq_stride,
                 .v_stride = v.seq_stride,
                 .o_stride = o_stride,
-                .slope = kernel_alibi_slope(h, shape->heads, shape->alibi),
+                .added = added_to(shape, bias, h),
             };
 
+            if (d_bias && shape->causal) {
+                kernel_zero_f32(head.d_bias, pairs); /* the blocks that are skipped */
+            }
             if (h % group == 0) {
                 zero_rows(head.dk, dk.seq_stride, shape->seq_kv, width);
                 zero_rows(head.dv, dv.seq_stride, shape->seq_kv, width);

@@ -120,17 +120,30 @@ void plan_linear_backward(const PlanBackward *b) {
     launch(b);
 }
 
+/* A bias's gradient has rows padded to 16 numbers; the plan's lie close together, with as much room
+ * behind them. */
+static PlanTensor bias_gradient(const PlanBackward *b) {
+    int64_t rows = dim(b, 0) * dim(b, 1) * dim(b, 3), cols = dim(b, 3);
+    PlanTensor gradient = plan_run_new_tensor(b->run, (uint64_t)(rows * ((cols + 15) / 16 * 16)),
+                                              (PlanDtype)input(b, 3)->dtype, "dbias");
+    gradient.elements = (uint64_t)(rows * cols);
+    return gradient;
+}
+
 static void attention(const PlanBackward *b) {
     static const char *const names[] = {"dq", "dk", "dv"};
     for (unsigned i = 0; i < 3; i++) {
         b->dx[i] = like_input(b, i, names[i]);
     }
+    if (wanted(b, 3)) {
+        b->dx[3] = bias_gradient(b);
+    }
     begin(b, PLAN_OP_ATTENTION_BACKWARD, dims(b), attrs(b));
     operand(b, b->dy[0]);
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         value_operand(b, i);
     }
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         operand(b, b->dx[i]);
     }
     launch(b);
@@ -341,18 +354,22 @@ static void masked_fill(const PlanBackward *b) {
     launch(b);
 }
 
-static void bias_add(const PlanBackward *b) {
-    int64_t batch = dim(b, 0), n = dim(b, 1) * dim(b, 2) * dim(b, 3);
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    if (batch == 1) {
-        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+/* Of what was given to each of several sequences: the sum, for one as it comes. */
+static void sum_sequences(const PlanBackward *b, unsigned i, int64_t times, int64_t n) {
+    if (times == 1) {
+        b->dx[i] = plan_run_ref(b->run, b->dy[0]);
         return;
     }
-    b->dx[1] = like_input(b, 1, "dbias");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){batch, n}, NULL);
+    b->dx[i] = like_input(b, i, "dbias");
+    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){times, n}, NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[1]);
+    operand(b, b->dx[i]);
     launch(b);
+}
+
+static void bias_add(const PlanBackward *b) {
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    sum_sequences(b, 1, dim(b, 0), dim(b, 1) * dim(b, 2) * dim(b, 3));
 }
 
 static void view(const PlanBackward *b) {
@@ -365,6 +382,9 @@ static void view(const PlanBackward *b) {
         return;
     case PLAN_GRAPH_HEADS:
         heads_view(b);
+        return;
+    case PLAN_GRAPH_REPEATED:
+        sum_sequences(b, 0, dim(b, 0), dim(b, 1));
         return;
     case PLAN_GRAPH_DETACHED: /* makes no node */
         break;
@@ -593,7 +613,7 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
         [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
-        [PLAN_OP_LINEAR] = {1, {0}},         [PLAN_OP_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+        [PLAN_OP_LINEAR] = {1, {0}},         [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
         [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
         [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
         [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
@@ -610,15 +630,20 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;
     }
+    unsigned n = 0;
     for (unsigned i = 0; i < saved[op->kind].n; i++) {
-        ret_positions[i] = saved[op->kind].positions[i];
+        uint8_t position = saved[op->kind].positions[i];
+        if (plan_graph_ref(graph, op->values + position) != PLAN_NONE) {
+            ret_positions[n++] = position;
+        }
     }
     if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
         ret_positions[0] = 1; /* of a reciprocal root, the result */
     }
-    if (op->kind == PLAN_OP_ATTENTION && graph->dtype != PLAN_FP32) {
-        ret_positions[5] = 5; /* the flash kernel's random state goes in the other order */
-        ret_positions[6] = 6;
+    bool has_bias = n == saved[PLAN_OP_ATTENTION].n;
+    if (op->kind == PLAN_OP_ATTENTION && graph->dtype != PLAN_FP32 && !has_bias) {
+        ret_positions[5] = 6; /* the flash kernel's random state goes in the other order */
+        ret_positions[6] = 7;
     }
-    return saved[op->kind].n;
+    return n;
 }

@@ -132,6 +132,9 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         bool is_op = step->kind == PLAN_STEP_OP;
         bool is_last = early && is_op && step->index == c->last_op;
         if (!early && leaves(step, entered)) {
+            while (run->frames.len > n_frames) { /* the block returns; its result is still there */
+                plan_run_end_frame(run);
+            }
             unwind(run, c->enter_step + 1, i, true);
             break;
         }

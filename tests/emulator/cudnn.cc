@@ -28,7 +28,7 @@ KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse,
             return kernel_cuda_fault("emulated cuDNN: %p does not begin on 16 bytes", array);
         }
     }
-    return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, shape);
+    return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, nullptr, shape);
 }
 
 KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
@@ -41,5 +41,6 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
             return kernel_cuda_fault("emulated cuDNN: %p does not begin on 16 bytes", array);
         }
     }
-    return kernel_cuda_attention_own_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
+    return kernel_cuda_attention_own_backward(lane, dq, dk, dv, nullptr, d_o, q, k, v, nullptr, o,
+                                              lse, shape);
 }

@@ -24,22 +24,39 @@ enum {
     STEPS = 3
 };
 
-/* There is no toy of this family in models/networks. */
-static void write_mpt(void) {
-    g_autofree char *path = g_build_filename(folder, "mpt-toy.ini", NULL);
-    g_assert_true(g_file_set_contents(
-        path,
-        "[network]\nfamily=mpt\nlayers=2\nwidth=48\nheads=3\nvocab=96\nseq=32\nbias=no\n"
-        "positions=alibi\n",
-        -1, NULL));
+/* Toys that models/networks has not. */
+static const struct {
+    const char *name, *text;
+} written[] = {
+    {"mpt-toy", "[network]\nfamily=mpt\nlayers=2\nwidth=48\nheads=3\nvocab=96\nseq=32\nbias=no\n"
+                "positions=alibi\n"},
+    {"t5-kernel", "[network]\nfamily=t5\nlayers=2\nwidth=48\nheads=3\nhead_dim=16\nffn=80\n"
+                  "vocab=96\nseq=23\nattention=kernel\n"},
+};
+
+static char *path_of(unsigned i) {
+    g_autofree char *file = g_strconcat(written[i].name, ".ini", NULL);
+    return g_build_filename(folder, file, NULL);
+}
+
+static void write_networks(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(written); i++) {
+        g_autofree char *path = path_of(i);
+        g_assert_true(g_file_set_contents(path, written[i].text, -1, NULL));
+    }
 }
 
 static void plan(const char *words) {
     g_auto(GStrv) parts = g_strsplit(words, " ", 2);
-    bool is_mpt = g_str_equal(parts[0], "mpt-toy");
+    g_autofree char *network = g_strdup(parts[0]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(written); i++) {
+        if (g_str_equal(parts[0], written[i].name)) {
+            g_free(network);
+            network = path_of(i);
+        }
+    }
     test_run_program = foreshard;
-    test_run_ok("plan %s%s%s%s %s -o %s/x.plan", is_mpt ? folder : "", is_mpt ? "/" : "", parts[0],
-                is_mpt ? ".ini" : "", parts[1], folder);
+    test_run_ok("plan %s %s -o %s/x.plan", network, parts[1], folder);
 }
 
 static unsigned ranks_of(const char *words) {
@@ -121,6 +138,7 @@ static const Case cases[] = {
     {"llama-toy -n 2 --kernels fused --flavour fsdp1", FP32},
     {"llama-toy -n 2 --rms-norm ops", FP32},
     {"t5-toy -n 2", FP32},
+    {"t5-kernel -n 2 --micro-batch 2", FP32},
     {"mlp-toy -n 3 --clip 1", FP32},
     {"mpt-toy -n 1 --sharding none", FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
@@ -128,6 +146,7 @@ static const Case cases[] = {
     {"llama-toy -n 2 --param-dtype bf16 --flavour fsdp1 --kernels fused", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
+    {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };
 
 static void plays_alike(gconstpointer data) {
@@ -463,7 +482,7 @@ int main(int argc, char **argv) {
     on_gpu = argv[3];
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     real = g_str_equal(on_host, on_gpu);
-    write_mpt();
+    write_networks();
     if (real && !there_is_a_gpu()) {
         printf("1..0 # SKIP no GPU can be used here\n");
         test_run_remove_folder(folder);

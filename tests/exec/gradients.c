@@ -234,6 +234,15 @@ static void t5(void) {
     }
 }
 
+/* The bias in attention's kernel, whose gradient lies in padded storage. */
+static void t5_in_a_kernel(void) {
+    for (unsigned micro_batch = 1; micro_batch <= 2; micro_batch++) {
+        gradients_of("[network]\nfamily=t5\nlayers=2\nwidth=12\nheads=2\nhead_dim=8\nffn=20\n"
+                     "vocab=11\nseq=7\ngated=yes\nattention=kernel\n",
+                     micro_batch, 2e-3);
+    }
+}
+
 /* One head, and one token, of several sequences are not copied apart: models/attention.c. */
 static void t5_one_head_or_token(void) {
     gradients_of("[network]\nfamily=t5\nlayers=1\nwidth=12\nheads=1\nhead_dim=8\nffn=20\n"
@@ -351,6 +360,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/t5", t5);
     g_test_add_func("/exec/gradients/t5 with one head or token", t5_one_head_or_token);
     g_test_add_func("/exec/gradients/t5 with relu", t5_relu);
+    g_test_add_func("/exec/gradients/t5 in attention's kernel", t5_in_a_kernel);
     g_test_add_func("/exec/training/the loss falls, sharded or not", loss_falls);
     g_test_add_func("/exec/memory/running out is a result", out_of_memory_is_a_result);
     g_test_add_data_func("/exec/plans/edited ones are safe", "ranks=1 flavour=fsdp2",

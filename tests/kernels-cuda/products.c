@@ -157,13 +157,17 @@ typedef struct {
     size_t batch, heads, kv_heads, seq, head_dim;
     bool causal;
     float alibi;
+    bool has_bias;
 } Case;
 
 static const Case cases[] = {
-    {1, 1, 1, 1, 4, false},     {2, 2, 2, 33, 16, false},    {2, 4, 2, 70, 32, true},
-    {1, 2, 1, 40, 64, false},   {1, 4, 4, 65, 64, true},     {1, 3, 1, 37, 128, true},
-    {1, 1, 1, 20, 10, true},    {1, 2, 2, 18, 160, true},    {1, 1, 1, 17, 256, false},
-    {1, 6, 2, 70, 32, true, 8}, {2, 4, 4, 33, 64, false, 8},
+    {1, 1, 1, 1, 4, false},           {2, 2, 2, 33, 16, false},
+    {2, 4, 2, 70, 32, true},          {1, 2, 1, 40, 64, false},
+    {1, 4, 4, 65, 64, true},          {1, 3, 1, 37, 128, true},
+    {1, 1, 1, 20, 10, true},          {1, 2, 2, 18, 160, true},
+    {1, 1, 1, 17, 256, false},        {1, 6, 2, 70, 32, true, 8},
+    {2, 4, 4, 33, 64, false, 8},      {2, 3, 3, 70, 32, false, 0, true},
+    {1, 4, 2, 41, 64, true, 8, true},
 };
 
 /* q, k and v are parts of one row, as of a packed projection. */
@@ -177,6 +181,9 @@ static void check_attention(const DeviceCase *c, const Case *k) {
     g_autofree float *o = g_new(float, tokens *q_row), *lse = g_new0(float, n_lse);
     g_autofree float *dq = g_new(float, tokens *q_row), *dk = g_new(float, tokens *kv_row);
     g_autofree float *dv = g_new(float, tokens *kv_row);
+    size_t n_bias = k->has_bias ? k->heads * k->seq * k->seq : 0;
+    g_autofree float *bias = k->has_bias ? device_random(c, n_bias, -2, 2, 3) : NULL;
+    g_autofree float *d_bias = k->has_bias ? g_new(float, k->batch *n_bias) : NULL;
     KernelAttentionShape host = {k->batch,    k->heads, k->kv_heads, k->seq,  k->seq,
                                  k->head_dim, scale,    k->causal,   k->alibi};
     KernelCudaAttention shape = {k->batch,   k->heads, k->kv_heads, k->seq,  k->head_dim, row, row,
@@ -184,18 +191,21 @@ static void check_attention(const DeviceCase *c, const Case *k) {
     KernelConstView q = {qkv, k->seq * row, row, k->head_dim};
     KernelConstView kk = {qkv + q_row, k->seq * row, row, k->head_dim};
     KernelConstView v = {qkv + q_row + kv_row, k->seq * row, row, k->head_dim};
-    kernel_attention_forward_f32(o, lse, lse_stride, q, kk, v, &host);
+    kernel_attention_forward_f32(o, lse, lse_stride, q, kk, v, bias, &host);
 
     char *in = device_put(c, qkv, tokens * row);
     char *in_k = in + q_row * bytes, *in_v = in_k + kv_row * bytes;
     float *got_lse = device_put_floats(lse, n_lse);
     void *got_o = device_new(c, tokens * q_row);
+    void *in_bias = k->has_bias ? device_put(c, bias, n_bias) : NULL;
+    void *got_d_bias = k->has_bias ? device_new(c, k->batch * n_bias) : NULL;
     g_autofree float *poison = g_memdup2(lse, n_lse * sizeof *lse);
     for (size_t i = 0; i < n_lse; i++) {
         poison[i] = i % lse_stride < k->seq ? NAN : lse[i];
     }
     got_lse = device_put_floats(poison, n_lse);
-    DEVICE_OK(kernel_cuda_attention_forward(device_lane, got_o, got_lse, in, in_k, in_v, &shape));
+    DEVICE_OK(kernel_cuda_attention_forward(device_lane, got_o, got_lse, in, in_k, in_v, in_bias,
+                                            &shape));
     device_close("o", c, got_o, o, tokens * q_row, 1e-5 + c->rounding, 1e-5 + c->rounding / 8);
     device_close_floats("lse", got_lse, lse, n_lse, 2e-6, 2e-6);
 
@@ -203,17 +213,20 @@ static void check_attention(const DeviceCase *c, const Case *k) {
     g_autofree float *stored_o = device_get(c, got_o, tokens * q_row);
     kernel_attention_backward_f32(kernel_view_bshd(dq, k->seq, k->heads, k->head_dim),
                                   kernel_view_bshd(dk, k->seq, k->kv_heads, k->head_dim),
-                                  kernel_view_bshd(dv, k->seq, k->kv_heads, k->head_dim), d_o, q,
-                                  kk, v, stored_o, lse, lse_stride, &host);
+                                  kernel_view_bshd(dv, k->seq, k->kv_heads, k->head_dim), d_bias,
+                                  d_o, q, kk, v, bias, stored_o, lse, lse_stride, &host);
     void *got_dq = device_new(c, tokens * q_row), *got_dk = device_new(c, tokens * kv_row);
     void *got_dv = device_new(c, tokens * kv_row);
-    DEVICE_OK(kernel_cuda_attention_backward(device_lane, got_dq, got_dk, got_dv,
+    DEVICE_OK(kernel_cuda_attention_backward(device_lane, got_dq, got_dk, got_dv, got_d_bias,
                                              device_put(c, d_o, tokens * q_row), in, in_k, in_v,
-                                             got_o, got_lse, &shape));
+                                             in_bias, got_o, got_lse, &shape));
     double relative = 2e-5 + 2 * c->rounding, absolute = 2e-5 + c->rounding / 2;
     device_close("dq", c, got_dq, dq, tokens * q_row, relative, absolute);
     device_close("dk", c, got_dk, dk, tokens * kv_row, relative, absolute);
     device_close("dv", c, got_dv, dv, tokens * kv_row, relative, absolute);
+    if (k->has_bias) {
+        device_close("d_bias", c, got_d_bias, d_bias, k->batch * n_bias, relative, absolute);
+    }
 }
 
 static void test_attention_own(const DeviceCase *c) {
@@ -234,7 +247,7 @@ static void test_attention(const DeviceCase *c) {
 static void test_head_dim_refused(void) {
     KernelCudaAttention shape = {1, 1, 1, 1, 257, 257, 257, 1, 1, false, KERNEL_CUDA_F32};
     float *x = device_new_floats(257);
-    const char *fault = kernel_cuda_attention_forward(device_lane, x, x, x, x, x, &shape);
+    const char *fault = kernel_cuda_attention_forward(device_lane, x, x, x, x, x, NULL, &shape);
     g_assert_nonnull(strstr(fault, "257"));
 }
 

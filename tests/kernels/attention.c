@@ -11,8 +11,9 @@ typedef enum {
 typedef struct {
     KernelAttentionShape shape;
     Layout layout;
-    size_t q_at, k_at, v_at, size; /* elements, in one array of all inputs */
-    float *array;                  /* borrowed: that array */
+    size_t q_at, k_at, v_at, bias_at, size; /* elements, in one array of all inputs */
+    bool has_bias;
+    float *array; /* borrowed: that array */
 } Case;
 
 /* The views of an array of all inputs (or of their gradients). */
@@ -46,6 +47,14 @@ static size_t offset(KernelView view, const float *base, size_t b, size_t s, siz
            h * view.head_stride;
 }
 
+static const float *bias_of(const Case *test, const float *array) {
+    return test->has_bias ? array + test->bias_at : NULL;
+}
+
+static size_t bias_elements(const KernelAttentionShape *s) {
+    return s->heads * s->seq_q * s->seq_kv;
+}
+
 /* By a list, as MPT's code makes it: the slopes of the next power of two; if those are too many,
  * every other one from the second, then every other one from the first. */
 static double slope_of(const KernelAttentionShape *s, size_t head) {
@@ -69,6 +78,13 @@ static double slope_of(const KernelAttentionShape *s, size_t head) {
     return slopes[order[head]];
 }
 
+/* What is added to a score. */
+static double added(const Case *test, const double *in, size_t head, size_t query, size_t key) {
+    const KernelAttentionShape *s = &test->shape;
+    size_t at = test->bias_at + (query * s->seq_kv + key) * s->heads + head;
+    return slope_of(s, head) * ((double)key - (double)query) + (test->has_bias ? in[at] : 0);
+}
+
 /* out is o[batch, seq_q, heads, head_dim], then logsumexp[batch, heads, seq_q]. */
 static void plain(const double *in, double *out, gpointer data) {
     const Case *test = data;
@@ -90,7 +106,7 @@ static void plain(const double *in, double *out, gpointer data) {
                 double largest = -INFINITY, total = 0.0;
 
                 for (size_t j = 0; j < seen; j++) {
-                    p[j] = slope_of(s, h) * ((double)j - (double)i);
+                    p[j] = added(test, in, h, i, j);
                     for (size_t d = 0; d < s->head_dim; d++) {
                         p[j] += (double)s->scale * q_row[d] * in[offset(k, base, b, j, kv) + d];
                     }
@@ -115,16 +131,24 @@ static void plain(const double *in, double *out, gpointer data) {
     }
 }
 
-static Case new_case(KernelAttentionShape shape, Layout layout) {
+static Case new_case(KernelAttentionShape shape, Layout layout, bool has_bias) {
     size_t q = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t k = shape.batch * shape.seq_kv * shape.kv_heads * shape.head_dim;
 
-    return (Case){shape, layout, 0, q, q + k, q + 2 * k, NULL};
+    size_t bias = has_bias ? bias_elements(&shape) : 0;
+
+    return (Case){.shape = shape,
+                  .layout = layout,
+                  .k_at = q,
+                  .v_at = q + k,
+                  .bias_at = q + 2 * k,
+                  .size = q + 2 * k + bias,
+                  .has_bias = has_bias};
 }
 
 /* Forward for any case; scores reach far enough apart for the running maximum to matter. */
-static void try_forward(KernelAttentionShape shape, Layout layout) {
-    Case test = new_case(shape, layout);
+static void try_forward_of(KernelAttentionShape shape, Layout layout, bool has_bias) {
+    Case test = new_case(shape, layout, has_bias);
     size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t lse_stride = shape.seq_q + 3;
     size_t n_lse = shape.batch * shape.heads * lse_stride;
@@ -140,7 +164,7 @@ static void try_forward(KernelAttentionShape shape, Layout layout) {
     views(&test, in, &q, &k, &v);
     plain(wide, want, &test);
     kernel_attention_forward_f32(o, lse, lse_stride, kernel_view_const(q), kernel_view_const(k),
-                                 kernel_view_const(v), &shape);
+                                 kernel_view_const(v), bias_of(&test, in), &shape);
     check_close("attention_forward o", o, want, n_out, 2e-6, 2e-5);
     for (size_t r = 0; r < shape.batch * shape.heads; r++) {
         memcpy(lse_row, lse + r * lse_stride, shape.seq_q * sizeof *lse);
@@ -151,6 +175,11 @@ static void try_forward(KernelAttentionShape shape, Layout layout) {
         }
     }
     check_guard("attention_forward logsumexp", lse, n_lse);
+}
+
+static void try_forward(KernelAttentionShape shape, Layout layout) {
+    try_forward_of(shape, layout, false);
+    try_forward_of(shape, layout, true);
 }
 
 static void test_forward(void) {
@@ -170,6 +199,37 @@ static void test_forward(void) {
     try_forward((KernelAttentionShape){1, 6, 1, 140, 270, 64, 0.125f, true}, LAYOUT_BSHD);
     try_forward((KernelAttentionShape){1, 6, 2, 300, 300, 16, 0.25f, true, 8}, LAYOUT_PACKED);
     try_forward((KernelAttentionShape){2, 8, 8, 40, 40, 16, 0.25f, false, 8}, LAYOUT_BSHD);
+}
+
+/* A bias of -INFINITY hides what causality would, and whole blocks of keys before the first seen. */
+static void test_hidden_keys(void) {
+    enum {
+        SEQ = 300,
+        DIM = 8
+    };
+    KernelAttentionShape shape = {1, 1, 1, SEQ, SEQ, DIM, 0.5f, true}, hiding = shape;
+    g_autofree float *in = check_random(3 * SEQ * DIM, -2, 2, 1);
+    g_autofree float *want = check_poisoned(SEQ * DIM), *o = check_poisoned(SEQ * DIM);
+    g_autofree float *lse = check_poisoned(SEQ), *bias = g_new(float, SEQ *SEQ);
+    KernelConstView q = kernel_const_view_bshd(in, SEQ, 1, DIM);
+    KernelConstView k = kernel_const_view_bshd(in + SEQ * DIM, SEQ, 1, DIM);
+    KernelConstView v = kernel_const_view_bshd(in + 2 * SEQ * DIM, SEQ, 1, DIM);
+
+    hiding.causal = false;
+    for (size_t i = 0; i < SEQ * SEQ; i++) {
+        bias[i] = i % SEQ > i / SEQ ? -INFINITY : 0.0f;
+    }
+    kernel_attention_forward_f32(want, lse, SEQ, q, k, v, NULL, &shape);
+    kernel_attention_forward_f32(o, lse, SEQ, q, k, v, bias, &hiding);
+    g_autofree double *wide = check_doubles(want, SEQ * DIM);
+    check_close("attention_forward, hidden keys", o, wide, SEQ * DIM, 1e-6, 1e-6);
+    for (size_t i = 0; i < SEQ * SEQ; i++) {
+        bias[i] = i % SEQ == SEQ - 1 ? 0.0f : -INFINITY;
+    }
+    kernel_attention_forward_f32(o, lse, SEQ, q, k, v, bias, &hiding);
+    for (size_t i = 0; i < SEQ * DIM; i++) {
+        g_assert_cmpfloat(o[i], ==, v.data[(SEQ - 1) * DIM + i % DIM]);
+    }
 }
 
 /* The backward in double, from formulas; itself held against central differences below. */
@@ -200,7 +260,7 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
                 for (size_t j = 0; j < seen; j++) {
                     size_t at_k = offset(k, base, b, j, kv);
                     size_t at_v = offset(v, base, b, j, kv);
-                    double score = slope_of(s, h) * ((double)j - (double)i), dp = 0.0;
+                    double score = added(test, in, h, i, j), dp = 0.0;
 
                     for (size_t d = 0; d < s->head_dim; d++) {
                         score += (double)s->scale * in[at_q + d] * in[at_k + d];
@@ -209,6 +269,10 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
 
                     double p = exp(score - lse);
                     double ds = (double)s->scale * p * (dp - dot);
+
+                    if (test->has_bias) {
+                        d_in[test->bias_at + (i * s->seq_kv + j) * s->heads + h] += p * (dp - dot);
+                    }
 
                     for (size_t d = 0; d < s->head_dim; d++) {
                         d_in[at_v + d] += p * (double)d_o[at_o + d];
@@ -226,8 +290,21 @@ typedef enum {
     AGAINST_DIFFERENCES,
 } Reference;
 
-static void try_backward(KernelAttentionShape shape, Layout layout, Reference reference) {
-    Case test = new_case(shape, layout);
+/* The bias's gradient of each batch element, summed and turned to where the bias has its numbers. */
+static void gather_bias_gradient(const KernelAttentionShape *s, const float *d_bias, float *sum) {
+    size_t pairs = s->seq_q * s->seq_kv;
+
+    for (size_t i = 0; i < pairs * s->heads; i++) {
+        sum[i] = 0.0f;
+        for (size_t b = 0; b < s->batch; b++) {
+            sum[i] += d_bias[(b * s->heads + i % s->heads) * pairs + i / s->heads];
+        }
+    }
+}
+
+static void try_backward_of(KernelAttentionShape shape, Layout layout, Reference reference,
+                            bool has_bias) {
+    Case test = new_case(shape, layout, has_bias);
     size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t n_lse = shape.batch * shape.heads * shape.seq_q;
     g_autofree float *in = check_random(test.size, -2, 2, 1);
@@ -237,6 +314,8 @@ static void try_backward(KernelAttentionShape shape, Layout layout, Reference re
     g_autofree float *lse = check_poisoned(n_lse);
     g_autofree double *wide = check_doubles(in, test.size);
     g_autofree double *want = g_new(double, test.size);
+    g_autofree float *d_bias =
+        has_bias ? check_poisoned(shape.batch * bias_elements(&shape)) : NULL;
     KernelView q, k, v, dq, dk, dv;
 
     for (size_t i = 0; i < n_lse; i++) {
@@ -246,9 +325,14 @@ static void try_backward(KernelAttentionShape shape, Layout layout, Reference re
     views(&test, in, &q, &k, &v);
     views(&test, d_in, &dq, &dk, &dv);
     kernel_attention_forward_f32(o, lse, shape.seq_q, kernel_view_const(q), kernel_view_const(k),
-                                 kernel_view_const(v), &shape);
-    kernel_attention_backward_f32(dq, dk, dv, d_out, kernel_view_const(q), kernel_view_const(k),
-                                  kernel_view_const(v), o, lse, shape.seq_q, &shape);
+                                 kernel_view_const(v), bias_of(&test, in), &shape);
+    kernel_attention_backward_f32(dq, dk, dv, d_bias, d_out, kernel_view_const(q),
+                                  kernel_view_const(k), kernel_view_const(v), bias_of(&test, in), o,
+                                  lse, shape.seq_q, &shape);
+    if (has_bias) {
+        check_guard("attention_backward, bias", d_bias, shape.batch * bias_elements(&shape));
+        gather_bias_gradient(&shape, d_bias, d_in + test.bias_at);
+    }
     switch (reference) {
     case AGAINST_FORMULAS:
         plain_backward(&test, wide, d_out, want);
@@ -259,6 +343,11 @@ static void try_backward(KernelAttentionShape shape, Layout layout, Reference re
                        n_out + n_lse, 1e-5, 1e-5);
         break;
     }
+}
+
+static void try_backward(KernelAttentionShape shape, Layout layout, Reference reference) {
+    try_backward_of(shape, layout, reference, false);
+    try_backward_of(shape, layout, reference, true);
 }
 
 static void test_backward_differences(void) {
@@ -299,7 +388,7 @@ static void test_large_scores(void) {
 
     kernel_attention_forward_f32(o, lse, 2, kernel_const_view_bshd(q, 2, 1, 1),
                                  kernel_const_view_bshd(k, 2, 1, 1),
-                                 kernel_const_view_bshd(v, 2, 1, 1), &shape);
+                                 kernel_const_view_bshd(v, 2, 1, 1), NULL, &shape);
     g_assert_cmpfloat(o[0], ==, 1.0f);
     g_assert_cmpfloat(o[1], ==, 2.0f);
     g_assert_cmpfloat(lse[0], ==, 5000.0f);
@@ -308,6 +397,7 @@ static void test_large_scores(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/attention/forward", test_forward);
+    g_test_add_func("/kernels/attention/hidden-keys", test_hidden_keys);
     g_test_add_func("/kernels/attention/backward-differences", test_backward_differences);
     g_test_add_func("/kernels/attention/backward-blocks", test_backward_blocks);
     g_test_add_func("/kernels/attention/large-scores", test_large_scores);

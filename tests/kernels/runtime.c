@@ -42,7 +42,7 @@ static gpointer work(gpointer data) {
 
     for (int i = 0; i < ROUNDS; i++) {
         kernel_linear_forward_f32(out, in, in, NULL, SIDE, SIDE, SIDE);
-        kernel_attention_forward_f32(out + SIDE * SIDE, lse, SIDE, x, x, x, &shape);
+        kernel_attention_forward_f32(out + SIDE * SIDE, lse, SIDE, x, x, x, NULL, &shape);
     }
     return out;
 }

@@ -168,11 +168,14 @@ static void test_attention(void) {
     enum {
         SEQ = 150,
         DIM = 16,
-        SIZE = SEQ * DIM
+        SIZE = SEQ * DIM,
+        PAIRS = SEQ * SEQ
     };
     const KernelAttentionShape shape = {1, 1, 1, SEQ, SEQ, DIM, 0.25f, true};
     g_autofree float *in = check_random(3 * SIZE, -2, 2, 1);
     g_autofree float *d_o = check_random(SIZE, -1, 1, 2);
+    g_autofree float *bias = check_random(PAIRS, -1, 1, 3);
+    g_autofree double *want_bias = g_new(double, PAIRS);
     g_autofree double *want_o = g_new(double, SIZE);
     g_autofree double *want = g_new(double, 3 * SIZE);
     KernelConstView q = kernel_const_view_bshd(in, SEQ, 1, DIM);
@@ -183,15 +186,21 @@ static void test_attention(void) {
         g_autofree float *o = check_poisoned(SIZE);
         g_autofree float *lse = check_poisoned(SEQ);
         g_autofree float *d_in = check_poisoned(3 * SIZE);
+        g_autofree float *d_bias = check_poisoned(PAIRS);
 
-        kernel_attention_forward_f32_table[level](o, lse, SEQ, q, k, v, &shape);
-        kernel_attention_backward_f32_table[level](
-            kernel_view_bshd(d_in, SEQ, 1, DIM), kernel_view_bshd(d_in + SIZE, SEQ, 1, DIM),
-            kernel_view_bshd(d_in + 2 * SIZE, SEQ, 1, DIM), d_o, q, k, v, o, lse, SEQ, &shape);
+        kernel_attention_forward_f32_table[level](o, lse, SEQ, q, k, v, bias, &shape);
+        kernel_attention_backward_f32_table[level](kernel_view_bshd(d_in, SEQ, 1, DIM),
+                                                   kernel_view_bshd(d_in + SIZE, SEQ, 1, DIM),
+                                                   kernel_view_bshd(d_in + 2 * SIZE, SEQ, 1, DIM),
+                                                   d_bias, d_o, q, k, v, bias, o, lse, SEQ, &shape);
         for (size_t i = 0; level == 0 && i < 3 * SIZE; i++) {
             want[i] = (double)d_in[i];
             want_o[i % SIZE] = (double)o[i % SIZE];
         }
+        for (size_t i = 0; level == 0 && i < PAIRS; i++) {
+            want_bias[i] = (double)d_bias[i];
+        }
+        check_close("attention_backward, bias", d_bias, want_bias, PAIRS, 1e-5, 2e-5);
         check_close("attention_forward", o, want_o, SIZE, 1e-6, 1e-5);
         check_close("attention_backward", d_in, want, 3 * SIZE, 1e-5, 2e-5);
     }

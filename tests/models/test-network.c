@@ -383,6 +383,28 @@ static void softmax_in_fp32(void) {
     }
 }
 
+/* T5's attention is written out unless a kernel is asked for, which takes the bias; attention to
+ * the encoder's output has none. */
+static void attention_of_t5(void) {
+    static const char *const keys[] = {"", "attention=math\n", "attention=kernel\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *text = g_strconcat(
+            "[network]\nfamily=t5\nlayers=3\nwidth=8\nheads=2\nffn=12\nvocab=4\nseq=4\n", keys[i],
+            NULL);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 2}, NULL);
+        uint32_t all = graph->steps->len, n_biased = 0;
+        for (guint o = 0; o < graph->ops->len; o++) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+            n_biased +=
+                op->kind == PLAN_OP_ATTENTION && plan_graph_ref(graph, op->values + 3) != PLAN_NONE;
+        }
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_SOFTMAX), ==, i == 2 ? 0 : 9);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_ATTENTION), ==, i == 2 ? 9 : 0);
+        g_assert_cmpuint(n_biased, ==, i == 2 ? 6 : 0);
+    }
+}
+
 static void too_long(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
@@ -425,5 +447,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/metered", metered);
     g_test_add_func("/models/network/rms norm of ops", rms_norm_of_ops);
     g_test_add_func("/models/network/softmax in fp32", softmax_in_fp32);
+    g_test_add_func("/models/network/attention of T5", attention_of_t5);
     return g_test_run();
 }

@@ -87,13 +87,9 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    if (g_str_equal(text_of(shape, "kind"), "mlp") &&
-        !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
-        return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
-    }
-    const char *kind = text_of(shape, "kind"), *attention = text_of(shape, "attention");
-    return !g_str_equal(kind, "t5") || g_str_equal(attention, "math-eager") ||
-           refuse(recording, error, "attention (t5's bias needs math-eager)");
+    return !g_str_equal(text_of(shape, "kind"), "mlp") ||
+           g_str_equal(text_of(options, "model_dtype"), "fp32") ||
+           refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
 }
 
 static bool flag_of(JsonObject *options, const char *key) {
@@ -136,7 +132,7 @@ static char *network_text(JsonObject *shape) {
         bool no_bias = json_object_has_member(shape, "bias") && !flag_of(shape, "bias");
         g_string_append_printf(text, "bias = %s\n", no_bias ? "no" : "yes");
     }
-    if (g_str_equal(kind, "gpt") || g_str_equal(kind, "llama")) {
+    if (!g_str_equal(kind, "mlp")) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
     }

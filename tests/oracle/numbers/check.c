@@ -160,5 +160,6 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/oracle/numbers/llama with biases, one head of k and v", "qwen", agrees);
     g_test_add_data_func("/oracle/numbers/mpt", "mpt", agrees);
     g_test_add_data_func("/oracle/numbers/t5 tied, gated", "t5", agrees);
+    g_test_add_data_func("/oracle/numbers/t5 in attention's kernel", "t5-kernel", agrees);
     return g_test_run();
 }

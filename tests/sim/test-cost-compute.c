@@ -1,0 +1,71 @@
+/* sim/cost-compute: what a bias adds to attention, worked out by hand. */
+#include "sim/cost-compute.h"
+#include "tests/sim/toy.h"
+
+#include "plan/op-work.h"
+
+/* Two sequences of four tokens; a bias of 2 heads x 4 x 4 numbers. */
+static const char t5[] = "[network]\nfamily=t5\nlayers=1\nwidth=8\nheads=2\nhead_dim=4\nffn=8\n"
+                         "vocab=5\nseq=4\nattention=kernel\n";
+
+enum {
+    BIAS_BYTES = 2 * 4 * 4 * 4,
+    SEQUENCES = 2
+};
+
+/* The first of its kind with a bias, or without (attention to the encoder's output). */
+static const PlanOp *find(const PlanRole *role, PlanOpKind kind, bool has_bias) {
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        if (role->ops[i].kind == kind && plan_op_has_bias(role, &role->ops[i]) == has_bias) {
+            return &role->ops[i];
+        }
+    }
+    g_assert_not_reached();
+}
+
+static SimComputeCost cost_of(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
+    SimComputeCost cost;
+    g_assert_true(sim_compute_cost(cluster, role, op, &cost));
+    return cost;
+}
+
+/* Each sequence reads the bias and, backward, writes a gradient of it. */
+static void bias_is_moved(void) {
+    g_autoptr(Plan) plan = toy_written_plan(t5, "ranks=1 sharding=none micro_batch=2");
+    const PlanRole *role = &plan->roles[0];
+    for (unsigned backward = 0; backward < 2; backward++) {
+        PlanOpKind kind = backward ? PLAN_OP_ATTENTION_BACKWARD : PLAN_OP_ATTENTION;
+        const PlanOp *with = find(role, kind, true), *without = find(role, kind, false);
+        double more = (1 + backward) * SEQUENCES * BIAS_BYTES;
+        g_assert_cmpfloat(plan_op_work(role, with).bytes - plan_op_work(role, without).bytes, ==,
+                          more);
+        g_assert_cmpfloat(plan_op_flops(role, with), ==, plan_op_flops(role, without));
+        g_assert_cmpfloat_with_epsilon(cost_of(&toy_cluster, role, with).bytes_ns -
+                                           cost_of(&toy_cluster, role, without).bytes_ns,
+                                       more, 1e-9);
+    }
+}
+
+/* No flash kernel takes one: a GPU's arithmetic takes twice as long, a CPU's as long. */
+static void bias_slows_a_gpu(void) {
+    g_autoptr(Plan) plan = toy_written_plan(t5, "ranks=1 sharding=none micro_batch=2");
+    const PlanRole *role = &plan->roles[0];
+    ModelCluster gpu = toy_cluster;
+    gpu.device_sms = 1;
+    gpu.device_memory_gb_per_s = 1e6;
+    const PlanOp *with = find(role, PLAN_OP_ATTENTION, true);
+    const PlanOp *without = find(role, PLAN_OP_ATTENTION, false);
+    double flops = plan_op_flops(role, with);
+    g_assert_cmpfloat(flops, ==, 4 * SEQUENCES * 2 * 4 * 4 * 4);
+    g_assert_cmpfloat_with_epsilon(cost_of(&gpu, role, without).flops_ns, flops, 1e-6);
+    g_assert_cmpfloat_with_epsilon(cost_of(&gpu, role, with).flops_ns, 2 * flops, 1e-6);
+    gpu.device_sms = 0;
+    g_assert_cmpfloat_with_epsilon(cost_of(&gpu, role, with).flops_ns, flops, 1e-6);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sim/cost-compute/a bias is read and its gradient written", bias_is_moved);
+    g_test_add_func("/sim/cost-compute/a bias slows a GPU's attention", bias_slows_a_gpu);
+    return g_test_run();
+}
