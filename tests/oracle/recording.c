@@ -117,6 +117,7 @@ static char *network_text(JsonObject *shape) {
         const char *kind, *keys;
     } kinds[] = {{"mlp", "layers width seq"},
                  {"gpt", "layers width heads vocab seq ffn"},
+                 {"mpt", "layers width heads vocab seq ffn"},
                  {"llama", "layers width heads kv_heads head_dim vocab seq ffn"},
                  {"t5", "layers width heads head_dim vocab seq ffn"}};
     const char *keys = "";
@@ -127,7 +128,7 @@ static char *network_text(JsonObject *shape) {
     for (char **key = list; *key; key++) {
         g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", *key, int_of(shape, *key));
     }
-    if (!g_str_equal(kind, "mlp")) {
+    if (!g_str_equal(kind, "mlp") && !g_str_equal(kind, "mpt")) {
         g_string_append_printf(text, "tied = %s\n", flag_of(shape, "tied") ? "yes" : "no");
     }
     if (g_str_equal(kind, "gpt")) {
@@ -136,7 +137,10 @@ static char *network_text(JsonObject *shape) {
         bool no_bias = json_object_has_member(shape, "bias") && !flag_of(shape, "bias");
         g_string_append_printf(text, "bias = %s\n", no_bias ? "no" : "yes");
     }
-    if (g_str_equal(kind, "gpt") || g_str_equal(kind, "llama")) {
+    if (has(shape, "qkv_bias") && flag_of(shape, "qkv_bias")) {
+        g_string_append(text, "qkv_bias = yes\n");
+    }
+    if (!g_str_equal(kind, "mlp") && !g_str_equal(kind, "t5")) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
     }
