@@ -37,6 +37,10 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
     }
+    if (by_column && dim(b, 1) == 1) {
+        b->dx[1] = whole; /* one column: nothing was broadcast */
+        return;
+    }
     b->dx[1] = like_input(b, 1, by_column ? "dcolumn" : "drow");
     if (by_column) {
         launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[1]);
