@@ -270,6 +270,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     PlanGraph *graph = plan_graph_new(pass->dtype);
     graph->fused = pass->fused;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
+    graph->before_2_1 = pass->before_2_1;
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     families[network->family]->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -284,6 +285,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                      .seq = strategy->seq,
                      .dtype = plan_strategy_param_dtype(strategy),
                      .fused = strategy->kernels == PLAN_KERNELS_FUSED,
-                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS},
+                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
+                     .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0},
         error);
 }

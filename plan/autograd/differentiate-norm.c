@@ -34,7 +34,7 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     value_operand(b, 1);
     operand(b, b->dx[0]);
     launch(b);
-    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
     }
     if (by_column && dim(b, 1) == 1) {
