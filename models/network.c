@@ -164,6 +164,20 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
     return true;
 }
 
+/* Rotary embedding turns pairs of numbers. */
+static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    uint64_t head_dim =
+        network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
+    if (families[network->family] != &model_llama || head_dim % 2 == 0) {
+        return true;
+    }
+    const char *key = network->head_dim ? "head_dim" : "heads";
+    return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                           "a head of family llama has %" G_GUINT64_FORMAT
+                           " numbers, and rotary embedding turns pairs; make them an even number",
+                           head_dim);
+}
+
 static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     if (network->kv_heads && network->heads % network->kv_heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
@@ -225,7 +239,8 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
             return NULL;
         }
     }
-    if (!has_all_keys(ini, family, error) || !shape_is_sound(network, ini, error)) {
+    if (!has_all_keys(ini, family, error) || !shape_is_sound(network, ini, error) ||
+        !head_is_even(network, ini, error)) {
         return NULL;
     }
     return g_steal_pointer(&network);
