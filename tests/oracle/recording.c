@@ -91,6 +91,13 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
         return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
     }
+    /* gpu/'s recorders pretend a GPU there, and say which machine. */
+    bool is_cpu = g_str_equal(text_of(options, "device"), "cpu") &&
+                  !json_object_has_member(recording->header, "machine");
+    if (is_cpu) {
+        return refuse(recording, error,
+                      "device (on the CPU PyTorch takes other kernels; record with --device gpu)");
+    }
     const char *kind = text_of(shape, "kind"), *attention = text_of(shape, "attention");
     return !g_str_equal(kind, "t5") || g_str_equal(attention, "math-eager") ||
            refuse(recording, error, "attention (t5's bias needs math-eager)");
@@ -270,8 +277,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
     /* The recorder's own device has no kernel for it; a real GPU does, and so does the CPU, which
      * versions before 2.1 are recorded on. */
-    bool is_real = g_str_equal(text_of(options, "device"), "cuda") ||
-                   strategy->pytorch >= PLAN_PYTORCH_2_0;
+    bool is_real =
+        g_str_equal(text_of(options, "device"), "cuda") || strategy->pytorch >= PLAN_PYTORCH_2_0;
     strategy->silu_backward = is_real ? PLAN_SILU_KERNEL : PLAN_SILU_OPS;
     /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
     const char *kernel = text_of(options, "optimizer_kernel");
