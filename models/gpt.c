@@ -5,10 +5,11 @@
 
 #include "models/layers.h"
 
-/* What the parts are called. */
+/* What the parts are called; and what else the two families do each in their way. */
 typedef struct {
     const char *root, *blocks, *block, *ln_1, *attn, *attention, *qkv, *proj, *ln_2, *mlp, *Mlp,
-        *up, *act, *down, *ln_f;
+        *up, *act /* NULL: a function, no module */, *down, *ln_f;
+    bool tokens_first; /* looked up before the positions are made */
 } Names;
 
 typedef struct {
@@ -40,7 +41,7 @@ static Block declare_block(const Gpt *gpt, uint32_t root, uint64_t index) {
     block.ln_2 = model_layernorm(w, block.module, n->ln_2);
     block.mlp = plan_graph_module(w->graph, block.module, n->mlp, n->Mlp, false);
     block.up = model_linear(w, block.mlp, n->up, gpt->ffn, w->width, true);
-    block.act = plan_graph_module(w->graph, block.mlp, n->act, "GELU", false);
+    block.act = n->act ? plan_graph_module(w->graph, block.mlp, n->act, "GELU", false) : PLAN_NONE;
     block.down = model_linear(w, block.mlp, n->down, w->width, gpt->ffn, true);
     block.mlp_drop = model_dropout(w, block.mlp, "drop");
     return block;
@@ -78,19 +79,25 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     return y;
 }
 
-static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
+static uint32_t run_gelu(const Gpt *gpt, const Block *block, uint32_t h) {
     const ModelWalk *w = &gpt->walk;
     PlanOpKind gelu = gpt->gelu_tanh ? PLAN_OP_GELU_TANH : PLAN_OP_GELU_ERF;
-    plan_graph_enter(w->graph, block->mlp, &x, 1);
-    uint32_t a;
-    if (w->graph->fused) {
-        a = model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, !gpt->gelu_tanh);
-    } else {
-        uint32_t h = model_run_linear(w, &block->up, x, gpt->ffn, w->width);
-        plan_graph_enter(w->graph, block->act, &h, 1);
-        a = model_run_elementwise(w, gelu, h, PLAN_NONE, w->rows * gpt->ffn);
-        plan_graph_leave(w->graph, &a, 1);
+    if (block->act == PLAN_NONE) {
+        return model_run_elementwise(w, gelu, h, PLAN_NONE, w->rows * gpt->ffn);
     }
+    plan_graph_enter(w->graph, block->act, &h, 1);
+    uint32_t a = model_run_elementwise(w, gelu, h, PLAN_NONE, w->rows * gpt->ffn);
+    plan_graph_leave(w->graph, &a, 1);
+    return a;
+}
+
+static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
+    const ModelWalk *w = &gpt->walk;
+    plan_graph_enter(w->graph, block->mlp, &x, 1);
+    uint32_t a =
+        w->graph->fused
+            ? model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, !gpt->gelu_tanh)
+            : run_gelu(gpt, block, model_run_linear(w, &block->up, x, gpt->ffn, w->width));
     uint32_t y = model_run_linear(w, &block->down, a, w->width, gpt->ffn);
     y = model_run_dropout(w, block->mlp_drop, y, w->rows * w->width);
     plan_graph_leave(w->graph, &y, 1);
@@ -108,15 +115,26 @@ static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
     return y;
 }
 
-static uint32_t embed_with_positions(const Gpt *gpt, const ModelLayer *wte, const ModelLayer *wpe,
-                                     uint32_t tokens, uint64_t most) {
-    const ModelWalk *w = &gpt->walk;
+static uint32_t make_positions(const ModelWalk *w) {
     PlanDtype int64 = PLAN_INT64;
     uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1,
                                        (int64_t[]){(int64_t)w->seq}, NULL);
     plan_graph_hold(w->graph, positions);
+    return positions;
+}
+
+static uint32_t embed_with_positions(const Gpt *gpt, const ModelLayer *wte, const ModelLayer *wpe,
+                                     uint32_t tokens, uint64_t most) {
+    const ModelWalk *w = &gpt->walk;
+    uint32_t positions = gpt->names->tokens_first ? PLAN_NONE : make_positions(w);
     uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, gpt->vocab);
+    if (positions == PLAN_NONE) {
+        positions = make_positions(w);
+    }
     uint32_t position_part = model_run_embedding(w, wpe, positions, w->seq, most);
+    if (gpt->names->tokens_first) {
+        plan_graph_let_go_after(w->graph, token_part, position_part); /* it has a name */
+    }
     return model_run_add(w, token_part, position_part, w->seq * w->width);
 }
 
@@ -210,9 +228,9 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                                 .mlp = "ffn",
                                 .Mlp = "MPTMLP",
                                 .up = "up_proj",
-                                .act = "act",
                                 .down = "down_proj",
-                                .ln_f = "norm_f"};
+                                .ln_f = "norm_f",
+                                .tokens_first = true};
     emit(network, &names, true, batch, seq, graph);
 }
 

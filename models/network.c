@@ -164,6 +164,20 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
     return true;
 }
 
+/* Rotary embedding turns pairs of numbers. */
+static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    uint64_t head_dim =
+        network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
+    if (families[network->family] != &model_llama || head_dim % 2 == 0) {
+        return true;
+    }
+    const char *key = network->head_dim ? "head_dim" : "heads";
+    return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                           "a head of family llama has %" G_GUINT64_FORMAT
+                           " numbers, and rotary embedding turns pairs; make them an even number",
+                           head_dim);
+}
+
 static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     if (network->kv_heads && network->heads % network->kv_heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
@@ -226,7 +240,8 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
             return NULL;
         }
     }
-    if (!has_all_keys(ini, family, error) || !shape_is_sound(network, ini, error)) {
+    if (!has_all_keys(ini, family, error) || !shape_is_sound(network, ini, error) ||
+        !head_is_even(network, ini, error)) {
         return NULL;
     }
     return g_steal_pointer(&network);
@@ -271,6 +286,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     PlanGraph *graph = plan_graph_new(pass->dtype);
     graph->fused = pass->fused;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
+    graph->before_2_1 = pass->before_2_1;
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     families[network->family]->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -285,6 +301,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                      .seq = strategy->seq,
                      .dtype = plan_strategy_param_dtype(strategy),
                      .fused = strategy->kernels == PLAN_KERNELS_FUSED,
-                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS},
+                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
+                     .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0},
         error);
 }

@@ -53,6 +53,7 @@ typedef struct {
     PlanDtype dtype;
     bool fused;
     bool rms_norm_of_ops; /* where kernels are not fused */
+    bool before_2_1;      /* by a PyTorch that old */
 } ModelPass;
 
 /* Its forward graph. */

@@ -90,21 +90,15 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     plan_run_unref(run, gradient);
 }
 
-static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
-    uint32_t complete[PLAN_MAX_SLOTS], n_complete = 0;
-    for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
-        plan_run_ref(run, gradients[i]);
-    }
+static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
+    return node->op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, node->op);
+}
+
+static void pass_to_nodes(PlanRun *run, const PlanNode *node, const PlanTensor *gradients,
+                          GArray *heap) {
     for (uint32_t i = 0; i < node->n_edges; i++) {
         PlanEdge edge = run->edges.items[node->edges + i];
-        if (edge.slot == PLAN_NONE) {
-            continue;
-        }
-        if (edge.node == PLAN_NONE) {
-            add_into(run, &run->incoming[edge.slot], gradients[i]);
-            if (--run->n_contributions[edge.slot] == 0) {
-                complete[n_complete++] = edge.slot;
-            }
+        if (edge.slot == PLAN_NONE || edge.node == PLAN_NONE) {
             continue;
         }
         PlanNode *next = &run->nodes.items[edge.node];
@@ -113,15 +107,48 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
             heap_push(heap, edge.node);
         }
     }
+}
+
+/* Returns how many parameters have all of their gradients now; which, in complete. */
+static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const PlanTensor *gradients,
+                                   uint32_t *complete) {
+    uint32_t n_complete = 0;
+    for (uint32_t i = 0; i < node->n_edges; i++) {
+        PlanEdge edge = run->edges.items[node->edges + i];
+        if (edge.slot == PLAN_NONE || edge.node != PLAN_NONE) {
+            continue;
+        }
+        add_into(run, &run->incoming[edge.slot], gradients[i]);
+        if (--run->n_contributions[edge.slot] == 0) {
+            complete[n_complete++] = edge.slot;
+        }
+    }
+    return n_complete;
+}
+
+/* A linear layer's weight is transposed by a node of its own, so its bias comes first; and with a
+ * bias its input is reshaped by a node of its own too, which comes after both. */
+static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
+    const PlanGraphOp *op = op_of(run, node);
+    bool is_linear = op && op->kind == PLAN_OP_LINEAR;
+    bool has_bias = is_linear && node->n_edges > 2 &&
+                    run->edges.items[node->edges + 2].slot != PLAN_NONE;
+    uint32_t complete[PLAN_MAX_SLOTS];
+    for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
+        plan_run_ref(run, gradients[i]);
+    }
+    if (!has_bias) {
+        pass_to_nodes(run, node, gradients, heap);
+    }
+    uint32_t n_complete = pass_to_parameters(run, node, gradients, complete);
     for (uint32_t i = 0; i < node->n_edges; i++) {
         plan_run_unref(run, gradients[i]);
     }
-    /* A linear layer's weight is transposed by a node of its own, so its bias comes first. */
-    const PlanGraphOp *op =
-        node->op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, node->op);
-    bool last_first = op && op->kind == PLAN_OP_LINEAR;
     for (uint32_t i = 0; i < n_complete; i++) {
-        accumulate(run, complete[last_first ? n_complete - 1 - i : i]);
+        accumulate(run, complete[is_linear ? n_complete - 1 - i : i]);
+    }
+    if (has_bias) {
+        pass_to_nodes(run, node, gradients, heap);
     }
 }
 

@@ -34,8 +34,12 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     value_operand(b, 1);
     operand(b, b->dx[0]);
     launch(b);
-    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
+    }
+    if (by_column && dim(b, 1) == 1) {
+        b->dx[1] = whole; /* one column: nothing was broadcast */
+        return;
     }
     b->dx[1] = like_input(b, 1, by_column ? "dcolumn" : "drow");
     if (by_column) {

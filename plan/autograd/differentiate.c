@@ -625,10 +625,13 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
         [PLAN_OP_MUL_ROW] = {1, {0}},        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
-        [PLAN_OP_POWER] = {1, {0}},
+        [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;
+    }
+    if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
+        return 0; /* a mean asked its input for its size alone, and kept it whole */
     }
     unsigned n = 0;
     for (unsigned i = 0; i < saved[op->kind].n; i++) {

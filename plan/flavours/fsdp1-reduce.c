@@ -362,20 +362,38 @@ void plan_fsdp1_reduce(PlanRun *run, uint32_t u) {
     }
 }
 
+static void drop_gradient(PlanRun *run, uint32_t u) {
+    PlanFsdp1Unit *unit = &((PlanFsdp1 *)run->state)->units[u];
+    plan_run_at_unit(run, u);
+    if (unit->flat_grad.storage != PLAN_NONE) {
+        let_go(run, &unit->flat_grad);
+    } else {
+        plan_builder_free(&run->builder, unit->grad);
+    }
+    unit->grad = PLAN_NONE;
+    unit->shows = false;
+}
+
+static bool has_gradient(const PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    return plan_fsdp1_has_parameters(run, u) && f->units[u].grad != PLAN_NONE;
+}
+
 void plan_fsdp1_drop_gradients(PlanRun *run) {
-    PlanFsdp1 *f = run->state;
     for (uint32_t u = 0; u < run->n_units; u++) {
-        PlanFsdp1Unit *unit = &f->units[u];
-        if (!plan_fsdp1_has_parameters(run, u) || unit->grad == PLAN_NONE) {
-            continue;
+        if (has_gradient(run, u)) {
+            drop_gradient(run, u);
         }
-        plan_run_at_unit(run, u);
-        if (unit->flat_grad.storage != PLAN_NONE) {
-            let_go(run, &unit->flat_grad);
-        } else {
-            plan_builder_free(&run->builder, unit->grad);
+    }
+}
+
+/* A unit whose parameters show nothing on this rank counts as one whose gradients were dropped. */
+void plan_fsdp1_drop_unseen_gradients(PlanRun *run) {
+    const PlanFsdp1 *f = run->state;
+    for (uint32_t u = 0; u < run->n_units && f->keeps_views; u++) {
+        bool is_reduced = f->units[u].flat_grad.storage == PLAN_NONE;
+        if (has_gradient(run, u) && is_reduced && !plan_fsdp1_has_views(run, u)) {
+            drop_gradient(run, u);
         }
-        unit->grad = PLAN_NONE;
-        unit->shows = false;
     }
 }

@@ -57,6 +57,8 @@ static void begin_pass(PlanRun *run) {
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_PRE_UNSHARD, PLAN_FSDP1_COMPUTE);
     if (begins_step && run->strategy->zero_grad == PLAN_ZERO_DROP) {
         plan_fsdp1_drop_gradients(run);
+    } else {
+        plan_fsdp1_drop_unseen_gradients(run);
     }
     g_array_set_size(f->post_forward_order, 0);
 }

@@ -110,3 +110,4 @@ void plan_fsdp1_lower(PlanRun *run);                         /* gradients to the
 void plan_fsdp1_raise(PlanRun *run, uint32_t unit);          /* and back, if it was lowered */
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);  /* of a gradient that has been added */
 void plan_fsdp1_drop_gradients(PlanRun *run);
+void plan_fsdp1_drop_unseen_gradients(PlanRun *run);

@@ -87,9 +87,16 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    return !g_str_equal(text_of(shape, "kind"), "mlp") ||
-           g_str_equal(text_of(options, "model_dtype"), "fp32") ||
-           refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
+    if (g_str_equal(text_of(shape, "kind"), "mlp") &&
+        !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
+        return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
+    }
+    /* gpu/'s recorders pretend a GPU there, and say which machine. */
+    bool is_cpu = g_str_equal(text_of(options, "device"), "cpu") &&
+                  !json_object_has_member(recording->header, "machine");
+    return !is_cpu ||
+           refuse(recording, error,
+                  "device (on the CPU PyTorch takes other kernels; record with --device gpu)");
 }
 
 static bool flag_of(JsonObject *options, const char *key) {
@@ -113,6 +120,7 @@ static char *network_text(JsonObject *shape) {
         const char *kind, *keys;
     } kinds[] = {{"mlp", "layers width seq"},
                  {"gpt", "layers width heads vocab seq ffn"},
+                 {"mpt", "layers width heads vocab seq ffn"},
                  {"llama", "layers width heads kv_heads head_dim vocab seq ffn"},
                  {"t5", "layers width heads head_dim vocab seq ffn"}};
     const char *keys = "";
@@ -123,7 +131,7 @@ static char *network_text(JsonObject *shape) {
     for (char **key = list; *key; key++) {
         g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", *key, int_of(shape, *key));
     }
-    if (!g_str_equal(kind, "mlp")) {
+    if (!g_str_equal(kind, "mlp") && !g_str_equal(kind, "mpt")) {
         g_string_append_printf(text, "tied = %s\n", flag_of(shape, "tied") ? "yes" : "no");
     }
     if (g_str_equal(kind, "gpt")) {
@@ -131,6 +139,9 @@ static char *network_text(JsonObject *shape) {
                                g_str_equal(text_of(shape, "gelu"), "tanh") ? "tanh" : "erf");
         bool no_bias = json_object_has_member(shape, "bias") && !flag_of(shape, "bias");
         g_string_append_printf(text, "bias = %s\n", no_bias ? "no" : "yes");
+    }
+    if (has(shape, "qkv_bias") && flag_of(shape, "qkv_bias")) {
+        g_string_append(text, "qkv_bias = yes\n");
     }
     if (!g_str_equal(kind, "mlp")) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
@@ -260,9 +271,11 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     }
     strategy->ranks = (uint64_t)int_of(options, "world");
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
-    /* The recorder's own device has no kernel for it; a real GPU does. */
-    strategy->silu_backward =
-        g_str_equal(text_of(options, "device"), "cuda") ? PLAN_SILU_KERNEL : PLAN_SILU_OPS;
+    /* The recorder's own device has no kernel for it; a real GPU does, and so does the CPU, which
+     * versions before 2.1 are recorded on. */
+    bool is_real =
+        g_str_equal(text_of(options, "device"), "cuda") || strategy->pytorch >= PLAN_PYTORCH_2_0;
+    strategy->silu_backward = is_real ? PLAN_SILU_KERNEL : PLAN_SILU_OPS;
     /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
     const char *kernel = text_of(options, "optimizer_kernel");
     if (g_str_equal(kernel, "default")) {

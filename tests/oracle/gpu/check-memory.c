@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/data-dir.h"
-#include "sim/predict.h"
+#include "tests/oracle/predicted.h"
 #include "tests/oracle/recording.h"
 
 /* What the allocator rounds segments and blocks to. */
@@ -60,28 +59,6 @@ typedef struct {
 } Worst;
 
 /* ---- the prediction ------------------------------------------------------------------------- */
-
-static void without_communication(ModelCluster *cluster, uint64_t ranks) {
-    cluster->topology_nodes = 1;
-    cluster->topology_gpus_per_node = ranks;
-    cluster->device_compute_capability = 0;
-    cluster->intra_node_bus_gb_per_s = cluster->intra_node_reduce_bus_gb_per_s = 1e6;
-    cluster->intra_node_step_latency_us = 0;
-    cluster->collectives_base_latency_us = 0;
-}
-
-static Trace *predicted(const Plan *plan, uint32_t steps, GError **error) {
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, "h200-node", error);
-    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
-    if (!cluster) {
-        return NULL;
-    }
-    without_communication(cluster, plan->world);
-    g_autoptr(Trace) trace = trace_new();
-    SimOptions options = {.steps = steps};
-    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, error);
-    return prediction ? g_steal_pointer(&trace) : NULL;
-}
 
 static Phase phase_of(const Trace *trace, const TraceInstruction *instruction) {
     const char *name = trace_name(trace->phases, instruction->phase, "");
@@ -252,7 +229,7 @@ static int check_file(const char *path) {
     }
     g_autoptr(Plan) plan = recording ? recording_plan(recording, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace = plan ? predicted(plan, steps, &error) : NULL;
+    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, &error) : NULL;
     if (!trace) {
         fprintf(stderr, "check-memory: %s\n", error->message);
         return 2;

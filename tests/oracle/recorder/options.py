@@ -18,6 +18,7 @@ def add_training_options(p):
     net.add_argument("--gelu", choices=("tanh", "none"))
     net.add_argument("--bias", action=argparse.BooleanOptionalAction, help="gpt: linear layers and norms have one")
     net.add_argument("--rms-norm", choices=("kernel", "ops"), help="llama, t5: one kernel, or written out in Python")
+    net.add_argument("--qkv-bias", action="store_true", default=None, help="llama: q, k and v have one, as Qwen 2's")
     net.add_argument("--gated", action="store_true", default=None, help="t5: gated GELU instead of ReLU")
     net.add_argument("--batch", type=int, default=1, help="sequences per rank and pass")
     net.add_argument("--model-dtype", choices=parallel.DTYPES, default="fp32", help="dtype the network is made in")
@@ -67,7 +68,7 @@ def add_training_options(p):
 def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
-                 "gelu", "bias", "gated", "dropout", "rms_norm", "selective"):
+                 "gelu", "bias", "qkv_bias", "gated", "dropout", "rms_norm", "selective"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)

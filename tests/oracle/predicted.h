@@ -1,0 +1,14 @@
+/* tests/oracle/predicted.h - a plan predicted where collectives take no time.
+ *
+ * As on the fake process group of the recorders: one H200 node as large as the plan, whose links
+ * are faster than anything.
+ *
+ * Owns: the trace. Borrows: the plan, for the call. Threads: one.
+ */
+#pragma once
+
+#include "plan/plan.h"
+#include "trace/trace.h"
+
+/* NULL and error when the plan cannot be played. */
+Trace *oracle_predicted(const Plan *plan, uint32_t steps, GError **error);
