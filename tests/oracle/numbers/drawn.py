@@ -34,7 +34,7 @@ CHOICES = {
     "use-orig-params": (None, None, "yes"),
     "rms-norm": (None, None, "ops"),
     "offload": (None, None, None, "activations", "params"),
-    "optimizer-kernel": (None, "loop", "fused"),
+    "optimizer-kernel": (None, "loop"),
     "backward-prefetch": (None, None, "none"),
 }
 
