@@ -1,9 +1,9 @@
 /* What marks leave of "allocated is predicted exactly".
  *
  * What the plan asks for is the same on every machine, and so is the sum of it, rounded as the
- * allocator rounds. But PyTorch counts blocks, and a block of more than 1 MiB serves a request whole
- * where no more than 1 MiB would be left over. Which block serves a request is a matter of time once
- * blocks wait for another lane (marks). So at every instruction
+ * allocator rounds. But PyTorch counts blocks, and a block of more than 1 MiB serves a request
+ * whole where no more than 1 MiB would be left over. Which block serves a request is a matter of
+ * time once blocks wait for another lane (marks). So at every instruction
  *
  *     asked for <= allocated <= asked for + 1 MiB a live tensor of more than 1 MiB
  *
