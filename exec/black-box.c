@@ -155,18 +155,3 @@ ExecDoing *exec_black_box_doing(ExecBlackBox *box, uint32_t rank) {
     g_assert(rank < box->world);
     return &box->doings[rank];
 }
-
-static struct flock byte_of(uint32_t rank) {
-    return (struct flock){
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)rank, .l_len = 1};
-}
-
-bool exec_black_box_enter(ExecBlackBox *box, uint32_t rank) {
-    struct flock lock = byte_of(rank);
-    return fcntl(box->fd, F_SETLK, &lock) == 0;
-}
-
-bool exec_black_box_lives(const ExecBlackBox *box, uint32_t rank) {
-    struct flock lock = byte_of(rank);
-    return fcntl(box->fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-}

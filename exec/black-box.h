@@ -23,8 +23,6 @@ enum {
 /* Of one rank. A word is 0 before the first instruction. */
 typedef struct {
     _Atomic uint64_t words[PLAN_MAX_LANES + 1];
-    _Atomic uint64_t has_spoken; /* it ends by itself, and has said why if there was a reason */
-    _Atomic uint64_t is_told_of; /* it has not, and another has said so */
 } ExecDoing;
 
 /* ---- for a rank ----------------------------------------------------------------------------- */
@@ -44,19 +42,7 @@ static inline void exec_doing_end(ExecDoing *doing, unsigned place, uint64_t wor
     exec_doing_begin(doing, place, word | UINT64_C(1) << 63);
 }
 
-/* From now on its end is no surprise. */
-static inline void exec_doing_say_no_more(ExecDoing *doing) {
-    if (doing) {
-        atomic_store(&doing->has_spoken, 1);
-    }
-}
-
 /* ---- for whoever outlives it ---------------------------------------------------------------- */
-
-/* True for the first who asks: it is theirs to tell. */
-static inline bool exec_doing_may_tell(ExecDoing *doing) {
-    return !atomic_exchange(&doing->is_told_of, 1);
-}
 
 /* "rank 1 was killed by signal 9 (Killed) at step 3, ...": up to where it was, without an end.
  * signal 0: nobody knows. plan NULL: it could not be read. */
@@ -70,8 +56,3 @@ ExecBlackBox *exec_black_box_open(const char *path, uint32_t world, GError **err
 void exec_black_box_free(ExecBlackBox *box); /* the file stays; NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBlackBox, exec_black_box_free)
 ExecDoing *exec_black_box_doing(ExecBlackBox *box, uint32_t rank);
-
-/* This process is rank, for as long as it lives. False where the file knows no locks. */
-bool exec_black_box_enter(ExecBlackBox *box, uint32_t rank);
-/* A process that is this rank is there. Asked by another than itself. */
-bool exec_black_box_lives(const ExecBlackBox *box, uint32_t rank);

@@ -8,15 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "exec/warden.h"
 #include "kernels/host/elementwise.h"
-#include "plan/text/text.h"
 
 enum {
     BLOCK = 1 << 20,              /* bytes through which a rank hands on its part, an axis */
@@ -323,10 +322,7 @@ static void end_others(const pid_t *pids, unsigned n, int signal) {
 /* Says what became of a rank; the status that this program shall end with. */
 static int judge(const Shared *shared, const char *plan_path, unsigned rank, int status) {
     if (WIFSIGNALED(status)) {
-        g_autoptr(Plan) plan = plan_path ? plan_read_file(plan_path, NULL) : NULL;
-        g_autoptr(GString) text = g_string_new(NULL);
-        exec_doing_tell(&shared->doing[rank], plan, rank, WTERMSIG(status), text);
-        fprintf(stderr, "foreshard-exec: %s; the others have been ended\n", text->str);
+        exec_warden_speak(&shared->doing[rank], plan_path, rank, WTERMSIG(status));
         return 1;
     }
     return WEXITSTATUS(status);
@@ -394,10 +390,7 @@ bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **e
     for (unsigned rank = 0; rank < n; rank++) {
         pids[rank] = fork();
         if (pids[rank] == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getppid() != watcher) { /* it died before it could be watched */
-                _exit(1);
-            }
+            exec_warden_stay_with(watcher);
             mine->rank = rank;
             group_init(mine, PLAN_AXIS_NONE, NULL);
             *ret_comm = (ExecComm){.name = "shared memory",

@@ -8,8 +8,8 @@
 
 #include "exec/error.h"
 #include "exec/mpi-call.h"
-#include "exec/neighbours.h"
 #include "exec/ring.h"
+#include "exec/warden.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
 
@@ -18,9 +18,8 @@ typedef struct {
     MPI_Comm axis[PLAN_N_AXES];
     char *scratch[PLAN_N_AXES]; /* NULL until needed: fresh pages at each call would cost more */
     bool joined;
-    ExecBlackBox *box; /* of foreshard run; else the neighbours have it */
-    ExecNeighbours *neighbours;
-    ExecDoing *doing;
+    ExecBlackBox *box; /* of foreshard run; else NULL, and there is */
+    ExecWarden *warden;
 } ExecMpi;
 
 /* MPI counts in int. */
@@ -247,9 +246,9 @@ static void close_mpi(gpointer self) {
     for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES && mpi->joined; axis++) {
         MPI_Comm_free(&mpi->axis[axis]);
     }
-    exec_neighbours_free(mpi->neighbours);
-    exec_black_box_free(mpi->box);
     MPI_Finalize();
+    exec_black_box_free(mpi->box);
+    exec_warden_free(mpi->warden);
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         g_free(mpi->scratch[axis]);
     }
@@ -267,72 +266,32 @@ static void abort_mpi(gpointer self, int status) {
     if (status == 2 && mpi->rank != 0) {
         g_usleep(2 * G_USEC_PER_SEC);
     }
-    exec_doing_say_no_more(mpi->doing);
     MPI_Abort(MPI_COMM_WORLD, status);
     exit(status);
 }
 
-/* A file that no rank keeps: its name goes as soon as all have it. Empty: there is none. */
-static void name_box(char *path, gsize n) {
-    const char *memory = "/dev/shm";
-    bool has_memory = g_file_test(memory, G_FILE_TEST_IS_DIR);
-    g_snprintf(path, n, "%s/foreshard-XXXXXX", has_memory ? memory : g_get_tmp_dir());
-    int fd = g_mkstemp(path);
-    if (fd < 0) {
-        *path = 0;
-    } else {
-        close(fd);
-    }
-}
-
-/* All ranks of this machine are in one box, or none is. */
-static ExecBlackBox *share_box(const ExecMpi *mpi, MPI_Comm here, int local_rank) {
-    char path[256] = "";
-    if (local_rank == 0) {
-        name_box(path, sizeof path);
-    }
-    MPI_Bcast(path, sizeof path, MPI_CHAR, 0, here);
-    g_autoptr(ExecBlackBox) box =
-        *path ? exec_black_box_open(path, (uint32_t)mpi->size, NULL) : NULL;
-    int all = box && exec_black_box_enter(box, (uint32_t)mpi->rank);
-    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, here);
-    if (local_rank == 0 && *path) {
-        unlink(path);
-    }
-    return all ? g_steal_pointer(&box) : NULL;
-}
-
-static void look_after(ExecMpi *mpi, MPI_Comm here, int local_rank, int n, const char *plan_path) {
-    ExecBlackBox *box = share_box(mpi, here, local_rank);
-    if (!box) {
-        exec_neighbours_forget();
-        return;
-    }
-    uint32_t mine = (uint32_t)mpi->rank;
-    uint32_t *ranks = g_new(uint32_t, n);
-    MPI_Allgather(&mine, 1, MPI_UINT32_T, ranks, 1, MPI_UINT32_T, here);
-    mpi->doing = exec_black_box_doing(box, mine);
-    mpi->neighbours = exec_neighbours_new(box, ranks, (uint32_t)n, mine, plan_path);
-}
-
-/* The ranks that share this machine's memory, and who will say where one of them died. */
-static bool find_neighbours(ExecMpi *mpi, const char *black_box, const char *plan_path,
-                            ExecComm *comm, GError **error) {
+/* The ranks that share this machine's memory. */
+static void find_machine(ExecComm *comm) {
     MPI_Comm here;
     int rank = 0, size = 1;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
     MPI_Comm_rank(here, &rank);
     MPI_Comm_size(here, &size);
-    if (!black_box) {
-        look_after(mpi, here, rank, size, plan_path);
-    } else if ((mpi->box = exec_black_box_open(black_box, (uint32_t)mpi->size, error))) {
-        mpi->doing = exec_black_box_doing(mpi->box, (uint32_t)mpi->rank);
-    }
     MPI_Comm_free(&here);
-    comm->doing = mpi->doing;
     comm->local_rank = (uint32_t)rank;
     comm->local_world = (uint32_t)size;
-    return !black_box || mpi->box;
+}
+
+/* Where this rank notes what it is about: for its warden, or for whoever started all of them. */
+static bool find_doing(ExecMpi *mpi, const char *black_box, ExecComm *comm, GError **error) {
+    uint32_t rank = (uint32_t)mpi->rank;
+    if (mpi->warden) {
+        comm->doing = exec_warden_doing(mpi->warden, rank);
+        return true;
+    }
+    mpi->box = exec_black_box_open(black_box, (uint32_t)mpi->size, error);
+    comm->doing = mpi->box ? exec_black_box_doing(mpi->box, rank) : NULL;
+    return mpi->box != NULL;
 }
 
 /* Open MPI moves large messages between processes by reading the other's memory (CMA), ten times as
@@ -350,8 +309,9 @@ bool exec_mpi_open(int *argc, char ***argv, const char *black_box, const char *p
     ExecMpi *mpi = g_new0(ExecMpi, 1);
     int provided = MPI_THREAD_SINGLE;
     choose_copies();
-    if (!black_box) {
-        exec_neighbours_prepare();
+    if (!black_box && !(mpi->warden = exec_warden_new(plan_path, error))) {
+        g_free(mpi);
+        return false;
     }
     MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &mpi->rank);
@@ -383,5 +343,6 @@ bool exec_mpi_open(int *argc, char ***argv, const char *black_box, const char *p
         .abort = abort_mpi,
         .close = close_mpi,
     };
-    return find_neighbours(mpi, black_box, plan_path, ret_comm, error);
+    find_machine(ret_comm);
+    return find_doing(mpi, black_box, ret_comm, error);
 }

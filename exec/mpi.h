@@ -12,7 +12,8 @@
 #include "exec/comm.h"
 
 /* Starts MPI, which the table's close() ends. black_box: a file for what ranks are doing, for
- * whoever started them and will speak for the dead; NULL: the ranks of a machine look after one
- * another (exec/neighbours.h), and read plan_path (which may be NULL) to say where one was. */
+ * whoever started them and will speak for the dead; NULL: this process forks, and returns as the
+ * child of a warden (exec/warden.h) that does, and reads plan_path, which may be NULL. Before any
+ * thread is started. */
 bool exec_mpi_open(int *argc, char ***argv, const char *black_box, const char *plan_path,
                    ExecComm *ret_comm, GError **error);

@@ -26,13 +26,18 @@ static bool saves(const Plan *plan, const PlanRole *role, const PlanOp *init, ui
     return all_hold_it ? rank == 0 : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0;
 }
 
+/* Beyond the first step, and so to the end of any run. */
+static bool stays(const PlanBuffer *buffer) {
+    return buffer->carried >> PLAN_SECTION_FIRST & 1;
+}
+
 /* FSDP2 moves shards that do not divide evenly into padded ones, in the first step. */
 static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOperand *operands = plan_op_operands(role, &role->ops[i]);
         if (role->ops[i].kind == PLAN_OP_COPY && operands[0].buffer == buffer) {
             const PlanBuffer *to = &role->buffers[operands[1].buffer];
-            if (to->sub == PLAN_PARAMETERS_SHARDED && to->carried >> PLAN_SECTION_FIRST & 1) {
+            if (to->sub == PLAN_PARAMETERS_SHARDED && stays(to)) {
                 return operands[1].buffer;
             }
         }
@@ -40,8 +45,9 @@ static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
     return buffer;
 }
 
+/* FSDP1 alone on a rank lets go of what it sent only where it is fetched again. */
 static uint32_t sent_to(const PlanRole *role, uint32_t buffer) {
-    for (uint32_t i = 0; i < role->n_ops && !role->buffers[buffer].carried; i++) {
+    for (uint32_t i = 0; i < role->n_ops && !stays(&role->buffers[buffer]); i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind == PLAN_OP_TO_HOST && plan_op_operands(role, op)[0].buffer == buffer) {
             return (uint32_t)plan_op_dims(role, op)[1];

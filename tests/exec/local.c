@@ -77,7 +77,13 @@ static void children_of(GSubprocess *process, int *ret_first, int *ret_second) {
         }
     }
     g_assert_cmpint(*ret_second, >, 0);
-    g_usleep(500000); /* well into training */
+}
+
+/* It says so after the first step. */
+static void await_training(GSubprocess *process) {
+    char first;
+    g_assert_cmpint(
+        g_input_stream_read(g_subprocess_get_stdout_pipe(process), &first, 1, NULL, NULL), ==, 1);
 }
 
 /* What becomes of two ranks when the second gets a signal: its words, within so many seconds. */
@@ -88,6 +94,7 @@ static void signalled(int sent, const char *expected) {
     GSubprocess *process = test_run_start(line);
     int first, second;
     children_of(process, &first, &second);
+    await_training(process);
     gint64 sent_at = g_get_monotonic_time();
     g_assert_cmpint(kill(second, sent), ==, 0);
     TestRun run = test_run_finish(process);

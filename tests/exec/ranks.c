@@ -333,6 +333,7 @@ static void weights_are_saved(void) {
         "-n 3 --micro-batch 4 --flavour fsdp1",
         "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes",
         "-n 3 --micro-batch 4 --offload params",
+        "-n 1 --micro-batch 12 --flavour fsdp1 --offload params",
         "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --offload params",
         "-n 4 --micro-batch 3 --flavour fsdp1 --sharding hybrid --replicate 2",
         "-n 2 --micro-batch 6 --flavour fsdp1 --sharding none",

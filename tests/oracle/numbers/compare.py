@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,20 +34,35 @@ def read_options():
     return p.parse_args()
 
 
+def free_port():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
 def torch_losses(ranks, network, folder, data, *more):
-    start = [sys.executable] if ranks == 1 else \
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
-    words = ["--weights", folder + "/weights.safetensors", "--data", data, "--steps", str(STEPS), "--batch", str(BATCH)]
-    run = subprocess.run([*start, os.path.join(HERE, "train.py"), network, *words, *more],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if run.returncode:
-        raise SystemExit(run.stderr)
-    return json.loads(run.stdout)
+    """Ranks are started here, not by torchrun, which hangs where a machine does not know its own name."""
+    words = [sys.executable, os.path.join(HERE, "train.py"), network, "--weights", folder + "/weights.safetensors",
+             "--data", data, "--steps", str(STEPS), "--batch", str(BATCH), *more]
+    group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
+             "GLOO_SOCKET_IFNAME": "lo"}
+    runs = [subprocess.Popen(words, env={**os.environ, **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(ranks)]
+    said = [run.communicate() for run in runs]
+    if any(run.returncode for run in runs):
+        raise SystemExit("".join(errors for _, errors in said))
+    return json.loads(said[0][0])
+
+
+def share_of(strategy):
+    """Samples of one rank and pass."""
+    words = strategy.split()
+    passes = int(words[words.index("--accumulate") + 1]) if "--accumulate" in words else 1
+    return BATCH // int(words[1]) // passes
 
 
 def run_foreshard(options, network, folder, strategy, *more):
-    ranks = int(strategy.split()[1])
-    words = [options.foreshard, "run", network, *strategy.split(), "--micro-batch", str(BATCH // ranks),
+    words = [options.foreshard, "run", network, *strategy.split(), "--micro-batch", str(share_of(strategy)),
              "--load", folder + "/weights.safetensors", "--data", options.data, "--json", *more]
     return json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)["losses"]
 
@@ -107,4 +123,5 @@ def main():
                 keep(folder, network, losses)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorder"))
 import networks  # noqa: E402
 import safetensors  # noqa: E402
+import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
 NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq")
@@ -47,19 +48,21 @@ def read_shape(path):
     for key, value in entries.items():
         if key in NUMBERS:
             fields[key] = int(value)
+        elif key in ("bias", "positions"):
+            pass  # variants.py
         elif key in ("tied", "gated", "qkv_bias"):
             fields[key] = value == "yes"
         elif key == "gelu":
             fields[key] = {"tanh": "tanh", "erf": "none"}[value]
         elif key == "attention":
-            fields[key] = {"math": "math-eager", "kernel": "flash"}[value]
+            fields[key] = {"math": "math-eager", "math-fp32": "math-eager", "kernel": "flash"}[value]
         elif key in ("rope_base", "dropout"):
             fields[key] = float(value)
-        elif key == "loss" and value != "metered":
+        elif key == "loss":
             pass  # other kernels, the same numbers
         else:
             raise SystemExit(f"{path}: '{key}' is not known here")
-    return Shape(**fields)
+    return Shape(**fields), entries
 
 
 def make_weights(network, seed, path):
@@ -126,9 +129,9 @@ def main():
     torch.set_num_threads(1)
     if world > 1:
         dist.init_process_group("gloo")
-    shape = read_shape(options.network)
+    shape, entries = read_shape(options.network)
     torch.manual_seed(options.seed or 0)
-    network = networks.make_network(shape)
+    network = variants.apply(entries, networks.make_network(shape))
     if options.seed is not None:
         make_weights(network, options.seed, options.weights)
     load_weights(network, options.weights)
