@@ -1,6 +1,7 @@
 #include "cli/ranks.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -99,8 +100,18 @@ bool cli_ranks_is_cuda(const char *device) {
     return g_strcmp0(device, "cuda") == 0;
 }
 
-bool cli_ranks_know_device(const char *device) {
-    return !device || g_str_equal(device, "host") || cli_ranks_is_cuda(device);
+bool cli_ranks_know_device(const char *device, GError **error) {
+    bool known = !device || g_str_equal(device, "host") || cli_ranks_is_cuda(device);
+    if (!known) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "there is no device '%s'; devices are host and cuda", device);
+    }
+    return known;
+}
+
+const char *cli_ranks_own_words(const char *line) {
+    static const char name[] = "foreshard-exec: ";
+    return g_str_has_prefix(line, name) ? line + strlen(name) : NULL;
 }
 
 /* Even if this program is killed, mpirun then ends its ranks. */

@@ -20,7 +20,9 @@ char *cli_ranks_program(GError **error);
  * NULL. Fails when foreshard-exec is not here. */
 GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error);
 bool cli_ranks_is_cuda(const char *device);
-bool cli_ranks_know_device(const char *device); /* host, cuda or NULL */
+bool cli_ranks_know_device(const char *device, GError **error); /* host, cuda or NULL */
+/* What a rank says of itself in this line, without its name; NULL: the line is another's. */
+const char *cli_ranks_own_words(const char *line);
 void cli_ranks_add(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* With the environment that the ranks want. Transfer full. */
 GSubprocessLauncher *cli_ranks_launcher(GSubprocessFlags flags);

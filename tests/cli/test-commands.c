@@ -72,6 +72,30 @@ static void help(void) {
     }
 }
 
+/* Linux's /dev/full takes nothing, as a full disk. */
+static void full_disk(void) {
+    static const char *const commands[] = {"--help", "list", "plan gpt-toy", "units gpt-toy --tree",
+                                           "collectives --cluster a100-node"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_auto(GStrv) words = g_strsplit(commands[i], " ", -1);
+        g_autoptr(GPtrArray) argv = g_ptr_array_new();
+        g_ptr_array_add(argv, (gpointer)program);
+        for (char **word = words; *word; word++) {
+            g_ptr_array_add(argv, *word);
+        }
+        g_ptr_array_add(argv, NULL);
+        g_autoptr(GSubprocessLauncher) launcher =
+            g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+        g_subprocess_launcher_set_stdout_file_path(launcher, "/dev/full");
+        g_autoptr(GSubprocess) process =
+            g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, NULL);
+        g_autofree char *said = NULL;
+        g_assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, NULL));
+        g_assert_cmpint(g_subprocess_get_exit_status(process), ==, 1);
+        g_assert_nonnull(strstr(said, "the output cannot be written: No space left"));
+    }
+}
+
 static void bad_networks(void) {
     write_file("bad.ini", "[network]\nfamily = gpt\nlayers = 2\nwidth = x\n");
     expect("plan bad.ini", 2, "", "bad.ini:4: width must be a whole number");
@@ -118,6 +142,7 @@ static void views_of_a_plan(void) {
     expect("units gpt-toy -n 3 --flavour fsdp1", 0, "38146", ""); /* 114432 and 6 of padding by 3 */
     expect("units llama-toy -n 2 --tree", 0, "[32, 64] fp32, 2048 elements, unit layers.0", "");
     expect("plan gpt-toy -n 2 --lane gather --phase forward", 0, "launch gather all_gather", "");
+    expect("plan gpt-toy -n 2 --phase forwrd", 2, "", "no phase 'forwrd'; did you mean forward?");
     expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; the plan has compute");
     expect("plan gpt-toy -n 2 --unit layers.7", 2, "", "no unit 'layers.7'");
     Result json = run("plan gpt-toy -n 2 --json"), table = run("plan gpt-toy -n 2 --memory");
@@ -563,6 +588,7 @@ int main(int argc, char **argv) {
     program = argv[1];
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     g_test_add_func("/cli/commands/help", help);
+    g_test_add_func("/cli/commands/full disk", full_disk);
     g_test_add_func("/cli/commands/bad networks", bad_networks);
     g_test_add_func("/cli/commands/bad strategies", bad_strategies);
     g_test_add_func("/cli/commands/bad clusters", bad_clusters);
