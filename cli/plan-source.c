@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/data-dir.h"
 #include "models/network.h"
 #include "plan/build.h"
@@ -18,6 +19,7 @@ struct _CliPlanSource {
     char *strategy_file;
     GArray *settings;    /* Setting, in the order given */
     char **option_names; /* of the strategy's keys, "micro-batch" */
+    bool has_said;       /* what of the network is left out */
 };
 
 static const PlanStrategyKey *find_key(const char *name) {
@@ -198,6 +200,19 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
     return plan_build(graph, strategy, network->name, network->text, error);
 }
 
+/* Once, however often the network is planned. */
+static void say_what_is_left_out(CliPlanSource *source, const ModelNetwork *network,
+                                 const char *path) {
+    if (network->dropouts && !source->has_said) {
+        cli_complain(
+            CLI_OK,
+            "note: %s: dropout is left out (%s), so its masks are not in memory; a file as "
+            "in models/networks can have it (dropout = P)",
+            path, network->dropouts);
+    }
+    source->has_said = true;
+}
+
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
     if (is_plan_file(name)) {
         return load_plan(source, name, error);
@@ -217,5 +232,6 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (!network) {
         return NULL;
     }
+    say_what_is_left_out(source, network, path);
     return cli_plan_build(network, &strategy, error);
 }

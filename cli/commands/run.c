@@ -19,6 +19,7 @@
 #include "cli/ranks.h"
 #include "cli/scratch.h"
 #include "exec/black-box.h"
+#include "models/network.h"
 
 typedef struct {
     gint steps, seed, token_bytes, watchdog;
@@ -214,6 +215,18 @@ static void say_file(const char *what, const char *path) {
     }
 }
 
+/* Angles of rotary embeddings cost the same however they are stretched, but teach something else. */
+static void say_what_is_not_scaled(const Plan *plan) {
+    g_autoptr(ModelNetwork) network =
+        model_network_read(plan->network, strlen(plan->network), "network", NULL);
+    if (network && network->rope_scaling) {
+        cli_complain(CLI_OK,
+                     "note: rotary angles are not scaled (rope_scaling = %s), so losses are those "
+                     "of a network without it; memory and time are the same",
+                     network->rope_scaling);
+    }
+}
+
 static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
     g_auto(CliScratch) scratch = {0};
@@ -329,5 +342,6 @@ int cmd_run(int argc, char **argv) {
         (options.pace && !(pace = cli_pace_cluster(options.pace, plan, &error)))) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    say_what_is_not_scaled(plan);
     return run(&options, plan, pace);
 }
