@@ -25,7 +25,7 @@ typedef struct {
 /* Borrows both. */
 GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntry *entries);
 
-/* Takes options out of argv, which keeps the words; complains of what is wrong. An unknown option is
+/* Takes options out of argv, which keeps the words; complains of what is wrong. An unknown one is
  * answered with those that are near. */
 bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv);
 

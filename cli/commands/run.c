@@ -215,7 +215,7 @@ static void say_file(const char *what, const char *path) {
     }
 }
 
-/* Angles of rotary embeddings cost the same however they are stretched, but teach something else. */
+/* Rotary angles cost the same however they are stretched, but teach something else. */
 static void say_what_is_not_scaled(const Plan *plan) {
     g_autoptr(ModelNetwork) network =
         model_network_read(plan->network, strlen(plan->network), "network", NULL);

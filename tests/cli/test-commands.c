@@ -143,7 +143,7 @@ static void views_of_a_plan(void) {
     expect("units llama-toy -n 2 --tree", 0, "[32, 64] fp32, 2048 elements, unit layers.0", "");
     expect("plan gpt-toy -n 2 --lane gather --phase forward", 0, "launch gather all_gather", "");
     expect("plan gpt-toy -n 2 --phase forwrd", 2, "", "no phase 'forwrd'; did you mean forward?");
-    expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; the plan has compute");
+    expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; did you mean gather?");
     expect("plan gpt-toy -n 2 --unit layers.7", 2, "", "no unit 'layers.7'");
     Result json = run("plan gpt-toy -n 2 --json"), table = run("plan gpt-toy -n 2 --memory");
     const char *peak = strstr(json.out, "\"peak_bytes\" : ");

@@ -249,7 +249,7 @@ static void becomes_a_network(gconstpointer data) {
 
 /* What is read back from a plan or a trace is the network's text alone. */
 static void says_scaling_in_its_text(void) {
-    const char *text = LLAMA(2, 64, 4, 160, LLAMA_3(8.0, false));
+    const char *text = LLAMA(2, 64, 8, 160, LLAMA_3(8.0, false));
     g_autoptr(ModelNetwork) network = read_config(text, NULL);
     g_autoptr(ModelNetwork) again =
         model_network_read(network->text, strlen(network->text), "again.ini", NULL);
