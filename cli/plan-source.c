@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/data-dir.h"
+#include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/strategy.h"
@@ -33,10 +34,26 @@ static const PlanStrategyKey *find_key(const char *name) {
     return NULL;
 }
 
+static void set_no_key(const char *name, GError **error) {
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        names[i] = keys[i].key;
+    }
+    g_autofree char *near = cli_did_you_mean(name, names);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "'%s' is no key of a strategy%s", name,
+                *near ? near : "; `man foreshard-strategy` and --help-strategy list them");
+}
+
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
                          GError **error) {
     PlanStrategy trial;
     plan_strategy_init(&trial);
+    if (!find_key(key)) {
+        set_no_key(key, error);
+        return false;
+    }
     if (!plan_strategy_set(&trial, key, value, error)) {
         return false;
     }

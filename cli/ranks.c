@@ -5,6 +5,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "cli/machine.h"
+#include "plan/player.h"
+
 /* As the environment says; beside this program (installed), or where the build tree has it. */
 static char *find_exec(void) {
     const char *named = g_getenv("FORESHARD_EXEC");
@@ -94,6 +97,24 @@ bool cli_ranks_fit_here(unsigned n, GError **error) {
                     n, CLI_RANKS_MOST);
     }
     return n <= CLI_RANKS_MOST;
+}
+
+bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error) {
+    PlanNullCounts counts = {0};
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 3, &plan_null_device, &counts);
+    if (plan_player_run(player, error) != PLAN_DONE) {
+        return false;
+    }
+    double each = (double)(limit ? MIN(limit, counts.peak_bytes) : counts.peak_bytes);
+    double free_bytes = (double)cli_machine_free_bytes();
+    if (free_bytes > 0 && n * each > free_bytes) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%u rank%s of %.2f GB (1e9 bytes) at the peak, and %.2f GB are free on this "
+                    "machine; train a smaller network here, and predict this one",
+                    n, n == 1 ? "" : "s", each / 1e9, free_bytes / 1e9);
+        return false;
+    }
+    return true;
 }
 
 bool cli_ranks_is_cuda(const char *device) {

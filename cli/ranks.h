@@ -9,11 +9,16 @@
 #include <gio/gio.h>
 #include <stdbool.h>
 
+#include "plan/plan.h"
+
 enum {
     CLI_RANKS_MOST = 1024 /* foreshard-exec's own bound, too; each takes 0.1 GB */
 };
 
 bool cli_ranks_fit_here(unsigned n, GError **error);
+/* Whether n ranks of the plan, of limit bytes each (0: none), find the host's memory free. A system
+ * that runs out of it ends other programs too. */
+bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error);
 /* The path of foreshard-exec: what FORESHARD_EXEC names, or this build's. Transfer full. */
 char *cli_ranks_program(GError **error);
 /* What starts n ranks of foreshard-exec on a device (NULL: host); its arguments are to follow, then

@@ -27,7 +27,8 @@ static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint3
 static void print_times(const ModelCluster *cluster, const SimNetworkPath *path) {
     printf("%12s", "bytes");
     for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
-        printf("  %-15s us %-15s", kinds[k].name, path->nccl ? "by" : "");
+        g_autofree char *head = g_strconcat(kinds[k].name, " (us)", NULL);
+        printf("  %19s%s", head, path->nccl ? " by              " : "");
     }
     printf("\n");
     for (double mib = 1.0 / 64; mib <= 4096; mib *= 4) {
@@ -39,11 +40,12 @@ static void print_times(const ModelCluster *cluster, const SimNetworkPath *path)
             if (path->nccl) {
                 choice = sim_network_choice(cluster, path, kinds[k].kind, bytes);
             }
-            g_autofree char *by = path->nccl
-                                      ? g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
-                                                        sim_nccl_proto_name(choice.proto))
-                                      : g_strdup("");
-            printf("  %18.1f %-15s", (cost.latency_ns + cost.transfer_ns) / 1e3, by);
+            printf("  %19.1f", (cost.latency_ns + cost.transfer_ns) / 1e3);
+            if (path->nccl) {
+                g_autofree char *by = g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
+                                                      sim_nccl_proto_name(choice.proto));
+                printf(" %-15s ", by);
+            }
         }
         printf("\n");
     }
@@ -84,9 +86,13 @@ typedef struct {
 static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
     SimNcclAlgo algo;
     SimNcclProto proto;
-    if (o->ranks < 2 || o->stride < 1 ||
-        (uint64_t)o->ranks * (uint64_t)o->stride > model_cluster_ranks(cluster)) {
-        return "give -n from 2 up to the GPUs of the cluster (times --stride)";
+    if (o->ranks < 2 || o->stride < 1) {
+        return "-n is 2 or more, and --stride 1 or more";
+    }
+    if ((uint64_t)o->ranks * (uint64_t)o->stride > model_cluster_ranks(cluster)) {
+        return "-n times --stride is more than the cluster has ranks; `foreshard list clusters` "
+               "says "
+               "how many";
     }
     if (o->algo && !sim_nccl_algo_parse(o->algo, &algo)) {
         return "--nccl-algo is one of ring, tree, nvls, nvlstree, pat";

@@ -6,13 +6,13 @@
 #include "cli/commands/commands.h"
 #include "cli/diagnose/diagnose.h"
 #include "cli/plot/pictures.h"
-#include "trace/text.h"
+#include "cli/trace-source.h"
 
 static const CliCommand command = {
-    .words = "TRACE",
+    .words = "TRACE | PLAN | NETWORK",
     .least = 1,
     .most = 1,
-    .give = "one trace",
+    .give = "one trace, or a network and --cluster",
     .summary = "Says what a trace's peak memory is made of, what its steps wait for, and which "
                "setting would\n"
                "change it by how much: each neighbour of the strategy is predicted. Ends with the "
@@ -22,6 +22,7 @@ static const CliCommand command = {
         "Examples:\n"
         "  foreshard predict gpt-toy -n 8 --cluster a100-node --wrap whole --trace whole.trace\n"
         "  foreshard diagnose whole.trace\n"
+        "  foreshard diagnose gpt-toy -n 8 --cluster a100-node --wrap whole\n"
         "  foreshard diagnose measured.trace --cluster this-machine\n"
         "\n"
         "Exit status: 0 diagnosed; 2 the trace cannot be read, or does not say what it is of.",
@@ -32,16 +33,17 @@ int cmd_diagnose(int argc, char **argv) {
     int rank = -1;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "the machine of predictions (default: the one the trace names)", "C"},
+         "the machine of predictions (default: the one that the trace names)", "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "the rank (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(Trace) trace = trace_read_file(argv[1], &error);
+    g_autoptr(Trace) trace = cli_trace_load(source, argv[1], cluster, &error);
     uint32_t whose = rank >= 0 || trace == NULL ? (uint32_t)rank : cli_lowest_rank(trace);
     g_autoptr(CliDiagnosis) diagnosis =
         trace != NULL ? cli_diagnose(trace, whose, cluster, &error) : NULL;

@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/plot-points.h"
+#include "cli/trace-source.h"
 #include "trace/plot.h"
 #include "trace/text.h"
 
@@ -13,14 +14,17 @@ static const CliCommand command = {
     .words = "TRACE [TRACE] | NETWORK [TRACE...]",
     .most = G_MAXINT,
     .summary =
-        "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes. "
-        "Or,\n"
-        "with --knob, what a setting does to a network's step time and peak memory, each value\n"
-        "predicted. To a file (.png, .svg, .pdf or .html), or to the terminal when no file is "
-        "named.",
+        "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes; "
+        "of a\n"
+        "network or plan, those that are predicted on --cluster. Or, with --knob, what a setting "
+        "does to\n"
+        "step time and peak memory, each value predicted. To a file (.png, .svg, .pdf or .html), "
+        "or to the\n"
+        "terminal when no file is named.",
     .examples =
         "Examples:\n"
         "  foreshard plot predicted.trace measured.trace -o memory.png\n"
+        "  foreshard plot gpt2 -n 8 --cluster a100-node -o memory.png\n"
         "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
         "  foreshard plot gpt-toy -n 2 --cluster this-machine --knob wrap=block,whole\n"
         "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
@@ -84,16 +88,18 @@ static int draw(TracePicture picture, const TracePanel *panels, guint n_panels,
     return CLI_OK;
 }
 
-static int plot_traces(TracePicture picture, int n_files, char **files, const Options *options) {
+static int plot_traces(TracePicture picture, int n_files, char **files, const Options *options,
+                       CliPlanSource *source) {
     if (n_files < 1 || n_files > TRACE_MAX_PANELS) {
-        return cli_complain(CLI_BAD_INPUT, "give one trace or two; --help says more");
+        return cli_complain(CLI_BAD_INPUT,
+                            "give one trace or two, or a network and a cluster; --help says more");
     }
     Trace *traces[TRACE_MAX_PANELS] = {NULL, NULL};
     TracePanel panels[TRACE_MAX_PANELS];
     int status = CLI_OK;
     for (int i = 0; i < n_files && status == CLI_OK; i++) {
         g_autoptr(GError) error = NULL;
-        traces[i] = trace_read_file(files[i], &error);
+        traces[i] = cli_trace_load(source, files[i], options->points.cluster, &error);
         if (traces[i] == NULL) {
             status = cli_complain(CLI_BAD_INPUT, "%s", error->message);
             break;
@@ -129,10 +135,10 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
     }
     for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
         if (g_str_equal(pictures[i].name, name)) {
-            return pictures[i].of_points
-                       ? cli_plot_points((TracePointsPicture)pictures[i].picture, n_words, words,
-                                         &options->points, source)
-                       : plot_traces((TracePicture)pictures[i].picture, n_words, words, options);
+            return pictures[i].of_points ? cli_plot_points((TracePointsPicture)pictures[i].picture,
+                                                           n_words, words, &options->points, source)
+                                         : plot_traces((TracePicture)pictures[i].picture, n_words,
+                                                       words, options, source);
         }
     }
     return cli_complain(CLI_BAD_INPUT,

@@ -1,8 +1,8 @@
 /* config.json files as they are published: parameters, the longest sequence, what is left out, and
  * messages that name the field.
  *
- * The fields were written by hand from the models' own files, with those that mean nothing here among
- * them. Counts are those of the published weights, but where "by hand" stands.
+ * The fields were written by hand from the models' own files, with those that mean nothing here
+ * among them. Counts are those of the published weights, but where "by hand" stands.
  */
 #include <glib/gstdio.h>
 #include <string.h>
@@ -228,7 +228,7 @@ static const struct {
      "\"attn_pdrop\": 0.25}",
      164 * 512 + 2 * 512 + 2 * (4 * 512 * 512 + 4 * 512 + 2 * 512 * 1000 + 1000 + 512 + 4 * 512),
      64, 10000, NULL, "attn_pdrop 0.25"},
-    /* Of llm-foundry's trainer: learned positions and biases; transformers' defaults drop nothing. */
+    /* Of llm-foundry's trainer: learned positions and biases; by default it drops nothing. */
     {"an MPT without ALiBi",
      "{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
      "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"attn_config\": {\"alibi\": false}}",
