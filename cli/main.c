@@ -1,8 +1,10 @@
 /* cli/main.c - the `foreshard` command: finds the sub-command and hands over. */
+#include <errno.h>
 #include <glib.h>
 #include <locale.h>
 #include <stdio.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/nearest.h"
 
@@ -46,31 +48,39 @@ static int complain_of(const char *name) {
         names[i] = commands[i].name;
     }
     g_autofree char *near = cli_did_you_mean(name, names);
-    fprintf(stderr, "foreshard: there is no command '%s'%s `foreshard --help` lists them\n", name,
-            *near != '\0' ? near : ";");
-    return 2;
+    return cli_complain(CLI_BAD_INPUT, "there is no command '%s'%s `foreshard --help` lists them",
+                        name, *near != '\0' ? near : ";");
+}
+
+/* What a full disk kept from being printed is a failure of whatever printed it. */
+static int end(int status) {
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    return written || status != CLI_OK
+               ? status
+               : cli_complain(CLI_FAILED, "the output cannot be written: %s", g_strerror(errno));
 }
 
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
+    g_set_prgname("foreshard");
     if (argc < 2) {
         print_help(stderr);
-        return 2;
+        return CLI_BAD_INPUT;
     }
     if (g_str_equal(argv[1], "--help") || g_str_equal(argv[1], "-h") ||
         g_str_equal(argv[1], "help")) {
         print_help(stdout);
-        return 0;
+        return end(CLI_OK);
     }
     if (g_str_equal(argv[1], "--version")) {
         printf("foreshard %s\n", FORESHARD_VERSION);
-        return 0;
+        return end(CLI_OK);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (g_str_equal(commands[i].name, argv[1])) {
             g_autofree char *name = g_strconcat("foreshard ", argv[1], NULL);
             g_set_prgname(name); /* what --help calls the program */
-            return commands[i].run(argc - 1, argv + 1);
+            return end(commands[i].run(argc - 1, argv + 1));
         }
     }
     return complain_of(argv[1]);

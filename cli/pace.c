@@ -1,6 +1,6 @@
 #include "cli/pace.h"
 
-#include "cli/data-dir.h"
+#include "cli/cluster.h"
 #include "plan/op-work.h"
 #include "sim/cost-network.h"
 #include "sim/sharing.h"
@@ -32,8 +32,7 @@ static bool fits(const Plan *plan, const ModelCluster *cluster, GError **error) 
 }
 
 ModelCluster *cli_pace_cluster(const char *name, const Plan *plan, GError **error) {
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
-    g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
+    g_autoptr(ModelCluster) cluster = cli_cluster_read(name, error);
     return cluster && fits(plan, cluster, error) ? g_steal_pointer(&cluster) : NULL;
 }
 

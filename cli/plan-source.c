@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/data-dir.h"
+#include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/strategy.h"
@@ -18,6 +20,7 @@ struct _CliPlanSource {
     char *strategy_file;
     GArray *settings;    /* Setting, in the order given */
     char **option_names; /* of the strategy's keys, "micro-batch" */
+    bool has_said;       /* what of the network is left out */
 };
 
 static const PlanStrategyKey *find_key(const char *name) {
@@ -31,10 +34,26 @@ static const PlanStrategyKey *find_key(const char *name) {
     return NULL;
 }
 
+static void set_no_key(const char *name, GError **error) {
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        names[i] = keys[i].key;
+    }
+    g_autofree char *near = cli_did_you_mean(name, names);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "'%s' is no key of a strategy%s", name,
+                *near ? near : "; `man foreshard-strategy` and --help-strategy list them");
+}
+
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
                          GError **error) {
     PlanStrategy trial;
     plan_strategy_init(&trial);
+    if (!find_key(key)) {
+        set_no_key(key, error);
+        return false;
+    }
     if (!plan_strategy_set(&trial, key, value, error)) {
         return false;
     }
@@ -198,6 +217,19 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
     return plan_build(graph, strategy, network->name, network->text, error);
 }
 
+/* Once, however often the network is planned. */
+static void say_what_is_left_out(CliPlanSource *source, const ModelNetwork *network,
+                                 const char *path) {
+    if (network->dropouts && !source->has_said) {
+        cli_complain(
+            CLI_OK,
+            "note: %s: dropout is left out (%s), so its masks are not in memory; a file as "
+            "in models/networks can have it (dropout = P)",
+            path, network->dropouts);
+    }
+    source->has_said = true;
+}
+
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
     if (is_plan_file(name)) {
         return load_plan(source, name, error);
@@ -217,5 +249,6 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (!network) {
         return NULL;
     }
+    say_what_is_left_out(source, network, path);
     return cli_plan_build(network, &strategy, error);
 }

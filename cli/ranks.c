@@ -1,8 +1,12 @@
 #include "cli/ranks.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include "cli/machine.h"
+#include "plan/player.h"
 
 /* As the environment says; beside this program (installed), or where the build tree has it. */
 static char *find_exec(void) {
@@ -95,12 +99,40 @@ bool cli_ranks_fit_here(unsigned n, GError **error) {
     return n <= CLI_RANKS_MOST;
 }
 
+bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error) {
+    PlanNullCounts counts = {0};
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 3, &plan_null_device, &counts);
+    if (plan_player_run(player, error) != PLAN_DONE) {
+        return false;
+    }
+    double each = (double)(limit ? MIN(limit, counts.peak_bytes) : counts.peak_bytes);
+    double free_bytes = (double)cli_machine_free_bytes();
+    if (free_bytes > 0 && n * each > free_bytes) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%u rank%s of %.2f GB (1e9 bytes) at the peak, and %.2f GB are free on this "
+                    "machine; train a smaller network here, and predict this one",
+                    n, n == 1 ? "" : "s", each / 1e9, free_bytes / 1e9);
+        return false;
+    }
+    return true;
+}
+
 bool cli_ranks_is_cuda(const char *device) {
     return g_strcmp0(device, "cuda") == 0;
 }
 
-bool cli_ranks_know_device(const char *device) {
-    return !device || g_str_equal(device, "host") || cli_ranks_is_cuda(device);
+bool cli_ranks_know_device(const char *device, GError **error) {
+    bool known = !device || g_str_equal(device, "host") || cli_ranks_is_cuda(device);
+    if (!known) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "there is no device '%s'; devices are host and cuda", device);
+    }
+    return known;
+}
+
+const char *cli_ranks_own_words(const char *line) {
+    static const char name[] = "foreshard-exec: ";
+    return g_str_has_prefix(line, name) ? line + strlen(name) : NULL;
 }
 
 /* Even if this program is killed, mpirun then ends its ranks. */

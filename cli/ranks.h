@@ -9,18 +9,25 @@
 #include <gio/gio.h>
 #include <stdbool.h>
 
+#include "plan/plan.h"
+
 enum {
     CLI_RANKS_MOST = 1024 /* foreshard-exec's own bound, too; each takes 0.1 GB */
 };
 
 bool cli_ranks_fit_here(unsigned n, GError **error);
+/* Whether n ranks of the plan, of limit bytes each (0: none), find the host's memory free. A system
+ * that runs out of it ends other programs too. */
+bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error);
 /* The path of foreshard-exec: what FORESHARD_EXEC names, or this build's. Transfer full. */
 char *cli_ranks_program(GError **error);
 /* What starts n ranks of foreshard-exec on a device (NULL: host); its arguments are to follow, then
  * NULL. Fails when foreshard-exec is not here. */
 GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error);
 bool cli_ranks_is_cuda(const char *device);
-bool cli_ranks_know_device(const char *device); /* host, cuda or NULL */
+bool cli_ranks_know_device(const char *device, GError **error); /* host, cuda or NULL */
+/* What a rank says of itself in this line, without its name; NULL: the line is another's. */
+const char *cli_ranks_own_words(const char *line);
 void cli_ranks_add(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* With the environment that the ranks want. Transfer full. */
 GSubprocessLauncher *cli_ranks_launcher(GSubprocessFlags flags);

@@ -9,11 +9,12 @@
 
 #include "plan/plan.h"
 
-/* One number of the config: "key=field" must stand, "key=field?" may, "key=field:N" is N when it
- * does not. */
 typedef struct {
-    const char *model_type, *family, *numbers;
-    bool tied; /* when tie_word_embeddings does not stand */
+    const char *model_type, *family;
+    /* "key=field" must stand, "key=field?" may, "key=field:N" is N when it does not. */
+    const char *numbers;
+    const char *dropouts; /* "field:P": what it is when it does not stand */
+    bool tied;            /* when tie_word_embeddings does not stand */
     bool (*rest)(JsonObject *config, GString *ini, const char *file_name, GError **error);
 } Type;
 
@@ -93,6 +94,9 @@ static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name
     if (flag_of(config, "add_cross_attention", false)) {
         return refuse(file_name, error, "a GPT-2 with add_cross_attention is not known");
     }
+    if (flag_of(config, "reorder_and_upcast_attn", false)) {
+        return refuse(file_name, error, "a GPT-2 with reorder_and_upcast_attn is not known");
+    }
     const char *act = text_of(config, "activation_function", "gelu_new");
     bool is_tanh = g_str_equal(act, "gelu_new") || g_str_equal(act, "gelu_pytorch_tanh");
     g_string_append_printf(ini, "gelu = %s\n", is_tanh ? "tanh" : "erf");
@@ -101,13 +105,15 @@ static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name
                   act);
 }
 
-/* The longest sequence: no further than attention looks back (Mistral's sliding_window, Qwen2's
- * where it is used), for within it attention is causal and no more. */
+/* The longest sequence: no further than attention looks back (Mistral's sliding_window, 4096 unless
+ * it says otherwise; Qwen2's where it is used), for within it attention is causal and no more. */
 static bool append_seq(JsonObject *config, GString *ini, const char *file_name, GError **error) {
-    bool slides = flag_of(config, "use_sliding_window",
-                          !g_str_equal(text_of(config, "model_type", ""), "qwen2"));
+    const char *model_type = text_of(config, "model_type", "");
+    bool slides = flag_of(config, "use_sliding_window", !g_str_equal(model_type, "qwen2"));
+    bool slides_unsaid =
+        g_str_equal(model_type, "mistral") && !json_object_has_member(config, "sliding_window");
     const char *names[] = {"max_position_embeddings", "sliding_window"};
-    gint64 seq = G_MAXINT64;
+    gint64 seq = slides_unsaid ? 4096 : G_MAXINT64;
     for (unsigned i = 0; i < 1 + (unsigned)slides; i++) {
         JsonNode *node = field(config, names[i]);
         bool is_int =
@@ -123,14 +129,34 @@ static bool append_seq(JsonObject *config, GString *ini, const char *file_name, 
     return true;
 }
 
-/* Files written by transformers 5 hold the base one level down. How it is scaled for sequences
- * longer than those trained on (rope_scaling, rope_type) changes angles, and neither bytes nor
- * time. */
+/* How rotary angles are stretched for sequences longer than those of the first training. It changes
+ * neither bytes nor time, but what a run learns: the word is kept for it. "type" is what
+ * transformers called "rope_type" before 4.43. */
+static bool append_scaling(JsonObject *config, const char *name, GString *ini,
+                           const char *file_name, GError **error) {
+    JsonNode *node = field(config, name);
+    if (!node) {
+        return true;
+    }
+    if (!JSON_NODE_HOLDS_OBJECT(node)) {
+        return refuse(file_name, error, "the field '%s' must be an object or null", name);
+    }
+    JsonObject *scaling = json_node_get_object(node);
+    const char *kind = text_of(scaling, "rope_type", text_of(scaling, "type", "default"));
+    if (!g_str_equal(kind, "default")) {
+        g_string_append_printf(ini, "rope_scaling = %s\n", kind);
+    }
+    return true;
+}
+
+/* Files written by transformers 5 hold base and scaling one level down. */
 static bool append_rope(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     JsonNode *node = field(config, "rope_parameters");
     bool is_nested = !field(config, "rope_theta") && node && JSON_NODE_HOLDS_OBJECT(node);
     return append_number(is_nested ? json_node_get_object(node) : config,
-                         "rope_base=rope_theta:10000", ini, file_name, error);
+                         "rope_base=rope_theta:10000", ini, file_name, error) &&
+           append_scaling(config, is_nested ? "rope_parameters" : "rope_scaling", ini, file_name,
+                          error);
 }
 
 static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
@@ -252,18 +278,34 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
 
 static const Type types[] = {
     {"gpt2", "gpt",
-     "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions", true,
-     rest_of_gpt2},
-    {"llama", "llama", LLAMA_NUMBERS, false, rest_of_llama},
-    {"mistral", "llama", LLAMA_NUMBERS, false, rest_of_llama},
-    {"qwen2", "llama", LLAMA_NUMBERS, false, rest_of_llama},
+     "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions",
+     "resid_pdrop:0.1 embd_pdrop:0.1 attn_pdrop:0.1", true, rest_of_gpt2},
+    {"llama", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
+    {"mistral", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
+    {"qwen2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
     {"t5", "t5",
      "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "
      "seq=n_positions:512",
-     true, rest_of_t5},
+     "dropout_rate:0.1", true, rest_of_t5},
     {"mpt", "mpt", "layers=n_layers width=d_model heads=n_heads vocab=vocab_size seq=max_seq_len",
-     true, rest_of_mpt},
+     "resid_pdrop:0 emb_pdrop:0", true, rest_of_mpt},
 };
+
+/* "resid_pdrop 0.1, attn_pdrop 0.1": those above 0; NULL: none. */
+static char *dropouts_of(const Type *type, JsonObject *config) {
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_auto(GStrv) words = g_strsplit(type->dropouts, " ", -1);
+    for (char **word = words; *word; word++) {
+        g_auto(GStrv) pair = g_strsplit(*word, ":", 2);
+        JsonNode *node = field(config, pair[0]);
+        double share = node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node)
+                                                           : g_ascii_strtod(pair[1], NULL);
+        if (share > 0) {
+            g_string_append_printf(text, "%s%s %g", text->len ? ", " : "", pair[0], share);
+        }
+    }
+    return text->len ? g_strdup(text->str) : NULL;
+}
 
 static char *to_ini(const Type *type, JsonObject *config, const char *file_name, GError **error) {
     g_autoptr(GString) ini = g_string_new(NULL);
@@ -283,7 +325,7 @@ static char *to_ini(const Type *type, JsonObject *config, const char *file_name,
 }
 
 char *model_config_json_to_ini(const char *json, gsize length, const char *file_name,
-                               GError **error) {
+                               char **ret_dropouts, GError **error) {
     g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(GError) cause = NULL;
     if (!json_parser_load_from_data(parser, json, (gssize)length, &cause)) {
@@ -301,7 +343,9 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     g_autoptr(GString) known = g_string_new(NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
         if (model_type && g_str_equal(types[i].model_type, model_type)) {
-            return to_ini(&types[i], config, file_name, error);
+            char *ini = to_ini(&types[i], config, file_name, error);
+            *ret_dropouts = ini ? dropouts_of(&types[i], config) : NULL;
+            return ini;
         }
         g_string_append_printf(known, "%s%s", i ? ", " : "", types[i].model_type);
     }

@@ -218,7 +218,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     model_end(w, root, logits, targets, llama->vocab);
 }
 
-const ModelFamily model_llama = {
-    "llama",
-    "layers width heads vocab seq ffn|kv_heads head_dim tied rope_base attention qkv_bias loss",
-    emit};
+const ModelFamily model_llama = {"llama",
+                                 "layers width heads vocab seq ffn|kv_heads head_dim tied "
+                                 "rope_base rope_scaling attention qkv_bias "
+                                 "loss",
+                                 emit};

@@ -12,6 +12,7 @@ void model_network_free(ModelNetwork *network) {
     if (network) {
         g_free(network->name);
         g_free(network->text);
+        g_free(network->dropouts);
         g_free(network);
     }
 }
@@ -77,6 +78,17 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
                            "attention must be kernel, math or math-fp32, not '%s'", entry->value);
 }
 
+static bool read_rope_scaling(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                              GError **error) {
+    static const char *const names[] = {"linear", "dynamic", "yarn", "longrope", "llama3", NULL};
+    network->rope_scaling = g_intern_string(entry->value);
+    return g_strv_contains(names, entry->value) ||
+           plan_ini_refuse(ini, entry, error,
+                           "rope_scaling must be linear, dynamic, yarn, longrope or llama3, not "
+                           "'%s'",
+                           entry->value);
+}
+
 static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                        GError **error) {
     if (g_str_equal(entry->key, "tied")) {
@@ -99,6 +111,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "attention")) {
         return read_attention(network, ini, entry, error);
+    }
+    if (g_str_equal(entry->key, "rope_scaling")) {
+        return read_rope_scaling(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "rope_base")) {
         return (plan_parse_double(entry->value, &network->rope_base) && network->rope_base >= 1 &&
@@ -265,11 +280,13 @@ ModelNetwork *model_network_read_file(const char *path, GError **error) {
     if (!text || !is_json(text)) {
         return text ? model_network_read(text, length, path, error) : NULL;
     }
-    g_autofree char *ini = model_config_json_to_ini(text, length, path, error);
+    g_autofree char *dropouts = NULL;
+    g_autofree char *ini = model_config_json_to_ini(text, length, path, &dropouts, error);
     ModelNetwork *network = ini ? model_network_read(ini, strlen(ini), path, error) : NULL;
     if (network) {
         g_free(network->name);
         network->name = name_of_config(path);
+        network->dropouts = g_steal_pointer(&dropouts);
     }
     return network;
 }

@@ -21,12 +21,14 @@ typedef enum {
 
 typedef struct {
     char *name;
-    char *text; /* of its file */
+    char *text;     /* of its file */
+    char *dropouts; /* of its config.json, in words, none of which is planned; NULL: none */
     unsigned family;
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     double rope_base;
-    double dropout; /* gpt, t5: share of elements dropped wherever they drop any */
+    const char *rope_scaling; /* llama: how angles are stretched, which no run does; NULL: not */
+    double dropout;           /* gpt, t5: share of elements dropped wherever they drop any */
     ModelLoss loss;
     bool tied;
     bool gelu_tanh;

@@ -525,7 +525,9 @@ Trace *trace_read_file(const char *path, GError **error) {
     gsize length;
     g_autoptr(GError) cause = NULL;
     if (!g_file_get_contents(path, &text, &length, &cause)) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+        const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be read%s", path,
+                    why != NULL ? why : "");
         return NULL;
     }
     return trace_read(text, length, path, error);

@@ -1,31 +1,12 @@
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
-
-static char *line_of_file(const char *path, const char *key) {
-    g_autofree char *text = NULL;
-    if (!g_file_get_contents(path, &text, NULL, NULL)) {
-        return NULL;
-    }
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines; *line; line++) {
-        if (g_str_has_prefix(*line, key)) {
-            const char *value = strchr(*line, ':');
-            return value ? g_strstrip(g_strdup(value + 1)) : NULL;
-        }
-    }
-    return NULL;
-}
-
-static char *processor(void) {
-    char *name = line_of_file("/proc/cpuinfo", "model name");
-    return name ? name : g_strdup("a processor without a name");
-}
+#include "cli/machine.h"
 
 /* What is free now, shared out; half a gigabyte where the system does not say. */
 static uint64_t memory_of_rank(unsigned n) {
-    g_autofree char *kib = line_of_file("/proc/meminfo", "MemAvailable");
-    return kib ? g_ascii_strtoull(kib, NULL, 10) * 1024 / n : 500000000;
+    uint64_t bytes = cli_machine_free_bytes();
+    return bytes ? bytes / n : 500000000;
 }
 
 static void number(GString *text, const char *key, double value) {
@@ -39,7 +20,7 @@ static void whole(GString *text, const char *key, uint64_t value) {
 }
 
 static void write_device(GString *text, const ModelCluster *c, unsigned n) {
-    g_autofree char *model = processor();
+    g_autofree char *model = cli_machine_processor();
     g_string_append_printf(text, "[device]\nkind = cpu\nmodel = one thread of %s\n", model);
     g_string_append(text, "# memory that was free, shared out to the ranks\n");
     whole(text, "memory_bytes", memory_of_rank(n));
@@ -156,7 +137,7 @@ static void write_links(GString *text, const ModelCluster *c, unsigned n) {
 
 GString *cli_calibrate_text(const ModelCluster *cluster, unsigned n, const char *date) {
     GString *text = g_string_new(NULL);
-    g_autofree char *model = processor();
+    g_autofree char *model = cli_machine_processor();
     g_string_append_printf(text,
                            "# Measured by `foreshard calibrate --device host -n %u` on %s: every "
                            "number but\n# those marked assumed, with %u rank%s at work at once.\n\n"

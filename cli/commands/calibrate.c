@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "cli/calibrate/calibrate.h"
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
 #include "cli/ranks.h"
 
 typedef struct {
@@ -62,62 +62,59 @@ static int calibrate(const Options *options) {
         g_rmdir(folder);
     }
     if (!ok) {
-        fprintf(stderr, "foreshard calibrate: %s\n", error->message);
-        return 1;
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
     printf("cluster    %s\n", options->output);
-    return 0;
+    return CLI_OK;
 }
 
-static bool options_are_sound(const Options *options) {
-    if (!cli_ranks_know_device(options->device)) {
-        fprintf(stderr, "foreshard calibrate: there is no device '%s'; devices are host and cuda\n",
-                options->device);
-        return false;
+static int check(const Options *options) {
+    g_autoptr(GError) error = NULL;
+    if (!cli_ranks_know_device(options->device, &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    if (options->ranks < 1 || options->ranks > 1024 || !options->output) {
-        fprintf(stderr, "foreshard calibrate: give -o FILE, and -n from 1 to 1024\n");
-        return false;
+    if (options->ranks < 1 || options->ranks > CLI_RANKS_MOST || !options->output) {
+        return cli_complain(CLI_BAD_INPUT, "give -o FILE, and -n from 1 to %d", CLI_RANKS_MOST);
     }
     g_autofree char *folder = g_path_get_dirname(options->output);
-    if (!g_file_test(folder, G_FILE_TEST_IS_DIR)) {
-        fprintf(stderr, "foreshard calibrate: there is no folder %s to write into\n", folder);
-        return false;
-    }
-    return true;
+    return g_file_test(folder, G_FILE_TEST_IS_DIR)
+               ? CLI_OK
+               : cli_complain(CLI_BAD_INPUT, "there is no folder %s to write into", folder);
 }
 
+static void clear_options(Options *options) {
+    g_free(options->device);
+    g_free(options->output);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+static const CliCommand command = {
+    .words = "",
+    .give = "options alone, as in: -n 2 -o my-laptop.ini",
+    .summary = "Measures this machine in under two minutes by training small networks on every "
+               "rank at\nonce, and writes a cluster file that predict takes. Nothing else "
+               "should run meanwhile.",
+    .examples = "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
+                "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
+                "Exit status: 0 measured; 1 a rank failed, or the file cannot be written; 2 a "
+                "setting is refused.",
+};
+
 int cmd_calibrate(int argc, char **argv) {
-    Options options = {.ranks = 1};
-    GOptionEntry entries[] = {{"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
-                               "what is measured: host (default) or cuda", "DEVICE"},
-                              {"ranks", 'n', 0, G_OPTION_ARG_INT, &options.ranks,
-                               "ranks that work at once, as they will in training (default 1)",
-                               "N"},
-                              {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
-                               "write the cluster file here", "FILE"},
-                              {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_option_context_set_summary(
-        context, "Measures this machine in under two minutes by training small networks on every "
-                 "rank at\nonce, and writes a cluster file that predict takes. Nothing else "
-                 "should run meanwhile.");
-    g_option_context_set_description(
-        context, "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
-                 "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
-                 "Exit status: 0 measured; 1 a rank failed, or the file cannot be written; 2 a "
-                 "setting is refused.");
-    g_option_context_add_main_entries(context, entries, NULL);
-    g_autoptr(GError) error = NULL;
-    int status = 2;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard calibrate: %s\n", error->message);
-    } else if (argc != 1) {
-        fprintf(stderr, "foreshard calibrate: takes no '%s'; --help says more\n", argv[1]);
-    } else if (options_are_sound(&options)) {
-        status = calibrate(&options);
+    g_auto(Options) options = {.ranks = 1};
+    const GOptionEntry entries[] = {
+        {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
+         "what is measured: host (default) or cuda", "DEVICE"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &options.ranks,
+         "ranks that work at once, as they will in training (default 1)", "N"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the cluster file here",
+         "FILE"},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
     }
-    g_free(options.device);
-    g_free(options.output);
-    return status;
+    int status = check(&options);
+    return status == CLI_OK ? calibrate(&options) : status;
 }

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cli/cluster.h"
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/data-dir.h"
-#include "cli/options.h"
 #include "models/cluster.h"
 #include "sim/cost-network.h"
 
@@ -27,7 +27,8 @@ static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint3
 static void print_times(const ModelCluster *cluster, const SimNetworkPath *path) {
     printf("%12s", "bytes");
     for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
-        printf("  %-15s us %-15s", kinds[k].name, path->nccl ? "by" : "");
+        g_autofree char *head = g_strconcat(kinds[k].name, " (us)", NULL);
+        printf("  %19s%s", head, path->nccl ? " by              " : "");
     }
     printf("\n");
     for (double mib = 1.0 / 64; mib <= 4096; mib *= 4) {
@@ -39,11 +40,12 @@ static void print_times(const ModelCluster *cluster, const SimNetworkPath *path)
             if (path->nccl) {
                 choice = sim_network_choice(cluster, path, kinds[k].kind, bytes);
             }
-            g_autofree char *by = path->nccl
-                                      ? g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
-                                                        sim_nccl_proto_name(choice.proto))
-                                      : g_strdup("");
-            printf("  %18.1f %-15s", (cost.latency_ns + cost.transfer_ns) / 1e3, by);
+            printf("  %19.1f", (cost.latency_ns + cost.transfer_ns) / 1e3);
+            if (path->nccl) {
+                g_autofree char *by = g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
+                                                      sim_nccl_proto_name(choice.proto));
+                printf(" %-15s ", by);
+            }
         }
         printf("\n");
     }
@@ -84,9 +86,13 @@ typedef struct {
 static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
     SimNcclAlgo algo;
     SimNcclProto proto;
-    if (o->ranks < 2 || o->stride < 1 ||
-        (uint64_t)o->ranks * (uint64_t)o->stride > model_cluster_ranks(cluster)) {
-        return "give -n from 2 up to the GPUs of the cluster (times --stride)";
+    if (o->ranks < 2 || o->stride < 1) {
+        return "-n is 2 or more, and --stride 1 or more";
+    }
+    if ((uint64_t)o->ranks * (uint64_t)o->stride > model_cluster_ranks(cluster)) {
+        return "-n times --stride is more than the cluster has ranks; `foreshard list clusters` "
+               "says "
+               "how many";
     }
     if (o->algo && !sim_nccl_algo_parse(o->algo, &algo)) {
         return "--nccl-algo is one of ring, tree, nvls, nvlstree, pat";
@@ -99,16 +105,13 @@ static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
 
 static int show(const Options *o) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *file = cli_data_find(CLI_DATA_CLUSTERS, o->cluster, &error);
-    g_autoptr(ModelCluster) cluster = file ? model_cluster_read_file(file, &error) : NULL;
+    g_autoptr(ModelCluster) cluster = cli_cluster_read(o->cluster, &error);
     if (!cluster) {
-        fprintf(stderr, "foreshard collectives: %s\n", error->message);
-        return 2;
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     const char *wrong = wrong_with(o, cluster);
     if (wrong) {
-        fprintf(stderr, "foreshard collectives: %s\n", wrong);
-        return 2;
+        return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }
     model_cluster_force_nccl(cluster, o->algo, o->proto);
     SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
@@ -118,12 +121,30 @@ static int show(const Options *o) {
     if (o->table && path.nccl) {
         print_table(&path.group, o->bytes);
     }
-    return 0;
+    return CLI_OK;
 }
 
+static void clear_options(Options *o) {
+    g_free(o->cluster);
+    g_free(o->algo);
+    g_free(o->proto);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+static const CliCommand command = {
+    .words = "",
+    .give = "options alone, as in: --cluster dgx-h100",
+    .summary = "Times of collectives on a cluster, alone, by size of the whole tensor, and NCCL's "
+               "choice.",
+    .examples = "Examples:\n"
+                "  foreshard collectives --cluster dgx-h100 -n 64 --table\n"
+                "  foreshard collectives --cluster a100-roce -n 64 --stride 8 --nccl-algo ring\n\n"
+                "Exit status: 0 shown; 2 the cluster cannot be read, or a setting is refused.",
+};
+
 int cmd_collectives(int argc, char **argv) {
-    Options o = {.ranks = 8, .stride = 1, .bytes = 64 << 20};
-    GOptionEntry entries[] = {
+    g_auto(Options) o = {.ranks = 8, .stride = 1, .bytes = 64 << 20};
+    const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: a name or a file", "C"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks, "ranks of the group (8)", "N"},
         {"stride", 0, 0, G_OPTION_ARG_INT, &o.stride,
@@ -132,29 +153,12 @@ int cmd_collectives(int argc, char **argv) {
         {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &o.proto, "force it, as NCCL_PROTO does", "NAME"},
         {"table", 0, 0, G_OPTION_ARG_NONE, &o.table, "print all that NCCL weighs", NULL},
         {"bytes", 0, 0, G_OPTION_ARG_DOUBLE, &o.bytes, "size for the table (64 MiB)", "BYTES"},
-        {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new("");
-    g_option_context_set_summary(context, "Times of collectives on a cluster, alone, by size of "
-                                          "the whole tensor, and NCCL's choice.");
-    g_option_context_set_description(context,
-                                     "Examples:\n"
-                                     "  foreshard collectives --cluster dgx-h100 -n 64 --table\n"
-                                     "  foreshard collectives --cluster a100-roce -n 64 --stride 8 "
-                                     "--nccl-algo ring\n\n"
-                                     "Exit status: 0 shown; 2 the cluster cannot be read, or a "
-                                     "setting is refused.");
-    g_option_context_add_main_entries(context, entries, NULL);
-    g_autoptr(GError) error = NULL;
-    int status = 2;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard collectives: %s\n", error->message);
-    } else if (argc != 1 || !o.cluster) {
-        fprintf(stderr, "foreshard collectives: give a cluster, as in: --cluster dgx-h100\n");
-    } else {
-        status = show(&o);
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
     }
-    g_free(o.cluster);
-    g_free(o.algo);
-    g_free(o.proto);
-    return status;
+    return o.cluster ? show(&o)
+                     : cli_complain(CLI_BAD_INPUT, "give a cluster, as in: --cluster dgx-h100");
 }

@@ -5,31 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
 #include "trace/compare/compare.h"
 #include "trace/text.h"
 
-enum {
-    OK = 0,
-    FAILED = 1,
-    BAD_INPUT = 2
+static const CliCommand command = {
+    .words = "PREDICTED MEASURED",
+    .least = 2,
+    .most = 2,
+    .give = "two traces",
+    .summary =
+        "Compares a predicted trace with a measured one of the same plan: step time, phases, "
+        "lanes,\n"
+        "collectives and ops, the ten ops and units that err most, peaks of memory, and memory at "
+        "every\n"
+        "instruction.",
+    .examples = "Examples:\n"
+                "  foreshard compare predicted.trace measured.trace\n"
+                "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
+                "\n"
+                "Exit status: 0 compared, whatever the difference; 2 a trace cannot be read, or "
+                "the two are "
+                "of\n"
+                "different plans.",
 };
-
-static const char summary[] =
-    "Compares a predicted trace with a measured one of the same plan: step time, phases, lanes,\n"
-    "collectives and ops, the ten ops and units that err most, peaks of memory, and memory at "
-    "every\n"
-    "instruction.";
-
-static const char examples[] =
-    "Examples:\n"
-    "  foreshard compare predicted.trace measured.trace\n"
-    "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
-    "\n"
-    "Exit status: 0 compared, whatever the difference; 2 a trace cannot be read, or the two are "
-    "of\n"
-    "different plans.";
 
 static char *text_of(const TraceComparison *comparison) {
     g_autofree char *text = trace_comparison_text(comparison);
@@ -61,14 +61,10 @@ static int show(const TraceComparison *comparison, bool as_json, const char *fol
     g_autofree char *text = text_of(comparison);
     g_autofree char *json = json_of(comparison);
     if (folder != NULL && !write_folder(folder, text, json, &error)) {
-        fprintf(stderr, "foreshard compare: %s\n", error->message);
-        return FAILED;
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    if (fputs(as_json ? json : text, stdout) == EOF || fflush(stdout) != 0) {
-        fprintf(stderr, "foreshard compare: the output cannot be written\n");
-        return FAILED;
-    }
-    return OK;
+    fputs(as_json ? json : text, stdout);
+    return CLI_OK;
 }
 
 int cmd_compare(int argc, char **argv) {
@@ -80,29 +76,19 @@ int cmd_compare(int argc, char **argv) {
          "write compare.txt and compare.json into this folder too", "DIR"},
         G_OPTION_ENTRY_NULL,
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("PREDICTED MEASURED");
-    g_option_context_set_summary(context, summary);
-    g_option_context_set_description(context, examples);
-    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
+    }
     g_autoptr(GError) error = NULL;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard compare: %s\n", error->message);
-        return BAD_INPUT;
-    }
-    if (argc != 3) {
-        fprintf(stderr, "foreshard compare: give two traces; see foreshard compare --help\n");
-        return BAD_INPUT;
-    }
     g_autoptr(Trace) first = trace_read_file(argv[1], &error);
     g_autoptr(Trace) second = first != NULL ? trace_read_file(argv[2], &error) : NULL;
     if (second == NULL) {
-        fprintf(stderr, "foreshard compare: %s\n", error->message);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(TraceComparison) comparison = trace_compare(first, second, &error);
     if (comparison == NULL) {
-        fprintf(stderr, "foreshard compare: %s, %s: %s\n", argv[1], argv[2], error->message);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "%s, %s: %s", argv[1], argv[2], error->message);
     }
     return show(comparison, json, output);
 }

@@ -2,54 +2,44 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cluster.h"
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/data-dir.h"
 #include "cli/explain/explain.h"
-#include "cli/options.h"
 #include "cli/plan-source.h"
 #include "cli/plot/pictures.h"
 #include "cli/what-if.h"
 #include "trace/text.h"
 
-enum {
-    OK = 0,
-    FAILED = 1,
-    BAD_INPUT = 2
-};
-
 #define DEFAULT_CLUSTER "dgx-h100"
 
-static const char summary[] =
-    "Takes a number that foreshard prints down to the rows and the formula it comes from: a key "
-    "of\n"
-    "`foreshard predict --json`, a unit, a kind of op or the number of an instruction. Or, with\n"
-    "--sharding NETWORK, walks every sharding strategy over a network in one table.";
-
-static const char examples[] =
-    "Examples:\n"
-    "  foreshard explain peak_allocated_bytes measured.trace\n"
-    "  foreshard explain comm.all_gather.exposed_ms gpt-toy -n 8 --cluster a100-node\n"
-    "  foreshard explain layers.0 measured.trace\n"
-    "  foreshard explain --sharding gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
-    "\n"
-    "Exit status: 0 explained; 2 there is no such number, or the input cannot be read.";
+static const CliCommand command = {
+    .words = "(KEY | UNIT | OP) (TRACE | PLAN | NETWORK)",
+    .most = 2,
+    .give = "what to explain, and a trace, a plan or a network",
+    .summary = "Takes a number that foreshard prints down to the rows and the formula it comes "
+               "from: a key "
+               "of\n"
+               "`foreshard predict --json`, a unit, a kind of op or the number of an instruction. "
+               "Or, with\n"
+               "--sharding NETWORK, walks every sharding strategy over a network in one table.",
+    .examples =
+        "Examples:\n"
+        "  foreshard explain peak_allocated_bytes measured.trace\n"
+        "  foreshard explain comm.all_gather.exposed_ms gpt-toy -n 8 --cluster a100-node\n"
+        "  foreshard explain layers.0 measured.trace\n"
+        "  foreshard explain --sharding gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
+        "\n"
+        "Exit status: 0 explained; 2 there is no such number, or the input cannot be read.",
+};
 
 static int complain(const GError *error) {
-    fprintf(stderr, "foreshard explain: %s\n", error->message);
-    return BAD_INPUT;
+    return cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }
 
 static int show(const GString *text) {
-    if (fputs(text->str, stdout) == EOF || fflush(stdout) != 0) {
-        fprintf(stderr, "foreshard explain: the output cannot be written\n");
-        return FAILED;
-    }
-    return OK;
-}
-
-static ModelCluster *read_cluster(const char *name, GError **error) {
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
-    return path != NULL ? model_cluster_read_file(path, error) : NULL;
+    fputs(text->str, stdout);
+    return CLI_OK;
 }
 
 static int explain_subject(const CliSubject *subject, const char *name) {
@@ -76,8 +66,7 @@ static int explain_trace(const char *name, const char *path, const char *cluster
     uint32_t whose = rank >= 0 ? (uint32_t)rank : cli_lowest_rank(trace);
     g_autoptr(TraceSummary) rows = trace_summary_new(trace, whose);
     if (rows == NULL) {
-        fprintf(stderr, "foreshard explain: %s: rank %d was not recorded\n", path, rank);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "%s: rank %d was not recorded", path, rank);
     }
     bool known = plan != NULL && prediction != NULL;
     CliSubject subject = {trace, rows, known ? plan : NULL, known ? what_if->cluster : NULL,
@@ -90,7 +79,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
                         const char *cluster_name) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, path, &error);
-    g_autoptr(ModelCluster) cluster = plan != NULL ? read_cluster(cluster_name, &error) : NULL;
+    g_autoptr(ModelCluster) cluster = plan != NULL ? cli_cluster_read(cluster_name, &error) : NULL;
     if (cluster == NULL) {
         return complain(error);
     }
@@ -102,8 +91,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     }
     g_autoptr(TraceSummary) rows = trace_summary_new(trace, cli_lowest_rank(trace));
     if (rows == NULL) {
-        fprintf(stderr, "foreshard explain: %s cannot be played on %s\n", path, cluster->name);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction};
     return explain_subject(&subject, name);
@@ -111,7 +99,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
 
 static int explain_sharding(const char *network, CliPlanSource *source, const char *cluster_name) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(ModelCluster) cluster = read_cluster(cluster_name, &error);
+    g_autoptr(ModelCluster) cluster = cli_cluster_read(cluster_name, &error);
     g_autoptr(GString) text =
         cluster != NULL ? cli_explain_sharding(source, network, cluster, &error) : NULL;
     return text != NULL ? show(text) : complain(error);
@@ -129,17 +117,13 @@ static int explain(int n_words, char **words, const char *sharding, const char *
         if (n_words == 0) {
             return explain_sharding(sharding, source, machine);
         }
-        fprintf(stderr,
-                "foreshard explain: --sharding %s: give a strategy (none, optimizer-only, "
-                "grad-op, full, hybrid, hybrid-grad-op), or a network and nothing else\n",
-                sharding);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT,
+                            "--sharding %s: give a strategy (none, optimizer-only, grad-op, full, "
+                            "hybrid, hybrid-grad-op), or a network and nothing else",
+                            sharding);
     }
     if (n_words != 2) {
-        fprintf(stderr,
-                "foreshard explain: give what to explain, and a trace, a plan or a network; "
-                "see foreshard explain --help\n");
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
     }
     return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster, rank)
                                    : explain_plan(words[0], words[1], source, machine);
@@ -160,15 +144,10 @@ int cmd_explain(int argc, char **argv) {
          "whose rows, of a trace (default: the lowest recorded)", "R"},
         G_OPTION_ENTRY_NULL,
     };
-    g_autoptr(GOptionContext) context =
-        g_option_context_new("(KEY | UNIT | OP) (TRACE | PLAN | NETWORK)");
-    g_option_context_set_summary(context, summary);
-    g_option_context_set_description(context, examples);
-    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    g_autoptr(GError) error = NULL;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        return complain(error);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
     }
     return explain(argc - 1, argv + 1, sharding, cluster, rank, source);
 }

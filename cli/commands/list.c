@@ -2,28 +2,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/data-dir.h"
-#include "cli/options.h"
 #include "models/cluster.h"
 #include "models/network.h"
 
-enum {
-    OK = 0,
-    BAD_INPUT = 2
+static const CliCommand command = {
+    .words = "[networks | clusters]",
+    .most = 1,
+    .give = "networks, clusters, or nothing for both",
+    .summary = "Lists the networks and the clusters that can be named: those that come with "
+               "foreshard, and "
+               "those\nin $FORESHARD_DATA.",
+    .examples = "Examples:\n"
+                "  foreshard list\n"
+                "  foreshard list clusters\n"
+                "  foreshard list networks --names\n"
+                "\n"
+                "Exit status: 0 listed; 2 there is no such list, or a file cannot be read.",
 };
-
-static const char summary[] =
-    "Lists the networks and the clusters that can be named: those that come with foreshard, and "
-    "those\nin $FORESHARD_DATA.";
-
-static const char examples[] =
-    "Examples:\n"
-    "  foreshard list\n"
-    "  foreshard list clusters\n"
-    "  foreshard list networks --names\n"
-    "\n"
-    "Exit status: 0 listed; 2 there is no such list, or a file cannot be read.";
 
 static char *size_text(uint64_t parameters) {
     double millions = (double)parameters / 1e6;
@@ -95,17 +93,12 @@ static int list_all(const char *what, bool names_alone) {
         }
         any = true;
         if (!print_list(&lists[i], names_alone, &error)) {
-            fprintf(stderr, "foreshard list: %s\n", error->message);
-            return BAD_INPUT;
+            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
     }
-    if (!any) {
-        fprintf(stderr,
-                "foreshard list: there is no list of '%s'; give networks, clusters, or "
-                "nothing for both\n",
-                what);
-    }
-    return any ? OK : BAD_INPUT;
+    return any ? CLI_OK
+               : cli_complain(CLI_BAD_INPUT, "there is no list of '%s'; give %s", what,
+                              command.give);
 }
 
 int cmd_list(int argc, char **argv) {
@@ -114,18 +107,9 @@ int cmd_list(int argc, char **argv) {
         {"names", 0, 0, G_OPTION_ARG_NONE, &names, "names alone, one a line", NULL},
         G_OPTION_ENTRY_NULL,
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("[networks | clusters]");
-    g_option_context_set_summary(context, summary);
-    g_option_context_set_description(context, examples);
-    g_option_context_add_main_entries(context, entries, NULL);
-    g_autoptr(GError) error = NULL;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard list: %s\n", error->message);
-        return BAD_INPUT;
-    }
-    if (argc > 2) {
-        fprintf(stderr, "foreshard list: give one list; see foreshard list --help\n");
-        return BAD_INPUT;
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
     }
     return list_all(argc == 2 ? argv[1] : NULL, names);
 }

@@ -1,8 +1,9 @@
 /* cli/commands/plan.c - builds, shows and checks plans. */
 #include <stdio.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
+#include "cli/nearest.h"
 #include "cli/plan-memory.h"
 #include "cli/plan-source.h"
 #include "plan/op-work.h"
@@ -122,11 +123,6 @@ static void print_json(const Plan *plan, const Facts *facts) {
     printf("%s\n", text);
 }
 
-static int report(const GError *error, int status) {
-    fprintf(stderr, "foreshard plan: %s\n", error->message);
-    return status;
-}
-
 /* ---- a part of the text --------------------------------------------------------------------- */
 
 static bool is_shown(const Plan *plan, const PlanInstr *instr, const Options *o) {
@@ -137,27 +133,35 @@ static bool is_shown(const Plan *plan, const PlanInstr *instr, const Options *o)
            (!o->lane || (has_lane && g_str_equal(plan->lanes[instr->lane], o->lane)));
 }
 
+/* wanted: NULL, or one of the names. */
+static bool is_known(const char *what, const char *wanted, GPtrArray *names, GError **error) {
+    g_ptr_array_add(names, NULL);
+    const char *const *list = (const char *const *)names->pdata;
+    if (!wanted || g_strv_contains(list, wanted)) {
+        return true;
+    }
+    g_autofree char *near = cli_did_you_mean(wanted, list);
+    g_autofree char *all = g_strjoinv(", ", (char **)names->pdata);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "no %s '%s'%s%s", what, wanted,
+                *near ? near : "; there are ", *near ? "" : all);
+    return false;
+}
+
 static bool names_are_known(const Plan *plan, const Options *o, GError **error) {
-    g_autoptr(GString) known = g_string_new(NULL);
-    bool found = !o->lane;
-    for (uint32_t i = 0; i < plan->n_lanes; i++) {
-        found |= o->lane && g_str_equal(plan->lanes[i], o->lane);
-        g_string_append_printf(known, " %s", plan->lanes[i]);
-    }
-    if (!found) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "no lane '%s'; the plan has%s", o->lane,
-                    known->str);
-        return false;
-    }
-    found = !o->unit || g_str_equal(o->unit, "-");
+    g_autoptr(GPtrArray) units = g_ptr_array_new(), phases = g_ptr_array_new(),
+                         lanes = g_ptr_array_new();
+    g_ptr_array_add(units, (gpointer) "-"); /* what belongs to none */
     for (uint32_t i = 0; i < plan->n_units; i++) {
-        found |= o->unit && g_str_equal(plan->units[i].name, o->unit);
+        g_ptr_array_add(units, (gpointer)plan->units[i].name);
     }
-    if (!found) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "no unit '%s'; `foreshard units` lists them", o->unit);
+    for (unsigned i = 0; i < PLAN_N_PHASES; i++) {
+        g_ptr_array_add(phases, (gpointer)plan_phase_name((PlanPhase)i));
     }
-    return found;
+    for (uint32_t i = 0; i < plan->n_lanes; i++) {
+        g_ptr_array_add(lanes, (gpointer)plan->lanes[i]);
+    }
+    return is_known("unit", o->unit, units, error) && is_known("phase", o->phase, phases, error) &&
+           is_known("lane", o->lane, lanes, error);
 }
 
 static void print_part(const Plan *plan, const Options *o) {
@@ -188,38 +192,54 @@ static int show(const Plan *plan, const Options *options, Facts *facts) {
     g_autoptr(GError) error = NULL;
     if (options->memory) {
         cli_print_memory(plan);
-        return 0;
+        return CLI_OK;
     }
     if (options->unit || options->phase || options->lane) {
         if (!names_are_known(plan, options, &error)) {
-            return report(error, 2);
+            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
         print_part(plan, options);
-        return 0;
+        return CLI_OK;
     }
     if (options->print) {
         g_autoptr(GString) text = plan_text(plan);
         fwrite(text->str, 1, text->len, stdout);
-        return 0;
+        return CLI_OK;
     }
     if (options->check) {
         printf("%s: sound\n", plan->title);
-        return 0;
+        return CLI_OK;
     }
     if (!gather_facts(plan, facts, &error)) {
-        return report(error, 1);
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
     if (options->json) {
         print_json(plan, facts);
     } else {
         print_summary(plan, facts);
     }
-    return 0;
+    return CLI_OK;
 }
+
+static const CliCommand command = {
+    .words = "(PLAN | NETWORK)",
+    .least = 1,
+    .most = 1,
+    .give = "one PLAN or NETWORK",
+    .summary =
+        "Builds a plan from a network and a strategy (or reads one), and says what is in it.",
+    .examples = "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
+                "  foreshard plan gpt-toy -n 8 --wrap whole\n"
+                "  foreshard plan gpt2 -n 8 --memory\n"
+                "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
+                "  foreshard plan gpt-toy.plan --print | less\n\n"
+                "Exit status: 0 the plan is sound; 1 it cannot be written; 2 the input cannot be "
+                "read, or a setting\nis refused.",
+};
 
 int cmd_plan(int argc, char **argv) {
     g_auto(Options) options = {0};
-    GOptionEntry entries[] = {
+    const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the plan here", "FILE"},
         {"print", 0, 0, G_OPTION_ARG_NONE, &options.print, "print the plan's text", NULL},
         {"unit", 0, 0, G_OPTION_ARG_STRING, &options.unit,
@@ -232,39 +252,23 @@ int cmd_plan(int argc, char **argv) {
         {"check", 0, 0, G_OPTION_ARG_NONE, &options.check,
          "only say whether it is sound (building and reading always check)", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the summary as JSON", NULL},
-        {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
-    g_option_context_set_summary(context,
-                                 "Builds a plan from a network and a strategy (or reads one), and "
-                                 "says what is in it.");
-    g_option_context_set_description(context,
-                                     "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
-                                     "  foreshard plan gpt-toy -n 8 --wrap whole\n"
-                                     "  foreshard plan gpt2 -n 8 --memory\n"
-                                     "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
-                                     "  foreshard plan gpt-toy.plan --print | less\n\n"
-                                     "Exit status: 0 the plan is sound; 1 it cannot be written; 2 "
-                                     "the input cannot be read, or a setting\nis refused.");
-    g_option_context_add_main_entries(context, entries, NULL);
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
+    }
     g_autoptr(GError) error = NULL;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard plan: %s\n", error->message);
-        return 2;
-    }
-    if (argc != 2) {
-        fprintf(stderr, "foreshard plan: give one PLAN or NETWORK; --help says more\n");
-        return 2;
-    }
     Facts facts = {0};
     gint64 start = g_get_monotonic_time();
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
     if (!plan) {
-        return report(error, 2);
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     facts.build_ms = (double)(g_get_monotonic_time() - start) / 1e3;
     if (options.output && !plan_write_file(plan, options.output, &error)) {
-        return report(error, 1);
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return show(plan, &options, &facts);
 }

@@ -2,48 +2,46 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/plot-points.h"
+#include "cli/trace-source.h"
 #include "plots/plot.h"
 #include "trace/text.h"
 
-enum {
-    OK = 0,
-    FAILED = 1,
-    BAD_INPUT = 2
+static const CliCommand command = {
+    .words = "TRACE [TRACE] | NETWORK [TRACE...]",
+    .most = G_MAXINT,
+    .summary =
+        "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes; "
+        "of a\n"
+        "network or plan, those that are predicted on --cluster. Or, with --knob, what a setting "
+        "does to\n"
+        "step time and peak memory, each value predicted. To a file (.png, .svg, .pdf or .html), "
+        "or to the\n"
+        "terminal when no file is named.",
+    .examples =
+        "Examples:\n"
+        "  foreshard plot predicted.trace measured.trace -o memory.png\n"
+        "  foreshard plot gpt2 -n 8 --cluster a100-node -o memory.png\n"
+        "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
+        "  foreshard plot gpt-toy -n 2 --cluster this-machine --knob wrap=block,whole\n"
+        "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
+        "      --knob micro_batch=1,2,4,8 --knob checkpointing=none,full -o trade.svg\n"
+        "  foreshard plot t5-11b --cluster a100-roce --picture scale \\\n"
+        "      --knob ranks=8,64,512 -o scale.pdf\n"
+        "\n"
+        "Exit status: 0 drawn; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
+        "trace\n"
+        "cannot be read, the traces do not go together, or a setting is refused.",
 };
-
-static const char summary[] =
-    "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes. Or,\n"
-    "with --knob, what a setting does to a network's step time and peak memory, each value\n"
-    "predicted. To a file (.png, .svg, .pdf or .html), or to the terminal when no file is named.";
-
-static const char examples[] =
-    "Examples:\n"
-    "  foreshard plot predicted.trace measured.trace -o memory.png\n"
-    "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
-    "  foreshard plot gpt-toy -n 2 --cluster this-machine --knob wrap=block,whole\n"
-    "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
-    "      --knob micro_batch=1,2,4,8 --knob checkpointing=none,full -o trade.svg\n"
-    "  foreshard plot t5-11b --cluster a100-roce --picture scale \\\n"
-    "      --knob ranks=8,64,512 -o scale.pdf\n"
-    "\n"
-    "Exit status: 0 drawn; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
-    "trace\n"
-    "cannot be read, the traces do not go together, or a setting is refused.";
 
 typedef struct {
     char *picture, *steps;
     int rank; /* -1: the lowest that the trace recorded */
     CliPointsPlot points;
 } Options;
-
-static int complain(int status, const GError *error) {
-    fprintf(stderr, "foreshard plot: %s\n", error->message);
-    return status;
-}
 
 /* "3" or "2-5". */
 static bool parse_steps(const char *text, int32_t *ret_first, int32_t *ret_last) {
@@ -71,48 +69,45 @@ static int draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                         .characters = cli_terminal_characters()};
     cli_choose_steps(picture, panels, n_panels, &plot);
     if (options->steps != NULL && !parse_steps(options->steps, &plot.first_step, &plot.last_step)) {
-        fprintf(stderr, "foreshard plot: --steps %s: give a step (3) or a range (2-5)\n",
-                options->steps);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "--steps %s: give a step (3) or a range (2-5)",
+                            options->steps);
     }
     g_autofree char *name = plot_script(picture, plot.output);
     g_autofree char *folder = cli_plots_folder(name, &error);
     if (folder == NULL) {
-        return complain(FAILED, error);
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
     plot.scripts = folder;
     g_autofree char *text = NULL;
     if (!plot_panels(picture, panels, n_panels, &plot, &text, &error)) {
-        bool bad_input = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_VALUE) ||
-                         g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MISMATCH);
-        return complain(bad_input ? BAD_INPUT : FAILED, error);
+        return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
-        fprintf(stderr, "foreshard plot: the output cannot be written\n");
-        return FAILED;
+    if (text != NULL) {
+        fputs(text, stdout);
     }
-    return OK;
+    return CLI_OK;
 }
 
-static int plot_traces(PlotPicture picture, int n_files, char **files, const Options *options) {
+static int plot_traces(PlotPicture picture, int n_files, char **files, const Options *options,
+                       CliPlanSource *source) {
     if (n_files < 1 || n_files > PLOT_MAX_PANELS) {
-        fprintf(stderr, "foreshard plot: give one trace or two; see foreshard plot --help\n");
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT,
+                            "give one trace or two, or a network and a cluster; --help says more");
     }
     Trace *traces[PLOT_MAX_PANELS] = {NULL, NULL};
     PlotPanel panels[PLOT_MAX_PANELS];
-    int status = OK;
-    for (int i = 0; i < n_files && status == OK; i++) {
+    int status = CLI_OK;
+    for (int i = 0; i < n_files && status == CLI_OK; i++) {
         g_autoptr(GError) error = NULL;
-        traces[i] = trace_read_file(files[i], &error);
+        traces[i] = cli_trace_load(source, files[i], options->points.cluster, &error);
         if (traces[i] == NULL) {
-            status = complain(BAD_INPUT, error);
+            status = cli_complain(CLI_BAD_INPUT, "%s", error->message);
             break;
         }
         uint32_t rank = options->rank < 0 ? cli_lowest_rank(traces[i]) : (uint32_t)options->rank;
         panels[i] = (PlotPanel){traces[i], rank};
     }
-    if (status == OK) {
+    if (status == CLI_OK) {
         status = draw(picture, panels, (guint)n_files, options);
     }
     for (guint i = 0; i < PLOT_MAX_PANELS; i++) {
@@ -140,17 +135,16 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
     }
     for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
         if (g_str_equal(pictures[i].name, name)) {
-            return pictures[i].of_points
-                       ? cli_plot_points((PlotPointsPicture)pictures[i].picture, n_words, words,
-                                         &options->points, source)
-                       : plot_traces((PlotPicture)pictures[i].picture, n_words, words, options);
+            return pictures[i].of_points ? cli_plot_points((PlotPointsPicture)pictures[i].picture,
+                                                           n_words, words, &options->points, source)
+                                         : plot_traces((PlotPicture)pictures[i].picture, n_words,
+                                                       words, options, source);
         }
     }
-    fprintf(stderr,
-            "foreshard plot: --picture %s: choose memory, lanes, jitter, sweep, pareto, scale "
-            "or validation\n",
-            name);
-    return BAD_INPUT;
+    return cli_complain(CLI_BAD_INPUT,
+                        "--picture %s: choose memory, lanes, jitter, sweep, pareto, scale or "
+                        "validation",
+                        name);
 }
 
 static void clear_options(Options *options) {
@@ -162,9 +156,10 @@ static void clear_options(Options *options) {
     g_strfreev(options->points.knobs);
     g_strfreev(options->points.where);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
 int cmd_plot(int argc, char **argv) {
-    Options options = {.rank = -1};
+    g_auto(Options) options = {.rank = -1};
     CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
@@ -188,15 +183,9 @@ int cmd_plot(int argc, char **argv) {
          "only its rows with this value in this column", "COLUMN=VALUE"},
         G_OPTION_ENTRY_NULL,
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("TRACE [TRACE] | NETWORK [TRACE...]");
-    g_option_context_set_summary(context, summary);
-    g_option_context_set_description(context, examples);
-    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    g_autoptr(GError) error = NULL;
-    int status = cli_options_parse(context, &argc, &argv, &error)
-                     ? plot(argc - 1, argv + 1, &options, source)
-                     : complain(BAD_INPUT, error);
-    clear_options(&options);
-    return status;
+    return cli_command_read(&command, context, &argc, &argv)
+               ? plot(argc - 1, argv + 1, &options, source)
+               : CLI_BAD_INPUT;
 }

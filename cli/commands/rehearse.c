@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
@@ -51,23 +51,26 @@ static GPtrArray *command_line(const Options *options, const CliScratch *scratch
 static void pass_on(const char *complaints) {
     g_auto(GStrv) lines = g_strsplit(complaints ? complaints : "", "\n", -1);
     for (char **line = lines; *line && **line; line++) {
-        bool own = g_str_has_prefix(*line, "foreshard-exec: ");
-        fprintf(stderr, "%s%s\n", own ? "foreshard rehearse: " : "",
-                *line + (own ? strlen("foreshard-exec: ") : 0));
+        const char *own = cli_ranks_own_words(*line);
+        if (own) {
+            cli_complain(CLI_FAILED, "%s", own);
+        } else {
+            fprintf(stderr, "%s\n", *line);
+        }
     }
 }
 
 static int play(const Options *options, const CliScratch *scratch, GError **error) {
     g_autoptr(GPtrArray) argv = command_line(options, scratch, error);
     if (!argv) {
-        return 1;
+        return CLI_FAILED;
     }
     g_autoptr(GSubprocessLauncher) launcher = cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_autoptr(GSubprocess) process =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
     g_autofree char *complaints = NULL;
     if (!process || !g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &complaints, error)) {
-        return 1;
+        return CLI_FAILED;
     }
     pass_on(complaints);
     if (!g_subprocess_get_if_exited(process)) {
@@ -75,7 +78,7 @@ static int play(const Options *options, const CliScratch *scratch, GError **erro
                     "rank %d was killed by signal %d (%s)", options->rank,
                     g_subprocess_get_term_sig(process),
                     g_strsignal(g_subprocess_get_term_sig(process)));
-        return 1;
+        return CLI_FAILED;
     }
     int status = g_subprocess_get_exit_status(process);
     if (!status && !options->json && options->trace) {
@@ -87,10 +90,10 @@ static int play(const Options *options, const CliScratch *scratch, GError **erro
 static int rehearse(const Options *options, const Plan *plan, const ModelCluster *cluster) {
     g_autoptr(GError) error = NULL;
     g_auto(CliScratch) scratch = {0};
-    int status =
-        cli_scratch_make(&scratch, plan, cluster, &error) ? play(options, &scratch, &error) : 1;
+    int status = cli_scratch_make(&scratch, plan, cluster, &error) ? play(options, &scratch, &error)
+                                                                   : CLI_FAILED;
     if (error) {
-        fprintf(stderr, "foreshard rehearse: %s\n", error->message);
+        cli_complain(status, "%s", error->message);
     }
     return status;
 }
@@ -103,7 +106,7 @@ static bool options_are_sound(const Options *options, GError **error) {
                     "--memory-limit not negative");
         return false;
     }
-    return true;
+    return cli_ranks_know_device(options->device, error);
 }
 
 static bool has_rank(const Plan *plan, gint rank, GError **error) {
@@ -115,9 +118,28 @@ static bool has_rank(const Plan *plan, gint rank, GError **error) {
     return false;
 }
 
+static void clear_options(Options *options) {
+    g_free(options->cluster);
+    g_free(options->device);
+    g_free(options->trace);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+static const CliCommand command = {
+    .words = "(PLAN | NETWORK)",
+    .least = 1,
+    .most = 1,
+    .give = "one PLAN or NETWORK",
+    .summary = "Plays one rank of many by itself: its compute and its memory are real, the other "
+               "ranks' part\nof collectives is made up and lasts as long as predicted. What it "
+               "learns means nothing.",
+    .examples = "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n"
+                "\nExit status: 0 rehearsed; 1 it failed on the way; 2 the input is wrong.",
+};
+
 int cmd_rehearse(int argc, char **argv) {
-    Options options = {.rank = -1, .steps = 6, .seed = 1};
-    GOptionEntry entries[] = {
+    g_auto(Options) options = {.rank = -1, .steps = 6, .seed = 1};
+    const GOptionEntry entries[] = {
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "whose network says how long collectives last (a name, or a file)", "CLUSTER"},
@@ -130,35 +152,23 @@ int cmd_rehearse(int argc, char **argv) {
          "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
-        {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
-    g_option_context_set_summary(
-        context, "Plays one rank of many by itself: its compute and its memory are real, the other "
-                 "ranks' part\nof collectives is made up and lasts as long as predicted. What it "
-                 "learns means nothing.");
-    g_option_context_set_description(
-        context, "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n"
-                 "\nExit status: 0 rehearsed; 1 it failed on the way; 2 the input is wrong.");
-    g_option_context_add_main_entries(context, entries, NULL);
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
+    }
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) cluster = NULL;
-    int status = 2;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard rehearse: %s\n", error->message);
-    } else if (argc != 2) {
-        fprintf(stderr, "foreshard rehearse: give one PLAN or NETWORK; --help says more\n");
-    } else if (!options_are_sound(&options, &error) ||
-               !(plan = cli_plan_source_load(source, argv[1], &error)) ||
-               !has_rank(plan, options.rank, &error) ||
-               !(cluster = cli_pace_cluster(options.cluster, plan, &error))) {
-        fprintf(stderr, "foreshard rehearse: %s\n", error->message);
-    } else {
-        status = rehearse(&options, plan, cluster);
+    if (!options_are_sound(&options, &error) ||
+        !(plan = cli_plan_source_load(source, argv[1], &error)) ||
+        !has_rank(plan, options.rank, &error) ||
+        !(cli_ranks_is_cuda(options.device) ||
+          cli_ranks_memory_is_here(plan, 1, (uint64_t)options.memory_limit, &error)) ||
+        !(cluster = cli_pace_cluster(options.cluster, plan, &error))) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_free(options.cluster);
-    g_free(options.device);
-    g_free(options.trace);
-    return status;
+    return rehearse(&options, plan, cluster);
 }

@@ -2,31 +2,33 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
+#include "cli/plot/pictures.h"
 #include "cli/report/report.h"
 #include "trace/text.h"
 
-enum {
-    OK = 0,
-    FAILED = 1,
-    BAD_INPUT = 2
+static const CliCommand command = {
+    .words = "(DIR | TRACE)...",
+    .least = 1,
+    .most = G_MAXINT,
+    .give = "traces, or their folder, and -o FILE.html",
+    .summary =
+        "Writes one page of HTML about traces, which needs neither network nor other files: "
+        "verdicts,\n"
+        "memory over time and lanes as drawings, what the peak is made of, predicted against "
+        "measured,\n"
+        "the diagnosis, units, settings, versions and seeds, and the commands to repeat it.",
+    .examples =
+        "Examples:\n"
+        "  foreshard report predicted.trace measured.trace -o report.html\n"
+        "  foreshard report traces/ -o report.html                 every .trace of a folder\n"
+        "\n"
+        "Exit status: 0 written; 1 gnuplot is missing or failed, or the file cannot be written; 2 "
+        "a "
+        "trace\n"
+        "cannot be read, or two are of the same plan and side.",
 };
-
-static const char summary[] =
-    "Writes one page of HTML about traces, which needs neither network nor other files: verdicts,\n"
-    "memory over time and lanes as drawings, what the peak is made of, predicted against "
-    "measured,\n"
-    "the diagnosis, units, settings, versions and seeds, and the commands to repeat it.";
-
-static const char examples[] =
-    "Examples:\n"
-    "  foreshard report predicted.trace measured.trace -o report.html\n"
-    "  foreshard report traces/ -o report.html                 every .trace of a folder\n"
-    "\n"
-    "Exit status: 0 written; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
-    "trace\n"
-    "cannot be read, or two are of the same plan and side.";
 
 static int compare_names(gconstpointer a, gconstpointer b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -71,30 +73,24 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
     g_autoptr(GPtrArray) traces = g_ptr_array_new_with_free_func(free_trace);
     for (int i = 0; i < n_words; i++) {
         if (!add_paths(paths, words[i], &error)) {
-            fprintf(stderr, "foreshard report: %s\n", error->message);
-            return BAD_INPUT;
+            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
     }
     for (guint i = 0; i < paths->len; i++) {
         Trace *trace = trace_read_file(paths->pdata[i], &error);
         if (trace == NULL) {
-            fprintf(stderr, "foreshard report: %s\n", error->message);
-            return BAD_INPUT;
+            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
         g_ptr_array_add(traces, trace);
     }
     g_autoptr(GString) page = cli_report(traces, cluster, &error);
     if (page == NULL) {
-        bool bad_input = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_VALUE) ||
-                         g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MISMATCH);
-        fprintf(stderr, "foreshard report: %s\n", error->message);
-        return bad_input ? BAD_INPUT : FAILED;
+        return cli_complain(cli_picture_status(error), "%s", error->message);
     }
     if (!trace_write_aside(output, page->str, page->len, &error)) {
-        fprintf(stderr, "foreshard report: %s\n", error->message);
-        return FAILED;
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    return OK;
+    return CLI_OK;
 }
 
 int cmd_report(int argc, char **argv) {
@@ -105,19 +101,12 @@ int cmd_report(int argc, char **argv) {
          "the machine of the diagnosis (default: the one the trace names)", "C"},
         G_OPTION_ENTRY_NULL,
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("(DIR | TRACE)...");
-    g_option_context_set_summary(context, summary);
-    g_option_context_set_description(context, examples);
-    g_option_context_add_main_entries(context, entries, NULL);
-    g_autoptr(GError) error = NULL;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard report: %s\n", error->message);
-        return BAD_INPUT;
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
     }
-    if (argc < 2 || output == NULL) {
-        fprintf(stderr, "foreshard report: give traces and -o FILE.html; see foreshard report "
-                        "--help\n");
-        return BAD_INPUT;
+    if (output == NULL) {
+        return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
     }
     return report(argc - 1, argv + 1, cluster, output);
 }

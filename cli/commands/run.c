@@ -12,13 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "cli/scratch.h"
 #include "exec/black-box.h"
+#include "models/network.h"
 
 typedef struct {
     gint steps, seed, token_bytes, watchdog;
@@ -45,9 +46,10 @@ static void hear(Watch *watch, const char *line) {
     int rank, sig;
     const char *death = strstr(line, "process rank ");
     const char *by = strstr(line, "exited on signal ");
-    if (g_str_has_prefix(line, "foreshard-exec: ")) {
+    const char *own = cli_ranks_own_words(line);
+    if (own) {
         if (!watch->said_why || watch->verbose) {
-            fprintf(stderr, "foreshard run: %s\n", line + strlen("foreshard-exec: "));
+            cli_complain(CLI_FAILED, "%s", own);
         }
         watch->said_why = true;
     } else if (death && by && sscanf(death, "process rank %d", &rank) == 1 &&
@@ -168,46 +170,43 @@ static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
 }
 
 /* It can no longer tell itself, but has noted where it was. */
-static void speak_for_the_dead(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
+static int speak_for_the_dead(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
     uint32_t rank = (uint32_t)watch->dead_rank;
     g_autoptr(ExecBlackBox) box = exec_black_box_open(scratch->black_box, plan->world, NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     bool knows = box && rank < plan->world;
     exec_doing_tell(knows ? exec_black_box_doing(box, rank) : NULL, knows ? plan : NULL, rank,
                     watch->dead_signal, text);
-    fprintf(stderr, "foreshard run: %s; the others have been ended\n", text->str);
+    return cli_complain(CLI_FAILED, "%s; the others have been ended", text->str);
 }
 
-/* 0, 1 or 2, after having said why once. */
+/* The exit status, after having said why once. */
 static int verdict(const Watch *watch, const CliScratch *scratch, const Plan *plan) {
     if (watch->interrupted) {
-        fprintf(stderr, "foreshard run: interrupted; every rank has been ended\n");
-        return 1;
+        return cli_complain(CLI_FAILED, "interrupted; every rank has been ended");
     }
     if (watch->dead_rank >= 0) {
-        speak_for_the_dead(watch, scratch, plan);
-        return 1;
+        return speak_for_the_dead(watch, scratch, plan);
     }
     if (watch->status && !watch->said_why) {
-        fprintf(stderr,
-                "foreshard run: the ranks ended with status %d; --verbose shows all words\n",
-                watch->status);
+        cli_complain(CLI_FAILED, "the ranks ended with status %d; --verbose shows all words",
+                     watch->status);
     }
-    return watch->status == 2 ? 2 : watch->status != 0;
+    return watch->status == CLI_BAD_INPUT ? CLI_BAD_INPUT : watch->status ? CLI_FAILED : CLI_OK;
 }
 
 static int run_in(const CliScratch *scratch, const Options *options, const Plan *plan,
                   GError **error) {
     g_autoptr(GPtrArray) argv = command_line(options, plan, scratch, error);
     if (!argv) {
-        return 1;
+        return CLI_FAILED;
     }
     if (options->verbose) {
         g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
-        fprintf(stderr, "foreshard run: %s\n", words);
+        cli_complain(CLI_OK, "%s", words);
     }
     Watch watch = {.verbose = options->verbose, .dead_rank = -1};
-    return watch_over(&watch, argv, error) ? verdict(&watch, scratch, plan) : 1;
+    return watch_over(&watch, argv, error) ? verdict(&watch, scratch, plan) : CLI_FAILED;
 }
 
 static void say_file(const char *what, const char *path) {
@@ -216,14 +215,26 @@ static void say_file(const char *what, const char *path) {
     }
 }
 
+/* Rotary angles cost the same however they are stretched, but teach something else. */
+static void say_what_is_not_scaled(const Plan *plan) {
+    g_autoptr(ModelNetwork) network =
+        model_network_read(plan->network, strlen(plan->network), "network", NULL);
+    if (network && network->rope_scaling) {
+        cli_complain(CLI_OK,
+                     "note: rotary angles are not scaled (rope_scaling = %s), so losses are those "
+                     "of a network without it; memory and time are the same",
+                     network->rope_scaling);
+    }
+}
+
 static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
     g_auto(CliScratch) scratch = {0};
     int status = cli_scratch_make(&scratch, plan, pace, &error)
                      ? run_in(&scratch, options, plan, &error)
-                     : 1;
+                     : CLI_FAILED;
     if (error) {
-        fprintf(stderr, "foreshard run: %s\n", error->message);
+        cli_complain(status, "%s", error->message);
     }
     if (status && options->save) { /* of ranks that were ended while they wrote */
         g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
@@ -240,28 +251,52 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
     return status;
 }
 
-static bool options_are_sound(const Options *options) {
-    if (!cli_ranks_know_device(options->device)) {
-        fprintf(stderr, "foreshard run: there is no device '%s'; devices are host and cuda\n",
-                options->device);
-        return false;
-    }
+static const char *wrong_with(const Options *options) {
     if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0 ||
         options->watchdog < 0) {
-        fprintf(stderr, "foreshard run: --steps must be positive; --seed, --memory-limit and "
-                        "--watchdog not negative\n");
-        return false;
+        return "--steps must be positive; --seed, --memory-limit and --watchdog not negative";
     }
-    if (options->token_bytes != 1 && options->token_bytes != 2) {
-        fprintf(stderr, "foreshard run: --token-bytes is 1 or 2\n");
-        return false;
-    }
-    return true;
+    return options->token_bytes != 1 && options->token_bytes != 2 ? "--token-bytes is 1 or 2"
+                                                                  : NULL;
 }
 
+static bool options_are_sound(const Options *options, GError **error) {
+    const char *wrong = wrong_with(options);
+    if (wrong) {
+        g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, wrong);
+    }
+    return !wrong && cli_ranks_know_device(options->device, error);
+}
+
+static void clear_options(Options *options) {
+    g_free(options->trace);
+    g_free(options->load);
+    g_free(options->save);
+    g_free(options->data);
+    g_free(options->pace);
+    g_free(options->device);
+    g_free(options->comm);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+static const CliCommand command = {
+    .words = "(PLAN | NETWORK)",
+    .least = 1,
+    .most = 1,
+    .give = "one PLAN or NETWORK",
+    .summary = "Trains for real on local ranks, CPU or GPU, by playing a plan, and measures memory "
+               "and time as it goes.\n"
+               "CPU ranks are started by mpirun --oversubscribe (and, as root, "
+               "--allow-run-as-root).",
+    .examples = "Examples:\n  foreshard run gpt-toy -n 2\n"
+                "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
+                "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended; 2 the "
+                "input cannot be\nread, or a setting is refused.",
+};
+
 int cmd_run(int argc, char **argv) {
-    Options options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
-    GOptionEntry entries[] = {
+    g_auto(Options) options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
+    const GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
@@ -291,42 +326,24 @@ int cmd_run(int argc, char **argv) {
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
          "show the command that starts the ranks, and all it says", NULL},
-        {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
-    g_option_context_set_summary(context,
-                                 "Trains for real on local ranks, CPU or GPU, by playing a plan, "
-                                 "and measures memory and time as it goes.\n"
-                                 "CPU ranks are started by mpirun --oversubscribe (and, as root, "
-                                 "--allow-run-as-root).");
-    g_option_context_set_description(
-        context, "Examples:\n  foreshard run gpt-toy -n 2\n"
-                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
-                 "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended; 2 the "
-                 "input cannot be\nread, or a setting is refused.");
-    g_option_context_add_main_entries(context, entries, NULL);
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    g_autoptr(GError) error = NULL;
-    int status = 2;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard run: %s\n", error->message);
-    } else if (argc != 2) {
-        fprintf(stderr, "foreshard run: give one PLAN or NETWORK; --help says more\n");
-    } else if (options_are_sound(&options)) {
-        g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
-        g_autoptr(ModelCluster) pace = NULL;
-        if (plan && cli_ranks_fit_here(plan->world, &error) &&
-            (!options.pace || (pace = cli_pace_cluster(options.pace, plan, &error)))) {
-            status = run(&options, plan, pace);
-        } else {
-            fprintf(stderr, "foreshard run: %s\n", error->message);
-        }
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
     }
-    g_free(options.trace);
-    g_free(options.load);
-    g_free(options.save);
-    g_free(options.data);
-    g_free(options.pace);
-    g_free(options.device);
-    g_free(options.comm);
-    return status;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = NULL;
+    g_autoptr(ModelCluster) pace = NULL;
+    if (!options_are_sound(&options, &error) ||
+        !(plan = cli_plan_source_load(source, argv[1], &error)) ||
+        !cli_ranks_fit_here(plan->world, &error) ||
+        !(cli_ranks_is_cuda(options.device) ||
+          cli_ranks_memory_is_here(plan, plan->world, (uint64_t)options.memory_limit, &error)) ||
+        (options.pace && !(pace = cli_pace_cluster(options.pace, plan, &error)))) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    say_what_is_not_scaled(plan);
+    return run(&options, plan, pace);
 }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
 #include "cli/plan-source.h"
 
 #define U64 G_GUINT64_FORMAT
@@ -100,39 +100,39 @@ static void print_tree(const Plan *plan) {
     }
 }
 
+static const CliCommand command = {
+    .words = "(PLAN | NETWORK)",
+    .least = 1,
+    .most = 1,
+    .give = "one PLAN or NETWORK",
+    .summary = "Says which parameters are gathered, used and dropped together.",
+    .examples = "Examples:\n  foreshard units gpt2 -n 8\n"
+                "  foreshard units llama2-7b -n 64 --wrap every=4 --flavour fsdp1\n"
+                "  foreshard units t5-toy -n 2 --tree\n\n"
+                "Exit status: 0 shown; 2 the input cannot be read, or a setting is refused.",
+};
+
 int cmd_units(int argc, char **argv) {
     gboolean tree = FALSE;
-    GOptionEntry entries[] = {{"tree", 0, 0, G_OPTION_ARG_NONE, &tree,
-                               "walk the modules: parameters, shapes, and whose they are", NULL},
-                              {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new("(PLAN | NETWORK)");
-    g_option_context_set_summary(context,
-                                 "Says which parameters are gathered, used and dropped together.");
-    g_option_context_set_description(
-        context, "Examples:\n  foreshard units gpt2 -n 8\n"
-                 "  foreshard units llama2-7b -n 64 --wrap every=4 --flavour fsdp1\n"
-                 "  foreshard units t5-toy -n 2 --tree\n\n"
-                 "Exit status: 0 shown; 2 the input cannot be read, or a setting is refused.");
-    g_option_context_add_main_entries(context, entries, NULL);
+    const GOptionEntry entries[] = {
+        {"tree", 0, 0, G_OPTION_ARG_NONE, &tree,
+         "walk the modules: parameters, shapes, and whose they are", NULL},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
+    }
     g_autoptr(GError) error = NULL;
-    if (!cli_options_parse(context, &argc, &argv, &error)) {
-        fprintf(stderr, "foreshard units: %s\n", error->message);
-        return 2;
-    }
-    if (argc != 2) {
-        fprintf(stderr, "foreshard units: give one PLAN or NETWORK; --help says more\n");
-        return 2;
-    }
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
     if (!plan) {
-        fprintf(stderr, "foreshard units: %s\n", error->message);
-        return 2;
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     if (tree) {
         print_tree(plan);
     } else {
         print_table(plan);
     }
-    return 0;
+    return CLI_OK;
 }

@@ -6,12 +6,19 @@
 #include "trace/scale.h"
 
 static void append_bytes(GString *text, double bytes, bool is_change) {
+    if (is_change && bytes == 0) {
+        g_string_append(text, "unchanged");
+        return;
+    }
     TraceScale scale = trace_scale_bytes(fabs(bytes));
     g_string_append_printf(text, is_change ? "%+.2f %s" : "%.2f %s", bytes / scale.per_unit,
                            scale.unit);
 }
 
 static char *time_text(double ns, bool is_change) {
+    if (is_change && ns == 0) {
+        return g_strdup("unchanged");
+    }
     TraceScale scale = trace_scale_time(fabs(ns));
     return g_strdup_printf(is_change ? "%+.3f %s" : "%.3f %s", ns / scale.per_unit, scale.unit);
 }

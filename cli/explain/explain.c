@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
+#include "cli/nearest.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
     explain_peak(text, subject, TRACE_ALLOCATED);
@@ -207,7 +208,30 @@ static char *list_kinds(const CliSubject *subject) {
     return g_string_free(list, FALSE);
 }
 
+/* What the name is near to; "" when it is near to nothing. */
+static char *near_to(const CliSubject *subject, const char *name) {
+    const Trace *trace = subject->trace;
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_ptr_array_add(names, (gpointer)keys[i].key);
+    }
+    for (guint i = 0; i < trace->units->len; i++) {
+        g_ptr_array_add(names, trace->units->pdata[i]);
+    }
+    for (guint i = 0; i < trace->kinds->len; i++) {
+        g_ptr_array_add(names, (gpointer)trace_kind(trace, i)->name);
+    }
+    g_ptr_array_add(names, NULL);
+    return cli_did_you_mean(name, (const char *const *)names->pdata);
+}
+
 static void set_unknown(const CliSubject *subject, const char *name, GError **error) {
+    g_autofree char *near = near_to(subject, name);
+    if (*near != '\0') {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "%s is no number's key, unit or op%s",
+                    name, near);
+        return;
+    }
     g_autoptr(GString) known = g_string_new(NULL);
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         g_string_append_printf(known, "%s, ", keys[i].key);

@@ -4,7 +4,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/data-dir.h"
+#include "trace/text.h"
 
 guint cli_terminal_columns(void) {
     struct winsize size;
@@ -48,6 +50,12 @@ void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_pane
         plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
     }
     plot->first_step = picture == PLOT_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
+}
+
+int cli_picture_status(const GError *error) {
+    bool failed = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_TOOL) ||
+                  g_error_matches(error, TRACE_ERROR, TRACE_ERROR_FILE);
+    return failed ? CLI_FAILED : CLI_BAD_INPUT;
 }
 
 char *cli_plots_folder(const char *script, GError **error) {

@@ -16,5 +16,8 @@ uint32_t cli_lowest_rank(const Trace *trace);
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot);
 
+/* The exit status of a picture that was not drawn. */
+int cli_picture_status(const GError *error);
+
 /* The folder that holds a script of plots/, and so all of them. */
 char *cli_plots_folder(const char *script, GError **error);

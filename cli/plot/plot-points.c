@@ -4,17 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/data-dir.h"
+#include "cli/cluster.h"
+#include "cli/command.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/points.h"
 #include "cli/validate/validate.h"
 #include "trace/text.h"
-
-enum {
-    OK = 0,
-    FAILED = 1,
-    BAD_INPUT = 2
-};
 
 static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
                     CliPlanSource *source, GError **error) {
@@ -23,8 +18,7 @@ static bool predict(CliPoints *points, const char *network, const CliPointsPlot 
                     "give the cluster to predict %s on, as in: --cluster a100-node", network);
         return false;
     }
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, options->cluster, error);
-    g_autoptr(ModelCluster) cluster = path != NULL ? model_cluster_read_file(path, error) : NULL;
+    g_autoptr(ModelCluster) cluster = cli_cluster_read(options->cluster, error);
     return cluster != NULL && cli_points_predict(points, source, network, cluster, error);
 }
 
@@ -136,39 +130,29 @@ static GArray *validation_points(const CliValidation *validation) {
     return points;
 }
 
-static int status_of(const GError *error) {
-    bool failed = g_error_matches(error, TRACE_ERROR, TRACE_ERROR_TOOL) ||
-                  g_error_matches(error, TRACE_ERROR, TRACE_ERROR_FILE);
-    return failed ? FAILED : BAD_INPUT;
-}
-
 static int print_text(const char *text) {
-    if (text != NULL && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) {
-        fprintf(stderr, "foreshard plot: the output cannot be written\n");
-        return FAILED;
+    if (text != NULL) {
+        fputs(text, stdout);
     }
-    return OK;
+    return CLI_OK;
 }
 
 int cli_plot_validation(int n_words, char **words, const char *output) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
     if (n_words == 0) {
-        fprintf(stderr, "foreshard plot: give tables of published runs, as foreshard validate "
-                        "takes them\n");
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT,
+                            "give tables of published runs, as foreshard validate takes them");
     }
     for (int i = 0; i < n_words; i++) {
         if (!cli_validation_add(validation, words[i], &error)) {
-            fprintf(stderr, "foreshard plot: %s\n", error->message);
-            return BAD_INPUT;
+            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
     }
     g_autoptr(GArray) points = validation_points(validation);
     g_autofree char *text = NULL;
     if (!draw_validation(points, output, &text, &error)) {
-        fprintf(stderr, "foreshard plot: %s\n", error->message);
-        return status_of(error);
+        return cli_complain(cli_picture_status(error), "%s", error->message);
     }
     return print_text(text);
 }
@@ -179,15 +163,13 @@ int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
     g_autoptr(CliPoints) points = cli_points_new(picture == PLOT_POINTS_PARETO);
     g_autofree char *text = NULL;
     if (!gather(points, n_words, words, options, source, &error)) {
-        fprintf(stderr, "foreshard plot: %s\n", error->message);
-        return BAD_INPUT;
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     for (guint i = 0; i < points->refused->len; i++) {
-        fprintf(stderr, "foreshard plot: left out: %s\n", (char *)points->refused->pdata[i]);
+        cli_complain(CLI_OK, "left out: %s", (char *)points->refused->pdata[i]);
     }
     if (!draw(picture, points, options, &text, &error)) {
-        fprintf(stderr, "foreshard plot: %s\n", error->message);
-        return status_of(error);
+        return cli_complain(cli_picture_status(error), "%s", error->message);
     }
     return print_text(text);
 }

@@ -127,7 +127,7 @@ static void print_memory(const CliPredictReport *report) {
 }
 
 static void print_time_row(const char *name, SimTime ns, SimTime step) {
-    printf("  %-28s %9.3f ms %6.1f %%\n", name, cli_predict_ms(ns),
+    printf("  %-40s %12.3f ms %6.1f %%\n", name, cli_predict_ms(ns),
            step > 0 ? 100 * (double)ns / (double)step : 0);
 }
 
@@ -139,14 +139,14 @@ static void print_collectives(const SimPrediction *prediction) {
             continue;
         }
         if (!any) {
-            printf(
-                "communication of a step             total      exposed       hidden    bytes of "
-                "tensors\n");
+            printf("communication of a step              total         exposed          hidden     "
+                   "    bytes of "
+                   "tensors\n");
             any = true;
         }
         SimTime hidden = sum->total_ns - sum->exposed_ns;
         g_autofree char *bytes = bytes_text(sum->bytes);
-        printf("  %4u %-20s %9.3f ms %9.3f ms %9.3f ms (%.0f %%) %s\n", sum->count,
+        printf("  %4u %-20s %12.3f ms %12.3f ms %12.3f ms (%3.0f %%) %12s\n", sum->count,
                plan_op_info(kind)->name, cli_predict_ms(sum->total_ns),
                cli_predict_ms(sum->exposed_ns), cli_predict_ms(hidden),
                sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0, bytes);
@@ -190,8 +190,9 @@ static void print_time(const CliPredictReport *report) {
         print_rank_steps(prediction);
     }
     if (report->plan->tokens_per_rank) {
-        printf("  %.1f tokens/s/GPU\n",
-               cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank));
+        printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens a step and GPU)\n",
+               cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank),
+               report->plan->tokens_per_rank);
     }
     printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (operations of matrix products and attention, nothing "
            "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
@@ -209,8 +210,10 @@ static void print_time(const CliPredictReport *report) {
     }
     printf("busy in a step\n");
     for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
-        g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
-        print_time_row(name, prediction->lane_busy_ns[lane], mean);
+        if (prediction->lane_busy_ns[lane]) {
+            g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
+            print_time_row(name, prediction->lane_busy_ns[lane], mean);
+        }
     }
     print_time_row("host", prediction->host_ns, mean);
     print_time_row("host, blocked", prediction->host_blocked_ns, mean);
@@ -248,7 +251,8 @@ static void print_verdict(const SimPrediction *prediction) {
                works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
     }
     if (prediction->fits && !cli_trains_well(prediction)) {
-        printf("  what would help: --trace FILE here, then foreshard diagnose FILE\n");
+        printf("  what would help: foreshard diagnose, with the same network, strategy and "
+               "--cluster\n");
     }
 }
 
@@ -276,8 +280,9 @@ void cli_predict_print_text(const CliPredictReport *report) {
     printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
     if (report->prediction->unsupported_dtype) {
-        printf("fits: no, %s cannot compute in %s\n", report->prediction->unsupported_on,
-               report->prediction->unsupported_dtype);
+        printf("fits: NO, %s cannot compute in %s; choose another --param-dtype, or another "
+               "machine\n",
+               report->prediction->unsupported_on, report->prediction->unsupported_dtype);
         return;
     }
     print_fit(report);

@@ -1,5 +1,6 @@
 #include "cli/validate/published.h"
 
+#include "cli/cluster.h"
 #include "cli/data-dir.h"
 
 typedef struct {
@@ -59,8 +60,7 @@ const ModelCluster *cli_published_cluster(CliPublished *published, const GPtrArr
     }
     ModelCluster *cluster = g_hash_table_lookup(published->clusters, entry->value);
     if (!cluster) {
-        g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, entry->value, error);
-        cluster = path ? model_cluster_read_file(path, error) : NULL;
+        cluster = cli_cluster_read(entry->value, error);
         if (cluster) {
             g_hash_table_insert(published->clusters, g_strdup(entry->value), cluster);
         }

@@ -92,8 +92,34 @@ static bool named(const char *model, const char *const *names, unsigned n_names)
     return false;
 }
 
+/* How sources call a block's hidden layer, in any case, and what may follow ("SwiGLU, fused"). The
+ * rules of models/published/train.ini know the words on the right. */
+static const struct {
+    const char *begins, *kind;
+} mlps[] = {
+    {"swiglu", "swiglu"}, {"geglu", "swiglu"}, {"reglu", "swiglu"}, {"glu", "swiglu"},
+    {"silu", "swiglu"},   {"swish", "swiglu"}, {"gated", "swiglu"}, {"gelu", "gelu"},
+    {"relu", "relu"},     {"mlp", "gelu"},     {"dense", "gelu"},   {"plain", "gelu"},
+    {"ungated", "gelu"},
+};
+
+/* A mixture of experts keeps its words, by which the rules skip it. */
+static void say_kind_plainly(Filler *f) {
+    g_autofree char *given = g_ascii_strdown(text(f, "mlp_type"), -1);
+    g_strstrip(given);
+    for (unsigned i = 0; i < G_N_ELEMENTS(mlps); i++) {
+        if (g_str_has_prefix(given, mlps[i].begins) && !contains(given, "moe") &&
+            !contains(given, "mixture") && !contains(given, "expert") &&
+            !g_str_equal(text(f, "mlp_type"), mlps[i].kind)) {
+            fill(f, "mlp_type", mlps[i].kind, "our word for it");
+            return;
+        }
+    }
+}
+
 static void fill_kind(Filler *f) {
     const char *model = text(f, "model");
+    say_kind_plainly(f);
     if (is_open(f, "mlp_type") && named(model, gated, G_N_ELEMENTS(gated))) {
         fill(f, "mlp_type", "swiglu", "by its name");
     } else if (is_open(f, "mlp_type") && named(model, plain, G_N_ELEMENTS(plain))) {
@@ -121,6 +147,7 @@ static void fill_ffn(Filler *f, double layers, double width, bool gate) {
 static void fill_shape(Filler *f) {
     double layers = number(f, "layers"), width = number(f, "d_model");
     if (!(layers >= 1 && width >= 1)) {
+        say_kind_plainly(f);
         return;
     }
     fill_kind(f);

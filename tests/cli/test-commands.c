@@ -72,6 +72,30 @@ static void help(void) {
     }
 }
 
+/* Linux's /dev/full takes nothing, as a full disk. */
+static void full_disk(void) {
+    static const char *const commands[] = {"--help", "list", "plan gpt-toy", "units gpt-toy --tree",
+                                           "collectives --cluster a100-node"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_auto(GStrv) words = g_strsplit(commands[i], " ", -1);
+        g_autoptr(GPtrArray) argv = g_ptr_array_new();
+        g_ptr_array_add(argv, (gpointer)program);
+        for (char **word = words; *word; word++) {
+            g_ptr_array_add(argv, *word);
+        }
+        g_ptr_array_add(argv, NULL);
+        g_autoptr(GSubprocessLauncher) launcher =
+            g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+        g_subprocess_launcher_set_stdout_file_path(launcher, "/dev/full");
+        g_autoptr(GSubprocess) process =
+            g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, NULL);
+        g_autofree char *said = NULL;
+        g_assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, NULL));
+        g_assert_cmpint(g_subprocess_get_exit_status(process), ==, 1);
+        g_assert_nonnull(strstr(said, "the output cannot be written: No space left"));
+    }
+}
+
 static void bad_networks(void) {
     write_file("bad.ini", "[network]\nfamily = gpt\nlayers = 2\nwidth = x\n");
     expect("plan bad.ini", 2, "", "bad.ini:4: width must be a whole number");
@@ -118,7 +142,8 @@ static void views_of_a_plan(void) {
     expect("units gpt-toy -n 3 --flavour fsdp1", 0, "38146", ""); /* 114432 and 6 of padding by 3 */
     expect("units llama-toy -n 2 --tree", 0, "[32, 64] fp32, 2048 elements, unit layers.0", "");
     expect("plan gpt-toy -n 2 --lane gather --phase forward", 0, "launch gather all_gather", "");
-    expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; the plan has compute");
+    expect("plan gpt-toy -n 2 --phase forwrd", 2, "", "no phase 'forwrd'; did you mean forward?");
+    expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; did you mean gather?");
     expect("plan gpt-toy -n 2 --unit layers.7", 2, "", "no unit 'layers.7'");
     Result json = run("plan gpt-toy -n 2 --json"), table = run("plan gpt-toy -n 2 --memory");
     const char *peak = strstr(json.out, "\"peak_bytes\" : ");
@@ -138,7 +163,7 @@ static void collectives(void) {
     expect("collectives --cluster dgx-h100 --nccl-algo tree", 0, "tree ", "");
     expect("collectives --cluster this-machine -n 2", 0, "1 node", "");
     expect("collectives --cluster dgx-h100 --nccl-algo bush", 2, "", "is one of ring, tree");
-    expect("collectives --cluster a100-node -n 16", 2, "", "up to the GPUs of the cluster");
+    expect("collectives --cluster a100-node -n 16", 2, "", "more than the cluster has ranks");
 }
 
 static const char rows[] =
@@ -181,7 +206,11 @@ static void output_is_not_lost(void) {
 
 static void knobs(void) {
     expect("plot gpt-toy -n 2 --cluster this-machine --knob wrap", 2, "", "as in --knob wrap=");
-    expect("plot gpt-toy -n 2 --cluster this-machine --knob warp=block", 2, "", "warp");
+    expect("plot gpt-toy -n 2 --cluster this-machine --knob warp=block", 2, "",
+           "did you mean wrap?");
+    expect("plot gpt-toy -n 2 --cluster this-machine --knob zzz=1", 2, "", "--help-strategy");
+    expect("plot gpt-toy -n 2", 2, "", "gpt-toy is no trace; give one, or a plan or network and");
+    expect("plot gpt-tou -n 2 --cluster this-machine", 2, "", "did you mean gpt-toy?");
     expect("plot gpt-toy -n 2 --knob wrap=block,whole", 2, "", "as in: --cluster");
     expect("plot gpt-toy -n 2 --cluster this-machine -p pareto", 2, "", "a network and a knob");
     expect("plot -p validation", 2, "", "tables of published runs");
@@ -191,6 +220,11 @@ static void knobs(void) {
         g_test_skip("gnuplot is not installed");
         return;
     }
+    expect("plot gpt-toy -n 2 --cluster this-machine", 0, "host time since the start of step 0",
+           "");
+    expect("plot gpt-toy -n 2 --cluster this-machine -p lanes", 0, "compute busy", "");
+    expect("plot gpt-toy -n 2 --cluster v100-dgx --param-dtype bf16", 2, "",
+           "V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype");
     expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole", 0, "peak reserved", "");
     expect("plot gpt-toy -n 2 --cluster this-machine -p pareto -k wrap=block,whole -k "
            "sharding=full,none -k param-dtype=auto,bf16",
@@ -345,7 +379,7 @@ static void kinds_of_node(void) {
     expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0, "old",
            "");
     expect("predict gpt-toy -n 16 --param-dtype bf16 --cluster mixed.ini --every-rank", 0,
-           "fits: no, V100-SXM2-32GB cannot compute in bf16", "");
+           "fits: NO, V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype", "");
     expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
 }
 
@@ -359,6 +393,8 @@ static void clusters_of_one_name(void) {
 
 /* Five situations planted, each of which is to be named first. */
 static void diagnoses(void) {
+    expect("diagnose gpt-toy -n 2 --cluster this-machine", 0, "7. bottleneck: ", "");
+    expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is no trace");
     static const struct {
         const char *options, *cluster, *bottleneck;
     } planted[] = {
@@ -532,6 +568,22 @@ static void slips(void) {
     expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
     expect("predict something-else --cluster dgx-h100", 2, "", "there are: gpt-100b, ");
     expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");
+    expect("explain peak_alocated_bytes gpt-toy", 2, "", "did you mean peak_allocated_bytes?");
+    expect("explain layer.1 gpt-toy", 2, "", "did you mean layers.1?");
+    expect("explain nonsense gpt-toy", 2, "", "Keys: step_ms, ");
+    expect("compare no.trace no.trace", 2, "", "no.trace: cannot be read: No such file");
+    expect("predict gpt-toy --frob", 2, "", "Unknown option --frob; --help lists those there are");
+    expect("rehearse gpt-toy --rank 0 --cluster a100-node --device tpu", 2, "", "no device 'tpu'");
+    expect("collectives --cluster a100-node -n 16", 2, "", "more than the cluster has ranks");
+}
+
+/* A run that no machine here has memory for is refused before it takes any; one within its limit is
+ * not. */
+static void too_large_to_run(void) {
+    expect("run gpt-1t -n 2", 2, "", "2 ranks of 10080.39 GB (1e9 bytes) at the peak, and ");
+    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce", 2, "", "1 rank of 10080.39 GB");
+    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce --memory-limit 1000000", 1, "",
+           "out of memory");
 }
 
 /* The names that each list has are those that are found. */
@@ -563,6 +615,7 @@ int main(int argc, char **argv) {
     program = argv[1];
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     g_test_add_func("/cli/commands/help", help);
+    g_test_add_func("/cli/commands/full disk", full_disk);
     g_test_add_func("/cli/commands/bad networks", bad_networks);
     g_test_add_func("/cli/commands/bad strategies", bad_strategies);
     g_test_add_func("/cli/commands/bad clusters", bad_clusters);
@@ -584,6 +637,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/ways to fit", ways_to_fit);
     g_test_add_func("/cli/commands/diagnoses of too much", diagnoses_of_too_much);
     g_test_add_func("/cli/commands/slips", slips);
+    g_test_add_func("/cli/commands/too large to run", too_large_to_run);
     g_test_add_func("/cli/commands/lists", lists);
     g_test_add_func("/cli/commands/settings are kept", settings_are_kept);
     g_test_add_func("/cli/commands/up to the wall", up_to_the_wall);

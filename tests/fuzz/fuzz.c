@@ -124,7 +124,9 @@ static bool try_network(const GString *text, GError **error) {
 }
 
 static bool try_config(const GString *text, GError **error) {
-    g_autofree char *ini = model_config_json_to_ini(text->str, text->len, FILE_NAME, error);
+    g_autofree char *dropouts = NULL;
+    g_autofree char *ini =
+        model_config_json_to_ini(text->str, text->len, FILE_NAME, &dropouts, error);
     if (!ini) {
         return false;
     }

@@ -1,7 +1,6 @@
 /* Networks: exact parameter counts, and messages that name file, line and remedy. */
 #include "models/network.h"
 
-#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -68,149 +67,6 @@ static void files_count(void) {
     }
 }
 
-/* ---- config.json ---------------------------------------------------------------------------- */
-
-static ModelNetwork *read_config(const char *text, GError **error) {
-    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
-    g_autofree char *path = g_build_filename(folder, "config.json", NULL);
-    g_assert_true(g_file_set_contents(path, text, -1, NULL));
-    ModelNetwork *network = model_network_read_file(path, error);
-    g_unlink(path);
-    g_rmdir(folder);
-    return network;
-}
-
-/* The fields as published with each model; counts from the same places as above, Qwen2-7B's and
- * Mistral-7B's from their model cards. */
-static void configs(void) {
-    static const struct {
-        const char *text;
-        uint64_t parameters;
-    } cases[] = {
-        {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": 768, \"n_head\": 12,"
-         "\"n_inner\": null, \"vocab_size\": 50257, \"n_positions\": 1024}",
-         124439808},
-        {"{\"model_type\": \"llama\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
-         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-         "\"max_position_embeddings\": 8192, \"rope_theta\": 500000.0, \"vocab_size\": 128256,"
-         "\"hidden_act\": \"silu\", \"tie_word_embeddings\": false}",
-         8030261248},
-        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
-         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-         "\"max_position_embeddings\": 32768, \"vocab_size\": 32000}",
-         7241732096},
-        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
-         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-         "\"max_position_embeddings\": 32768, \"sliding_window\": 4096, \"vocab_size\": 32000}",
-         7241732096},
-        {"{\"model_type\": \"llama\", \"hidden_size\": 2048, \"intermediate_size\": 8192,"
-         "\"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-         "\"head_dim\": 64, \"max_position_embeddings\": 131072, \"rope_theta\": 500000.0,"
-         "\"vocab_size\": 128256, \"tie_word_embeddings\": true}",
-         1235814400},
-        {"{\"model_type\": \"llama\", \"hidden_size\": 3072, \"intermediate_size\": 8192,"
-         "\"num_hidden_layers\": 28, \"num_attention_heads\": 24, \"num_key_value_heads\": 8,"
-         "\"head_dim\": 128, \"max_position_embeddings\": 131072, \"rope_parameters\":"
-         "{\"rope_theta\": 500000.0, \"rope_type\": \"llama3\", \"factor\": 32.0},"
-         "\"vocab_size\": 128256, \"tie_word_embeddings\": true}",
-         3212749824},
-        {"{\"model_type\": \"qwen2\", \"hidden_size\": 896, \"intermediate_size\": 4864,"
-         "\"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
-         "\"max_position_embeddings\": 131072, \"sliding_window\": 131072,"
-         "\"use_sliding_window\": false, \"vocab_size\": 151936, \"tie_word_embeddings\": true}",
-         494032768},
-        {"{\"model_type\": \"qwen2\", \"hidden_size\": 3584, \"intermediate_size\": 18944,"
-         "\"num_hidden_layers\": 28, \"num_attention_heads\": 28, \"num_key_value_heads\": 4,"
-         "\"max_position_embeddings\": 32768, \"vocab_size\": 152064}",
-         7615616512},
-        {"{\"model_type\": \"t5\", \"d_model\": 1024, \"d_kv\": 128, \"d_ff\": 65536,"
-         "\"num_layers\": 24, \"num_heads\": 128, \"vocab_size\": 32128}",
-         11307321344},
-        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024,"
-         "\"num_layers\": 8, \"num_decoder_layers\": 8, \"num_heads\": 6, \"vocab_size\": 32128,"
-         "\"feed_forward_proj\": \"gated-gelu\", \"tie_word_embeddings\": false}",
-         76961152},
-        /* By hand: each block 12 * 512^2 without the MLP's 8, and 2 * 512 * 1000 in their place. */
-        {"{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 512, \"n_head\": 8,"
-         "\"n_inner\": 1000, \"vocab_size\": 100, \"n_positions\": 64}",
-         164 * 512 + 2 * 512 +
-             2 * (4 * 512 * 512 + 4 * 512 + 2 * 512 * 1000 + 1000 + 512 + 4 * 512)},
-        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"attn_config\": {\"alibi\": false}}",
-         125311488},
-        /* mosaicml/mpt-7b, whose card gives the number. */
-        {"{\"model_type\": \"mpt\", \"d_model\": 4096, \"n_heads\": 32, \"n_layers\": 32,"
-         "\"vocab_size\": 50432, \"max_seq_len\": 2048, \"no_bias\": true, \"expansion_ratio\": 4,"
-         "\"learned_pos_emb\": true, \"norm_type\": \"low_precision_layernorm\","
-         "\"attn_config\": {\"alibi\": true, \"alibi_bias_max\": 8, \"clip_qkv\": null,"
-         "\"attn_type\": \"multihead_attention\", \"qk_ln\": false, \"prefix_lm\": false}}",
-         6649286656},
-    };
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(GError) error = NULL;
-        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
-        g_assert_no_error(error);
-        g_assert_cmpuint(parameters_of(network->text), ==, cases[i].parameters);
-        bool slides = strstr(cases[i].text, "\"sliding_window\": 4096") != NULL;
-        g_assert_true(!slides || network->seq == 4096);
-        g_assert_true(!strstr(cases[i].text, "131072") || network->seq == 131072);
-        double base = strstr(cases[i].text, "500000.0") ? 500000 : 10000;
-        g_assert_cmpfloat(network->rope_base, ==, base);
-    }
-}
-
-static void bad_configs(void) {
-    static const struct {
-        const char *text, *expected;
-    } cases[] = {
-        {"{\"model_type\": \"bloom\"}",
-         "model_type 'bloom' is not known; it is one of gpt2, llama"},
-        {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
-        {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
-        {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
-        {"{\"model_type\": \"mpt\", \"n_layers\"", "not JSON"},
-        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"learned_pos_emb\": false,"
-         "\"attn_config\": {\"alibi\": false}}",
-         "an MPT without positions is not known"},
-        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048,"
-         "\"attn_config\": {\"clip_qkv\": 6}}",
-         "attn_config.clip_qkv of an MPT is not known"},
-        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"expansion_ratio\": \"4\"}",
-         "expansion_ratio must be a whole number from 1 to 64"},
-        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
-         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"expansion_ratio\": 4611686018427387904}",
-         "expansion_ratio must be a whole number from 1 to 64"},
-        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
-         "8,"
-         "\"num_decoder_layers\": \"8\", \"num_heads\": 6, \"vocab_size\": 32128}",
-         "num_decoder_layers differs from num_layers"},
-        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
-         "8,"
-         "\"relative_attention_num_buckets\": 64, \"num_heads\": 6, \"vocab_size\": 32128}",
-         "relative_attention_num_buckets is not 32"},
-        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
-         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"vocab_size\": 32000}",
-         "the field 'max_position_embeddings' is missing"},
-        {"{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 256,"
-         "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"vocab_size\": 96,"
-         "\"max_position_embeddings\": 32, \"rope_parameters\": {\"rope_theta\": \"10000\"}}",
-         "the field 'rope_theta' must be a number"},
-        {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": -768, \"n_head\": 12,"
-         "\"vocab_size\": 50257, \"n_positions\": 1024}",
-         "width must be a whole number from 1"},
-    };
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(GError) error = NULL;
-        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
-        g_assert_null(network);
-        g_test_message("%s", error->message);
-        g_assert_nonnull(strstr(error->message, cases[i].expected));
-    }
-}
-
 static void names(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
@@ -266,6 +122,9 @@ static void bad_files(void) {
          "n.ini:8: tied must be yes or no"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=bf16\n",
          "n.ini:8: loss must be model, ops, fp32 or metered"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "rope_scaling=su\n",
+         "n.ini:9: rope_scaling must be linear, dynamic, yarn, longrope or llama3"},
         {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
         {"family=gpt\n", "n.ini: [network] has no 'family'"},
     };
@@ -439,8 +298,6 @@ static void mutated(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/models/config.json/becomes a network", configs);
-    g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
     g_test_add_func("/models/network/files have their published size", files_count);
     g_test_add_func("/models/network/parameter counts are exact", counts);
     g_test_add_func("/models/network/names are PyTorch's", names);

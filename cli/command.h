@@ -1,0 +1,33 @@
+/* cli/command.h - what commands do alike: say what they take, read it, complain, end.
+ *
+ * Complaints begin with the program's name, which main.c sets to that of the command.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* Exit statuses. */
+enum {
+    CLI_OK = 0,
+    CLI_FAILED = 1, /* at run time */
+    CLI_BAD_INPUT = 2
+};
+
+typedef struct {
+    const char *words;    /* beside options, as --help has them: "(PLAN | NETWORK)" */
+    int least, most;      /* how many words */
+    const char *give;     /* when there are fewer or more: "one PLAN or NETWORK" */
+    const char *summary;  /* what it does */
+    const char *examples; /* and the exit statuses */
+} CliCommand;
+
+/* Borrows both. */
+GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntry *entries);
+
+/* Takes options out of argv, which keeps the words; complains of what is wrong. An unknown one is
+ * answered with those that are near. */
+bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv);
+
+/* One line on stderr; returns status. */
+int cli_complain(int status, const char *format, ...) G_GNUC_PRINTF(2, 3);

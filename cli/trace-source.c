@@ -1,0 +1,43 @@
+#include "cli/trace-source.h"
+
+#include "cli/cluster.h"
+#include "sim/predict.h"
+#include "trace/text.h"
+
+static Trace *predict(CliPlanSource *source, const char *name, const char *cluster_name,
+                      GError **error) {
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, error);
+    g_autoptr(ModelCluster) cluster = plan != NULL ? cli_cluster_read(cluster_name, error) : NULL;
+    if (cluster == NULL) {
+        return NULL;
+    }
+    g_autoptr(Trace) trace = trace_new();
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, error);
+    if (prediction == NULL) {
+        return NULL;
+    }
+    if (prediction->unsupported_dtype != NULL) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s cannot compute in %s; choose another "
+                    "--param-dtype",
+                    prediction->unsupported_on, prediction->unsupported_dtype);
+        return NULL;
+    }
+    return g_steal_pointer(&trace);
+}
+
+Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *cluster,
+                      GError **error) {
+    if (trace_is_file(name)) {
+        return trace_read_file(name, error);
+    }
+    if (cluster != NULL) {
+        return predict(source, name, cluster, error);
+    }
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
+                "%s is no trace; give one, or a plan or network and the cluster to predict it on, "
+                "as in: gpt2 -n 8 --cluster a100-node",
+                name);
+    return NULL;
+}

@@ -1,0 +1,9 @@
+/* cli/trace-source.h - a trace by its file; or that of a plan or network, predicted on the spot.
+ */
+#pragma once
+
+#include "cli/plan-source.h"
+#include "trace/trace.h"
+
+/* cluster: where to predict what is no trace; NULL: a trace is meant. Transfer full. */
+Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *cluster, GError **error);

@@ -1,0 +1,332 @@
+/* config.json files as they are published: parameters, the longest sequence, what is left out, and
+ * messages that name the field.
+ *
+ * The fields were written by hand from the models' own files, with those that mean nothing here
+ * among them. Counts are those of the published weights, but where "by hand" stands.
+ */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "models/network.h"
+
+static ModelNetwork *read_config(const char *text, GError **error) {
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "config.json", NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    ModelNetwork *network = model_network_read_file(path, error);
+    g_unlink(path);
+    g_rmdir(folder);
+    return network;
+}
+
+static uint64_t parameters_of(const ModelNetwork *network) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(PlanGraph) graph =
+        model_network_emit(network, &(ModelPass){.batch = 1, .seq = 8}, &error);
+    g_assert_no_error(error);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < graph->parameters->len; i++) {
+        total += plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
+    }
+    return total;
+}
+
+/* ---- published files ------------------------------------------------------------------------ */
+
+#define GPT2(layers, width, heads)                                                                 \
+    "{\"activation_function\": \"gelu_new\", \"architectures\": [\"GPT2LMHeadModel\"],"            \
+    "\"attn_pdrop\": 0.1, \"bos_token_id\": 50256, \"embd_pdrop\": 0.1,"                           \
+    "\"initializer_range\": 0.02, \"layer_norm_epsilon\": 1e-05, \"model_type\": \"gpt2\","        \
+    "\"n_ctx\": 1024, \"n_embd\": " #width ", \"n_head\": " #heads ", \"n_inner\": null,"          \
+    "\"n_layer\": " #layers ", \"n_positions\": 1024, \"resid_pdrop\": 0.1,"                       \
+    "\"task_specific_params\": {\"text-generation\": {\"do_sample\": true}},"                      \
+    "\"vocab_size\": 50257}"
+
+#define LLAMA(layers, width, heads, ffn, rest)                                                     \
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false,"                       \
+    "\"attention_dropout\": 0.0, \"bos_token_id\": 128000, \"eos_token_id\": [128001, 128008],"    \
+    "\"hidden_act\": \"silu\", \"hidden_size\": " #width ", \"initializer_range\": 0.02,"          \
+    "\"intermediate_size\": " #ffn ", \"mlp_bias\": false, \"model_type\": \"llama\","             \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers ","                     \
+    "\"pretraining_tp\": 1, \"rms_norm_eps\": 1e-05, \"torch_dtype\": \"bfloat16\","               \
+    "\"use_cache\": true, " rest "}"
+
+#define LLAMA_2                                                                                    \
+    "\"max_position_embeddings\": 4096, \"rope_scaling\": null, \"tie_word_embeddings\": false,"   \
+    "\"vocab_size\": 32000"
+
+#define LLAMA_3(factor, tied)                                                                      \
+    "\"max_position_embeddings\": 131072, \"num_key_value_heads\": 8, \"rope_scaling\":"           \
+    "{\"factor\": " #factor ", \"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0,"               \
+    "\"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"},"                      \
+    "\"rope_theta\": 500000.0, \"tie_word_embeddings\": " #tied ", \"vocab_size\": 128256"
+
+#define MISTRAL(layers, width, ffn, vocab, rest)                                                   \
+    "{\"architectures\": [\"MistralForCausalLM\"], \"attention_dropout\": 0.0,"                    \
+    "\"bos_token_id\": 1, \"eos_token_id\": 2, \"hidden_act\": \"silu\", \"hidden_size\": " #width \
+    ", \"intermediate_size\": " #ffn ", \"model_type\": \"mistral\", \"num_attention_heads\": 32," \
+    "\"num_hidden_layers\": " #layers ", \"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-05,"     \
+    "\"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\", \"vocab_size\": " #vocab       \
+    "," rest "}"
+
+#define QWEN2(layers, width, heads, kv_heads, ffn, vocab, tied, rest)                              \
+    "{\"architectures\": [\"Qwen2ForCausalLM\"], \"attention_dropout\": 0.0,"                      \
+    "\"bos_token_id\": 151643, \"hidden_act\": \"silu\", \"hidden_size\": " #width ","             \
+    "\"intermediate_size\": " #ffn ", \"max_window_layers\": 28, \"model_type\": \"qwen2\","       \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers ","                     \
+    "\"num_key_value_heads\": " #kv_heads ", \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0,"  \
+    "\"tie_word_embeddings\": " #tied ", \"torch_dtype\": \"bfloat16\","                           \
+    "\"use_sliding_window\": false, \"vocab_size\": " #vocab ", " rest "}"
+
+#define T5(layers, width, heads, kv, ffn, rest)                                                    \
+    "{\"architectures\": [\"T5ForConditionalGeneration\"], \"d_ff\": " #ffn ", \"d_kv\": " #kv "," \
+    "\"d_model\": " #width ", \"decoder_start_token_id\": 0, \"dropout_rate\": 0.1,"               \
+    "\"initializer_factor\": 1.0, \"is_encoder_decoder\": true, \"layer_norm_epsilon\": 1e-06,"    \
+    "\"model_type\": \"t5\", \"num_heads\": " #heads ", \"num_layers\": " #layers ","              \
+    "\"relative_attention_num_buckets\": 32, \"vocab_size\": 32128, " rest "}"
+
+#define T5_1_0 "\"n_positions\": 512, \"output_past\": true"
+/* FLAN-T5 and T5 v1.1: a gate, a head of its own, no n_positions in some. */
+#define T5_1_1(layers)                                                                             \
+    "\"dense_act_fn\": \"gelu_new\", \"feed_forward_proj\": \"gated-gelu\","                       \
+    "\"is_gated_act\": true, \"num_decoder_layers\": " #layers                                     \
+    ", \"relative_attention_max_distance\": 128, \"tie_word_embeddings\": false"
+
+#define MPT(layers, width, heads, seq)                                                             \
+    "{\"architectures\": [\"MPTForCausalLM\"], \"attn_config\": {\"alibi\": true,"                 \
+    "\"alibi_bias_max\": 8, \"attn_impl\": \"torch\", \"attn_pdrop\": 0,"                          \
+    "\"attn_type\": \"multihead_attention\", \"attn_uses_sequence_id\": false,"                    \
+    "\"clip_qkv\": null, \"prefix_lm\": false, \"qk_ln\": false, \"softmax_scale\": null},"        \
+    "\"d_model\": " #width ", \"emb_pdrop\": 0, \"expansion_ratio\": 4,"                           \
+    "\"init_device\": \"cpu\", \"learned_pos_emb\": true, \"logit_scale\": null,"                  \
+    "\"max_seq_len\": " #seq ", \"model_type\": \"mpt\", \"n_heads\": " #heads                     \
+    ", \"n_layers\": " #layers ", \"no_bias\": true, \"norm_type\": \"low_precision_layernorm\","  \
+    "\"resid_pdrop\": 0, \"torch_dtype\": \"bfloat16\", \"vocab_size\": 50432}"
+
+static const struct {
+    const char *name, *text;
+    uint64_t parameters, seq;
+    double rope_base;
+    const char *rope_scaling, *dropouts;
+} published[] = {
+#define GPT2_DROPS "resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1"
+    {"gpt2", GPT2(12, 768, 12), 124439808, 1024, 10000, NULL, GPT2_DROPS},
+    {"gpt2-medium", GPT2(24, 1024, 16), 354823168, 1024, 10000, NULL, GPT2_DROPS},
+    {"gpt2-large", GPT2(36, 1280, 20), 774030080, 1024, 10000, NULL, GPT2_DROPS},
+    {"gpt2-xl", GPT2(48, 1600, 25), 1557611200, 1024, 10000, NULL, GPT2_DROPS},
+    {"distilgpt2", GPT2(6, 768, 12), 81912576, 1024, 10000, NULL, GPT2_DROPS},
+
+    /* Llama 2 7B and 13B name no num_key_value_heads in some copies: as many as heads. */
+    {"Llama-2-7b", LLAMA(32, 4096, 32, 11008, LLAMA_2), 6738415616, 4096, 10000},
+    {"Llama-2-13b", LLAMA(40, 5120, 40, 13824, LLAMA_2), 13015864320, 4096, 10000},
+    {"Llama-2-70b", LLAMA(80, 8192, 64, 28672, LLAMA_2 ", \"num_key_value_heads\": 8"), 68976648192,
+     4096, 10000},
+    {"Meta-Llama-3-8B",
+     LLAMA(32, 4096, 32, 14336,
+           "\"max_position_embeddings\": 8192, \"num_key_value_heads\": 8, \"rope_scaling\": null,"
+           "\"rope_theta\": 500000.0, \"tie_word_embeddings\": false, \"vocab_size\": 128256"),
+     8030261248, 8192, 500000},
+    {"Llama-3.1-8B", LLAMA(32, 4096, 32, 14336, LLAMA_3(8.0, false)), 8030261248, 131072, 500000,
+     "llama3"},
+    {"Llama-3.1-70B", LLAMA(80, 8192, 64, 28672, LLAMA_3(8.0, false)), 70553706496, 131072, 500000,
+     "llama3"},
+    {"Llama-3.1-405B", LLAMA(126, 16384, 128, 53248, LLAMA_3(8.0, false)), 405853388800, 131072,
+     500000, "llama3"},
+    {"Llama-3.2-1B", LLAMA(16, 2048, 32, 8192, LLAMA_3(32.0, true) ", \"head_dim\": 64"),
+     1235814400, 131072, 500000, "llama3"},
+    {"Llama-3.2-3B", LLAMA(28, 3072, 24, 8192, LLAMA_3(32.0, true) ", \"head_dim\": 128"),
+     3212749824, 131072, 500000, "llama3"},
+    /* As transformers 5 writes it: base and scaling in one object. */
+    {"Llama-3.2-3B",
+     LLAMA(28, 3072, 24, 8192,
+           "\"dtype\": \"bfloat16\", \"head_dim\": 128, \"max_position_embeddings\": 131072,"
+           "\"num_key_value_heads\": 8, \"rope_parameters\": {\"factor\": 32.0,"
+           "\"rope_theta\": 500000.0, \"rope_type\": \"llama3\"}, \"tie_word_embeddings\": true,"
+           "\"vocab_size\": 128256"),
+     3212749824, 131072, 500000, "llama3"},
+    /* As long-context copies of Llama 2 wrote it: "type". */
+    {"Llama-2-7b, 32K",
+     LLAMA(32, 4096, 32, 11008,
+           "\"max_position_embeddings\": 32768, \"num_key_value_heads\": 32, \"rope_scaling\":"
+           "{\"factor\": 8.0, \"type\": \"linear\"}, \"tie_word_embeddings\": false,"
+           "\"vocab_size\": 32000"),
+     6738415616, 32768, 10000, "linear"},
+
+    {"Mistral-7B-v0.1",
+     MISTRAL(32, 4096, 14336, 32000,
+             "\"max_position_embeddings\": 32768, \"rope_theta\": 10000.0,"
+             "\"sliding_window\": 4096"),
+     7241732096, 4096, 10000},
+    {"Mistral-7B-v0.3",
+     MISTRAL(32, 4096, 14336, 32768,
+             "\"max_position_embeddings\": 32768, \"rope_theta\": 1000000.0,"
+             "\"sliding_window\": null"),
+     7248023552, 32768, 1000000},
+    {"Mistral-Nemo-Base-2407",
+     MISTRAL(40, 5120, 14336, 131072,
+             "\"head_dim\": 128, \"max_position_embeddings\": 128000, \"rope_theta\": 1000000.0,"
+             "\"sliding_window\": null"),
+     12247782400, 128000, 1000000},
+    {"Mistral-Small-24B-Base-2501",
+     MISTRAL(40, 5120, 32768, 131072,
+             "\"head_dim\": 128, \"max_position_embeddings\": 32768, \"rope_theta\": 100000000.0,"
+             "\"sliding_window\": null"),
+     23572403200, 32768, 100000000},
+    /* transformers' Mistral slides unless the file says null. */
+    {"a Mistral without sliding_window",
+     MISTRAL(32, 4096, 14336, 32000, "\"max_position_embeddings\": 32768"), 7241732096, 4096,
+     10000},
+
+    {"Qwen2-0.5B",
+     QWEN2(24, 896, 14, 2, 4864, 151936, true,
+           "\"max_position_embeddings\": 131072, \"sliding_window\": 131072"),
+     494032768, 131072, 1000000},
+    {"Qwen2-1.5B",
+     QWEN2(28, 1536, 12, 2, 8960, 151936, true,
+           "\"max_position_embeddings\": 131072, \"sliding_window\": 131072"),
+     1543714304, 131072, 1000000},
+    {"Qwen2-7B",
+     QWEN2(28, 3584, 28, 4, 18944, 152064, false,
+           "\"max_position_embeddings\": 131072, \"sliding_window\": 131072"),
+     7615616512, 131072, 1000000},
+    {"Qwen2-72B",
+     QWEN2(80, 8192, 64, 8, 29568, 152064, false,
+           "\"max_position_embeddings\": 131072, \"sliding_window\": null"),
+     72706203648, 131072, 1000000},
+    {"Qwen2.5-3B",
+     QWEN2(36, 2048, 16, 2, 11008, 151936, true,
+           "\"max_position_embeddings\": 32768, \"sliding_window\": 32768"),
+     3085938688, 32768, 1000000},
+    {"Qwen2.5-32B",
+     QWEN2(64, 5120, 40, 8, 27648, 152064, false,
+           "\"max_position_embeddings\": 131072, \"sliding_window\": 131072"),
+     32763876352, 131072, 1000000},
+
+#define T5_DROPS "dropout_rate 0.1"
+    {"t5-small", T5(6, 512, 8, 64, 2048, T5_1_0), 60506624, 512, 10000, NULL, T5_DROPS},
+    {"t5-base", T5(12, 768, 12, 64, 3072, T5_1_0), 222903552, 512, 10000, NULL, T5_DROPS},
+    {"t5-large", T5(24, 1024, 16, 64, 4096, T5_1_0), 737668096, 512, 10000, NULL, T5_DROPS},
+    {"t5-3b", T5(24, 1024, 32, 128, 16384, T5_1_0), 2851598336, 512, 10000, NULL, T5_DROPS},
+    {"t5-11b", T5(24, 1024, 128, 128, 65536, T5_1_0), 11307321344, 512, 10000, NULL, T5_DROPS},
+    {"flan-t5-small", T5(8, 512, 6, 64, 1024, T5_1_1(8)), 76961152, 512, 10000, NULL, T5_DROPS},
+    {"flan-t5-base", T5(12, 768, 12, 64, 2048, T5_1_1(12)), 247577856, 512, 10000, NULL, T5_DROPS},
+    {"flan-t5-large", T5(24, 1024, 16, 64, 2816, T5_1_1(24)), 783150080, 512, 10000, NULL,
+     T5_DROPS},
+    {"flan-t5-xl", T5(24, 2048, 32, 64, 5120, T5_1_1(24)), 2849757184, 512, 10000, NULL, T5_DROPS},
+    {"t5-v1_1-xxl", T5(24, 4096, 64, 64, 10240, T5_1_1(24)), 11135332352, 512, 10000, NULL,
+     T5_DROPS},
+
+    {"mpt-7b", MPT(32, 4096, 32, 2048), 6649286656, 2048, 10000},
+    /* By hand: 48 blocks of 12 * 7168^2 and two norms, a table of 50432 rows, the last norm. */
+    {"mpt-30b", MPT(48, 7168, 64, 8192),
+     48 * (12ULL * 7168 * 7168 + 2 * 7168) + 50432ULL * 7168 + 7168, 8192, 10000},
+
+    /* By hand: a hidden layer of 1000 where 4 times the width would be 2048. */
+    {"a GPT-2 with n_inner",
+     "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 512, \"n_head\": 8, \"n_inner\": 1000,"
+     "\"vocab_size\": 100, \"n_positions\": 64, \"resid_pdrop\": 0, \"embd_pdrop\": 0.0,"
+     "\"attn_pdrop\": 0.25}",
+     164 * 512 + 2 * 512 + 2 * (4 * 512 * 512 + 4 * 512 + 2 * 512 * 1000 + 1000 + 512 + 4 * 512),
+     64, 10000, NULL, "attn_pdrop 0.25"},
+    /* Of llm-foundry's trainer: learned positions and biases; by default it drops nothing. */
+    {"an MPT without ALiBi",
+     "{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+     "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"attn_config\": {\"alibi\": false}}",
+     125311488, 2048, 10000},
+};
+
+static void becomes_a_network(gconstpointer data) {
+    unsigned i = GPOINTER_TO_UINT(data);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelNetwork) network = read_config(published[i].text, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(parameters_of(network), ==, published[i].parameters);
+    g_assert_cmpuint(network->seq, ==, published[i].seq);
+    g_assert_cmpfloat(network->rope_base, ==, published[i].rope_base);
+    g_assert_cmpstr(network->rope_scaling, ==, published[i].rope_scaling);
+    g_assert_cmpstr(network->dropouts, ==, published[i].dropouts);
+}
+
+/* What is read back from a plan or a trace is the network's text alone. */
+static void says_scaling_in_its_text(void) {
+    const char *text = LLAMA(2, 64, 8, 160, LLAMA_3(8.0, false));
+    g_autoptr(ModelNetwork) network = read_config(text, NULL);
+    g_autoptr(ModelNetwork) again =
+        model_network_read(network->text, strlen(network->text), "again.ini", NULL);
+    g_assert_cmpstr(again->rope_scaling, ==, "llama3");
+}
+
+/* ---- bad ones ------------------------------------------------------------------------------- */
+
+static void bad_configs(void) {
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"{\"model_type\": \"bloom\"}",
+         "model_type 'bloom' is not known; it is one of gpt2, llama"},
+        {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
+        {"{\"model_type\": \"mpt\", \"n_layers\"", "not JSON"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"learned_pos_emb\": false,"
+         "\"attn_config\": {\"alibi\": false}}",
+         "an MPT without positions is not known"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048,"
+         "\"attn_config\": {\"clip_qkv\": 6}}",
+         "attn_config.clip_qkv of an MPT is not known"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"expansion_ratio\": \"4\"}",
+         "expansion_ratio must be a whole number from 1 to 64"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"expansion_ratio\": 4611686018427387904}",
+         "expansion_ratio must be a whole number from 1 to 64"},
+        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
+         "8,"
+         "\"num_decoder_layers\": \"8\", \"num_heads\": 6, \"vocab_size\": 32128}",
+         "num_decoder_layers differs from num_layers"},
+        {"{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 1024, \"num_layers\": "
+         "8,"
+         "\"relative_attention_num_buckets\": 64, \"num_heads\": 6, \"vocab_size\": 32128}",
+         "relative_attention_num_buckets is not 32"},
+        {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"vocab_size\": 32000}",
+         "the field 'max_position_embeddings' is missing"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 256,"
+         "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"vocab_size\": 96,"
+         "\"max_position_embeddings\": 32, \"rope_parameters\": {\"rope_theta\": \"10000\"}}",
+         "the field 'rope_theta' must be a number"},
+        {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"rope_scaling\": \"llama3\""),
+         "the field 'rope_scaling' must be an object or null"},
+        {LLAMA(2, 64, 4, 160,
+               "\"max_position_embeddings\": 32, \"vocab_size\": 96,"
+               "\"rope_scaling\": {\"rope_type\": \"spiral\"}"),
+         "rope_scaling must be linear, dynamic, yarn, longrope or llama3, not 'spiral'"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": 768, \"n_head\": 12,"
+         "\"vocab_size\": 50257, \"n_positions\": 1024, \"reorder_and_upcast_attn\": true}",
+         "a GPT-2 with reorder_and_upcast_attn is not known"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": -768, \"n_head\": 12,"
+         "\"vocab_size\": 50257, \"n_positions\": 1024}",
+         "width must be a whole number from 1"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
+        g_assert_null(network);
+        g_test_message("%s", error->message);
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(published); i++) {
+        g_autofree char *path =
+            g_strdup_printf("/models/config.json/%02u %s", i, published[i].name);
+        g_test_add_data_func(path, GUINT_TO_POINTER(i), becomes_a_network);
+    }
+    g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
+    g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
+    return g_test_run();
+}
