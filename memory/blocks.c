@@ -95,6 +95,13 @@ void memory_block_file(MemoryCaching *caching, MemoryBlock *block) {
     }
 }
 
+void memory_block_refile(MemoryCaching *caching, MemoryBlock *block, MemoryFreeCursor cursor) {
+    MemoryCache *cache = &caching->caches[block->segment->pool];
+    block->searches_before = cache->n_searches;
+    memory_free_list_move(&cache->free[block->segment->stream], cursor, block->bytes,
+                          block->address);
+}
+
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block) {
     MemoryCache *cache = &caching->caches[block->segment->pool];
     uint32_t stream = block->segment->stream;

@@ -127,6 +127,8 @@ void memory_segment_remove(MemoryCaching *caching, MemorySegment *segment);
 MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64_t bytes);
 /* Into the list of its state, free or unmapped; and out of it. */
 void memory_block_file(MemoryCaching *caching, MemoryBlock *block);
+/* Of a free one that stands there already, cut smaller. */
+void memory_block_refile(MemoryCaching *caching, MemoryBlock *block, MemoryFreeCursor cursor);
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block);
 /* Swallows a neighbour of equal state, which stands in a list; block itself does not. Bytes
  * gained. */

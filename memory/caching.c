@@ -85,7 +85,9 @@ static bool may_take(const MemoryCaching *caching, const MemoryRequest *request,
     return block->bytes - request->bytes < caching->options.max_non_split_rounding_bytes;
 }
 
-static MemoryBlock *take_cached(MemoryCaching *caching, const MemoryRequest *request) {
+/* It stays in its list, at the cursor. NULL: there is none that will do. */
+static MemoryBlock *find_cached(MemoryCaching *caching, const MemoryRequest *request,
+                                MemoryFreeCursor *ret_cursor) {
     MemoryCache *cache = &caching->caches[request->pool];
     if (caching->collects) {
         cache->n_searches++;
@@ -97,11 +99,8 @@ static MemoryBlock *take_cached(MemoryCaching *caching, const MemoryRequest *req
         cursor = least_reach(list, cursor);
         block = memory_free_list_at(list, cursor);
     }
-    if (!block || !may_take(caching, request, block)) {
-        return NULL;
-    }
-    memory_free_list_remove_at(list, cursor);
-    return block;
+    *ret_cursor = cursor;
+    return block && may_take(caching, request, block) ? block : NULL;
 }
 
 static Outcome take_segment(MemoryCaching *caching, const MemoryRequest *request,
@@ -161,18 +160,26 @@ static bool is_worth_splitting(const MemoryCaching *caching, const MemoryRequest
     return request->bytes < caching->options.max_split_bytes && rest > MEMORY_SMALL_MOST;
 }
 
-/* A free block of no list becomes the caller's, or its low end does and the rest stays free. */
+/* A free block becomes the caller's, or its low end does and the rest stays free. cursor: where it
+ * stands among the free ones; NULL: nowhere. */
 static MemoryBlock *hand_out(MemoryCaching *caching, const MemoryRequest *request,
-                             MemoryBlock *block, uint64_t requested_bytes) {
+                             MemoryBlock *block, const MemoryFreeCursor *cursor,
+                             uint64_t requested_bytes) {
     bool books = !caching->options.expandable_segments;
     bool was_split = memory_block_is_split(block);
     if (is_worth_splitting(caching, request, block)) {
         MemoryBlock *rest = block;
         block = memory_block_cut(caching, rest, request->bytes);
-        memory_block_file(caching, rest);
+        if (cursor) {
+            memory_block_refile(caching, rest, *cursor);
+        } else {
+            memory_block_file(caching, rest);
+        }
         if (books && !was_split) {
             MEMORY_STAT_ADD(caching, request->pool, inactive_split_bytes, rest->bytes);
         }
+    } else if (cursor) {
+        memory_free_list_remove_at(&caching->caches[request->pool].free[request->stream], *cursor);
     }
     if (books && was_split) {
         MEMORY_STAT_SUB(caching, request->pool, inactive_split_bytes, block->bytes);
@@ -201,16 +208,18 @@ bool memory_caching_alloc(MemoryCaching *caching, uint32_t stream, uint64_t byte
     }
     MemoryRequest request = {.bytes = memory_round(&caching->options, bytes), .stream = stream};
     request.pool = request.bytes <= MEMORY_SMALL_MOST ? MEMORY_POOL_SMALL : MEMORY_POOL_LARGE;
-    MemoryBlock *block = take_cached(caching, &request);
-    if (!block) {
-        request.segment_bytes = memory_segment_size(&caching->options, request.bytes);
-        block = make_room(caching, &request);
+    MemoryFreeCursor cursor;
+    MemoryBlock *block = find_cached(caching, &request, &cursor);
+    if (block) {
+        *ret_block = hand_out(caching, &request, block, &cursor, bytes);
+        return true;
     }
-    if (!block) {
-        return false;
+    request.segment_bytes = memory_segment_size(&caching->options, request.bytes);
+    block = make_room(caching, &request);
+    if (block) {
+        *ret_block = hand_out(caching, &request, block, NULL, bytes);
     }
-    *ret_block = hand_out(caching, &request, block, bytes);
-    return true;
+    return block != NULL;
 }
 
 bool memory_caching_drop(MemoryCaching *caching, MemoryBlock *block) {

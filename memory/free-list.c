@@ -106,6 +106,36 @@ void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor) {
     }
 }
 
+/* Between its neighbours, were it there: the last entry of the chunk before, the first of the one
+ * behind. */
+static bool belongs_to(const MemoryFreeList *list, uint32_t at, uint64_t key, uint64_t address) {
+    const MemoryFreeChunk *lower = at > 0 ? list->chunks[at - 1] : NULL;
+    const MemoryFreeChunk *upper = at + 1 < list->n ? list->chunks[at + 1] : NULL;
+    return (!lower || is_before(&lower->entries[lower->n - 1], key, address)) &&
+           (!upper || !is_before(&upper->entries[0], key, address));
+}
+
+/* Most go a few places, within their chunk. */
+void memory_free_list_move(MemoryFreeList *list, MemoryFreeCursor cursor, uint64_t key,
+                           uint64_t address) {
+    MemoryFreeChunk *chunk = list->chunks[cursor.chunk];
+    MemoryFreeEntry *at = &chunk->entries[cursor.entry];
+    MemoryFreeEntry *first = chunk->entries, *last = first + chunk->n - 1;
+    gpointer block = at->block;
+    if (!belongs_to(list, cursor.chunk, key, address)) {
+        memory_free_list_remove_at(list, cursor);
+        memory_free_list_insert(list, key, address, block);
+        return;
+    }
+    for (; at > first && !is_before(at - 1, key, address); at--) {
+        *at = at[-1];
+    }
+    for (; at < last && is_before(at + 1, key, address); at++) {
+        *at = at[1];
+    }
+    *at = (MemoryFreeEntry){key, address, block};
+}
+
 void memory_free_list_remove(MemoryFreeList *list, uint64_t key, uint64_t address) {
     MemoryFreeCursor cursor = memory_free_list_find(list, key, address);
     g_assert(cursor.chunk < list->n);

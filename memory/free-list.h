@@ -43,6 +43,9 @@ void memory_free_list_clear(MemoryFreeList *list);
 void memory_free_list_insert(MemoryFreeList *list, uint64_t key, uint64_t address, gpointer block);
 void memory_free_list_remove(MemoryFreeList *list, uint64_t key, uint64_t address);
 void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor);
+/* The block there, which has become another size or has moved, goes where it now belongs. */
+void memory_free_list_move(MemoryFreeList *list, MemoryFreeCursor cursor, uint64_t key,
+                           uint64_t address);
 
 /* The first entry not before (key, address). */
 MemoryFreeCursor memory_free_list_find(const MemoryFreeList *list, uint64_t key, uint64_t address);

@@ -57,7 +57,11 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
     run->checkpoint = PLAN_NONE;
-    plan_vector_reserve(&run->nodes, graph->ops->len);
+    uint32_t n_nodes = graph->ops->len + run->n_units;
+    plan_vector_reserve(&run->nodes, n_nodes);
+    plan_vector_reserve(&run->slots, n_nodes);
+    plan_vector_reserve(&run->edges, 3 * n_nodes);
+    plan_vector_reserve(&run->saved, 2 * n_nodes);
     run->node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
         run->node_of_op[i] = PLAN_NONE;

@@ -10,10 +10,11 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     PlanGraph *graph = g_new0(PlanGraph, 1);
     graph->dtype = dtype;
     graph->modules = g_array_new(FALSE, FALSE, sizeof(PlanGraphModule));
-    graph->parameters = g_array_new(FALSE, FALSE, sizeof(PlanGraphParameter));
-    graph->values = g_array_new(FALSE, FALSE, sizeof(PlanGraphValue));
+    /* Room for a large network at once: memory that nobody touches costs less than copying. */
+    graph->parameters = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphParameter), 2048);
+    graph->values = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphValue), 4096);
     graph->ops = g_array_new(FALSE, FALSE, sizeof(PlanGraphOp));
-    graph->steps = g_array_new(FALSE, FALSE, sizeof(PlanGraphStep));
+    graph->steps = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphStep), 8192);
     graph->value_refs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
     graph->attrs = g_array_new(FALSE, FALSE, sizeof(double));

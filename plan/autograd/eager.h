@@ -125,9 +125,9 @@ typedef struct {
     void (*end_step)(PlanRun *run); /* after the optimizer; NULL: nothing */
     /* Whether every later step is as the one that has just been built. */
     bool (*is_steady)(const PlanRun *run);
-    /* Whether the passes are one program on all roles, numbers apart (replay.h); NULL: they are
-     * not. Then: of buffers that construction made, those that are others now; and one that the
-     * passes left. */
+    /* Whether the passes are one program in all steps and on all roles, numbers apart (replay.h);
+     * NULL: they are not. Then: of buffers that the first role's construction made, those that are
+     * others here now; and one that the passes left. */
     bool (*replays)(const PlanRun *run);
     void (*renumber)(PlanRun *run, uint32_t *buffers);
     void (*adopt)(PlanRun *run, uint32_t buffer);

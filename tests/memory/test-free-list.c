@@ -60,6 +60,16 @@ static void assert_same(const MemoryFreeList *list, const GArray *model) {
     g_assert_null(memory_free_list_at(list, cursor));
 }
 
+/* To any place, near or far. */
+static void move_one(MemoryFreeList *list, GArray *model, GRand *random) {
+    guint at = (guint)g_rand_int_range(random, 0, (gint)model->len);
+    MemoryFreeEntry *entry = &g_array_index(model, MemoryFreeEntry, at);
+    MemoryFreeCursor cursor = memory_free_list_find(list, entry->key, entry->address);
+    entry->key = (uint64_t)g_rand_int_range(random, 0, 50);
+    memory_free_list_move(list, cursor, entry->key, entry->address);
+    g_array_sort(model, compare);
+}
+
 static void test_model(void) {
     MemoryFreeList list = {0};
     g_autoptr(GArray) model = g_array_new(FALSE, FALSE, sizeof(MemoryFreeEntry));
@@ -84,6 +94,9 @@ static void test_model(void) {
                 memory_free_list_remove_at(&list, cursor);
             }
             g_array_remove_index(model, at);
+        }
+        if (i % 8 == 0 && model->len) {
+            move_one(&list, model, random);
         }
         if (i % 100 == 0) {
             assert_same(&list, model);
