@@ -152,7 +152,8 @@ uint64_t recording_forgotten_bytes(const Recording *recording) {
     JsonObject *options = json_object_get_object_member(recording->header, "options");
     bool has_bias = g_str_equal(text_of(shape, "kind"), "t5") &&
                     g_str_equal(text_of(shape, "attention"), "flash");
-    if (!has_bias || json_object_has_member(recording->header, "whole_storages")) {
+    if (!has_bias || (has(recording->header, "whole_storages") &&
+                      flag_of(recording->header, "whole_storages"))) {
         return 0;
     }
     const char *dtype =
