@@ -18,9 +18,9 @@ static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32
                          dims, NULL);
 }
 
-/* 16-bit goes to the flash kernel; fp32, and what has a bias, to the memory-efficient one, which pads
- * its row statistics to 32 rows; both keep the state of dropout's random numbers on the device, in
- * two tensors. */
+/* 16-bit goes to the flash kernel; fp32, and what has a bias, to the memory-efficient one, which
+ * pads its row statistics to 32 rows; both keep the state of dropout's random numbers on the
+ * device, in two tensors. */
 static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                            uint32_t v) {
     bool has_bias = a->bias != PLAN_NONE;

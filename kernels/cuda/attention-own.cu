@@ -1,12 +1,13 @@
 /* kernels/cuda/attention-own.cu - this room's own attention in blocks. Bound: arithmetic in fp32,
  * without tensor cores: it serves where cuDNN is missing, for all types, and as its comparison.
  *
- * A block works on ROWS rows (queries; for dk and dv keys), each held by PARTS neighbouring threads
- * that share out its elements, four and four in turn. What the rows meet passes by in tiles in
- * shared memory, as floats. Forward folds keys into a running maximum, sum and output. Backward
- * remakes p = exp(s - lse) and uses ds = p (dp - D), D the row sums of d_o o: one kernel for dq,
- * (and a bias's gradient, which ds is), one for dk and dv, each adding in order into registers, so that nothing is added by two blocks
- * and results repeat. That costs 7 products of s x s x head_dim where 5 would do.
+ * A block works on ROWS rows (queries; for dk and dv keys), each held by PARTS neighbouring
+ * threads that share out its elements, four and four in turn. What the rows meet passes by in
+ * tiles in shared memory, as floats. Forward folds keys into a running maximum, sum and output.
+ * Backward remakes p = exp(s - lse) and uses ds = p (dp - D), D the row sums of d_o o: one kernel
+ * for dq (and a bias's gradient, which ds is), one for dk and dv, each adding in order into
+ * registers, so that nothing is added by two blocks and results repeat. That costs 7 products of s
+ * x s x head_dim where 5 would do.
  */
 #include <float.h>
 

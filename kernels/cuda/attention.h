@@ -2,18 +2,18 @@
  *
  * o = softmax(scale q k^T) v, per batch and head. Two ways: cuDNN's fused kernels, where the
  * library is there and takes the shape (16-bit types, head_dim up to 128 and a multiple of 8, no
- * alibi, no bias, all arrays at 16 bytes); and this room's own blocks, which take all types and any head_dim
- * up to 256. Both keep the logsumexp
- * of each row (natural logarithm of the scaled scores' exponentials, float) for backward.
+ * alibi, no bias, all arrays at 16 bytes); and this room's own blocks, which take all types and
+ * any head_dim up to 256. Both keep the logsumexp of each row (natural logarithm of the scaled
+ * scores' exponentials, float) for backward.
  *
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,
  * kv_heads, head_dim] with rows kv_stride apart; o, d_o, dq, dk, dv are dense. Query head h reads
- * key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias
- * [seq, seq, heads] (NULL: none), the same for every sequence, is added to the scores; its gradient
- * is [batch, heads, seq, seq] (NULL: not wanted). This room's backward is the
- * same bits in every run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq
- * array). Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq * head_dim
- * of a head, half of that if causal. Dropout is refused: set attention = math.
+ * key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias [seq, seq, heads]
+ * (NULL: none), the same for every sequence, is added to the scores; its gradient is [batch,
+ * heads, seq, seq] (NULL: not wanted). This room's backward is the same bits in every run; cuDNN's
+ * adds dq in any order (its repeatable way holds a seq x seq array). Bound: arithmetic, 4
+ * (forward) and 10 (backward) operations for each seq * seq * head_dim of a head, half of that if
+ * causal. Dropout is refused: set attention = math.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"

@@ -9,8 +9,8 @@
  * multiple of kv_heads. Causal means that query i sees keys 0 .. i (aligned at the start, as
  * PyTorch's is_causal). seq_kv is at least 1. alibi adds slopes to the scores (../alibi.h), and so
  * does bias [seq_q, seq_kv, heads], the same for every batch element (NULL: none; -INFINITY hides a
- * key, not all keys of a query). No dropout. Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq_q * seq_kv *
- * head_dim of a head, half of that if causal.
+ * key, not all keys of a query). No dropout. Bound: arithmetic, 4 (forward) and 10 (backward)
+ * operations for each seq_q * seq_kv * head_dim of a head, half of that if causal.
  */
 #pragma once
 #include "kernels/host/view.h"
@@ -35,8 +35,9 @@ void kernel_attention_forward_f32(float *o, float *logsumexp, size_t lse_stride,
                                   KernelConstView k, KernelConstView v, const float *bias,
                                   const KernelAttentionShape *shape);
 
-/* Writes dq like q, dk and dv like k and v, and d_bias[batch, heads, seq_q, seq_kv] (NULL: not wanted),
- * from what forward was given and left. o and d_o are contiguous. In grouped-query attention dk and dv are sums over the group's query heads. */
+/* Writes dq like q, dk and dv like k and v, and d_bias[batch, heads, seq_q, seq_kv] (NULL: not
+ * wanted), from what forward was given and left. o and d_o are contiguous. In grouped-query
+ * attention dk and dv are sums over the group's query heads. */
 void kernel_attention_backward_f32(KernelView dq, KernelView dk, KernelView dv, float *d_bias,
                                    const float *d_o, KernelConstView q, KernelConstView k,
                                    KernelConstView v, const float *bias, const float *o,

@@ -196,6 +196,7 @@ static void attention(PlanDtype dtype) {
     unsigned q = input(&b, SEQ * ROW);
     share(&b, q, DIM, SEQ * DIM);
     share(&b, q, 2 * DIM, SEQ * DIM);
+    b.operands[b.op.n_operands++] = (PlanOperand){.buffer = PLAN_NONE}; /* no bias */
     unsigned o = output(&b, SEQ * DIM);
     add_operand(&b, PLAN_FP32, SEQ, 7, 9);
     for (unsigned i = 0; i < 2; i++) { /* the state of random numbers */

@@ -201,7 +201,7 @@ static void test_forward(void) {
     try_forward((KernelAttentionShape){2, 8, 8, 40, 40, 16, 0.25f, false, 8}, LAYOUT_BSHD);
 }
 
-/* A bias of -INFINITY hides what causality would, and whole blocks of keys before the first seen. */
+/* A bias of -INFINITY hides what causality would, and whole blocks of keys before the first one. */
 static void test_hidden_keys(void) {
     enum {
         SEQ = 300,
@@ -290,7 +290,7 @@ typedef enum {
     AGAINST_DIFFERENCES,
 } Reference;
 
-/* The bias's gradient of each batch element, summed and turned to where the bias has its numbers. */
+/* The bias's gradient of each batch element, summed and turned as the bias lies. */
 static void gather_bias_gradient(const KernelAttentionShape *s, const float *d_bias, float *sum) {
     size_t pairs = s->seq_q * s->seq_kv;
 

@@ -158,6 +158,21 @@ static char *network_text(JsonObject *shape) {
     return g_string_free(text, FALSE);
 }
 
+uint64_t recording_forgotten_bytes(const Recording *recording) {
+    JsonObject *shape = json_object_get_object_member(recording->header, "shape");
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    bool has_bias = g_str_equal(text_of(shape, "kind"), "t5") &&
+                    g_str_equal(text_of(shape, "attention"), "flash");
+    if (!has_bias || (has(recording->header, "whole_storages") &&
+                      flag_of(recording->header, "whole_storages"))) {
+        return 0;
+    }
+    const char *dtype =
+        text_of(options, has(options, "param_dtype") ? "param_dtype" : "model_dtype");
+    uint64_t beyond = (uint64_t)int_of(shape, "seq") % 16;
+    return beyond ? (16 - beyond) * (g_str_equal(dtype, "fp32") ? 4 : 2) : 0;
+}
+
 static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
                       GError **error) {
     static const struct {

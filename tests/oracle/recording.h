@@ -24,6 +24,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Recording, recording_free)
 int recording_check_all(const char *program, int argc, char **argv,
                         int (*check_file)(const char *path));
 
+/* A recorder whose fake tensors answer from PyTorch's cache (the reference's; this project's turns
+ * it off) forgets, of most gradients of a T5's bias, what pads their storage behind the last row:
+ * so many bytes. 0 in all other recordings. */
+uint64_t recording_forgotten_bytes(const Recording *recording);
+
 /* The plan for the header's settings. A setting that a plan cannot express yet is an error naming
  * it. */
 Plan *recording_plan(const Recording *recording, GError **error);
