@@ -9,7 +9,8 @@
 typedef struct {
     const char *root, *blocks, *block, *ln_1, *attn, *attention, *qkv, *proj, *ln_2, *mlp, *Mlp,
         *up, *act /* NULL: a function, no module */, *down, *ln_f;
-    bool tokens_first; /* looked up before the positions are made */
+    bool tokens_first;     /* looked up before the positions are made */
+    bool head_is_function; /* of the tied weight; no module */
 } Names;
 
 typedef struct {
@@ -94,10 +95,9 @@ static uint32_t run_gelu(const Gpt *gpt, const Block *block, uint32_t h) {
 static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     const ModelWalk *w = &gpt->walk;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
-    uint32_t a =
-        w->graph->fused
-            ? model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, !gpt->gelu_tanh)
-            : run_gelu(gpt, block, model_run_linear(w, &block->up, x, gpt->ffn, w->width));
+    uint32_t a = w->graph->fused
+                     ? model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, !gpt->gelu_tanh)
+                     : run_gelu(gpt, block, model_run_linear(w, &block->up, x, gpt->ffn, w->width));
     uint32_t y = model_run_linear(w, &block->down, a, w->width, gpt->ffn);
     y = model_run_dropout(w, block->mlp_drop, y, w->rows * w->width);
     plan_graph_leave(w->graph, &y, 1);
@@ -173,7 +173,9 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     }
     ModelLayer ln_f = model_layernorm(w, root, names->ln_f);
     ModelLayer head = {.bias = PLAN_NONE, .weight = wte.weight};
-    if (tied) {
+    if (names->head_is_function) {
+        head.module = PLAN_NONE;
+    } else if (tied) {
         head.module = plan_graph_module(graph, root, "head", "Linear", false);
     } else {
         head = model_linear(w, root, "head", gpt->vocab, w->width, false);
@@ -230,7 +232,8 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                                 .up = "up_proj",
                                 .down = "down_proj",
                                 .ln_f = "norm_f",
-                                .tokens_first = true};
+                                .tokens_first = true,
+                                .head_is_function = true};
     emit(network, &names, true, batch, seq, graph);
 }
 

@@ -62,11 +62,16 @@ ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in) {
     uint64_t elements = w->rows * out;
-    plan_graph_enter(w->graph, layer->module, &x, 1);
+    bool is_function = layer->module == PLAN_NONE;
+    if (!is_function) {
+        plan_graph_enter(w->graph, layer->module, &x, 1);
+    }
     uint32_t y = plan_graph_op(
         w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, layer->weight, layer->bias}, 3, &w->graph->dtype,
         &elements, 1, (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
-    plan_graph_leave(w->graph, &y, 1);
+    if (!is_function) {
+        plan_graph_leave(w->graph, &y, 1);
+    }
     return y;
 }
 

@@ -16,7 +16,8 @@ typedef struct {
     bool no_bias; /* no layer has one */
 } ModelWalk;
 
-/* A module with a weight and perhaps a bias (PLAN_NONE). */
+/* A module with a weight and perhaps a bias (PLAN_NONE); module PLAN_NONE: a function of the module
+ * it is called in. */
 typedef struct {
     uint32_t module, weight, bias;
 } ModelLayer;

@@ -6,6 +6,8 @@
 #include "models/network.h"
 #include "plan/build.h"
 
+static const double ONE_BYTE_MIB = 1.0 / (1 << 20);
+
 void recording_free(Recording *recording) {
     if (recording) {
         g_free(recording->file_name);
@@ -90,6 +92,10 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (g_str_equal(text_of(shape, "kind"), "mlp") &&
         !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
         return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
+    }
+    gint64 shard_size = int_of(options, "shard_size"), world = int_of(options, "world");
+    if (shard_size > 0 && shard_size < world && world % shard_size) {
+        return refuse(recording, error, "shard_size (it leaves some ranks out)");
     }
     /* gpu/'s recorders pretend a GPU there, and say which machine. */
     bool is_cpu = g_str_equal(text_of(options, "device"), "cpu") &&
@@ -337,7 +343,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         strategy->flavour = PLAN_FLAVOUR_DDP;
         strategy->bucket_view = flag_of(options, "ddp_bucket_view") ? PLAN_YES : PLAN_NO;
         if (!json_object_get_null_member(options, "ddp_bucket_mb")) {
-            strategy->bucket_mb = json_object_get_double_member(options, "ddp_bucket_mb");
+            double mib = json_object_get_double_member(options, "ddp_bucket_mb");
+            strategy->bucket_mb = mib > 0 ? mib : ONE_BYTE_MIB; /* a bucket for each gradient */
         }
     } else if (g_str_equal(mode, "none")) {
         strategy->sharding = PLAN_SHARDING_NONE;
