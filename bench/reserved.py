@@ -41,9 +41,9 @@ RUNS = (
 UNEVEN = (
     "--slow rank=1:1.3",
     "--slow rank=0:1.3",
-    "--jitter 30 --seed 1",
-    "--jitter 30 --seed 2",
-    "--jitter 30 --degrade rank=0:0.1 --seed 3",
+    "--jitter 100 --seed 1",
+    "--jitter 100 --degrade rank=0:0.1 --seed 2",
+    "--jitter 100 --degrade rank=0:0.1 --seed 3",
 )
 NEAR = 0.01  # of a bound, and a run counts as within
 

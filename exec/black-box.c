@@ -96,13 +96,9 @@ static void tell_where(const ExecDoing *doing, const Plan *plan, const PlanRole 
 
 void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, int signal,
                      GString *text) {
-    if (signal) {
-        g_string_append_printf(text, "rank %u was killed by signal %d (%s%s)", rank, signal,
-                               g_strsignal(signal),
-                               signal == SIGKILL ? ", as by a system without free memory" : "");
-    } else {
-        g_string_append_printf(text, "rank %u has ended without a word", rank);
-    }
+    g_string_append_printf(text, "rank %u was killed by signal %d (%s%s)", rank, signal,
+                           g_strsignal(signal),
+                           signal == SIGKILL ? ", as by a system without free memory" : "");
     if (plan && rank < plan->world) {
         tell_where(doing, plan, &plan->roles[plan_role_of_rank(plan, rank)], text);
     }
@@ -111,7 +107,6 @@ void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, in
 /* ---- the file ------------------------------------------------------------------------------- */
 
 struct _ExecBlackBox {
-    int fd;
     uint32_t world;
     ExecDoing *doings; /* mapped */
 };
@@ -129,24 +124,23 @@ static ExecDoing *map_file(int fd, gsize bytes) {
 ExecBlackBox *exec_black_box_open(const char *path, uint32_t world, GError **error) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ExecDoing *doings = fd < 0 ? MAP_FAILED : map_file(fd, world * sizeof(ExecDoing));
+    int why = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
     if (doings == MAP_FAILED) {
-        int why = errno;
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(why), "cannot make %s: %s", path,
                     g_strerror(why));
-        if (fd >= 0) {
-            close(fd);
-        }
         return NULL;
     }
     ExecBlackBox *box = g_new0(ExecBlackBox, 1);
-    *box = (ExecBlackBox){.fd = fd, .world = world, .doings = doings};
+    *box = (ExecBlackBox){.world = world, .doings = doings};
     return box;
 }
 
 void exec_black_box_free(ExecBlackBox *box) {
     if (box) {
         munmap(box->doings, box->world * sizeof(ExecDoing));
-        close(box->fd);
         g_free(box);
     }
 }

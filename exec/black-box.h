@@ -2,12 +2,10 @@
  *
  * A rank that the system kills (out of memory, say) can tell nothing. So each notes what its host
  * and its lanes are about, one plain store an instruction, in memory that it shares with whoever
- * can speak: the program that started the ranks, or the other ranks of its machine. The memory is a
- * file that all of them map; a rank also holds a lock on its byte of it, which the system takes
- * away with the process.
+ * can speak: the process that forked it, or, by way of a file, the program that started all ranks.
  *
- * Owns: the mapping and the file. Threads: a lane or the host writes its own word; any reads.
- * Cost: a store, about a nanosecond.
+ * Owns: the mapping. Threads: a lane or the host writes its own word; any reads. Cost: a store,
+ * about a nanosecond.
  */
 #pragma once
 
@@ -45,7 +43,7 @@ static inline void exec_doing_end(ExecDoing *doing, unsigned place, uint64_t wor
 /* ---- for whoever outlives it ---------------------------------------------------------------- */
 
 /* "rank 1 was killed by signal 9 (Killed) at step 3, ...": up to where it was, without an end.
- * signal 0: nobody knows. plan NULL: it could not be read. */
+ * plan NULL: it could not be read. */
 void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, int signal,
                      GString *text);
 

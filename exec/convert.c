@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
 
 static void widen(float *to, gconstpointer from, PlanDtype dtype, size_t n) {
@@ -33,5 +34,13 @@ void exec_convert(gpointer to, PlanDtype to_dtype, gconstpointer from, PlanDtype
         narrow(to, from, to_dtype, n);
     } else {
         convert_halves(to, to_dtype, from, from_dtype, n);
+    }
+}
+
+void exec_scale(gpointer x, PlanDtype dtype, float factor, size_t n) {
+    if (dtype == PLAN_FP32) {
+        kernel_scale_f32(x, x, factor, n);
+    } else {
+        (dtype == PLAN_BF16 ? kernel_scale_inplace_bf16 : kernel_scale_inplace_f16)(x, factor, n);
     }
 }

@@ -1,4 +1,4 @@
-/* exec/convert.h - numbers from one way of storing them to another: fp32, bf16, fp16.
+/* exec/convert.h - numbers that are stored as fp32, bf16 or fp16: from one to another, and scaled.
  *
  * Widening is exact; narrowing rounds to nearest, ties to even. Threads: any.
  */
@@ -11,3 +11,5 @@
  * not. */
 void exec_convert(gpointer to, PlanDtype to_dtype, gconstpointer from, PlanDtype from_dtype,
                   size_t n);
+/* x *= factor; in 16 bits each product is rounded once. */
+void exec_scale(gpointer x, PlanDtype dtype, float factor, size_t n);

@@ -1,7 +1,6 @@
 #include "exec/fork.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,11 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "exec/patience.h"
 #include "exec/warden.h"
 #include "kernels/host/elementwise.h"
 
@@ -57,8 +56,8 @@ static char *block_of(const Fork *fork, PlanAxis axis, uint32_t rank) {
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **error) {
-    long sleep_ns = 5000;
-    for (unsigned tries = 0; atomic_load(&gate->generation) == generation; tries++) {
+    ExecPatience patience = {0};
+    for (; atomic_load(&gate->generation) == generation; exec_patience_pause(&patience)) {
         int gone = atomic_load(&fork->shared->gone);
         if (gone >= 0) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
@@ -68,12 +67,6 @@ static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **
         if (atomic_load(&fork->given_up)) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM, "rank %u has given up", fork->rank);
             return false;
-        }
-        if (tries < 300) {
-            sched_yield();
-        } else {
-            nanosleep(&(struct timespec){0, sleep_ns}, NULL);
-            sleep_ns = MIN(sleep_ns * 2, 100000);
         }
     }
     return true;

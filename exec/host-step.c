@@ -89,11 +89,8 @@ KernelAdam exec_adam_of(const ExecTask *t, int64_t step) {
 }
 
 static KernelSgd sgd_of(const ExecTask *t) {
-    return (KernelSgd){.lr = attr(t, 0),
-                       .momentum = attr(t, 1),
-                       .weight_decay = attr(t, 2),
-                       .kind = KERNEL_SGD_PLAIN,
-                       .step = t->step + 1};
+    return (KernelSgd){
+        .lr = attr(t, 0), .momentum = attr(t, 1), .weight_decay = attr(t, 2), .step = t->step + 1};
 }
 
 static void round_to(float *x, PlanDtype dtype, size_t n) {

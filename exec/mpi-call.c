@@ -1,10 +1,9 @@
 #include "exec/mpi-call.h"
 
-#include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "exec/error.h"
+#include "exec/patience.h"
 
 static atomic_bool given_up; /* MPI, too, is one a process */
 
@@ -24,11 +23,9 @@ bool exec_mpi_check(int status, const char *call, GError **error) {
     return false;
 }
 
-/* Between tests, the core is given away: at first to whoever wants it, since most collectives are
- * short, then by sleeping, up to 100 us. */
 bool exec_mpi_finish(MPI_Request *requests, int n, const char *call, GError **error) {
-    long sleep_ns = 5000;
-    for (unsigned tries = 0;; tries++) {
+    ExecPatience patience = {0};
+    for (;; exec_patience_pause(&patience)) {
         int done = 0;
         if (!exec_mpi_check(MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE), call, error)) {
             return false;
@@ -41,11 +38,5 @@ bool exec_mpi_finish(MPI_Request *requests, int n, const char *call, GError **er
                         "%s is left unfinished, since this rank has given up", call);
             return false;
         }
-        if (tries < 300) {
-            sched_yield();
-            continue;
-        }
-        nanosleep(&(struct timespec){0, sleep_ns}, NULL);
-        sleep_ns = MIN(sleep_ns * 2, 100000);
     }
 }

@@ -1,6 +1,4 @@
-/* exec/mpi-call.h - what every call of MPI shares: its errors, and waiting without spinning.
- *
- * Ranks share cores, and a spinning rank would slow the very one it waits for.
+/* exec/mpi-call.h - what every call of MPI shares: its errors, and waiting (exec/patience.h).
  *
  * Threads: any.
  */

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "exec/convert.h"
 #include "exec/error.h"
 #include "exec/mpi-call.h"
 #include "exec/ring.h"
@@ -71,15 +72,6 @@ static ExecRing ring_of(ExecMpi *mpi, PlanAxis axis, PlanDtype dtype) {
                       .scratch = mpi->scratch[axis]};
 }
 
-static void average_over(gpointer x, PlanDtype dtype, uint64_t n, int ranks) {
-    float share = 1.0f / (float)ranks;
-    if (dtype == PLAN_FP32) {
-        kernel_scale_f32(x, x, share, n);
-    } else {
-        (dtype == PLAN_BF16 ? kernel_scale_inplace_bf16 : kernel_scale_inplace_f16)(x, share, n);
-    }
-}
-
 /* ---- collectives ---------------------------------------------------------------------------- */
 
 static int axis_size(const ExecMpi *mpi, PlanAxis axis) {
@@ -112,7 +104,7 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
         return false;
     }
     if (average) {
-        average_over(shard, dtype, count, ranks);
+        exec_scale(shard, dtype, 1.0f / (float)ranks, count);
     }
     return true;
 }
@@ -125,7 +117,7 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
         return false;
     }
     if (average) {
-        average_over(buffer, dtype, elements, axis_size(mpi, axis));
+        exec_scale(buffer, dtype, 1.0f / (float)axis_size(mpi, axis), elements);
     }
     return true;
 }

@@ -1,11 +1,10 @@
 /* exec/mpi.h - collectives over MPI: one communicator per axis of the mesh.
  *
- * Every call is the nonblocking one of MPI, tested now and then and slept between, because ranks
- * share cores and a spinning rank would slow the very one it waits for. MPI must allow calls from
- * any thread (MPI_THREAD_MULTIPLE), which is checked.
+ * Every call is a nonblocking one of MPI, tested now and then (exec/patience.h); reductions are
+ * made of sends and receives (exec/ring.h, which says why). MPI must allow calls from any thread
+ * (MPI_THREAD_MULTIPLE), which is checked.
  *
- * Owns: MPI itself, until close(). Threads: any, one call an axis at a
- * time.
+ * Owns: MPI itself, until close(). Threads: any, one call an axis at a time.
  */
 #pragma once
 

@@ -4,8 +4,6 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
-#include "kernels/host/elementwise.h"
-#include "kernels/host/half.h"
 #include "kernels/host/random.h"
 
 typedef struct {
@@ -43,14 +41,6 @@ static void take(const Rehearsal *rehearsal, char *to, uint64_t from, uint64_t f
     }
 }
 
-static void times(gpointer x, PlanDtype dtype, uint64_t n, float factor) {
-    if (dtype == PLAN_FP32) {
-        kernel_scale_f32(x, x, factor, n);
-    } else {
-        (dtype == PLAN_BF16 ? kernel_scale_inplace_bf16 : kernel_scale_inplace_f16)(x, factor, n);
-    }
-}
-
 /* ---- stand-ins ------------------------------------------------------------------------------ */
 
 static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
@@ -79,7 +69,7 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
 static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                        PlanDtype dtype, bool average, GError **error) {
     if (!average) {
-        times(buffer, dtype, elements, (float)ranks_of(self, axis));
+        exec_scale(buffer, dtype, (float)ranks_of(self, axis), elements);
     }
     return true;
 }

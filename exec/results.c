@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/costs.h"
 #include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/text.h"
@@ -104,15 +105,8 @@ bool exec_results_write_oom(const ExecResults *results, const ExecPlay *play, co
 
 static double median_step_ms(const ExecResults *results) {
     unsigned from = results->n_steps > 3 ? 2 : 0, n = results->n_steps - from;
-    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(double));
-    for (unsigned i = 0; i < n; i++) { /* insertion: a run has few steps */
-        unsigned at = sorted->len;
-        while (at && g_array_index(sorted, double, at - 1) > results->step_ms[from + i]) {
-            at--;
-        }
-        g_array_insert_val(sorted, at, results->step_ms[from + i]);
-    }
-    return n ? g_array_index(sorted, double, n / 2) : 0;
+    g_autofree double *sorted = g_memdup2(results->step_ms + from, n * sizeof *sorted);
+    return n ? exec_costs_median(sorted, n) : 0;
 }
 
 bool exec_results_speaks(const ExecComm *comm) {

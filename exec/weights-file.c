@@ -18,10 +18,6 @@ struct _ExecWeightsFile {
     bool unnamed;     /* and this process made it: it goes, unless it gets its name */
 };
 
-static const char *dtype_name(PlanDtype dtype) {
-    return dtype == PLAN_FP32 ? "F32" : dtype == PLAN_BF16 ? "BF16" : "F16";
-}
-
 static uint64_t bytes_of(const PlanParameter *parameter) {
     return parameter->elements * plan_dtype_bytes((PlanDtype)parameter->dtype);
 }
@@ -47,7 +43,7 @@ static char *header_text(const Plan *plan) {
         json_builder_set_member_name(json, parameter->name);
         json_builder_begin_object(json);
         json_builder_set_member_name(json, "dtype");
-        json_builder_add_string_value(json, dtype_name((PlanDtype)parameter->dtype));
+        json_builder_add_string_value(json, exec_weights_dtype_name((PlanDtype)parameter->dtype));
         add_array(json, "shape", parameter->dims, parameter->n_dims);
         add_array(json, "data_offsets", place, 2);
         json_builder_end_object(json);

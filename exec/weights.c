@@ -25,8 +25,11 @@ struct _ExecWeights {
     Tensor *tensors;   /* of each parameter */
 };
 
-static const char *const dtype_names[PLAN_N_DTYPES] = {
-    [PLAN_FP32] = "F32", [PLAN_BF16] = "BF16", [PLAN_FP16] = "F16"};
+const char *exec_weights_dtype_name(PlanDtype dtype) {
+    static const char *const names[PLAN_N_DTYPES] = {
+        [PLAN_FP32] = "F32", [PLAN_BF16] = "BF16", [PLAN_FP16] = "F16"};
+    return names[dtype];
+}
 
 static bool refuse(const ExecWeights *weights, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
@@ -92,7 +95,7 @@ static bool get_dtype(JsonObject *entry, PlanDtype *ret_dtype) {
     JsonNode *node = json_object_get_member(entry, "dtype");
     const char *name = node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_string(node) : NULL;
     for (unsigned i = 0; i < PLAN_N_DTYPES; i++) {
-        if (g_strcmp0(name, dtype_names[i]) == 0 && name) {
+        if (name && g_strcmp0(name, exec_weights_dtype_name((PlanDtype)i)) == 0) {
             *ret_dtype = (PlanDtype)i;
             return true;
         }

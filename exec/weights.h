@@ -11,6 +11,9 @@
 
 #include "plan/plan.h"
 
+/* In such a file; NULL for what it cannot hold. */
+const char *exec_weights_dtype_name(PlanDtype dtype);
+
 typedef struct _ExecWeights ExecWeights;
 
 /* Fails unless the file has exactly the plan's parameters, in their shapes. */

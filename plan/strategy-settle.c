@@ -85,7 +85,8 @@ static bool settle_groups(PlanStrategy *strategy, GError **error) {
         strategy->replicate = strategy->ranks / 8;
     }
     return strategy->ranks % strategy->replicate == 0 ||
-           refuse(error, "replicate must divide ranks");
+           refuse(error, "replicate (the number of groups that shard) must divide ranks; change "
+                         "one of them");
 }
 
 static bool settle_reshard(PlanStrategy *strategy, GError **error) {

@@ -113,14 +113,6 @@ static void attention_backward(const ExecTask *t) {
 
 /* ---- element by element --------------------------------------------------------------------- */
 
-/* b repeats when it is shorter: broadcasting over leading dimensions. */
-static void add(const ExecTask *t) {
-    size_t n = dim(t, 0), nb = dim(t, 1);
-    for (size_t at = 0; at < n; at += nb) {
-        kernel_add_f32(f32(t, 2) + at, f32(t, 0) + at, f32(t, 1), nb);
-    }
-}
-
 /* Ops on the few numbers of a norm: one by one, in double. */
 static void numbers(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
@@ -168,18 +160,19 @@ static bool collective(const ExecTask *t, GError **error) {
     PlanAxis axis = (PlanAxis)t->op->axis;
     PlanDtype dtype = (PlanDtype)t->op->dtype;
     bool average = attr(t, 0) != 0;
-    switch ((PlanOpKind)t->op->kind) {
-    case PLAN_OP_ALL_GATHER:
+    if (t->op->kind == PLAN_OP_ALL_GATHER) {
         return comm->all_gather(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0), dtype,
                                 error);
-    case PLAN_OP_REDUCE_SCATTER:
+    }
+    if (t->op->kind == PLAN_OP_REDUCE_SCATTER) {
         return comm->reduce_scatter(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0),
                                     dtype, average, error);
-    default: /* an all-reduce */
-        return comm->all_reduce(comm->self, axis, t->pointers[0], dim(t, 0), dtype, average, error);
-    case PLAN_OP_BROADCAST:
-        return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
     }
+    if (t->op->kind == PLAN_OP_ALL_REDUCE) {
+        return comm->all_reduce(comm->self, axis, t->pointers[0], dim(t, 0), dtype, average, error);
+    }
+    g_assert(t->op->kind == PLAN_OP_BROADCAST);
+    return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
 }
 
 static bool run(const ExecTask *t, GError **error) {
@@ -194,7 +187,7 @@ static bool run(const ExecTask *t, GError **error) {
                                             dim(t, 1)) ||
                bad_index(error, "an embedding's index");
     case PLAN_OP_ADD:
-        add(t);
+        kernel_add_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0) / dim(t, 1), dim(t, 1));
         return true;
     case PLAN_OP_HOST_ADAM:
     case PLAN_OP_HOST_SGD:

@@ -30,7 +30,6 @@ static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {
     KernelSgd sgd = {.lr = attr(t, 0),
                      .momentum = momentum ? attr(t, 1) : 0,
                      .weight_decay = attr(t, momentum ? 2 : 1),
-                     .kind = KERNEL_SGD_PLAIN,
                      .step = momentum && attr(t, 3) != 0 ? 1 : 2};
     kernel_sgd_f32(listed(t, 1, i), momentum ? listed(t, 2, i) : NULL, listed(t, 0, i), n, &sgd);
 }

@@ -36,13 +36,6 @@ KERNEL(void, kernel_add_f32)(float *out, const float *a, const float *b, size_t 
     }
 }
 
-KERNEL(void, kernel_sub_f32)(float *out, const float *a, const float *b, size_t n) {
-    KERNEL_LOOP
-    for (size_t i = 0; i < n; i++) {
-        out[i] = a[i] - b[i];
-    }
-}
-
 KERNEL(void, kernel_mul_f32)(float *out, const float *a, const float *b, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {
@@ -149,22 +142,6 @@ KERNEL(void, kernel_power_f32)(float *out, const float *x, double exponent, size
     } else {
         for (size_t i = 0; i < n; i++) {
             out[i] = (float)pow((double)x[i], exponent);
-        }
-    }
-}
-
-KERNEL(void, kernel_causal_fill_f32)
-(float *out, const float *x, float value, size_t batch, size_t rows, size_t cols) {
-    for (size_t r = 0; r < batch * rows; r++) {
-        size_t seen = r % rows + 1 < cols ? r % rows + 1 : cols;
-        float *out_row = out + r * cols;
-
-        if (out != x) {
-            memcpy(out_row, x + r * cols, seen * sizeof *out);
-        }
-        KERNEL_LOOP
-        for (size_t i = seen; i < cols; i++) {
-            out_row[i] = value;
         }
     }
 }

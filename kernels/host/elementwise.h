@@ -13,7 +13,6 @@ void kernel_copy_f32(float *out, const float *x, size_t n); /* out = x; may alia
 void kernel_arange_i64(int64_t *out, int64_t first, int64_t step, size_t n); /* first + i step */
 
 void kernel_add_f32(float *out, const float *a, const float *b, size_t n); /* a + b */
-void kernel_sub_f32(float *out, const float *a, const float *b, size_t n); /* a - b */
 void kernel_mul_f32(float *out, const float *a, const float *b, size_t n); /* a b */
 void kernel_scale_f32(float *out, const float *x, float factor, size_t n); /* factor x */
 void kernel_add_scaled_f32(float *out, const float *a, const float *b, float factor,
@@ -34,8 +33,3 @@ void kernel_spread_f32(float *out, const float *column, float factor, size_t row
 /* x to the power of exponent: products and roots for 1, 2, 3, 1/2 and -1/2, else pow(). Bound:
  * memory where there is no root. */
 void kernel_power_f32(float *out, const float *x, double exponent, size_t n);
-
-/* out[b, i, j] = j > i ? value : x[b, i, j], for x[batch, rows, cols]: masked_fill with a causal
- * mask. With value 0 and a gradient as x it is its own backward. */
-void kernel_causal_fill_f32(float *out, const float *x, float value, size_t batch, size_t rows,
-                            size_t cols);

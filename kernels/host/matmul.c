@@ -1,7 +1,6 @@
 /* kernels/host/matmul.c - see matmul.h. */
 #include "kernels/host/matmul.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/reduce.h"
 #include <cblas.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -44,16 +43,6 @@ void kernel_gemm_f32(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n,
                 blas_int(k), alpha, a, blas_int(lda), b, blas_int(ldb), beta, c, blas_int(ldc));
 }
 
-void kernel_gemm_batched_f32(KernelTranspose ta, KernelTranspose tb, size_t batch, size_t m,
-                             size_t n, size_t k, float alpha, const float *a, size_t lda,
-                             size_t a_stride, const float *b, size_t ldb, size_t b_stride,
-                             float beta, float *c, size_t ldc, size_t c_stride) {
-    for (size_t i = 0; i < batch; i++) {
-        kernel_gemm_f32(ta, tb, m, n, k, alpha, a + i * a_stride, lda, b + i * b_stride, ldb, beta,
-                        c + i * c_stride, ldc);
-    }
-}
-
 /* With a bias, y starts as the bias in every row and the product is added to it. */
 void kernel_linear_forward_f32(float *y, const float *x, const float *w, const float *bias,
                                size_t m, size_t n, size_t k) {
@@ -73,8 +62,4 @@ void kernel_linear_backward_input_f32(float *dx, const float *dy, const float *w
 void kernel_linear_backward_weight_f32(float *dw, const float *dy, const float *x, size_t m,
                                        size_t n, size_t k) {
     kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, n, k, m, 1.0f, dy, n, x, k, 0.0f, dw, k);
-}
-
-void kernel_linear_backward_bias_f32(float *db, const float *dy, size_t m, size_t n) {
-    kernel_column_sum_f32(db, dy, m, n);
 }

@@ -19,13 +19,6 @@ void kernel_gemm_f32(KernelTranspose ta, KernelTranspose tb, size_t m, size_t n,
                      float alpha, const float *a, size_t lda, const float *b, size_t ldb,
                      float beta, float *c, size_t ldc);
 
-/* The same product for each of batch matrices; consecutive ones start a_stride, b_stride, c_stride
- * elements apart (a stride of 0 shares an input). */
-void kernel_gemm_batched_f32(KernelTranspose ta, KernelTranspose tb, size_t batch, size_t m,
-                             size_t n, size_t k, float alpha, const float *a, size_t lda,
-                             size_t a_stride, const float *b, size_t ldb, size_t b_stride,
-                             float beta, float *c, size_t ldc, size_t c_stride);
-
 /* y[m, n] = x[m, k] w[n, k]^T + bias[n]; bias may be NULL. */
 void kernel_linear_forward_f32(float *y, const float *x, const float *w, const float *bias,
                                size_t m, size_t n, size_t k);
@@ -37,6 +30,3 @@ void kernel_linear_backward_input_f32(float *dx, const float *dy, const float *w
 /* dw[n, k] = dy[m, n]^T x[m, k]. */
 void kernel_linear_backward_weight_f32(float *dw, const float *dy, const float *x, size_t m,
                                        size_t n, size_t k);
-
-/* db[n] = column sums of dy[m, n], added in double. Bound: memory, 4 bytes an element. */
-void kernel_linear_backward_bias_f32(float *db, const float *dy, size_t m, size_t n);

@@ -46,6 +46,7 @@ KERNEL(void, kernel_layernorm_forward_f32)
                 y_row[i] = (x_row[i] - m) * s * weight[i] + bias[i];
             }
         } else {
+            KERNEL_LOOP
             for (size_t i = 0; i < width; i++) {
                 float w = weight != NULL ? weight[i] : 1.0f;
                 float b = bias != NULL ? bias[i] : 0.0f;

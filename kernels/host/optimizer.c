@@ -105,7 +105,6 @@ KERNEL(void, kernel_sgd_f32)
     float lr = (float)sgd->lr;
     float decay = (float)sgd->weight_decay;
     float momentum = (float)sgd->momentum;
-    float fresh = (float)(1.0 - sgd->dampening);
 
     if (momentum_buffer == NULL) {
         KERNEL_LOOP
@@ -122,32 +121,13 @@ KERNEL(void, kernel_sgd_f32)
     } else {
         KERNEL_LOOP
         for (size_t i = 0; i < n; i++) {
-            momentum_buffer[i] =
-                momentum * momentum_buffer[i] + fresh * (grad[i] + decay * param[i]);
+            momentum_buffer[i] = momentum * momentum_buffer[i] + (grad[i] + decay * param[i]);
         }
     }
-    switch (sgd->kind) {
-    case KERNEL_SGD_PLAIN:
-        KERNEL_LOOP
-        for (size_t i = 0; i < n; i++) {
-            param[i] -= lr * momentum_buffer[i];
-        }
-        break;
-    case KERNEL_SGD_NESTEROV:
-        KERNEL_LOOP
-        for (size_t i = 0; i < n; i++) {
-            float g = grad[i] + decay * param[i];
-
-            param[i] -= lr * (g + momentum * momentum_buffer[i]);
-        }
-        break;
+    KERNEL_LOOP
+    for (size_t i = 0; i < n; i++) {
+        param[i] -= lr * momentum_buffer[i];
     }
-}
-
-KERNEL(void, kernel_clip_coefficient_f32)(float *out, const float *norm, float max_norm) {
-    float coefficient = max_norm / (norm[0] + 1e-6f);
-
-    out[0] = coefficient > 1.0f ? 1.0f : coefficient;
 }
 
 KERNEL(void, kernel_scale_by_inplace_f32)(float *x, const float *factor, size_t n) {

@@ -47,26 +47,16 @@ typedef struct {
 void kernel_adam_f32(float *param, float *exp_avg, float *exp_avg_sq, const float *grad, size_t n,
                      const KernelAdam *adam);
 
-typedef enum {
-    KERNEL_SGD_PLAIN,
-    KERNEL_SGD_NESTEROV,
-} KernelSgdMomentum;
-
 typedef struct {
     double lr;
     double momentum;
-    double dampening;
     double weight_decay;
-    KernelSgdMomentum kind;
     int64_t step; /* counts from 1; at 1 the momentum becomes the gradient */
 } KernelSgd;
 
 /* One step of SGD; momentum_buffer may be NULL if momentum is 0, and is not read at step 1. */
 void kernel_sgd_f32(float *param, float *momentum_buffer, const float *grad, size_t n,
                     const KernelSgd *sgd);
-
-/* out[0] = min(1, max_norm / (norm[0] + 1e-6)), as clip_grad_norm_. */
-void kernel_clip_coefficient_f32(float *out, const float *norm, float max_norm);
 
 /* x *= factor[0]. */
 void kernel_scale_by_inplace_f32(float *x, const float *factor, size_t n);

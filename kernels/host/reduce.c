@@ -15,10 +15,6 @@ KERNEL_INLINE double sum(const float *x, size_t n) {
     return total;
 }
 
-KERNEL(void, kernel_sum_f32)(float *out, const float *x, size_t n) {
-    out[0] = (float)sum(x, n);
-}
-
 KERNEL(void, kernel_mean_forward_f32)(float *out, const float *x, size_t n) {
     out[0] = (float)(sum(x, n) / (double)n);
 }

@@ -7,7 +7,6 @@
 #pragma once
 #include <stddef.h>
 
-void kernel_sum_f32(float *out, const float *x, size_t n);             /* out[0] = sum of x */
 void kernel_mean_forward_f32(float *out, const float *x, size_t n);    /* out[0] = sum / n */
 void kernel_mean_backward_f32(float *dx, const float *dout, size_t n); /* dx[i] = dout[0] / n */
 void kernel_column_sum_f32(float *out, const float *x, size_t rows, size_t cols);

@@ -36,11 +36,6 @@ static inline KernelView kernel_view_bhsd(float *data, size_t seq, size_t heads,
     return (KernelView){data, heads * seq * width, width, seq * width};
 }
 
-static inline KernelConstView kernel_const_view_bhsd(const float *data, size_t seq, size_t heads,
-                                                     size_t width) {
-    return (KernelConstView){data, heads * seq * width, width, seq * width};
-}
-
 /* The same memory, read only. */
 static inline KernelConstView kernel_view_const(KernelView view) {
     return (KernelConstView){view.data, view.batch_stride, view.seq_stride, view.head_stride};

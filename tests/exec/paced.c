@@ -1,10 +1,12 @@
 /* Paced runs: the numbers of a run, at the network speed of a cluster.
  *
- * No collective is quicker than predicted, the losses are those of an unpaced run to the bit, and
- * compute goes on while a collective sleeps. Arguments: foreshard, and the folder of clusters.
+ * No collective is quicker than predicted, the losses are those of an unpaced run to the bit,
+ * compute goes on while a collective lasts, and whoever waits sleeps. Arguments: foreshard, and the
+ * folder of clusters.
  */
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/exec/runs.h"
 #include "trace/summary.h"
@@ -71,6 +73,35 @@ static void a_cluster_on_a_laptop(void) {
     g_rmdir(folder);
 }
 
+/* Of all processes that this one has started and that have ended. */
+static double core_seconds(void) {
+    struct rusage usage;
+    g_assert_cmpint(getrusage(RUSAGE_CHILDREN, &usage), ==, 0);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double core_seconds_of(const char *words) {
+    double before = core_seconds();
+    test_run_ok("run %s --steps 4", words);
+    return core_seconds() - before;
+}
+
+/* Each rank waits 8 collectives a step of 50 ms each: 3.2 core seconds of two, did they spin. */
+static void whoever_waits_sleeps(void) {
+    enum {
+        LATENCY_US = 50000
+    };
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree char *cluster = test_run_slow_cluster(clusters, folder, LATENCY_US);
+    g_autofree char *paced = g_strdup_printf("gpt-toy -n 2 --pace %s", cluster);
+    double without = core_seconds_of("gpt-toy -n 2"), with = core_seconds_of(paced);
+    g_test_message("%.2f core seconds, paced %.2f", without, with);
+    g_assert_cmpfloat(with - without, <, 0.8);
+    g_unlink(cluster);
+    g_rmdir(folder);
+}
+
 static void too_small_a_cluster(void) {
     TestRun run = test_run_finish(test_run_start("run gpt-toy -n 17 --pace this-machine"));
     g_assert_cmpint(run.status, ==, 2);
@@ -84,6 +115,7 @@ int main(int argc, char **argv) {
     test_run_program = argv[1];
     clusters = argv[2];
     g_test_add_func("/exec/paced/a cluster on a laptop", a_cluster_on_a_laptop);
+    g_test_add_func("/exec/paced/whoever waits sleeps", whoever_waits_sleeps);
     g_test_add_func("/exec/paced/too small a cluster is refused", too_small_a_cluster);
     return g_test_run();
 }

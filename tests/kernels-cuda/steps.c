@@ -262,7 +262,7 @@ static void test_adam(const DeviceCase *c) {
 static void test_sgd(const DeviceCase *c) {
     for (unsigned way = 0; way < 3; way++) { /* plain, first with momentum, later */
         g_autoptr(Lists) l = new_lists(c);
-        KernelSgd host = {1e-2, way ? 0.9 : 0, 0, 0.1, KERNEL_SGD_PLAIN, way == 1 ? 1 : 2};
+        KernelSgd host = {1e-2, way ? 0.9 : 0, 0.1, way == 1 ? 1 : 2};
         KernelCudaSgd sgd = {1e-2, way ? 0.9 : 0, 0.1, way == 1};
         for (unsigned i = 0; i < TENSORS; i++) {
             if (way == 1) {

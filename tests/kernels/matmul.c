@@ -1,5 +1,6 @@
 /* tests/kernels/matmul.c - matrix products against triple loops in double. */
 #include "kernels/host/matmul.h"
+#include "kernels/host/reduce.h"
 #include "tests/kernels/check.h"
 
 static const size_t sizes[] = {1, 3, 7, 33};
@@ -70,25 +71,6 @@ static void test_empty(void) {
     check_close("gemm with m = 0", c, zero, 12, 0.0, 0.0);
 }
 
-static void test_batched(void) {
-    const size_t batch = 5, m = 7, n = 3, k = 9;
-    g_autofree float *a = check_random(batch * m * k, -1, 1, 1);
-    g_autofree float *b = check_random(n * k, -1, 1, 2); /* shared: stride 0 */
-    g_autofree float *c = check_poisoned(batch * m * n);
-    g_autofree double *want = g_new0(double, batch *m *n);
-
-    for (size_t i = 0; i < batch * m; i++) {
-        for (size_t j = 0; j < n; j++) {
-            for (size_t l = 0; l < k; l++) {
-                want[i * n + j] += 0.25 * (double)a[i * k + l] * (double)b[j * k + l];
-            }
-        }
-    }
-    kernel_gemm_batched_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, batch, m, n, k, 0.25f, a, k,
-                            m * k, b, k, 0, 0.0f, c, n, m * n);
-    check_close("gemm_batched", c, want, batch * m * n, 1e-6, 1e-6);
-}
-
 typedef struct {
     size_t m, n, k;
 } Linear;
@@ -130,7 +112,7 @@ static void try_linear(size_t m, size_t n, size_t k) {
 
     kernel_linear_backward_input_f32(d_in, dy, w, m, n, k);
     kernel_linear_backward_weight_f32(d_in + m * k, dy, x, m, n, k);
-    kernel_linear_backward_bias_f32(d_in + m * k + n * k, dy, m, n);
+    kernel_column_sum_f32(d_in + m * k + n * k, dy, m, n);
     check_gradient("linear_backward", d_in, linear, &size, wide, n_in, dy, m * n, 1e-6, bound);
 
     for (size_t i = 0; i < m * n; i++) {
@@ -152,7 +134,6 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/matmul/gemm", test_gemm);
     g_test_add_func("/kernels/matmul/empty", test_empty);
-    g_test_add_func("/kernels/matmul/batched", test_batched);
     g_test_add_func("/kernels/matmul/linear", test_linear);
     return g_test_run();
 }
