@@ -338,68 +338,88 @@ static void find_extent(const TracePanel *panel, const TracePlotOptions *options
     }
 }
 
+/* The moment of a column that holds the most, and the most that is reserved in it. */
+typedef struct {
+    Moment most;
+    uint64_t reserved;
+} Column;
+
+/* Moments go by; in each column of a text picture stands what it shows. A column in which nothing
+ * happens shows what was there before it; those before the first moment and behind the last are
+ * empty. */
+static GArray *find_columns(const GArray *moments, const TracePlotExtent *extent,
+                            guint n_categories, guint *ret_first) {
+    GArray *columns = g_array_new(FALSE, FALSE, sizeof(Column));
+    double slice_ns = (double)(extent->last_ns - extent->first_ns) / extent->columns;
+    Moment before = {0};
+    guint next = 0;
+    for (guint i = 0; i < extent->columns && moments->len > 0; i++) {
+        double end_ns = (double)extent->first_ns + slice_ns * (i + 1);
+        Column column = {before, before.values[n_categories + TRACE_RESERVED]};
+        bool any = next > 0, is_last = i + 1 == extent->columns;
+        bool over = next == moments->len && end_ns - slice_ns > (double)before.at_ns;
+        while (next < moments->len &&
+               (is_last || (double)g_array_index(moments, Moment, next).at_ns < end_ns)) {
+            before = g_array_index(moments, Moment, next++);
+            const uint64_t *now = before.values + n_categories;
+            if (!any || now[TRACE_ALLOCATED] > column.most.values[n_categories + TRACE_ALLOCATED]) {
+                column.most = before;
+            }
+            column.reserved = MAX(column.reserved, now[TRACE_RESERVED]);
+            any = true;
+        }
+        *ret_first = any && columns->len == 0 ? i : *ret_first;
+        if (any && !over) {
+            g_array_append_val(columns, column);
+        }
+    }
+    return columns;
+}
+
+/* The series whose letter a cell bears, from below the categories; behind them reserved's, in the
+ * row that its line runs through; one more: none. */
+static guint series_of_cell(const Column *column, const TracePlotExtent *extent, guint row,
+                            guint n_categories) {
+    double cell_bytes = (double)extent->bytes / extent->rows, sum = 0;
+    for (guint k = 0; k < n_categories; k++) {
+        sum += (double)column->most.values[k];
+        if ((row + 0.5) * cell_bytes <= sum) {
+            return k;
+        }
+    }
+    bool is_last = row + 1 == extent->rows; /* rounding must not lift it out */
+    bool top = (double)column->reserved > row * cell_bytes &&
+               (is_last || (double)column->reserved <= (row + 1) * cell_bytes);
+    return top ? n_categories : n_categories + 1;
+}
+
 /* What stands at each cell of a text picture: a file a series, "time size" at the cell's middle. In
  * a column stands the moment of its slice that holds the most, so no peak is lost. */
 static bool write_cells(const TracePanel *panel, const TracePlotOptions *options, guint number,
                         const TracePlotExtent *extent, const char *folder, GError **error) {
     g_autoptr(GArray) moments = find_moments(panel, options->first_step, options->last_step);
     g_autoptr(GPtrArray) names = trace_folded_categories(panel->trace);
-    guint n_series = names->len + 1, reserved = names->len;
-    GString *cells[TRACE_PLOT_MAX_SERIES];
-    for (guint k = 0; k < n_series; k++) {
-        cells[k] = g_string_new("time_ns\tbytes\n");
-    }
     double slice_ns = (double)(extent->last_ns - extent->first_ns) / extent->columns;
-    double cell_bytes = (double)extent->bytes / extent->rows;
-    guint next = 0;
-    Moment before = {0};
-    for (guint column = 0; column < extent->columns && moments->len > 0; column++) {
-        double end_ns = (double)extent->first_ns + slice_ns * (column + 1);
-        Moment most = before;
-        uint64_t most_reserved = before.values[names->len + TRACE_RESERVED];
-        bool any = next > 0;
-        while (next < moments->len &&
-               ((double)g_array_index(moments, Moment, next).at_ns < end_ns ||
-                column + 1 == extent->columns)) {
-            before = g_array_index(moments, Moment, next++);
-            uint64_t *now = before.values + names->len;
-            if (!any || now[TRACE_ALLOCATED] > most.values[names->len + TRACE_ALLOCATED]) {
-                most = before;
-            }
-            most_reserved = MAX(most_reserved, now[TRACE_RESERVED]);
-            any = true;
-        }
-        bool over = next == moments->len &&
-                    column * slice_ns + (double)extent->first_ns > (double)before.at_ns;
-        if (!any || over) {
-            continue;
-        }
-        for (guint row = 0; row < extent->rows; row++) {
-            double middle_bytes = (row + 0.5) * cell_bytes, sum = 0;
-            guint series = reserved;
-            for (guint k = 0; k < names->len; k++) {
-                sum += (double)most.values[k];
-                if (middle_bytes <= sum) {
-                    series = k;
-                    break;
+    guint first = 0;
+    g_autoptr(GArray) columns = find_columns(moments, extent, names->len, &first);
+    for (guint k = 0; k <= names->len; k++) {
+        g_autoptr(GString) cells = g_string_new("time_ns\tbytes\n");
+        for (guint i = 0; i < columns->len; i++) {
+            double middle_ns = (double)extent->first_ns + slice_ns * (first + i + 0.5);
+            for (guint row = 0; row < extent->rows; row++) {
+                const Column *column = &g_array_index(columns, Column, i);
+                if (series_of_cell(column, extent, row, names->len) == k) {
+                    g_string_append_printf(cells, "%.0f\t%.0f\n", middle_ns,
+                                           (row + 0.5) * (double)extent->bytes / extent->rows);
                 }
             }
-            bool is_last = row + 1 == extent->rows; /* rounding must not lift it out */
-            bool top = (double)most_reserved > row * cell_bytes &&
-                       (is_last || (double)most_reserved <= (row + 1) * cell_bytes);
-            if (series < reserved || top) {
-                g_string_append_printf(cells[series], "%.0f\t%.0f\n", end_ns - slice_ns / 2,
-                                       middle_bytes);
-            }
+        }
+        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k + 1);
+        if (!trace_plot_write(folder, name, cells, error)) {
+            return false;
         }
     }
-    bool written = true;
-    for (guint k = 0; k < n_series; k++) {
-        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k + 1);
-        written = written && trace_plot_write(folder, name, cells[k], error);
-        g_string_free(cells[k], TRUE);
-    }
-    return written;
+    return true;
 }
 
 /* The limit that stands for all panels: 0 where they have none, or not the same. */

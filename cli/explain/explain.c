@@ -143,9 +143,8 @@ static bool explain_category(GString *text, const CliSubject *subject, const cha
         return false;
     }
     for (guint i = 0; i < subject->trace->categories->len; i++) {
-        const char *category = subject->trace->categories->pdata[i];
         const char *wanted = name + strlen(start);
-        if (g_str_has_prefix(category, wanted) && strchr("/", category[strlen(wanted)]) != NULL) {
+        if (trace_category_is(subject->trace, i, wanted)) {
             explain_held(text, subject, wanted);
             return true;
         }

@@ -1,8 +1,7 @@
 /* Every sharding strategy over one network: who keeps what, what goes over the wires, its cost. */
-#include <math.h>
-
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
+#include "cli/predict/predict.h"
 #include "sim/predict.h"
 #include "trace/scale.h"
 
@@ -31,12 +30,7 @@ static void append_size(GString *text, double bytes) {
 }
 
 static double kept(const SimPrediction *prediction, unsigned category) {
-    double bytes = 0;
-    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
-        bytes +=
-            plan_subcategory_category(sub) == category ? (double)prediction->peak.by_sub[sub] : 0;
-    }
-    return bytes;
+    return (double)cli_predict_category_bytes(prediction->peak.by_sub, category);
 }
 
 static void append_figures(GString *text, const SimPrediction *prediction) {

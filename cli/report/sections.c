@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/every-rank.h"
 #include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
@@ -84,10 +85,7 @@ static void append_cell_bytes(GString *page, double bytes, TraceScale scale) {
 static double held_at_peak(const Trace *trace, const TracePeak *peak, const char *category) {
     double held = 0;
     for (guint i = 0; i < trace->categories->len && peak->known; i++) {
-        const char *sub = trace->categories->pdata[i];
-        bool belongs = g_str_has_prefix(sub, category) &&
-                       (sub[strlen(category)] == '/' || sub[strlen(category)] == '\0');
-        held += belongs ? (double)peak->categories[i] : 0;
+        held += trace_category_is(trace, i, category) ? (double)peak->categories[i] : 0;
     }
     return held;
 }
@@ -308,8 +306,9 @@ static void append_asked(GString *page, const ReportPart *part) {
     if (asked->options.every_rank) {
         g_string_append(page, " --every-rank");
         append_option(page, trace, "seed", "--seed");
-        append_option(page, trace, "jitter_percent", "--jitter");
-        append_option(page, trace, "spread_percent", "--spread");
+        for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+            append_option(page, trace, sim_jitter_keys[kind], cli_jitter_options[kind]);
+        }
         for (uint32_t i = 0; i < asked->options.n_troubles; i++) {
             append_trouble(page, &asked->options.troubles[i]);
         }
