@@ -395,6 +395,12 @@ static void clusters_of_one_name(void) {
 static void diagnoses(void) {
     expect("diagnose gpt-toy -n 2 --cluster this-machine", 0, "7. bottleneck: ", "");
     expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is no trace");
+    expect("predict gpt-toy -n 2 --cluster this-machine --trace s.trace", 0, "fits", "");
+    static const char *const commands[] = {"diagnose", "plot", "explain step_ms"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strdup_printf("%s s.trace --micro-batch 2", commands[i]);
+        expect(words, 2, "", "s.trace is a trace, whose strategy is settled");
+    }
     static const struct {
         const char *options, *cluster, *bottleneck;
     } planted[] = {
