@@ -82,7 +82,8 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
                               const ModelCluster *cluster, GError **error) {
     g_autofree char *settings = cli_plan_source_text(source);
     g_autoptr(GString) text = g_string_new(NULL);
-    g_string_append_printf(text, "%s, %s, predicted on %s\n\n", network, settings, cluster->name);
+    g_string_append_printf(text, "%s%s%s, predicted on %s\n\n", network,
+                           *settings != '\0' ? ", " : "", settings, cluster->name);
     g_string_append_printf(text, "%-15s %-18s %-18s %-18s gathered; dropped\n", "a rank keeps of",
                            "parameters", "gradients", "optimizer state");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
