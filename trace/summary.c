@@ -296,16 +296,19 @@ const TraceStepSummary *trace_summary_step(const TraceSummary *summary, int32_t 
     return NULL;
 }
 
+/* Steps are in order; construction, step -1, comes first where it left rows. */
+static guint first_steady(const TraceSummary *summary) {
+    guint first = summary->n_steps > 0 && summary->steps[0].step < 0;
+    return first + (summary->n_steps - first > 2 ? 2 : 0);
+}
+
 bool trace_summary_is_steady(const TraceSummary *summary, guint step_index) {
-    guint first = 0, n_real = 0;
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (summary->steps[i].step < 0) {
-            first = i + 1;
-        } else {
-            n_real++;
-        }
-    }
-    return step_index >= first + (n_real > 2 ? 2 : 0);
+    return step_index >= first_steady(summary);
+}
+
+bool trace_summary_step_is_steady(const TraceSummary *summary, int32_t step) {
+    guint first = first_steady(summary);
+    return first < summary->n_steps && step >= summary->steps[first].step;
 }
 
 static int compare_times(gconstpointer a, gconstpointer b) {

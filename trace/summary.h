@@ -77,6 +77,7 @@ const TraceStepSummary *trace_summary_step(const TraceSummary *summary, int32_t 
 /* The steps to judge by: those after the first two (which make state and buckets), or all but
  * construction when there are no more. */
 bool trace_summary_is_steady(const TraceSummary *summary, guint step_index);
+bool trace_summary_step_is_steady(const TraceSummary *summary, int32_t step); /* that left rows */
 
 /* Over the times of the steady steps; n 0: NAN all. */
 typedef struct {

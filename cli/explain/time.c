@@ -187,7 +187,7 @@ void explain_idle(GString *text, const CliSubject *subject) {
 void explain_collective(GString *text, const CliSubject *subject, uint32_t kind) {
     const Trace *trace = subject->trace;
     const char *name = trace_kind(trace, kind)->name;
-    guint n = MAX(1, explain_n_steady(subject)), count = 0;
+    guint n = MAX(1, trace_summary_spread(subject->summary).n), count = 0;
     double total = 0, exposed = 0;
     for (guint i = 0; i < subject->summary->n_steps; i++) {
         if (trace_summary_is_steady(subject->summary, i)) {
@@ -211,7 +211,8 @@ void explain_collective(GString *text, const CliSubject *subject, uint32_t kind)
             row->rank == subject->summary->rank
                 ? trace_instruction(trace, subject->summary->role, row->instruction)
                 : NULL;
-        if (op == NULL || op->kind != kind || !explain_is_steady(subject, row->step) ||
+        if (op == NULL || op->kind != kind ||
+            !trace_summary_step_is_steady(subject->summary, row->step) ||
             (step != INT32_MIN && row->step != step)) {
             continue;
         }

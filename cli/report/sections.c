@@ -170,16 +170,10 @@ typedef struct {
 static UnitFigures *find_unit_figures(const Trace *trace, uint32_t rank) {
     UnitFigures *units = g_new0(UnitFigures, trace->units->len + 1);
     g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
-    g_autoptr(GHashTable) steady = g_hash_table_new(NULL, NULL);
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (trace_summary_is_steady(summary, i)) {
-            g_hash_table_add(steady, GINT_TO_POINTER(summary->steps[i].step));
-        }
-    }
-    double n_steps = MAX(1, g_hash_table_size(steady));
+    double n_steps = MAX(1, trace_summary_spread(summary).n);
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
-        if (row->rank != rank || !g_hash_table_contains(steady, GINT_TO_POINTER(row->step))) {
+        if (row->rank != rank || !trace_summary_step_is_steady(summary, row->step)) {
             continue;
         }
         const TraceInstruction *op = trace_instruction(trace, summary->role, row->instruction);

@@ -39,6 +39,9 @@ static void times(void) {
     g_assert_false(trace_summary_is_steady(summary, 0));
     g_assert_false(trace_summary_is_steady(summary, 2));
     g_assert_true(trace_summary_is_steady(summary, 3));
+    g_assert_false(trace_summary_step_is_steady(summary, -1));
+    g_assert_false(trace_summary_step_is_steady(summary, 1));
+    g_assert_true(trace_summary_step_is_steady(summary, 2));
     g_assert_null(trace_summary_new(trace, 2));
 }
 
