@@ -134,6 +134,9 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
             return g_steal_pointer(&path);
         }
     }
+    if (strchr(name, '.') != NULL && is_file(name)) { /* config.json, my-network.txt */
+        return g_strdup(name);
+    }
     set_none_such(places, kind, name, folders, error);
     return NULL;
 }

@@ -19,7 +19,7 @@ struct _CliEveryRank {
     CliProgress *progress;
 };
 
-static const char *const jitter_options[SIM_N_JITTERS] = {
+const char *const cli_jitter_options[SIM_N_JITTERS] = {
     [SIM_JITTER_KERNEL] = "--jitter",
     [SIM_JITTER_GPU] = "--spread",
     [SIM_JITTER_HOST] = "--host-jitter",
@@ -205,7 +205,7 @@ static bool read_numbers(CliEveryRank *every, const ModelCluster *cluster, GErro
         [SIM_JITTER_LINK] = cluster->jitter_link_percent,
     };
     for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
-        if (!read_percent(jitter_options[kind], every->percents[kind], by_cluster[kind],
+        if (!read_percent(cli_jitter_options[kind], every->percents[kind], by_cluster[kind],
                           &every->jitter.shares[kind], error)) {
             return false;
         }
@@ -219,7 +219,7 @@ static bool check_unasked(const CliEveryRank *every, GError **error) {
                           : every->trace_ranks ? "--trace-ranks"
                                                : NULL;
     for (unsigned kind = 0; kind < SIM_N_JITTERS && !without; kind++) {
-        without = every->percents[kind] ? jitter_options[kind] : NULL;
+        without = every->percents[kind] ? cli_jitter_options[kind] : NULL;
     }
     return !without || refuse(error, "%s is for every-rank play; add --every-rank", without);
 }

@@ -15,6 +15,8 @@
 
 typedef struct _CliEveryRank CliEveryRank;
 
+extern const char *const cli_jitter_options[SIM_N_JITTERS]; /* "--jitter" and its kin */
+
 CliEveryRank *cli_every_rank_new(GOptionContext *context); /* adds its options */
 void cli_every_rank_free(CliEveryRank *every);             /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliEveryRank, cli_every_rank_free)

@@ -38,8 +38,11 @@ static void print_help(FILE *to) {
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
     }
-    fprintf(to, "\n`foreshard COMMAND --help` says what a command takes. An example:\n"
-                "  foreshard predict gpt-toy -n 2 --cluster this-machine\n");
+    fprintf(to,
+            "\n`foreshard COMMAND --help` says what a command takes. To begin with:\n"
+            "  foreshard plot gpt2-xl -n 8 --cluster a100-node     # memory over time\n"
+            "  foreshard predict gpt2-xl -n 8 --cluster a100-node  # does it fit, and train well?\n"
+            "  foreshard diagnose gpt2-xl -n 8 --cluster a100-node # what would change that\n");
 }
 
 static int complain_of(const char *name) {

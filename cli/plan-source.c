@@ -70,6 +70,10 @@ bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *val
     return true;
 }
 
+bool cli_plan_source_is_set(const CliPlanSource *source) {
+    return source->settings->len > 0 || source->strategy_file;
+}
+
 char *cli_plan_source_text(const CliPlanSource *source) {
     GString *text = g_string_new(NULL);
     for (unsigned i = 0; i < source->settings->len; i++) {

@@ -19,6 +19,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 
 /* Sets a strategy key, as an option given last would. */
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
+/* Whether any strategy option was given. */
+bool cli_plan_source_is_set(const CliPlanSource *source);
 /* What was given so far: "sharding=full, ranks=8". */
 char *cli_plan_source_text(const CliPlanSource *source);
 

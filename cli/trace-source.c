@@ -41,3 +41,20 @@ Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *clust
                 name);
     return NULL;
 }
+
+bool cli_trace_check_settings(const CliPlanSource *source, int n_names, char **names,
+                              GError **error) {
+    if (n_names < 1 || !cli_plan_source_is_set(source)) {
+        return true;
+    }
+    for (int i = 0; i < n_names; i++) {
+        if (!trace_is_file(names[i])) {
+            return true;
+        }
+    }
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                "%s is a trace, whose strategy is settled; leave strategy options away, or give a "
+                "network",
+                names[0]);
+    return false;
+}

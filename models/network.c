@@ -42,17 +42,32 @@ static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIni
                                ", not '%s'",
                                entry->key, numbers[row].max, entry->value);
     }
-    *(uint64_t *)(gpointer)((char *)network + numbers[row].offset) = value;
+    G_STRUCT_MEMBER(uint64_t, network, numbers[row].offset) = value;
     return true;
 }
 
-static bool read_choice(const PlanIni *ini, const PlanIniEntry *entry, const char *yes,
-                        const char *no, bool *ret_value, GError **error) {
+/* The first word sets the flag, the other clears it. */
+static const struct {
+    const char *key, *yes, *no;
+    gsize offset;
+} choices[] = {
+    {"tied", "yes", "no", offsetof(ModelNetwork, tied)},
+    {"bias", "no", "yes", offsetof(ModelNetwork, no_bias)},
+    {"positions", "alibi", "learned", offsetof(ModelNetwork, alibi)},
+    {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
+    {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
+    {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
+    {"gelu", "tanh", "erf", offsetof(ModelNetwork, gelu_tanh)},
+};
+
+static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                        unsigned row, GError **error) {
+    const char *yes = choices[row].yes, *no = choices[row].no;
     if (!g_str_equal(entry->value, yes) && !g_str_equal(entry->value, no)) {
         return plan_ini_refuse(ini, entry, error, "%s must be %s or %s, not '%s'", entry->key, yes,
                                no, entry->value);
     }
-    *ret_value = g_str_equal(entry->value, yes);
+    G_STRUCT_MEMBER(bool, network, choices[row].offset) = g_str_equal(entry->value, yes);
     return true;
 }
 
@@ -80,10 +95,14 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
 
 static bool read_rope_scaling(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                               GError **error) {
-    static const char *const names[] = {"linear", "dynamic", "yarn", "longrope", "llama3", NULL};
-    network->rope_scaling = g_intern_string(entry->value);
-    return g_strv_contains(names, entry->value) ||
-           plan_ini_refuse(ini, entry, error,
+    static const char *const names[] = {"linear", "dynamic", "yarn", "longrope", "llama3"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_equal(entry->value, names[i])) {
+            network->rope_scaling = names[i];
+            return true;
+        }
+    }
+    return plan_ini_refuse(ini, entry, error,
                            "rope_scaling must be linear, dynamic, yarn, longrope or llama3, not "
                            "'%s'",
                            entry->value);
@@ -91,23 +110,10 @@ static bool read_rope_scaling(ModelNetwork *network, const PlanIni *ini, const P
 
 static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                        GError **error) {
-    if (g_str_equal(entry->key, "tied")) {
-        return read_choice(ini, entry, "yes", "no", &network->tied, error);
-    }
-    if (g_str_equal(entry->key, "bias")) {
-        return read_choice(ini, entry, "no", "yes", &network->no_bias, error);
-    }
-    if (g_str_equal(entry->key, "positions")) {
-        return read_choice(ini, entry, "alibi", "learned", &network->alibi, error);
-    }
-    if (g_str_equal(entry->key, "qkv_bias")) {
-        return read_choice(ini, entry, "yes", "no", &network->qkv_bias, error);
-    }
-    if (g_str_equal(entry->key, "mask_buffers")) {
-        return read_choice(ini, entry, "yes", "no", &network->mask_buffers, error);
-    }
-    if (g_str_equal(entry->key, "gated")) {
-        return read_choice(ini, entry, "yes", "no", &network->gated, error);
+    for (unsigned i = 0; i < G_N_ELEMENTS(choices); i++) {
+        if (g_str_equal(choices[i].key, entry->key)) {
+            return read_choice(network, ini, entry, i, error);
+        }
     }
     if (g_str_equal(entry->key, "attention")) {
         return read_attention(network, ini, entry, error);
@@ -132,9 +138,6 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "loss")) {
         return read_loss(ini, entry, &network->loss, error);
-    }
-    if (g_str_equal(entry->key, "gelu")) {
-        return read_choice(ini, entry, "tanh", "erf", &network->gelu_tanh, error);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
         if (g_str_equal(numbers[i].key, entry->key)) {

@@ -16,32 +16,18 @@ GString *plot_jitter_table(const PlotPanel *panel, int32_t first_step, int32_t l
     return table;
 }
 
-static int compare_times(gconstpointer a, gconstpointer b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Median, nearest-rank 95th percentile, least and most of the steady steps, as settings. */
+/* Of the steady steps, as settings. */
 static void append_spread(GString *settings, const PlotPanel *panel, guint number) {
     g_autoptr(TraceSummary) summary = trace_summary_new(panel->trace, panel->rank);
-    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    for (guint i = 0; i < summary->n_steps; i++) {
-        int64_t ns = trace_step_time_ns(&summary->steps[i]);
-        if (trace_summary_is_steady(summary, i)) {
-            g_array_append_val(times, ns);
-        }
+    TraceSpread spread = trace_summary_spread(summary);
+    if (spread.n == 0) {
+        spread = (TraceSpread){0};
     }
-    g_array_sort(times, compare_times);
-    guint n = times->len;
-    const int64_t *sorted = (const int64_t *)(gpointer)times->data;
-    double median = n > 0 ? (double)(sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : 0;
-    double p95 = n > 0 ? (double)sorted[(95 * n + 99) / 100 - 1] : 0;
     g_string_append_printf(settings,
                            "n_steady[%u] = %u\nmedian[%u] = %.1f\np95[%u] = %.1f\n"
                            "least[%u] = %.1f\nmost[%u] = %.1f\n",
-                           number, n, number, median, number, p95, number,
-                           n > 0 ? (double)sorted[0] : 0, number,
-                           n > 0 ? (double)sorted[n - 1] : 0);
+                           number, spread.n, number, spread.median_ns, number, spread.p95_ns,
+                           number, spread.least_ns, number, spread.most_ns);
 }
 
 bool plot_write_jitter(const PlotPanel *panels, guint n_panels, const PlotOptions *options,

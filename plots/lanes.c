@@ -92,10 +92,11 @@ GArray *plot_lane_classes(const PlotPanel *panels, guint n_panels, int32_t first
     return classes;
 }
 
-GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                         const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
+/* What a class does, lane by lane. */
+static GArray *boxes_of_class(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                              const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
     uint32_t role = trace_role_of_rank(panel->trace, panel->rank);
-    g_autoptr(GArray) boxes = g_array_new(FALSE, FALSE, sizeof(Box));
+    GArray *boxes = g_array_new(FALSE, FALSE, sizeof(Box));
     for (guint i = 0; i < panel->trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(panel->trace, i);
         if (shows(panel, row, first_step, last_step) && belongs(panel, role, row, lane_class)) {
@@ -104,6 +105,13 @@ GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t las
         }
     }
     join(boxes, join_ns);
+    return boxes;
+}
+
+GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                         const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
+    g_autoptr(GArray) boxes =
+        boxes_of_class(panel, first_step, last_step, lane_class, origin_ns, join_ns);
     GString *table = g_string_new("start_ns\tend_ns\tlane\n");
     for (guint i = 0; i < boxes->len; i++) {
         const Box *box = &g_array_index(boxes, Box, i);
@@ -113,13 +121,29 @@ GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t las
     return table;
 }
 
-GString *plot_exposed_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                            int64_t origin_ns, int64_t join_ns) {
+/* What of a box none of hides covers; *next: where the search goes on, for boxes come in order. */
+static void append_bare(GArray *bare, Box box, const GArray *hides, guint *next) {
+    while (*next < hides->len && g_array_index(hides, Box, *next).end_ns <= box.start_ns) {
+        (*next)++;
+    }
+    for (guint k = *next; box.start_ns < box.end_ns; k++) {
+        const Box *cover = k < hides->len ? &g_array_index(hides, Box, k) : NULL;
+        Box piece = box;
+        piece.end_ns = cover != NULL ? MIN(box.end_ns, cover->start_ns) : box.end_ns;
+        if (piece.start_ns < piece.end_ns) {
+            g_array_append_val(bare, piece);
+        }
+        box.start_ns = cover != NULL ? cover->end_ns : box.end_ns;
+    }
+}
+
+/* Where a collective runs and the compute lane does nothing; of no lane. */
+static GArray *exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                             int64_t origin_ns, int64_t join_ns) {
     const Trace *trace = panel->trace;
     uint32_t role = trace_role_of_rank(trace, panel->rank), compute = trace_compute_lane(trace);
     g_autoptr(GArray) communicating = g_array_new(FALSE, FALSE, sizeof(Box));
     g_autoptr(GArray) computing = g_array_new(FALSE, FALSE, sizeof(Box));
-    g_autoptr(GArray) exposed = g_array_new(FALSE, FALSE, sizeof(Box));
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
         if (row->rank != panel->rank) {
@@ -137,24 +161,18 @@ GString *plot_exposed_table(const PlotPanel *panel, int32_t first_step, int32_t 
     }
     join(communicating, 1);
     join(computing, 1);
+    GArray *exposed = g_array_new(FALSE, FALSE, sizeof(Box));
     guint next = 0;
     for (guint i = 0; i < communicating->len; i++) {
-        Box rest = g_array_index(communicating, Box, i);
-        while (next < computing->len &&
-               g_array_index(computing, Box, next).end_ns <= rest.start_ns) {
-            next++;
-        }
-        for (guint k = next; rest.start_ns < rest.end_ns; k++) {
-            const Box *hides = k < computing->len ? &g_array_index(computing, Box, k) : NULL;
-            Box bare = rest;
-            bare.end_ns = hides != NULL ? MIN(rest.end_ns, hides->start_ns) : rest.end_ns;
-            if (bare.start_ns < bare.end_ns) {
-                g_array_append_val(exposed, bare);
-            }
-            rest.start_ns = hides != NULL ? hides->end_ns : rest.end_ns;
-        }
+        append_bare(exposed, g_array_index(communicating, Box, i), computing, &next);
     }
     join(exposed, join_ns);
+    return exposed;
+}
+
+GString *plot_exposed_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                            int64_t origin_ns, int64_t join_ns) {
+    g_autoptr(GArray) exposed = exposed_boxes(panel, first_step, last_step, origin_ns, join_ns);
     GString *table = g_string_new("start_ns\tend_ns\n");
     for (guint i = 0; i < exposed->len; i++) {
         const Box *box = &g_array_index(exposed, Box, i);
@@ -240,60 +258,66 @@ static void append_letters(GString *settings, GArray *classes) {
 }
 
 /* How much of each slice of the time axis a box covers. */
-static void cover(double *covered, const PlotExtent *extent, int64_t start_ns, int64_t end_ns) {
+static void cover(double *covered, const PlotExtent *extent, const Box *box) {
     double slice_ns = (double)(extent->last_ns - extent->first_ns) / extent->columns;
-    double from = (double)(start_ns - extent->first_ns), to = (double)(end_ns - extent->first_ns);
+    double from = (double)(box->start_ns - extent->first_ns);
+    double to = (double)(box->end_ns - extent->first_ns);
     for (guint i = (guint)(MAX(0, from) / slice_ns); i < extent->columns && i * slice_ns < to;
          i++) {
         covered[i] += MIN(to, (i + 1) * slice_ns) - MAX(from, i * slice_ns);
     }
 }
 
-/* What stands in each cell of a text picture: a file a class, "time lane", and one more for exposed
- * communication, whose lane is below the last. In a cell stands what covers most of its slice. */
-static bool write_cells(const PlotPanel *panel, const PlotOptions *options, guint number,
-                        const PlotExtent *extent, GArray *classes, int64_t origin_ns,
-                        const char *folder, GError **error) {
-    guint n_lanes = panel->trace->lanes->len, n = extent->columns;
-    g_autofree double *most = g_new0(double, (gsize)(n_lanes + 1) * n);
-    g_autofree guint *winner = g_new0(guint, (gsize)(n_lanes + 1) * n);
-    g_autofree double *covered = g_new(double, (gsize)(n_lanes + 1) * n);
+/* A class's boxes; of the class behind the last, exposed communication. */
+static GArray *boxes_of(const PlotPanel *panel, const PlotOptions *options, const GArray *classes,
+                        guint k, int64_t origin_ns) {
+    return k == classes->len
+               ? exposed_boxes(panel, options->first_step, options->last_step, origin_ns, 1)
+               : boxes_of_class(panel, options->first_step, options->last_step,
+                                &g_array_index(classes, PlotLaneClass, k), origin_ns, 1);
+}
+
+/* The class that covers most of each cell, + 1; 0: none does. A row of cells a lane, and one below
+ * the last for exposed communication. */
+static guint *find_winners(const PlotPanel *panel, const PlotOptions *options,
+                           const PlotExtent *extent, const GArray *classes, int64_t origin_ns) {
+    guint n_lanes = panel->trace->lanes->len;
+    gsize n = extent->columns, n_cells = (n_lanes + 1) * n;
+    g_autofree double *most = g_new0(double, n_cells);
+    guint *winners = g_new0(guint, n_cells);
     for (guint k = 0; k <= classes->len; k++) {
-        bool exposed = k == classes->len;
-        g_autoptr(GString) table =
-            exposed
-                ? plot_exposed_table(panel, options->first_step, options->last_step, origin_ns, 1)
-                : plot_lane_table(panel, options->first_step, options->last_step,
-                                  &g_array_index(classes, PlotLaneClass, k), origin_ns, 1);
-        for (gsize i = 0; i < (gsize)(n_lanes + 1) * n; i++) {
-            covered[i] = 0;
+        g_autoptr(GArray) boxes = boxes_of(panel, options, classes, k, origin_ns);
+        g_autofree double *covered = g_new0(double, n_cells);
+        for (guint i = 0; i < boxes->len; i++) {
+            const Box *box = &g_array_index(boxes, Box, i);
+            cover(covered + (k == classes->len ? n_lanes : box->lane) * n, extent, box);
         }
-        for (const char *line = strchr(table->str, '\n'); line[1] != '\0';
-             line = strchr(line + 1, '\n')) {
-            char *rest;
-            int64_t start_ns = g_ascii_strtoll(line + 1, &rest, 10);
-            int64_t end_ns = g_ascii_strtoll(rest, &rest, 10);
-            guint lane = exposed ? n_lanes : (guint)g_ascii_strtoull(rest, NULL, 10);
-            cover(covered + (gsize)lane * n, extent, start_ns, end_ns);
-        }
-        for (gsize i = 0; i < (gsize)(n_lanes + 1) * n; i++) {
+        for (gsize i = 0; i < n_cells; i++) {
             if (covered[i] > most[i]) {
                 most[i] = covered[i];
-                winner[i] = k;
+                winners[i] = k + 1;
             }
         }
     }
-    double slice_ns = (double)(extent->last_ns - extent->first_ns) / n;
-    for (guint k = 0; k <= classes->len; k++) {
+    return winners;
+}
+
+/* What stands in each cell of a text picture: a file a class, "time lane". */
+static bool write_cells(const PlotPanel *panel, const PlotOptions *options, guint number,
+                        const PlotExtent *extent, const GArray *classes, int64_t origin_ns,
+                        const char *folder, GError **error) {
+    gsize n = extent->columns, n_cells = (panel->trace->lanes->len + 1) * n;
+    double slice_ns = (double)(extent->last_ns - extent->first_ns) / (double)n;
+    g_autofree guint *winners = find_winners(panel, options, extent, classes, origin_ns);
+    for (guint k = 1; k <= classes->len + 1; k++) {
         g_autoptr(GString) cells = g_string_new("time_ns\tlane\n");
-        for (gsize i = 0; i < (gsize)(n_lanes + 1) * n; i++) {
-            if (most[i] > 0 && winner[i] == k) {
-                g_string_append_printf(
-                    cells, "%.0f\t%u\n",
-                    (double)extent->first_ns + ((double)(i % n) + 0.5) * slice_ns, (guint)(i / n));
+        for (gsize i = 0; i < n_cells; i++) {
+            if (winners[i] == k) {
+                double at_ns = (double)extent->first_ns + ((double)(i % n) + 0.5) * slice_ns;
+                g_string_append_printf(cells, "%.0f\t%u\n", at_ns, (guint)(i / n));
             }
         }
-        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k + 1);
+        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k);
         if (!plot_write(folder, name, cells, error)) {
             return false;
         }
@@ -301,16 +325,7 @@ static bool write_cells(const PlotPanel *panel, const PlotOptions *options, guin
     return true;
 }
 
-bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                      PlotExtent *extent, const char *folder, GString *settings, GError **error) {
-    int64_t origins_ns[PLOT_MAX_PANELS];
-    for (guint i = 0; i < n_panels; i++) {
-        origins_ns[i] = find_origin(&panels[i], options, extent);
-    }
-    const Trace *trace = panels[0].trace;
-    g_autoptr(GArray) classes =
-        plot_lane_classes(panels, n_panels, options->first_step, options->last_step);
-    append_letters(settings, classes);
+static void append_classes(GString *settings, const GArray *classes) {
     g_string_append_printf(settings, "n_classes = %u\narray class[%u]\narray collective[%u]\n",
                            classes->len, MAX(1, classes->len), MAX(1, classes->len));
     for (guint i = 0; i < classes->len; i++) {
@@ -319,38 +334,75 @@ bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions
         plot_set_text(settings, key, lane_class->name);
         g_string_append_printf(settings, "collective[%u] = %d\n", i + 1, lane_class->is_collective);
     }
-    g_string_append_printf(settings, "n_lanes = %u\narray lane[%u]\n", trace->lanes->len,
-                           MAX(1, trace->lanes->len));
-    for (guint i = 0; i < trace->lanes->len; i++) {
-        g_autofree char *key = g_strdup_printf("lane[%u]", i + 1);
-        plot_set_text(settings, key, trace->lanes->pdata[i]);
-    }
-    int64_t join_ns = (extent->last_ns - extent->first_ns) / (4 * PLOT_SLICES);
-    for (guint i = 0; i < n_panels; i++) {
-        for (guint k = 0; k < classes->len; k++) {
-            g_autoptr(GString) boxes =
-                plot_lane_table(&panels[i], options->first_step, options->last_step,
-                                &g_array_index(classes, PlotLaneClass, k), origins_ns[i], join_ns);
-            g_autofree char *name = g_strdup_printf("boxes-%u-%u.tsv", i + 1, k + 1);
-            if (!plot_write(folder, name, boxes, error)) {
-                return false;
+}
+
+/* The names of the lanes that do anything in the steps shown, from the top; and the row of each
+ * lane of the tables, in which "exposed" comes below the last. */
+static void append_lanes(GString *settings, const PlotPanel *panels, guint n_panels,
+                         const PlotOptions *options) {
+    const GPtrArray *lanes = panels[0].trace->lanes;
+    g_autofree bool *used = g_new0(bool, MAX(1, lanes->len));
+    for (guint p = 0; p < n_panels; p++) {
+        for (guint i = 0; i < panels[p].trace->ops->len; i++) {
+            const TraceOpRow *row = trace_op(panels[p].trace, i);
+            if (shows(&panels[p], row, options->first_step, options->last_step)) {
+                used[row->lane] = true;
             }
         }
-        g_autoptr(GString) exposed = plot_exposed_table(&panels[i], options->first_step,
-                                                        options->last_step, origins_ns[i], join_ns);
-        g_autoptr(GString) host = plot_host_table(
-            &panels[i], options->first_step, options->last_step, origins_ns[i],
-            options->output == NULL ? (extent->last_ns - extent->first_ns) / MAX(1, extent->columns)
-                                    : join_ns);
-        g_autofree char *host_name = g_strdup_printf("host-%u.tsv", i + 1);
-        if (!plot_write(folder, host_name, host, error)) {
+    }
+    guint n = 0;
+    g_string_append_printf(settings, "array lane[%u]\narray row[%u]\n", MAX(1, lanes->len),
+                           lanes->len + 1);
+    for (guint i = 0; i < lanes->len; i++) {
+        g_string_append_printf(settings, "row[%u] = %u\n", i + 1, n);
+        if (used[i]) {
+            g_autofree char *key = g_strdup_printf("lane[%u]", ++n);
+            plot_set_text(settings, key, lanes->pdata[i]);
+        }
+    }
+    g_string_append_printf(settings, "row[%u] = %u\nn_lanes = %u\n", lanes->len + 1, n, n);
+}
+
+static bool write_panel(const PlotPanel *panel, const PlotOptions *options, guint number,
+                        const PlotExtent *extent, const GArray *classes, int64_t origin_ns,
+                        const char *folder, GError **error) {
+    int32_t first = options->first_step, last = options->last_step;
+    int64_t shown_ns = extent->last_ns - extent->first_ns;
+    int64_t join_ns = shown_ns / (4 * PLOT_SLICES);
+    for (guint k = 0; k < classes->len; k++) {
+        g_autoptr(GString) boxes = plot_lane_table(
+            panel, first, last, &g_array_index(classes, PlotLaneClass, k), origin_ns, join_ns);
+        g_autofree char *name = g_strdup_printf("boxes-%u-%u.tsv", number, k + 1);
+        if (!plot_write(folder, name, boxes, error)) {
             return false;
         }
-        g_autofree char *name = g_strdup_printf("exposed-%u.tsv", i + 1);
-        if (!plot_write(folder, name, exposed, error) ||
-            (options->output == NULL && extent->last_ns > extent->first_ns &&
-             !write_cells(&panels[i], options, i + 1, extent, classes, origins_ns[i], folder,
-                          error))) {
+    }
+    bool is_text = options->output == NULL;
+    int64_t apart_ns = is_text ? shown_ns / MAX(1, extent->columns) : join_ns;
+    g_autoptr(GString) exposed = plot_exposed_table(panel, first, last, origin_ns, join_ns);
+    g_autoptr(GString) host = plot_host_table(panel, first, last, origin_ns, apart_ns);
+    g_autofree char *exposed_name = g_strdup_printf("exposed-%u.tsv", number);
+    g_autofree char *host_name = g_strdup_printf("host-%u.tsv", number);
+    return plot_write(folder, exposed_name, exposed, error) &&
+           plot_write(folder, host_name, host, error) &&
+           (!is_text || shown_ns <= 0 ||
+            write_cells(panel, options, number, extent, classes, origin_ns, folder, error));
+}
+
+bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                      PlotExtent *extent, const char *folder, GString *settings, GError **error) {
+    int64_t origins_ns[PLOT_MAX_PANELS];
+    for (guint i = 0; i < n_panels; i++) {
+        origins_ns[i] = find_origin(&panels[i], options, extent);
+    }
+    g_autoptr(GArray) classes =
+        plot_lane_classes(panels, n_panels, options->first_step, options->last_step);
+    append_letters(settings, classes);
+    append_classes(settings, classes);
+    append_lanes(settings, panels, n_panels, options);
+    for (guint i = 0; i < n_panels; i++) {
+        if (!write_panel(&panels[i], options, i + 1, extent, classes, origins_ns[i], folder,
+                         error)) {
             return false;
         }
     }

@@ -190,21 +190,34 @@ static void append_real(GString *settings, const char *key, double value) {
                            strpbrk(text, ".en") == NULL ? ".0" : "");
 }
 
+/* As a tic's label between single quotes: two of those mean one, and a label is a format. */
+static void append_quoted(GString *tics, const char *label) {
+    g_string_append_c(tics, '\'');
+    for (const char *c = label; *c != '\0'; c++) {
+        bool is_quote = *c == '\'' || *c == '`'; /* plot_set_text() makes one of a backquote */
+        g_string_append_c(tics, is_quote ? '\'' : *c);
+        if (is_quote || *c == '%') {
+            g_string_append_c(tics, is_quote ? '\'' : '%');
+        }
+    }
+    g_string_append_c(tics, '\'');
+}
+
 /* "wrap" at x 0, "whole" at 1: the tics of a knob whose values are words. */
 static void append_tics(GString *settings, const GArray *points, bool x_is_number) {
-    g_string_append(settings, "tics = \"");
+    g_autoptr(GString) tics = g_string_new(NULL);
     g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < points->len; i++) {
         const PlotPoint *point = point_at(points, i);
         if (g_hash_table_add(done, (gpointer)point->label)) {
             char x[G_ASCII_DTOSTR_BUF_SIZE];
-            g_ascii_dtostr(x, sizeof x, point->x);
-            g_autofree char *label = g_strescape(point->label, NULL);
-            g_string_append_printf(settings, "%s'%s' %s", g_hash_table_size(done) > 1 ? ", " : "",
-                                   label, x);
+            g_string_append(tics, tics->len > 0 ? ", " : "");
+            append_quoted(tics, point->label);
+            g_string_append_printf(tics, " %s", g_ascii_dtostr(x, sizeof x, point->x));
         }
     }
-    g_string_append_printf(settings, "\"\nn_tics = %u\nx_is_number = %d\n", g_hash_table_size(done),
+    plot_set_text(settings, "tics", tics->str);
+    g_string_append_printf(settings, "n_tics = %u\nx_is_number = %d\n", g_hash_table_size(done),
                            x_is_number);
 }
 

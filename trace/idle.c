@@ -79,15 +79,6 @@ static guint count_returns(const Trace *trace, uint32_t rank) {
     return n;
 }
 
-static bool is_steady(const TraceSummary *summary, int32_t step) {
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (summary->steps[i].step == step) {
-            return trace_summary_is_steady(summary, i);
-        }
-    }
-    return false;
-}
-
 TraceIdleBook trace_idle_book(const Trace *trace, const TraceSummary *summary) {
     TraceIdleBook book = {.n_returns = count_returns(trace, summary->rank)};
     uint32_t compute = trace_compute_lane(trace);
@@ -102,7 +93,7 @@ TraceIdleBook trace_idle_book(const Trace *trace, const TraceSummary *summary) {
             class_of(trace, summary, row) == TRACE_KIND_COLLECTIVE) {
             continue;
         }
-        if (is_steady(summary, row->step)) {
+        if (trace_summary_step_is_steady(summary, row->step)) {
             book.n_ops++;
             book.busy_ns += row->end_ns - row->start_ns;
             if (row->start_ns > last_end_ns) {

@@ -1,5 +1,7 @@
 #include "trace/summary.h"
 
+#include <math.h>
+
 #include "trace/intervals.h"
 
 static int64_t uncovered(const GArray *intervals, int64_t start_ns, int64_t end_ns) {
@@ -294,14 +296,45 @@ const TraceStepSummary *trace_summary_step(const TraceSummary *summary, int32_t 
     return NULL;
 }
 
+/* Steps are in order; construction, step -1, comes first where it left rows. */
+static guint first_steady(const TraceSummary *summary) {
+    guint first = summary->n_steps > 0 && summary->steps[0].step < 0;
+    return first + (summary->n_steps - first > 2 ? 2 : 0);
+}
+
 bool trace_summary_is_steady(const TraceSummary *summary, guint step_index) {
-    guint first = 0, n_real = 0;
+    return step_index >= first_steady(summary);
+}
+
+bool trace_summary_step_is_steady(const TraceSummary *summary, int32_t step) {
+    guint first = first_steady(summary);
+    return first < summary->n_steps && step >= summary->steps[first].step;
+}
+
+static int compare_times(gconstpointer a, gconstpointer b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+TraceSpread trace_summary_spread(const TraceSummary *summary) {
+    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
     for (guint i = 0; i < summary->n_steps; i++) {
-        if (summary->steps[i].step < 0) {
-            first = i + 1;
-        } else {
-            n_real++;
+        int64_t ns = trace_step_time_ns(&summary->steps[i]);
+        if (trace_summary_is_steady(summary, i)) {
+            g_array_append_val(times, ns);
         }
     }
-    return step_index >= first + (n_real > 2 ? 2 : 0);
+    guint n = times->len;
+    if (n == 0) {
+        return (TraceSpread){0, NAN, NAN, NAN, NAN};
+    }
+    g_array_sort(times, compare_times);
+    const int64_t *sorted = (const int64_t *)(gpointer)times->data;
+    return (TraceSpread){
+        .n = n,
+        .median_ns = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2,
+        .least_ns = (double)sorted[0],
+        .most_ns = (double)sorted[n - 1],
+        .p95_ns = (double)sorted[(95 * n + 99) / 100 - 1],
+    };
 }

@@ -77,6 +77,15 @@ const TraceStepSummary *trace_summary_step(const TraceSummary *summary, int32_t 
 /* The steps to judge by: those after the first two (which make state and buckets), or all but
  * construction when there are no more. */
 bool trace_summary_is_steady(const TraceSummary *summary, guint step_index);
+bool trace_summary_step_is_steady(const TraceSummary *summary, int32_t step); /* that left rows */
+
+/* Over the times of the steady steps; n 0: NAN all. */
+typedef struct {
+    guint n;
+    double median_ns, least_ns, most_ns;
+    double p95_ns; /* nearest rank: the smallest that at least 95 % of them do not exceed */
+} TraceSpread;
+TraceSpread trace_summary_spread(const TraceSummary *summary);
 
 static inline int64_t trace_step_time_ns(const TraceStepSummary *step) {
     return step->end_ns - step->start_ns;

@@ -30,6 +30,12 @@ const char *trace_what_name(TraceWhat what) {
     return what_names[what];
 }
 
+bool trace_category_is(const Trace *trace, uint32_t category, const char *name) {
+    const char *full = trace->categories->pdata[category];
+    gsize length = strlen(name);
+    return strncmp(full, name, length) == 0 && (full[length] == '/' || full[length] == '\0');
+}
+
 char *trace_place_name(const Trace *trace, uint32_t phase, uint32_t unit) {
     const char *name = trace_name(trace->units, unit, NULL);
     return g_strconcat(trace->phases->pdata[phase], name != NULL ? " of unit " : "", name, NULL);

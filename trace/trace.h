@@ -177,6 +177,8 @@ const char *trace_differing_table(const Trace *a, const Trace *b);
 uint32_t trace_compute_lane(const Trace *trace);
 uint32_t trace_role_of_rank(const Trace *trace, uint32_t rank); /* TRACE_NONE: not recorded */
 const char *trace_what_name(TraceWhat what);
+/* Whether a category is this one, or one below it: "activations/saved" is one of "activations". */
+bool trace_category_is(const Trace *trace, uint32_t category, const char *name);
 /* "backward of unit layers.0", or "optimizer" where no unit is concerned. Transfer full. */
 char *trace_place_name(const Trace *trace, uint32_t phase, uint32_t unit);
 const char *trace_section_name(TraceSection section);

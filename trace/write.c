@@ -296,7 +296,7 @@ bool trace_write_aside(const char *path, const char *bytes, gsize length, GError
     g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
     FILE *file = g_fopen(aside, "wb");
     if (file == NULL) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", aside,
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", path,
                     g_strerror(errno));
         return false;
     }

@@ -43,7 +43,9 @@ int cmd_diagnose(int argc, char **argv) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(Trace) trace = cli_trace_load(source, argv[1], cluster, &error);
+    g_autoptr(Trace) trace = cli_trace_check_settings(source, 1, argv + 1, &error)
+                                 ? cli_trace_load(source, argv[1], cluster, &error)
+                                 : NULL;
     uint32_t whose = rank >= 0 || trace == NULL ? (uint32_t)rank : cli_lowest_rank(trace);
     g_autoptr(CliDiagnosis) diagnosis =
         trace != NULL ? cli_diagnose(trace, whose, cluster, &error) : NULL;

@@ -8,6 +8,7 @@
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
 #include "cli/plot/pictures.h"
+#include "cli/trace-source.h"
 #include "cli/what-if.h"
 #include "trace/text.h"
 
@@ -124,6 +125,10 @@ static int explain(int n_words, char **words, const char *sharding, const char *
     }
     if (n_words != 2) {
         return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
+    }
+    g_autoptr(GError) refusal = NULL;
+    if (!cli_trace_check_settings(source, 1, words + 1, &refusal)) {
+        return complain(refusal);
     }
     return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster, rank)
                                    : explain_plan(words[0], words[1], source, machine);

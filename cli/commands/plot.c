@@ -94,6 +94,10 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
         return cli_complain(CLI_BAD_INPUT,
                             "give one trace or two, or a network and a cluster; --help says more");
     }
+    g_autoptr(GError) refusal = NULL;
+    if (!cli_trace_check_settings(source, n_files, files, &refusal)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", refusal->message);
+    }
     Trace *traces[PLOT_MAX_PANELS] = {NULL, NULL};
     PlotPanel panels[PLOT_MAX_PANELS];
     int status = CLI_OK;

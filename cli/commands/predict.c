@@ -107,10 +107,10 @@ int cmd_predict(int argc, char **argv) {
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &options.nccl_algo, "force it, as NCCL_ALGO does",
          "NAME"},
-        {"no-sharing", 0, 0, G_OPTION_ARG_NONE, &options.no_sharing,
-         "ops beside each other run as fast as alone", NULL},
         {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &options.nccl_proto,
          "force it, as NCCL_PROTO does", "NAME"},
+        {"no-sharing", 0, 0, G_OPTION_ARG_NONE, &options.no_sharing,
+         "ops beside each other run as fast as alone", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

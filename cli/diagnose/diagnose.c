@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/predict/predict.h"
+
 /* ---- the machine, one part faster ---- */
 
 enum {
@@ -52,22 +54,14 @@ static void note_progress(CliDiagnosis *diagnosis) {
     cli_progress_show(diagnosis->progress, (double)++diagnosis->n_tried / N_TRIED);
 }
 
-double cli_category_bytes(const SimPrediction *prediction, unsigned category) {
-    double bytes = 0;
-    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
-        bytes +=
-            plan_subcategory_category(sub) == category ? (double)prediction->peak.by_sub[sub] : 0;
-    }
-    return bytes;
-}
-
 static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with) {
     const SimPrediction *base = diagnosis->base;
     remedy.fits = with->fits;
     remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
     remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
     for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
-        remedy.category_bytes[i] = cli_category_bytes(with, i) - cli_category_bytes(base, i);
+        remedy.category_bytes[i] = (double)cli_predict_category_bytes(with->peak.by_sub, i) -
+                                   (double)cli_predict_category_bytes(base->peak.by_sub, i);
     }
     g_array_append_val(diagnosis->remedies, remedy);
 }

@@ -84,7 +84,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 /* The baseline with the shortest step of those that fit and are as precise; NULL: none is. */
 const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
 void cli_diagnosis_find_batch(CliDiagnosis *diagnosis);
-double cli_category_bytes(const SimPrediction *prediction, unsigned category);
 
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis);
 /* One line: the cause, then the remedy. */

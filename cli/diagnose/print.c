@@ -67,9 +67,7 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
         double held = 0;
         const char *name = plan_category_name(category);
         for (guint i = 0; i < trace->categories->len; i++) {
-            const char *sub = trace->categories->pdata[i];
-            bool belongs = g_str_has_prefix(sub, name) && sub[strlen(name)] == '/';
-            held += belongs ? (double)peak->categories[i] : 0;
+            held += trace_category_is(trace, i, name) ? (double)peak->categories[i] : 0;
         }
         if (held == 0) {
             continue;
@@ -123,26 +121,19 @@ static void append_collectives(GString *text, const CliDiagnosis *diagnosis) {
 }
 
 static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
-    const TraceSummary *summary = diagnosis->summary;
-    double least = INFINITY, most = 0;
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (trace_summary_is_steady(summary, i)) {
-            double ns = (double)trace_step_time_ns(&summary->steps[i]);
-            least = MIN(least, ns);
-            most = MAX(most, ns);
-        }
-    }
-    if (diagnosis->idle.n_steps == 0) {
+    TraceSpread spread = trace_summary_spread(diagnosis->summary);
+    if (spread.n == 0) {
         g_string_append(text, "3. jitter: no steady step was recorded\n");
         return;
     }
-    g_autofree char *low = time_text(least, false), *high = time_text(most, false);
-    if (diagnosis->idle.n_steps == 1) {
+    g_autofree char *low = time_text(spread.least_ns, false);
+    g_autofree char *high = time_text(spread.most_ns, false);
+    if (spread.n == 1) {
         g_string_append_printf(text, "3. jitter: not known of one step, which takes %s\n", low);
         return;
     }
-    g_string_append_printf(text, "3. jitter: %u steady steps from %s to %s (%.1f %%)\n",
-                           diagnosis->idle.n_steps, low, high, 100 * (most / least - 1));
+    g_string_append_printf(text, "3. jitter: %u steady steps from %s to %s (%.1f %%)\n", spread.n,
+                           low, high, 100 * (spread.most_ns / spread.least_ns - 1));
 }
 
 static void append_idle(GString *text, const CliDiagnosis *diagnosis) {

@@ -74,23 +74,6 @@ char *explain_place(const CliSubject *subject, uint32_t instruction) {
     return g_strdup_printf("in %s (instruction %u)", place, instruction);
 }
 
-bool explain_is_steady(const CliSubject *subject, int32_t step) {
-    for (guint i = 0; i < subject->summary->n_steps; i++) {
-        if (subject->summary->steps[i].step == step) {
-            return trace_summary_is_steady(subject->summary, i);
-        }
-    }
-    return false;
-}
-
-guint explain_n_steady(const CliSubject *subject) {
-    guint n = 0;
-    for (guint i = 0; i < subject->summary->n_steps; i++) {
-        n += trace_summary_is_steady(subject->summary, i);
-    }
-    return n;
-}
-
 static uint32_t find_name(const GPtrArray *table, const char *name) {
     for (guint i = 0; i < table->len; i++) {
         if (g_str_equal(table->pdata[i], name)) {
@@ -143,9 +126,8 @@ static bool explain_category(GString *text, const CliSubject *subject, const cha
         return false;
     }
     for (guint i = 0; i < subject->trace->categories->len; i++) {
-        const char *category = subject->trace->categories->pdata[i];
         const char *wanted = name + strlen(start);
-        if (g_str_has_prefix(category, wanted) && strchr("/", category[strlen(wanted)]) != NULL) {
+        if (trace_category_is(subject->trace, i, wanted)) {
             explain_held(text, subject, wanted);
             return true;
         }

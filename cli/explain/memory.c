@@ -51,10 +51,9 @@ static GArray *find_alive(const CliSubject *subject, guint last_row) {
     return alive;
 }
 
+/* wanted NULL: all do. */
 static bool belongs(const Trace *trace, uint32_t category, const char *wanted) {
-    const char *name = trace->categories->pdata[category];
-    return wanted == NULL || (g_str_has_prefix(name, wanted) &&
-                              (name[strlen(wanted)] == '/' || name[strlen(wanted)] == '\0'));
+    return wanted == NULL || trace_category_is(trace, category, wanted);
 }
 
 static void append_categories(GString *text, const CliSubject *subject, const GArray *alive,

@@ -6,8 +6,6 @@
 
 /* "in backward of unit blocks.0 (instruction 1072)". */
 char *explain_place(const CliSubject *subject, uint32_t instruction);
-bool explain_is_steady(const CliSubject *subject, int32_t step);
-guint explain_n_steady(const CliSubject *subject);
 
 /* Each appends the number, its formula, and its rows. */
 void explain_step(GString *text, const CliSubject *subject);

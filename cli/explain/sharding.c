@@ -1,8 +1,7 @@
 /* Every sharding strategy over one network: who keeps what, what goes over the wires, its cost. */
-#include <math.h>
-
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
+#include "cli/predict/predict.h"
 #include "sim/predict.h"
 #include "trace/scale.h"
 
@@ -31,12 +30,7 @@ static void append_size(GString *text, double bytes) {
 }
 
 static double kept(const SimPrediction *prediction, unsigned category) {
-    double bytes = 0;
-    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
-        bytes +=
-            plan_subcategory_category(sub) == category ? (double)prediction->peak.by_sub[sub] : 0;
-    }
-    return bytes;
+    return (double)cli_predict_category_bytes(prediction->peak.by_sub, category);
 }
 
 static void append_figures(GString *text, const SimPrediction *prediction) {
@@ -88,7 +82,8 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
                               const ModelCluster *cluster, GError **error) {
     g_autofree char *settings = cli_plan_source_text(source);
     g_autoptr(GString) text = g_string_new(NULL);
-    g_string_append_printf(text, "%s, %s, predicted on %s\n\n", network, settings, cluster->name);
+    g_string_append_printf(text, "%s%s%s, predicted on %s\n\n", network,
+                           *settings != '\0' ? ", " : "", settings, cluster->name);
     g_string_append_printf(text, "%-15s %-18s %-18s %-18s gathered; dropped\n", "a rank keeps of",
                            "parameters", "gradients", "optimizer state");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {

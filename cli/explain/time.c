@@ -1,6 +1,4 @@
 /* Steps, rates, lanes and collectives: from op rows to the number. */
-#include <math.h>
-
 #include "cli/explain/private.h"
 #include "trace/idle.h"
 
@@ -12,48 +10,21 @@ static double ms(double ns) {
     return ns / 1e6;
 }
 
-static int compare_doubles(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The steady steps' times, sorted. */
-static GArray *steady_times(const CliSubject *subject) {
-    GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
-    for (guint i = 0; i < subject->summary->n_steps; i++) {
-        if (trace_summary_is_steady(subject->summary, i)) {
-            double ns = (double)trace_step_time_ns(&subject->summary->steps[i]);
-            g_array_append_val(times, ns);
-        }
-    }
-    g_array_sort(times, compare_doubles);
-    return times;
-}
-
-static double median_ns(const CliSubject *subject) {
-    g_autoptr(GArray) times = steady_times(subject);
-    guint n = times->len;
-    return n == 0
-               ? NAN
-               : (g_array_index(times, double, (n - 1) / 2) + g_array_index(times, double, n / 2)) /
-                     2;
-}
-
 /* ---- the step ---- */
 
 void explain_step(GString *text, const CliSubject *subject) {
     const TraceSummary *summary = subject->summary;
-    g_autoptr(GArray) times = steady_times(subject);
-    guint n = times->len;
+    TraceSpread spread = trace_summary_spread(summary);
+    guint n = spread.n;
     g_string_append_printf(text,
                            "step_ms = %.6f: the median of %u steady steps (those after the "
                            "first two, or all of two)\n",
-                           ms(median_ns(subject)), n);
+                           ms(spread.median_ns), n);
     if (n > 0) {
         g_string_append_printf(text,
                                "step_ms_p95 = %.6f: the smallest time that at least 95 %% of "
                                "them do not exceed\n",
-                               ms(g_array_index(times, double, (95 * n + 99) / 100 - 1)));
+                               ms(spread.p95_ns));
     }
     g_string_append(text,
                     "a step lasts from the end of the last op of the compute lane in the step "
@@ -86,7 +57,7 @@ void explain_step(GString *text, const CliSubject *subject) {
 /* ---- rates ---- */
 
 void explain_rate(GString *text, const CliSubject *subject) {
-    double step_ns = median_ns(subject);
+    double step_ns = trace_summary_spread(subject->summary).median_ns;
     if (subject->plan == NULL) {
         g_string_append(text,
                         "the trace's plan cannot be built again, so its tokens and operations "
@@ -216,7 +187,7 @@ void explain_idle(GString *text, const CliSubject *subject) {
 void explain_collective(GString *text, const CliSubject *subject, uint32_t kind) {
     const Trace *trace = subject->trace;
     const char *name = trace_kind(trace, kind)->name;
-    guint n = MAX(1, explain_n_steady(subject)), count = 0;
+    guint n = MAX(1, trace_summary_spread(subject->summary).n), count = 0;
     double total = 0, exposed = 0;
     for (guint i = 0; i < subject->summary->n_steps; i++) {
         if (trace_summary_is_steady(subject->summary, i)) {
@@ -240,7 +211,8 @@ void explain_collective(GString *text, const CliSubject *subject, uint32_t kind)
             row->rank == subject->summary->rank
                 ? trace_instruction(trace, subject->summary->role, row->instruction)
                 : NULL;
-        if (op == NULL || op->kind != kind || !explain_is_steady(subject, row->step) ||
+        if (op == NULL || op->kind != kind ||
+            !trace_summary_step_is_steady(subject->summary, row->step) ||
             (step != INT32_MIN && row->step != step)) {
             continue;
         }

@@ -231,30 +231,6 @@ static char *folded_value(const char *folded, const char *key) {
     return NULL;
 }
 
-static int compare_doubles(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void set_step_times(PlotPoint *point, const TraceSummary *summary) {
-    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(double));
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (trace_summary_is_steady(summary, i)) {
-            double ns = (double)trace_step_time_ns(&summary->steps[i]);
-            g_array_append_val(times, ns);
-        }
-    }
-    if (times->len == 0) {
-        return;
-    }
-    g_array_sort(times, compare_doubles);
-    guint n = times->len;
-    point->step_ns =
-        (g_array_index(times, double, (n - 1) / 2) + g_array_index(times, double, n / 2)) / 2;
-    point->least_ns = g_array_index(times, double, 0);
-    point->most_ns = g_array_index(times, double, n - 1);
-}
-
 bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error) {
     g_auto(GStrv) values = g_new0(char *, points->knobs->len + 1);
     for (guint i = 0; i < points->knobs->len; i++) {
@@ -274,7 +250,10 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
     }
     PlotPoint point = new_point(points, values);
     point.measured = g_strcmp0(trace_get(trace, "side"), "measured") == 0;
-    set_step_times(&point, summary);
+    TraceSpread spread = trace_summary_spread(summary);
+    point.step_ns = spread.median_ns;
+    point.least_ns = spread.least_ns;
+    point.most_ns = spread.most_ns;
     point.allocated_bytes = (double)summary->peaks[TRACE_ALLOCATED].bytes;
     point.reserved_bytes = (double)summary->peaks[TRACE_RESERVED].bytes;
     /* A trace does not say its tokens; where they differ it has no place against them. */

@@ -26,3 +26,11 @@ double cli_predict_a_second(const SimPrediction *prediction, double amount) {
     SimTime step = prediction->median_step_ns;
     return step > 0 ? amount / ((double)step / 1e9) : 0;
 }
+
+uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category) {
+    uint64_t sum = 0;
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        sum += plan_subcategory_category(sub) == category ? by_sub[sub] : 0;
+    }
+    return sum;
+}

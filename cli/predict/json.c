@@ -7,18 +7,11 @@
 #include "cli/trains-well.h"
 #include "trace/json.h"
 
-static uint64_t category_bytes(const uint64_t *by_sub, unsigned category) {
-    uint64_t sum = 0;
-    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
-        sum += plan_subcategory_category(sub) == category ? by_sub[sub] : 0;
-    }
-    return sum;
-}
-
 static void add_categories(JsonBuilder *json, const char *key, const uint64_t *by_sub) {
     trace_json_begin_object(json, key);
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
-        trace_json_add_int(json, plan_category_name(category), category_bytes(by_sub, category));
+        trace_json_add_int(json, plan_category_name(category),
+                           cli_predict_category_bytes(by_sub, category));
     }
     json_builder_end_object(json);
 }

@@ -24,9 +24,11 @@ typedef struct {
 void cli_predict_print_text(const CliPredictReport *report);
 void cli_predict_print_json(const CliPredictReport *report);
 
-/* Figures that both show. */
+/* Figures that both show, and others too. */
 double cli_predict_ms(SimTime ns);
 /* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
 SimTime cli_predict_p95_step_ns(const SimPrediction *prediction);
+/* A category's share of bytes by subcategory. */
+uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category);
 /* amount: of a step. */
 double cli_predict_a_second(const SimPrediction *prediction, double amount);

@@ -183,9 +183,13 @@ static void print_time(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = (SimTime)cli_mean_step_ns(prediction);
     printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
-    printf("  step %.3f ms (median of %u steady steps, %.3f to %.3f ms)\n",
-           cli_predict_ms(prediction->median_step_ns), prediction->n_steady,
-           cli_predict_ms(prediction->least_step_ns), cli_predict_ms(prediction->most_step_ns));
+    printf("  step %.3f ms ", cli_predict_ms(prediction->median_step_ns));
+    if (prediction->n_steady > 1) {
+        printf("(median of %u steady steps, %.3f to %.3f ms)\n", prediction->n_steady,
+               cli_predict_ms(prediction->least_step_ns), cli_predict_ms(prediction->most_step_ns));
+    } else {
+        printf("(one steady step)\n");
+    }
     if (prediction->n_ranks) {
         print_rank_steps(prediction);
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/every-rank.h"
 #include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
@@ -85,10 +86,7 @@ static void append_cell_bytes(GString *page, double bytes, TraceScale scale) {
 static double held_at_peak(const Trace *trace, const TracePeak *peak, const char *category) {
     double held = 0;
     for (guint i = 0; i < trace->categories->len && peak->known; i++) {
-        const char *sub = trace->categories->pdata[i];
-        bool belongs = g_str_has_prefix(sub, category) &&
-                       (sub[strlen(category)] == '/' || sub[strlen(category)] == '\0');
-        held += belongs ? (double)peak->categories[i] : 0;
+        held += trace_category_is(trace, i, category) ? (double)peak->categories[i] : 0;
     }
     return held;
 }
@@ -173,16 +171,10 @@ typedef struct {
 static UnitFigures *find_unit_figures(const Trace *trace, uint32_t rank) {
     UnitFigures *units = g_new0(UnitFigures, trace->units->len + 1);
     g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
-    g_autoptr(GHashTable) steady = g_hash_table_new(NULL, NULL);
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (trace_summary_is_steady(summary, i)) {
-            g_hash_table_add(steady, GINT_TO_POINTER(summary->steps[i].step));
-        }
-    }
-    double n_steps = MAX(1, g_hash_table_size(steady));
+    double n_steps = MAX(1, trace_summary_spread(summary).n);
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
-        if (row->rank != rank || !g_hash_table_contains(steady, GINT_TO_POINTER(row->step))) {
+        if (row->rank != rank || !trace_summary_step_is_steady(summary, row->step)) {
             continue;
         }
         const TraceInstruction *op = trace_instruction(trace, summary->role, row->instruction);
@@ -309,8 +301,9 @@ static void append_asked(GString *page, const ReportPart *part) {
     if (asked->options.every_rank) {
         g_string_append(page, " --every-rank");
         append_option(page, trace, "seed", "--seed");
-        append_option(page, trace, "jitter_percent", "--jitter");
-        append_option(page, trace, "spread_percent", "--spread");
+        for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+            append_option(page, trace, sim_jitter_keys[kind], cli_jitter_options[kind]);
+        }
         for (uint32_t i = 0; i < asked->options.n_troubles; i++) {
             append_trouble(page, &asked->options.troubles[i]);
         }

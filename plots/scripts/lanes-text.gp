@@ -42,6 +42,6 @@ do for [p = 1:n_panels] {
     print "  ".lesson[p]
     print "  ".text_key
     plot for [k = 1:n_classes + 1] sprintf("cells-%d-%d.tsv", p, k) skip 1 \
-             using (x($1)):(n_lanes - $2):(letter[k]) with labels, \
+             using (x($1)):(n_lanes - row[int($2) + 1]):(letter[k]) with labels, \
          sprintf("host-%d.tsv", p) skip 1 using (x($1)):(n_lanes + 1):("|") with labels
 }

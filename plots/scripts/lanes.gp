@@ -1,15 +1,16 @@
 # plots/scripts/lanes.gp - what each lane does over time, and which communication is exposed.
 #
 # Reads settings.gp's variables and, for panel p and colour k, boxes-p-k.tsv, exposed-p.tsv and
-# host-p.tsv, all written by plots/lanes.c. All panels share both axes. At the top stand the
-# moments at which the host issues ops, then the lanes, and at the bottom "exposed": a collective runs
-# and the compute lane computes nothing.
+# host-p.tsv, all written by plots/lanes.c; a lane that does nothing has no row. All panels share
+# both axes. At the top stand the moments at which the host issues ops, then the lanes, and at the
+# bottom "exposed": a collective runs and the compute lane computes nothing.
 
 set datafile separator "\t"
 load scripts."/colours.gp"
 
 x(t) = t / ns_per_unit
-lane_y(l) = n_lanes - l
+row_y(r) = n_lanes - r
+lane_y(l) = row_y(row[int(l) + 1])
 
 left = 0.11
 right = 0.835
@@ -25,7 +26,7 @@ set border 3
 set grid xtics back lt 1 lc rgb "#dddddd" lw 0.5
 set ytics ("exposed" 0, "host issues" n_lanes + 1) noenhanced
 do for [l = 1:n_lanes] {
-    set ytics add (lane[l] lane_y(l - 1))
+    set ytics add (lane[l] row_y(l - 1))
 }
 unset key
 set multiplot

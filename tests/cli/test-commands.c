@@ -96,6 +96,22 @@ static void full_disk(void) {
     }
 }
 
+/* A file of this folder needs no "./", whatever its name ends in. */
+static void files_here(void) {
+    write_file("config.json",
+               "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 2,"
+               "\"vocab_size\": 96, \"n_positions\": 32}");
+    expect("plan config.json -n 2", 0, "parameters    ",
+           "note: config.json: dropout is left out (resid_pdrop 0.1, embd_pdrop 0.1, ");
+    write_file("scaled.txt", "[network]\nfamily = llama\nlayers = 1\nwidth = 8\nheads = 2\n"
+                             "ffn = 12\nvocab = 4\nseq = 4\nrope_scaling = llama3\n");
+    expect("plan scaled.txt", 0, "scaled.txt, ", "");
+    expect("plan no-such.txt", 2, "", "no network is called 'no-such.txt'");
+    g_setenv("FORESHARD_EXEC", "no-such-program", TRUE); /* nothing has to be trained for this */
+    expect("run scaled.txt", 1, "", "note: rotary angles are not scaled (rope_scaling = llama3), ");
+    g_unsetenv("FORESHARD_EXEC");
+}
+
 static void bad_networks(void) {
     write_file("bad.ini", "[network]\nfamily = gpt\nlayers = 2\nwidth = x\n");
     expect("plan bad.ini", 2, "", "bad.ini:4: width must be a whole number");
@@ -395,6 +411,12 @@ static void clusters_of_one_name(void) {
 static void diagnoses(void) {
     expect("diagnose gpt-toy -n 2 --cluster this-machine", 0, "7. bottleneck: ", "");
     expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is no trace");
+    expect("predict gpt-toy -n 2 --cluster this-machine --trace s.trace", 0, "fits", "");
+    static const char *const commands[] = {"diagnose", "plot", "explain step_ms"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strdup_printf("%s s.trace --micro-batch 2", commands[i]);
+        expect(words, 2, "", "s.trace is a trace, whose strategy is settled");
+    }
     static const struct {
         const char *options, *cluster, *bottleneck;
     } planted[] = {
@@ -616,6 +638,7 @@ int main(int argc, char **argv) {
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     g_test_add_func("/cli/commands/help", help);
     g_test_add_func("/cli/commands/full disk", full_disk);
+    g_test_add_func("/cli/commands/files here", files_here);
     g_test_add_func("/cli/commands/bad networks", bad_networks);
     g_test_add_func("/cli/commands/bad strategies", bad_strategies);
     g_test_add_func("/cli/commands/bad clusters", bad_clusters);

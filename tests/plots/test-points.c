@@ -145,6 +145,42 @@ static void pictures(void) {
     g_rmdir(folder);
 }
 
+/* A setting's value may be any text, and a trace another's: to gnuplot it is text alone. */
+static void words_are_words(void) {
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    if (program == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
+    g_autofree char *made = g_build_filename(folder, "made", NULL);
+    g_autofree char *command = g_strdup_printf("`touch %s`", made);
+    const char *const labels[] = {command, "it's", "\"two\"", "back\\slash", "$x @y %d"};
+    g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+    for (guint i = 0; i < G_N_ELEMENTS(labels); i++) {
+        PlotPoint point = planted[0];
+        point.label = point.series = labels[i];
+        point.x = i;
+        g_array_append_val(points, point);
+    }
+    for (guint picture = PLOT_POINTS_SWEEP; picture <= PLOT_POINTS_SCALE; picture++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = NULL;
+        PlotPointsOptions options = {.title = command,
+                                     .x_name = command,
+                                     .cost_name = command,
+                                     .marks_name = command,
+                                     .scripts = FORESHARD_PLOTS,
+                                     .limit_bytes = NAN,
+                                     .columns = 90};
+        plot_points(picture, points, &options, &text, &error);
+        g_assert_no_error(error);
+        g_assert_nonnull(strstr(text, "it's"));
+        g_assert_false(g_file_test(made, G_FILE_TEST_EXISTS));
+    }
+    g_rmdir(folder);
+}
+
 static char *lesson(PlotPointsPicture picture, const GArray *points) {
     PlotPointsOptions options = {.x_name = "ranks", .cost_name = "step time"};
     return plot_points_lesson(picture, points, &options);
@@ -199,6 +235,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plots/points/rows", rows);
     g_test_add_func("/plots/points/front", front);
     g_test_add_func("/plots/points/pictures", pictures);
+    g_test_add_func("/plots/points/words are words", words_are_words);
     g_test_add_func("/plots/points/lessons", lessons);
     g_test_add_func("/plots/points/nothing", nothing_to_draw);
     return g_test_run();

@@ -1,4 +1,6 @@
 /* Figures of a made-up play against answers worked out by hand, and exposure against counting. */
+#include <math.h>
+
 #include "tests/trace/toy-trace.h"
 #include "trace/summary.h"
 
@@ -37,6 +39,9 @@ static void times(void) {
     g_assert_false(trace_summary_is_steady(summary, 0));
     g_assert_false(trace_summary_is_steady(summary, 2));
     g_assert_true(trace_summary_is_steady(summary, 3));
+    g_assert_false(trace_summary_step_is_steady(summary, -1));
+    g_assert_false(trace_summary_step_is_steady(summary, 1));
+    g_assert_true(trace_summary_step_is_steady(summary, 2));
     g_assert_null(trace_summary_new(trace, 2));
 }
 
@@ -47,6 +52,39 @@ static void few_steps(void) {
     g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
     g_assert_false(trace_summary_is_steady(summary, 0));
     g_assert_true(trace_summary_is_steady(summary, 1));
+}
+
+/* Twenty steady steps of 1 to 20 us, out of order; the first two are longer, and do not count. */
+static void spread(void) {
+    ToyOptions options = TOY_DEFAULT;
+    options.steps = 22;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, 0);
+    for (guint i = 0; i < 20; i++) {
+        TraceStepSummary *step = &summary->steps[summary->n_steps - 20 + i];
+        step->end_ns = step->start_ns + (1 + 7 * i % 20) * US;
+    }
+    TraceSpread spread = trace_summary_spread(summary);
+    g_assert_cmpuint(spread.n, ==, 20);
+    g_assert_cmpfloat(spread.median_ns, ==, 10500);
+    g_assert_cmpfloat(spread.p95_ns, ==, 19000);
+    g_assert_cmpfloat(spread.least_ns, ==, 1000);
+    g_assert_cmpfloat(spread.most_ns, ==, 20000);
+    summary->n_steps = 0;
+    g_assert_cmpuint(trace_summary_spread(summary).n, ==, 0);
+    g_assert_true(isnan(trace_summary_spread(summary).median_ns));
+}
+
+static void folded_categories(void) {
+    g_autoptr(Trace) trace = trace_new();
+    trace_add_category(trace, "activations/saved");
+    trace_add_category(trace, "active");
+    g_assert_true(trace_category_is(trace, 0, "activations"));
+    g_assert_true(trace_category_is(trace, 0, "activations/saved"));
+    g_assert_false(trace_category_is(trace, 0, "activation"));
+    g_assert_false(trace_category_is(trace, 0, "activations/saved/more"));
+    g_assert_true(trace_category_is(trace, 1, "active"));
+    g_assert_false(trace_category_is(trace, 1, "activations"));
 }
 
 static void peaks(void) {
@@ -148,6 +186,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/summary/times", times);
     g_test_add_func("/trace/summary/few-steps", few_steps);
+    g_test_add_func("/trace/summary/spread", spread);
+    g_test_add_func("/trace/summary/folded categories", folded_categories);
     g_test_add_func("/trace/summary/peaks", peaks);
     g_test_add_func("/trace/summary/exposure-by-counting", exposure_by_counting);
     g_test_add_func("/trace/summary/host-ops", host_ops);

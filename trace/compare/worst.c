@@ -26,21 +26,12 @@ static uint32_t key_of_unit(const TraceInstruction *instruction, uint32_t number
     return instruction->unit;
 }
 
-static bool is_steady_step(const TraceSummary *summary, int32_t step) {
-    for (guint i = 0; i < summary->n_steps; i++) {
-        if (summary->steps[i].step == step) {
-            return trace_summary_is_steady(summary, i);
-        }
-    }
-    return false;
-}
-
 /* Of each key and steady step one share, in order of key and step. */
 static GArray *find_shares(const Trace *trace, const TraceSummary *summary, KeyOf *key_of) {
     GArray *shares = g_array_new(FALSE, FALSE, sizeof(Share));
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
-        if (row->rank != summary->rank || !is_steady_step(summary, row->step)) {
+        if (row->rank != summary->rank || !trace_summary_step_is_steady(summary, row->step)) {
             continue;
         }
         const TraceInstruction *instruction =
