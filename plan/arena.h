@@ -13,11 +13,14 @@
 #include <glib.h>
 
 /* With AddressSanitizer each piece is a block, so that no step beyond its end goes unseen. */
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) /* gcc */
 #define PLAN_ARENA_EACH_ALONE 1
-#elif defined(__has_feature)
-#define PLAN_ARENA_EACH_ALONE __has_feature(address_sanitizer)
-#else
+#elif defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer)
+#define PLAN_ARENA_EACH_ALONE 1
+#endif
+#endif
+#ifndef PLAN_ARENA_EACH_ALONE
 #define PLAN_ARENA_EACH_ALONE 0
 #endif
 

@@ -6,7 +6,7 @@
 #include "plan/arena.h"
 
 enum {
-    PIECES = 500,
+    PIECES = 100,
     LARGE = 1 << 20 /* bytes; a piece that makes its block a large one */
 };
 
@@ -81,7 +81,7 @@ static void one_is_kept(void) {
 }
 
 static gpointer fill_many(gpointer seed) {
-    for (unsigned turn = 0; turn < 20; turn++) {
+    for (unsigned turn = 0; turn < 10; turn++) {
         g_autoptr(PlanArena) arena = plan_arena_new();
         fill(arena, (uint8_t)(GPOINTER_TO_UINT(seed) + turn));
     }
