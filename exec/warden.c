@@ -11,13 +11,11 @@
 #include "exec/error.h"
 #include "plan/text/text.h"
 
+static const uint32_t UNKNOWN = UINT32_MAX;
+
 struct _ExecWarden {
     _Atomic uint32_t rank; /* UNKNOWN until MPI has told */
     ExecDoing doing;
-};
-
-enum {
-    UNKNOWN = UINT32_MAX
 };
 
 void exec_warden_speak(const ExecDoing *doing, const char *plan_path, uint32_t rank, int signal) {

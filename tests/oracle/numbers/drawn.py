@@ -82,7 +82,8 @@ def draw_network(rng):
 
 
 def draw_strategy(rng):
-    words = f"-n {rng.choice((1, 2, 2, 3, 4))} --accumulate {rng.choice((1, 1, 3))}"
+    ranks, passes = rng.choice(((1, 1), (1, 3), (2, 1), (2, 1), (2, 3), (3, 1), (3, 2), (4, 1)))  # divide the batch
+    words = f"-n {ranks} --accumulate {passes}"
     for key, values in CHOICES.items():
         value = rng.choice(values)
         words += f" --{key} {value}" if value and rng.random() < 0.6 else ""
