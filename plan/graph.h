@@ -109,7 +109,7 @@ struct _PlanGraph {
     PlanDtype dtype;        /* that its floating-point values are computed in */
     bool fused;             /* made of the kernels of a tuned stack */
     bool rms_norm_of_ops;
-    bool before_2_1; /* of a PyTorch that old: some of its ops keep more, or are several */
+    bool before_2_1;  /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t samples; /* sequences a pass */
     uint64_t tokens;  /* tokens a pass */
     GStringChunk *strings;

@@ -146,13 +146,13 @@ static void name_whole(PlanRun *run, PlanFsdp1 *f, const PlanFlatUnit *flat, Pla
     }
     const PlanStrategy *s = run->strategy;
     bool adds_up = s->accumulate > 1 || s->zero_grad == PLAN_ZERO_KEEP;
-    bool again = adds_up && f->reduce != f->master; /* of what is reduced */
+    bool again = adds_up && f->reduce != f->master;                /* of what is reduced */
     bool is_the_gradient = f->reduce == f->master || f->keeps_low; /* or cast to it */
     if (f->reduce != f->param || again) {
-        b->ready = buffer_for(run, flat->elements, f->reduce,
-                              is_the_gradient ? PLAN_GRADIENTS_UNSHARDED
-                                              : PLAN_COMMUNICATION_REPLICATE,
-                              PLAN_FSDP1_REDUCE, "gradients");
+        b->ready =
+            buffer_for(run, flat->elements, f->reduce,
+                       is_the_gradient ? PLAN_GRADIENTS_UNSHARDED : PLAN_COMMUNICATION_REPLICATE,
+                       PLAN_FSDP1_REDUCE, "gradients");
     }
     if (!is_the_gradient) {
         b->grad = buffer_for(run, flat->elements, f->master, PLAN_GRADIENTS_UNSHARDED,
