@@ -313,8 +313,25 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     return graph;
 }
 
+/* T5's scores are not scaled; before 2.1 PyTorch's kernel always scaled them. */
+static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *strategy,
+                               GError **error) {
+    bool is_old = strategy->pytorch == PLAN_PYTORCH_2_0 || strategy->pytorch == PLAN_PYTORCH_1_13;
+    bool asks = families[network->family] == &model_t5 && !network->scores_in_memory;
+    if (is_old && asks) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: scaled_dot_product_attention takes no scale before PyTorch 2.1, and T5 "
+                    "has none; set attention = math in the network, or pytorch = 2.4",
+                    network->name);
+    }
+    return !is_old || !asks;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
+    if (!pytorch_has_kernel(network, strategy, error)) {
+        return NULL;
+    }
     return model_network_emit(
         network,
         &(ModelPass){.batch = strategy->micro_batch,

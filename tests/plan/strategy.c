@@ -159,6 +159,20 @@ static void contradictions(void) {
     }
 }
 
+/* What an old PyTorch could not run is not planned as if it had. */
+static void kernels_that_were_not(void) {
+    const char *text = "[network]\nfamily=t5\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=12\nseq=8\n"
+                       "attention=kernel\n";
+    static const char *const refused[] = {"ranks=2 pytorch=2.0 flavour=fsdp1",
+                                          "ranks=2 pytorch=1.13 flavour=fsdp1"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = test_plan_error(text, refused[i]);
+        g_assert_nonnull(strstr(error->message, "takes no scale before PyTorch 2.1"));
+    }
+    g_autoptr(Plan) plan = test_plan(text, "ranks=2 pytorch=2.4 flavour=fsdp1");
+    g_assert_cmpuint(plan->world, ==, 2);
+}
+
 /* Weights that two units would share, and units that run twice. */
 static void units_that_cannot_be(void) {
     static const struct {
@@ -183,6 +197,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/versions set defaults", versions);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
+    g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/ini/comments", comments);
     return g_test_run();
 }
