@@ -1,5 +1,5 @@
-/* bench/fit-train.c - the two numbers of a GPU that only training runs tell: how fast products are
- * in a long run, and reductions.
+/* bench/fit-train.c - the number of a GPU that only training runs tell: how fast products are in a
+ * long run.
  *
  * fit-train GPU TABLE.csv...: GPU is how the model in the cluster files begins ("A100"). A step's
  * time is close to linear in the inverse of each number, so each round takes the slopes of all runs
@@ -19,7 +19,6 @@ enum {
     TRIES = 20000,
     MOST_RUNS = 1000,
     MOST_TABLES = 20,
-    FEW_RUNS = 10 /* with fewer, the first number alone is fitted */
 };
 
 #define STEP 0.98 /* of a number, to take its slope */
@@ -31,7 +30,6 @@ typedef struct {
 
 static Number numbers[] = {
     {"matmul.sustained", 0.8, 1, 0},
-    {"device.reduction_efficiency", 0.55, 0.85, 0}, /* no quicker than kernels that only copy */
 };
 
 enum {
@@ -122,16 +120,15 @@ static bool round_of(Fit *fit, GError **error) {
     if (!predict(fit, N_NUMBERS, error)) {
         return false;
     }
-    unsigned n = fit->n_runs < FEW_RUNS ? 1 : N_NUMBERS;
-    for (unsigned k = 0; k < n; k++) {
+    for (unsigned k = 0; k < N_NUMBERS; k++) {
         if (!predict(fit, k, error)) {
             return false;
         }
         knobs[k] = (ClimbKnob){
             numbers[k].key, &fit->factors[k], 1, 0.1, numbers[k].value / numbers[k].most, 10};
     }
-    climb(knobs, n, TRIES, misfit, fit);
-    for (unsigned k = 0; k < n; k++) {
+    climb(knobs, N_NUMBERS, TRIES, misfit, fit);
+    for (unsigned k = 0; k < N_NUMBERS; k++) {
         numbers[k].value /= fit->factors[k];
     }
     return true;

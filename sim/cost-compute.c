@@ -1,5 +1,7 @@
 #include "sim/cost-compute.h"
 
+#include <math.h>
+
 #include "plan/op-work.h"
 #include "sim/efficiency.h"
 
@@ -78,6 +80,52 @@ static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double by
                : ns;
 }
 
+/* How often PyTorch's softmaxes and losses read a row again that no block can keep (SoftMax.cu):
+ * for its maximum, its sum and the result; backward for a sum and the result. */
+static unsigned reads_again(PlanOpKind kind) {
+    switch (kind) {
+    case PLAN_OP_SOFTMAX:
+    case PLAN_OP_LOG_SOFTMAX:
+        return 2;
+    case PLAN_OP_SOFTMAX_BACKWARD:
+        return 2; /* both operands */
+    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
+    case PLAN_OP_CROSS_ENTROPY:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* A block of threads keeps a row in its shared memory, which is 48 KiB unless it asks for more; two
+ * blocks a multiprocessor keep theirs in the cache that all share. */
+static double reread_bytes(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims,
+                           double element_bytes) {
+    unsigned again = reads_again(kind);
+    if (again == 0) {
+        return 0;
+    }
+    double row = (double)dims[1] * element_bytes;
+    double at_once = 2 * (double)cluster->device_sms * row;
+    bool stays = row <= 48 * 1024 || at_once <= (double)cluster->device_l2_bytes ||
+                 cluster->device_l2_bytes == 0;
+    return stays ? 0 : again * (double)dims[0] * row;
+}
+
+/* PyTorch takes the gradient of a norm's weight in a second kernel, which reads gradient and input
+ * again; before 2.8 with a block of threads for each 32 columns, however many rows. */
+static double weight_gradient_ns(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims,
+                                 double element_bytes) {
+    if (kind != PLAN_OP_LAYERNORM_BACKWARD && kind != PLAN_OP_RMSNORM_BACKWARD) {
+        return 0;
+    }
+    double elements = 2 * (double)dims[0] * (double)dims[1];
+    double ns = traffic_ns(cluster, kind, elements * element_bytes);
+    double blocks = ceil((double)dims[1] / 32), sms = (double)cluster->device_sms;
+    double rate = cluster->device_column_gelements_per_s;
+    return rate > 0 && sms > 0 ? fmax(ns, elements / (rate * fmin(blocks, sms))) : ns;
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -95,12 +143,15 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
                        ? product_ns(cluster, op, dims, peak)
                        : attention_ns(cluster, op, dims, &work, plan_op_has_bias(role, op), peak);
     }
+    double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    double bytes = work.bytes + reread_bytes(cluster, op->kind, dims, element_bytes);
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,
         .flops_ns = flops_ns,
         .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
                         ? work.bytes / cluster->device_host_link_gb_per_s
-                        : traffic_ns(cluster, op->kind, work.bytes),
+                        : traffic_ns(cluster, op->kind, bytes) +
+                              weight_gradient_ns(cluster, op->kind, dims, element_bytes),
     };
     return true;
 }

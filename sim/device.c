@@ -1,6 +1,7 @@
 #include "sim/device.h"
 
 #include "plan/op-work.h"
+#include "sim/issue-costs.h"
 #include "sim/op-rows.h"
 #include "sim/predict.h"
 #include "sim/recordings.h"
@@ -11,7 +12,7 @@ struct _SimDevice {
     const Plan *plan;
     const PlanRole *role;
     const ModelCluster *cluster;
-    SimTime issue_ns[PLAN_N_INSTRS], collective_issue_ns;
+    SimIssueCosts *issue;
     SimTime segment_new_ns, segment_free_ns;
     uint64_t once_held_bytes; /* of the device's memory: what segments have ever covered */
     uint32_t first_number[PLAN_N_SECTIONS]; /* a trace's number of each section's instruction 0 */
@@ -301,7 +302,7 @@ static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t 
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     SimDevice *device = self;
-    charge(device, at, device->issue_ns[PLAN_ALLOC]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     SimMemoryPlace place = {at->step, at->section, at->index};
     uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, &place)) {
@@ -317,7 +318,7 @@ static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, 
 static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t buffer,
                               GError **error) {
     SimDevice *device = self;
-    charge(device, at, device->issue_ns[PLAN_FREE]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     SimMemoryPlace place = {at->step, at->section, at->index};
     uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     sim_memory_release(device->memory, buffer, &place);
@@ -329,7 +330,7 @@ static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t bu
 static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, uint32_t lane,
                        GError **error) {
     SimDevice *device = self;
-    charge(device, at, device->issue_ns[PLAN_MARK]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     sim_memory_mark(device->memory, buffer, lane);
     return done(device);
 }
@@ -341,7 +342,7 @@ static SimTime duration_of(const SimDevice *device, const SimOpCost *cost, const
     if (meets_others(device, cost, op)) {
         return SIM_NEVER;
     }
-    if (cost->use.collective || !setup->peers) {
+    if (cost->use.collective) {
         return cost->duration_ns;
     }
     double factor = sim_jitter_factor(&setup->jitter, SIM_JITTER_KERNEL, setup->rank, row->step,
@@ -355,7 +356,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     uint32_t number = (uint32_t)(op - device->role->ops);
     const SimOpCost *cost = cost_of(device, number);
     bool collective = cost->use.collective;
-    charge(device, at, collective ? device->collective_issue_ns : device->issue_ns[PLAN_LAUNCH]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     block_until_room(device, lane);
     SimOpRow row = {
         .step = at->step,
@@ -374,7 +375,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
 static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
                          GError **error) {
     SimDevice *device = self;
-    charge(device, at, device->issue_ns[PLAN_RECORD]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     sim_recordings_note(&device->recordings, event, at->step,
                         sim_engine_record(device->engine, lane));
     return done(device);
@@ -400,7 +401,7 @@ static PlanAnswer wait(gpointer self, const PlanPosition *at, uint32_t event, ui
     if (!find_recording(device, at, event, steps_before, &recording, error)) {
         return PLAN_FAILED;
     }
-    charge(device, at, device->issue_ns[PLAN_WAIT]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     sim_engine_wait(device->engine, lane, recording);
     return done(device);
 }
@@ -412,7 +413,7 @@ static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t even
     if (!find_recording(device, at, event, steps_before, &recording, error)) {
         return PLAN_FAILED;
     }
-    charge(device, at, device->issue_ns[PLAN_HOST_WAIT]);
+    charge(device, at, sim_issue_cost(device->issue, at->instr));
     if (!sim_engine_passed(device->engine, recording)) {
         device->waits_for = recording;
         return PLAN_NOT_YET;
@@ -427,7 +428,7 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
     SimTime network_ns =
         meets ? cost_of(device, (uint32_t)(op - device->role->ops))->duration_ns : 0;
     charge(device, at,
-           device->issue_ns[PLAN_HOST_OP] + network_ns +
+           sim_issue_cost(device->issue, at->instr) + network_ns +
                sim_time_from_ns(bytes / device->cluster->host_memory_gb_per_s));
     return done(device);
 }
@@ -448,18 +449,9 @@ const PlanDevice sim_device = {
 
 /* ---- making one ---- */
 
-static void set_issue_costs(SimDevice *device) {
+static void set_host_costs(SimDevice *device) {
     const ModelCluster *cluster = device->cluster;
-    const double us[PLAN_N_INSTRS] = {
-        [PLAN_ALLOC] = cluster->host_alloc_us,         [PLAN_FREE] = cluster->host_free_us,
-        [PLAN_MARK] = cluster->host_mark_us,           [PLAN_LAUNCH] = cluster->host_launch_us,
-        [PLAN_RECORD] = cluster->host_record_us,       [PLAN_WAIT] = cluster->host_wait_us,
-        [PLAN_HOST_WAIT] = cluster->host_host_wait_us, [PLAN_HOST_OP] = cluster->host_host_op_us,
-    };
-    for (unsigned kind = 0; kind < PLAN_N_INSTRS; kind++) {
-        device->issue_ns[kind] = sim_time_from_us(us[kind]);
-    }
-    device->collective_issue_ns = sim_time_from_us(cluster->host_collective_us);
+    device->issue = sim_issue_costs_new(device->plan, device->role, cluster);
     device->segment_new_ns = sim_time_from_us(cluster->allocator_segment_new_us);
     device->segment_free_ns = sim_time_from_us(cluster->allocator_segment_free_us);
 }
@@ -489,7 +481,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     device->plan = plan;
     device->role = &plan->roles[setup->costs->role];
     device->cluster = setup->costs->cluster;
-    set_issue_costs(device);
+    set_host_costs(device);
     for (unsigned section = 0; section < PLAN_N_SECTIONS; section++) {
         device->first_number[section] = trace_instruction_number(device->role, section, 0);
     }
@@ -515,6 +507,7 @@ void sim_device_free(SimDevice *device) {
         sim_recordings_clear(&device->recordings);
         sim_op_rows_clear(&device->ops);
         g_clear_pointer(&device->memory_rows, g_array_unref);
+        sim_issue_costs_free(device->issue);
         g_free(device->books);
         g_free(device);
     }

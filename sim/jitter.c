@@ -29,3 +29,12 @@ double sim_jitter_factor(const SimJitter *jitter, SimJitterKind kind, uint32_t w
     double variance = log1p(deviation * deviation);
     return exp(sqrt(variance) * normal - variance / 2);
 }
+
+double sim_jitter_slowest(double share, uint32_t n) {
+    if (share == 0 || n < 2) {
+        return 1;
+    }
+    static const double gamma = 0.5772156649015329; /* Euler's */
+    double a = sqrt(2 * log(n)), b = a - (log(log(n)) + log(4 * G_PI)) / (2 * a);
+    return 1 + share * (b + gamma / a);
+}

@@ -66,13 +66,15 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     if (!costs) {
         return PLAN_STOPPED;
     }
-    SimDeviceSetup setup = {.plan = task->plan,
-                            .costs = costs,
-                            .steps = task->options->steps,
-                            .allocator_bytes = allocator_bytes,
-                            .allocator = task->options->allocator,
-                            .no_sharing = task->options->alone,
-                            .arena = task->options->arena};
+    SimDeviceSetup setup = {
+        .plan = task->plan,
+        .costs = costs,
+        .steps = task->options->steps,
+        .allocator_bytes = allocator_bytes,
+        .allocator = task->options->allocator,
+        .no_sharing = task->options->alone,
+        .arena = task->options->arena,
+        .slowdown = sim_jitter_slowest(task->cluster->jitter_gpu_percent / 100, task->plan->world)};
     g_autoptr(SimDevice) device = sim_device_new(&setup, error);
     if (!device) {
         return PLAN_FAILED;

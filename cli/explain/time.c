@@ -1,5 +1,6 @@
 /* Steps, rates, lanes and collectives: from op rows to the number. */
 #include "cli/explain/private.h"
+#include "sim/issue-costs.h"
 #include "trace/idle.h"
 
 enum {
@@ -109,6 +110,25 @@ void explain_busy(GString *text, const CliSubject *subject) {
     }
 }
 
+/* What units, parameters and lists cost beside the instructions; 0 where no plan is at hand. */
+static double python_us(const CliSubject *subject) {
+    if (subject->plan == NULL) {
+        return 0;
+    }
+    const PlanRole *role = &subject->plan->roles[subject->summary->role];
+    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(subject->plan, role, subject->cluster);
+    double us = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind == PLAN_LAUNCH) {
+            bool collective = plan_op_is_collective(role->ops[instr->arg].kind);
+            us += (double)sim_issue_cost(costs, instr) / 1e3 -
+                  (collective ? costs->collective_us : costs->launch_us);
+        }
+    }
+    return us;
+}
+
 void explain_host(GString *text, const CliSubject *subject) {
     const GArray *table = trace_instructions(subject->trace, subject->summary->role);
     guint counts[TRACE_N_WHATS] = {0}, collectives = 0;
@@ -143,6 +163,7 @@ void explain_host(GString *text, const CliSubject *subject) {
         {"wait", counts[TRACE_WAIT], cluster->host_wait_us},
         {"host wait", counts[TRACE_HOST_WAIT], cluster->host_host_wait_us},
         {"host op", counts[TRACE_HOST_OP], cluster->host_host_op_us},
+        {"Python of FSDP and lists", 1, python_us(subject)},
     };
     double sum = 0;
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {

@@ -298,7 +298,7 @@ static void two_verdicts(void) {
 static void every_rank(void) {
     expect(
         "predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
-        "who waits for whom (4 ranks, jitter 0 %, spread 0 %, of hosts 0 %, of links 0 %, seed 0",
+        "who waits for whom (4 ranks, jitter 0 %, spread 1.5 %, of hosts 0 %, of links 0 %, seed 0",
         "");
     expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 --seed 7 --steps 6 "
            "--slow rank=3:30 --slow node=1:1.1 --degrade nic=8-9:0.5 --degrade node=0:0.9 "
@@ -420,19 +420,19 @@ static void diagnoses(void) {
     static const struct {
         const char *options, *cluster, *bottleneck;
     } planted[] = {
-        {"gpt2-xl -n 16 --wrap whole", "dgx-h100", "units are too coarse"},
-        {"gpt2-xl -n 16 --backward-prefetch none --checkpointing full", "dgx-h100",
+        {"gpt2-xl -n 16 --wrap whole --micro-batch 4", "dgx-h100", "units are too coarse"},
+        {"gpt2-xl -n 16 --backward-prefetch none --checkpointing full --micro-batch 2", "dgx-h100",
          "gathers of backward begin only when they are needed"},
-        {"gpt2-xl -n 16", "two-nodes-ethernet", "the link between nodes is slow"},
-        {"gpt-toy -n 8", "dgx-h100", "host-bound"},
-        {"gpt2-xl -n 8 --checkpointing full --offload activations", "hot.ini",
+        {"gpt2-xl -n 16 --micro-batch 2", "two-nodes-ethernet", "the link between nodes is slow"},
+        {"gpt-toy -n 8 --micro-batch 2", "dgx-h100", "host-bound"},
+        {"gpt2-xl -n 8 --checkpointing full --offload activations --micro-batch 2", "hot.ini",
          "the path to the host's memory (PCIe) is hot"},
     };
     write_cluster("hot.ini", "a100-node", "\nhost_link_gb_per_s", "1");
     for (unsigned i = 0; i < G_N_ELEMENTS(planted); i++) {
-        g_autofree char *words = g_strdup_printf(
-            "predict %s --param-dtype bf16 --micro-batch 2 --cluster %s --trace planted.trace",
-            planted[i].options, planted[i].cluster);
+        g_autofree char *words =
+            g_strdup_printf("predict %s --param-dtype bf16 --cluster %s --trace planted.trace",
+                            planted[i].options, planted[i].cluster);
         g_autofree char *first = g_strconcat("7. bottleneck: ", planted[i].bottleneck, NULL);
         expect(words, 0, "fits: yes", "");
         g_autofree char *diagnose =

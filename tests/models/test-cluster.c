@@ -76,7 +76,7 @@ static void test_numbers(void) {
 static void test_refusals(void) {
     assert_refused("memory_efficiency = 0.85", "memory_efficiency = 85", "memory_efficiency = 85",
                    "out of bounds");
-    assert_refused("launch_us = 5", "launch_us = -5", "launch_us = -5", "out of bounds");
+    assert_refused("launch_us = 9", "launch_us = -9", "launch_us = -9", "out of bounds");
     assert_refused("memory_bytes = 84986626048", "memory_bytes = -1", "memory_bytes = -1",
                    "no whole number");
     assert_refused("memory_bytes = 84986626048", "memory_bytes = 80GB", "memory_bytes = 80GB",
@@ -89,7 +89,7 @@ static void test_refusals(void) {
     assert_refused("free_us = 0.5", "free_ms = 0.5", "free_ms", "unknown key 'free_ms'");
     assert_refused("[topology]", "[topologie]", "nodes = 1", "unknown key 'nodes' in [topologie]");
     assert_refused("record_us = 1\n", "", "queue_depth", "lacks the key record_us");
-    assert_refused("launch_us = 5", "launch_us = 5\nlaunch_us = 6", "launch_us = 6", "twice");
+    assert_refused("launch_us = 9", "launch_us = 9\nlaunch_us = 6", "launch_us = 6", "twice");
     assert_refused("[topology]", "[kernels]\ngelu = 1\n[topology]", "gelu = 1", "no op 'gelu'");
     assert_refused("[topology]", "[kernels]\nsilu = 0\n[topology]", "silu = 0", "give GB/s");
     assert_refused("outside_allocator_bytes = 1342177280", "outside_allocator_bytes = 90000000000",

@@ -12,6 +12,7 @@ static ModelCluster *cluster_named(const char *name) {
     g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
     ModelCluster *cluster = model_cluster_read_file(path, &error);
     g_assert_no_error(error);
+    cluster->jitter_gpu_percent = 0; /* one stands for all: equal GPUs */
     return cluster;
 }
 
@@ -29,6 +30,8 @@ static ModelCluster *compute_bound(const char *name) {
     cluster->host_launch_us = cluster->host_collective_us = 0.1;
     cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
     cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
+    cluster->host_unit_us = cluster->host_parameter_us = 0;
+    cluster->host_list_us = cluster->host_dtensor_us = 0;
     return cluster;
 }
 
@@ -197,7 +200,7 @@ static SimPrediction *play_apart(const Plan *plan, const ModelCluster *cluster,
 
 /* A straggler never waits, so the others go as it would go among its like: to the nanosecond. */
 static void test_straggler(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) cluster = compute_bound("a100-roce");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
     const SimTrouble one = {SIM_TROUBLE_SLOW, 3, 3, 3}, all = {SIM_TROUBLE_SLOW, 0, 15, 3};
     g_autoptr(SimPrediction) quick = play_apart(plan, cluster, (SimOptions){0});
@@ -222,7 +225,7 @@ static void test_straggler(void) {
 
 /* A ring is as slow as its slowest link: whether one is degraded or all. */
 static void test_degraded(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) cluster = compute_bound("a100-roce");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
     const SimTrouble one = {SIM_TROUBLE_NIC, 5, 5, 0.01}, all = {SIM_TROUBLE_NIC, 0, 15, 0.01};
     const SimTrouble within = {SIM_TROUBLE_NVLINK, 5, 5, 0.01};
