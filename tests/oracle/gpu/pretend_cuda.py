@@ -12,6 +12,7 @@ What no stand-in can tell: whether the numbers are right, and what the driver re
 tensors: its rows fail here, and are tried by --device cpu. Of record_memory.py only what reads the allocator is tried.
 """
 import contextlib
+import functools
 import inspect
 import json
 import os
@@ -20,6 +21,7 @@ import types
 from collections import defaultdict
 
 import torch
+import torch.nn.attention
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
@@ -126,6 +128,7 @@ def with_arguments_of(real, stand_in):
     if inspect.isclass(real):
         return stand_in
 
+    @functools.wraps(real)
     def checked(*args, **kwargs):
         signature.bind(*args, **kwargs)
         return stand_in(*args, **kwargs)
@@ -145,6 +148,9 @@ def install():
     if hasattr(torch, 'accelerator'):  # asked by optimizers whether a graph is being captured
         torch.accelerator.current_device_index = lambda: 0
         torch.accelerator.current_stream = lambda *_: Stream()
+    # PyTorch asks the GPU's driver which attention kernels it has: none is refused here.
+    torch.nn.attention.sdpa_kernel = with_arguments_of(
+        torch.nn.attention.sdpa_kernel, lambda *_, **__: contextlib.nullcontext())
     # Compiling takes minutes, and tries nothing of the recorder.
     torch.compile = lambda model, **_: model
     torch.nn.Module.compile = lambda self, **_: None
