@@ -21,7 +21,8 @@ MOST = {"allocated": 0.04, "active": 0.07, "reserved": 0.11}
 LEAST_LOSS, LEAST_UNEQUAL_LOSS, MOST_UNEQUAL_LOSS = 0.004, 0.03, 0.06
 MIXED = "--limit-all-gathers 2 --param-dtype bf16 --reduce-dtype bf16 --checkpointing full --optimizer adam".split()
 UNEQUAL = "--every-rank --spread 0.5".split()  # assumed: of one kind of GPU, by half a percent
-MOST_RATIO_ERROR, LEAST_EQUAL_RATIO = 0.45, 1.5  # aim: 0.35; README.md says why it is missed
+MOST_LIMITER_ERROR = 0.40  # on equal ranks; aim: 0.35, README.md says why one of two rows misses it
+MOST_COLLAPSE_ERROR = 0.35
 
 
 def predict(network, ranks, batch, *more):
@@ -54,16 +55,18 @@ def memory():
     return complaints, retrying
 
 
-def ratio_of(name, measured, predicted, equal):
-    """A run that retries over one that does not: ranks that retry at different moments wait for each other."""
-    error = predicted / measured - 1
-    line = f"{name}: measured {measured:.2f}, predicted {predicted:.2f} ({error:+.0%}), {equal:.2f} on equal ranks"
-    print(f"# {line}")
-    return [] if abs(error) <= MOST_RATIO_ERROR and equal > 1 else [line]
+def ratio_of(name, measured, equal, unequal):
+    """A run that retries over one that does not; unequal ranks retry at different moments and wait for each other.
+    Returns both errors."""
+    errors = equal / measured - 1, unequal / measured - 1
+    print(f"# {name}: measured {measured:.2f}, predicted {equal:.2f} ({errors[0]:+.0%}) on equal ranks, "
+          f"{unequal:.2f} ({errors[1]:+.0%}) on unequal ones")
+    return errors
 
 
 def limiter():
-    """T5-11B, in fp32 and not checkpointed (README.md says why); the others are not in our networks."""
+    """T5-11B, in fp32 and not checkpointed (README.md says why); the others are not in our networks. On unequal ranks
+    chance says which retries fall together, so equal ones are judged and those are shown."""
     complaints = []
     for row in rows("fsdp_paper_limiter.csv", "T5-11B"):
         ranks = str(8 * int(row["nodes"]))
@@ -74,9 +77,9 @@ def limiter():
             return off / on
         equal = ratio(*SETTLED)
         measured = float(row["latency_s_limiter_off"]) / float(row["latency_s_limiter_on"])
-        complaints += ratio_of(f"limiter off over on, {ranks} GPUs", measured, ratio(*UNEQUAL, "--steps", "12"), equal)
-        if equal < LEAST_EQUAL_RATIO:
-            complaints.append(f"{ranks} GPUs: {equal:.2f} on equal ranks")
+        error, _ = ratio_of(f"limiter off over on, {ranks} GPUs", measured, equal, ratio(*UNEQUAL, "--steps", "12"))
+        if abs(error) > MOST_LIMITER_ERROR:
+            complaints.append(f"{ranks} GPUs: {error:+.0%}")
     return complaints
 
 
@@ -111,8 +114,9 @@ def collapse():
         flops[gpus] = float(row["tflops_per_gpu"])
         steps[gpus] = predict("mingpt-175b", gpus, "2", *MIXED, *SETTLED)["step_ms"]
     unequal = predict("mingpt-175b", "128", "2", *MIXED, *UNEQUAL, "--steps", "8")["step_ms"]
-    return ratio_of("batch 2, a step on 128 GPUs over one on 192", flops["192"] / flops["128"],
-                    unequal / steps["192"], steps["128"] / steps["192"])
+    equal, collapsed = ratio_of("batch 2, a step on 128 GPUs over one on 192", flops["192"] / flops["128"],
+                                steps["128"] / steps["192"], unequal / steps["192"])
+    return [] if abs(collapsed) <= MOST_COLLAPSE_ERROR and equal < 0 else [f"{collapsed:+.0%}"]
 
 
 def main():
