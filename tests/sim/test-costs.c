@@ -97,6 +97,7 @@ static void test_representative_rank_is_the_slowest(void) {
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction = sim_predict(plan, &cluster, &options, trace, &error);
     g_assert_no_error(error);
+    g_assert_nonnull(prediction);
     SimTime fill = sim_time_from_ns(400 * sim_jitter_slowest(0.1, 8));
     g_autofree char *expected =
         g_strdup_printf("fill:0-%" G_GINT64_FORMAT " all_gather:0-700", fill);
