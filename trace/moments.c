@@ -2,28 +2,31 @@
 
 #include <string.h>
 
+/* Which of the folded names a category belongs to; their number where it is none of them. */
+static guint place_of(const Trace *trace, guint category, const GPtrArray *names) {
+    guint place = 0;
+    while (place < names->len && !trace_category_is(trace, category, names->pdata[place])) {
+        place++;
+    }
+    return place;
+}
+
 GPtrArray *trace_folded_categories(const Trace *trace) {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < trace->categories->len; i++) {
-        const char *name = trace->categories->pdata[i];
-        g_autofree char *folded = g_strndup(name, strcspn(name, "/"));
-        if (!g_ptr_array_find_with_equal_func(names, folded, g_str_equal, NULL) &&
-            names->len < TRACE_MAX_FOLDED) {
-            g_ptr_array_add(names, g_steal_pointer(&folded));
+    for (guint i = 0; i < trace->categories->len && names->len < TRACE_MAX_FOLDED; i++) {
+        if (place_of(trace, i, names) == names->len) {
+            const char *name = trace->categories->pdata[i];
+            g_ptr_array_add(names, g_strndup(name, strcspn(name, "/")));
         }
     }
     return names;
 }
 
 /* The folded category of each category; what finds no room stands with the last. */
-static guint *fold(const Trace *trace, GPtrArray *names) {
+static guint *fold(const Trace *trace, const GPtrArray *names) {
     guint *places = g_new0(guint, trace->categories->len);
     for (guint i = 0; i < trace->categories->len; i++) {
-        const char *name = trace->categories->pdata[i];
-        g_autofree char *folded = g_strndup(name, strcspn(name, "/"));
-        guint place = names->len - 1;
-        g_ptr_array_find_with_equal_func(names, folded, g_str_equal, &place);
-        places[i] = place;
+        places[i] = MIN(place_of(trace, i, names), names->len - 1);
     }
     return places;
 }
