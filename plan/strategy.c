@@ -237,9 +237,8 @@ static void append_variant(const PlanVariant *variant, const char *name, GString
     bool bare = g_str_equal(name, "N");
     g_string_append_len(text, name, bare ? 0 : kind ? kind + 1 - name : (gssize)strlen(name));
     if (bare || kind) {
-        g_string_append(text, variant->text
-                                  ? variant->text
-                                  : g_ascii_dtostr(number, sizeof number, variant->number));
+        g_string_append(text,
+                        variant->text ? variant->text : plan_double_text(number, variant->number));
     }
 }
 
@@ -250,8 +249,7 @@ static void append_value(const PlanStrategy *strategy, unsigned row, GString *te
         g_string_append_printf(text, "%" G_GUINT64_FORMAT, *(uint64_t *)field_of(strategy, row));
         break;
     case KIND_REAL:
-        g_string_append(text,
-                        g_ascii_dtostr(number, sizeof number, *(double *)field_of(strategy, row)));
+        g_string_append(text, plan_double_text(number, *(double *)field_of(strategy, row)));
         break;
     case KIND_CHOICE: {
         g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);

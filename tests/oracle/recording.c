@@ -5,6 +5,7 @@
 
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/ini.h"
 
 static const double ONE_BYTE_MIB = 1.0 / (1 << 20);
 
@@ -156,7 +157,7 @@ static char *network_text(JsonObject *shape) {
     if (has(shape, "dropout") && real_of(shape, "dropout") > 0) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
         g_string_append_printf(text, "dropout = %s\n",
-                               g_ascii_dtostr(number, sizeof number, real_of(shape, "dropout")));
+                               plan_double_text(number, real_of(shape, "dropout")));
     }
     if (g_str_equal(kind, "t5")) {
         g_string_append_printf(text, "gated = %s\n", flag_of(shape, "gated") ? "yes" : "no");

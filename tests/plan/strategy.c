@@ -1,6 +1,7 @@
 /* Strategies and ini files: what is wrong is said with file, line and remedy. */
 #include "plan/strategy.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "plan/ini.h"
@@ -112,6 +113,33 @@ static void comments(void) {
     g_assert_cmpuint(plan_ini_find(ini, "a", "b")->line, ==, 5);
 }
 
+static void numbers_in_few_digits(void) {
+    static const struct {
+        double number;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {0.9, "0.9"},
+        {1e-8, "1e-08"},
+        {-2.5, "-2.5"},
+        {512, "512"},
+        {0.1 + 0.2, "0.30000000000000004"}, /* another number than 0.3 */
+        {2.0 / 3, "0.6666666666666666"},
+        {1e308, "1e+308"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        g_assert_cmpstr(plan_double_text(text, cases[i].number), ==, cases[i].text);
+    }
+    g_autoptr(GRand) dice = g_rand_new_with_seed(1);
+    for (unsigned i = 0; i < 10000; i++) {
+        double number = ldexp(g_rand_double(dice) - 0.5, g_rand_int_range(dice, -1000, 1000)), read;
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        g_assert_true(plan_parse_double(plan_double_text(text, number), &read));
+        g_assert_true(read == number);
+    }
+}
+
 static void contradictions(void) {
     static const struct {
         const char *words, *expected;
@@ -199,5 +227,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/ini/comments", comments);
+    g_test_add_func("/plan/ini/numbers in as few digits as tell them", numbers_in_few_digits);
     return g_test_run();
 }
