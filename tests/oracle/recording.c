@@ -274,14 +274,11 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
 }
 
-/* The nearest version that a plan knows; first of all, for it sets other keys. */
+/* "2.13.0+cu130"; first of all, for it sets other keys. */
 static bool set_version(const Recording *recording, PlanStrategy *strategy, GError **error) {
-    unsigned major = 0, minor = 0;
-    if (sscanf(text_of(recording->header, "torch"), "%u.%u", &major, &minor) != 2) {
-        return refuse(recording, error, "header (torch, the version, is missing)");
-    }
-    const char *known = major < 2 ? "1.13" : minor == 0 ? "2.0" : minor < 5 ? "2.4" : "current";
-    return plan_strategy_set(strategy, "pytorch", known, error);
+    const char *text = text_of(recording->header, "torch");
+    g_autofree char *version = g_strndup(text, strcspn(text, "+"));
+    return plan_strategy_set(strategy, "pytorch", version, error);
 }
 
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
