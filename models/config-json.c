@@ -7,6 +7,7 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
+#include "plan/ini.h"
 #include "plan/plan.h"
 
 typedef struct {
@@ -82,7 +83,7 @@ static bool append_number(JsonObject *config, const char *word, GString *ini, co
     if (type == G_TYPE_DOUBLE) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
         g_string_append_printf(ini, "%s = %s\n", pair[0],
-                               g_ascii_dtostr(number, sizeof number, json_node_get_double(node)));
+                               plan_double_text(number, json_node_get_double(node)));
         return true;
     }
     return refuse(file_name, error, "the field '%s' must be a number", pair[1]);

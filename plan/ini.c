@@ -153,3 +153,15 @@ bool plan_parse_double(const char *text, double *ret_value) {
     *ret_value = value;
     return true;
 }
+
+const char *plan_double_text(char *buffer, double value) {
+    /* 17 digits tell any two apart. */
+    static const char *const formats[] = {"%.15g", "%.16g", "%.17g"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(formats); i++) {
+        g_ascii_formatd(buffer, G_ASCII_DTOSTR_BUF_SIZE, formats[i], value);
+        if (g_ascii_strtod(buffer, NULL) == value) {
+            break;
+        }
+    }
+    return buffer;
+}

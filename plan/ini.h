@@ -44,3 +44,6 @@ char *plan_file_text(const char *path, gsize *ret_length, GError **error);
 /* Whole-text number parsers: no sign surprises, no trailing letters, locale-free. */
 bool plan_parse_u64(const char *text, uint64_t *ret_value);
 bool plan_parse_double(const char *text, double *ret_value); /* finite */
+/* The fewest digits that read back as the same number ("0.9"), whatever the locale. Returns
+ * buffer, of G_ASCII_DTOSTR_BUF_SIZE bytes. */
+const char *plan_double_text(char *buffer, double value);

@@ -4,6 +4,7 @@
 
 #include "plan/ini.h"
 #include "plan/plan.h"
+#include "plan/pytorch.h"
 
 typedef enum {
     KIND_INT,
@@ -168,16 +169,27 @@ bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {
 
 /* The FSDP paper's time: PyTorch had the limiter off and recomputed checkpoints to their end (early
  * stop is 2.1's, pytorch #96866), kept gradients and stepped over one tensor after the other (until
- * 2.0). RMSNorm got its CUDA kernel in 2.9 (#153666). */
+ * 2.0). */
 static void take_defaults(PlanStrategy *strategy) {
     bool old = plan_strategy_is_of_2_0(strategy);
-    bool current = strategy->pytorch == PLAN_PYTORCH_CURRENT;
-    strategy->rms_norm = current ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
     strategy->checkpoint_early_stop = old ? PLAN_NO : PLAN_YES;
     strategy->limit_all_gathers = old ? 0 : 2;
     bool oldest = strategy->pytorch == PLAN_PYTORCH_1_13;
     strategy->zero_grad = oldest ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
     strategy->optimizer_kernel = oldest ? PLAN_KERNEL_LOOP : PLAN_KERNEL_FOREACH;
+}
+
+static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **error) {
+    PlanPytorchVersion version = {PLAN_PYTORCH_CURRENT, .norms_are_kernels = true};
+    if (!g_str_equal(value, "current") && !plan_pytorch_of_version(value, &version)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "pytorch must be current or a version from 1.13 to 2.13, not '%s'", value);
+        return false;
+    }
+    strategy->pytorch = version.like;
+    strategy->rms_norm = version.norms_are_kernels ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
+    take_defaults(strategy);
+    return true;
 }
 
 static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {
@@ -189,11 +201,8 @@ static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GEr
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (g_str_equal(keys[i].key, key)) {
-            bool ok = set_row(strategy, i, value, error);
-            if (ok && g_str_equal(key, "pytorch")) {
-                take_defaults(strategy);
-            }
-            return ok;
+            return g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)
+                                               : set_row(strategy, i, value, error);
         }
     }
     g_autoptr(GString) known = g_string_new(NULL);
@@ -237,9 +246,8 @@ static void append_variant(const PlanVariant *variant, const char *name, GString
     bool bare = g_str_equal(name, "N");
     g_string_append_len(text, name, bare ? 0 : kind ? kind + 1 - name : (gssize)strlen(name));
     if (bare || kind) {
-        g_string_append(text, variant->text
-                                  ? variant->text
-                                  : g_ascii_dtostr(number, sizeof number, variant->number));
+        g_string_append(text,
+                        variant->text ? variant->text : plan_double_text(number, variant->number));
     }
 }
 
@@ -250,8 +258,7 @@ static void append_value(const PlanStrategy *strategy, unsigned row, GString *te
         g_string_append_printf(text, "%" G_GUINT64_FORMAT, *(uint64_t *)field_of(strategy, row));
         break;
     case KIND_REAL:
-        g_string_append(text,
-                        g_ascii_dtostr(number, sizeof number, *(double *)field_of(strategy, row)));
+        g_string_append(text, plan_double_text(number, *(double *)field_of(strategy, row)));
         break;
     case KIND_CHOICE: {
         g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);

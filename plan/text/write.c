@@ -3,6 +3,7 @@
 
 #include <glib/gstdio.h>
 
+#include "plan/ini.h"
 #include "plan/text/text.h"
 
 #define U64 "%" G_GUINT64_FORMAT
@@ -20,7 +21,7 @@ static void append_quoted_block(GString *text, const char *title, const char *co
 
 static void append_double(GString *text, double value) {
     char buffer[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append(text, g_ascii_dtostr(buffer, sizeof buffer, value));
+    g_string_append(text, plan_double_text(buffer, value));
 }
 
 /* A digest is taken of all that is written here, so instructions are put together without printf,

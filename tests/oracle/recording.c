@@ -5,6 +5,7 @@
 
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/ini.h"
 
 static const double ONE_BYTE_MIB = 1.0 / (1 << 20);
 
@@ -156,7 +157,7 @@ static char *network_text(JsonObject *shape) {
     if (has(shape, "dropout") && real_of(shape, "dropout") > 0) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
         g_string_append_printf(text, "dropout = %s\n",
-                               g_ascii_dtostr(number, sizeof number, real_of(shape, "dropout")));
+                               plan_double_text(number, real_of(shape, "dropout")));
     }
     if (g_str_equal(kind, "t5")) {
         g_string_append_printf(text, "gated = %s\n", flag_of(shape, "gated") ? "yes" : "no");
@@ -273,14 +274,11 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
 }
 
-/* The nearest version that a plan knows; first of all, for it sets other keys. */
+/* "2.13.0+cu130"; first of all, for it sets other keys. */
 static bool set_version(const Recording *recording, PlanStrategy *strategy, GError **error) {
-    unsigned major = 0, minor = 0;
-    if (sscanf(text_of(recording->header, "torch"), "%u.%u", &major, &minor) != 2) {
-        return refuse(recording, error, "header (torch, the version, is missing)");
-    }
-    const char *known = major < 2 ? "1.13" : minor == 0 ? "2.0" : minor < 5 ? "2.4" : "current";
-    return plan_strategy_set(strategy, "pytorch", known, error);
+    const char *text = text_of(recording->header, "torch");
+    g_autofree char *version = g_strndup(text, strcspn(text, "+"));
+    return plan_strategy_set(strategy, "pytorch", version, error);
 }
 
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,

@@ -1,6 +1,7 @@
 /* Strategies and ini files: what is wrong is said with file, line and remedy. */
 #include "plan/strategy.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "plan/ini.h"
@@ -69,6 +70,41 @@ static void versions(void) {
     g_assert_cmpuint(again.zero_grad, ==, PLAN_ZERO_KEEP);
 }
 
+/* Each is like one that was recorded. */
+static void versions_between(void) {
+    static const struct {
+        const char *version;
+        PlanPytorch like;
+        unsigned rms_norm;
+    } cases[] = {
+        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL},
+        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL},
+        {"2.9.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL},
+        {"2.8.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS},
+        {"2.5", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS},
+        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS},
+        {"2.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS},
+        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS},
+        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        PlanStrategy s;
+        plan_strategy_init(&s);
+        g_assert_true(plan_strategy_set(&s, "pytorch", cases[i].version, NULL));
+        g_assert_cmpuint(s.pytorch, ==, cases[i].like);
+        g_assert_cmpuint(s.rms_norm, ==, cases[i].rms_norm);
+    }
+    static const char *const refused[] = {"1.12", "2.14",   "3.0",  "2", "2.",
+                                          "2.6x", "2.1234", "-2.6", ""};
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        PlanStrategy s;
+        plan_strategy_init(&s);
+        g_autoptr(GError) error = NULL;
+        g_assert_false(plan_strategy_set(&s, "pytorch", refused[i], &error));
+        g_assert_nonnull(strstr(error->message, "current or a version from 1.13 to 2.13, not '"));
+    }
+}
+
 static void bad_files(void) {
     static const struct {
         const char *text, *expected;
@@ -110,6 +146,33 @@ static void comments(void) {
     g_assert_cmpstr(plan_ini_find(ini, "a", "key")->value, ==, "value");
     g_assert_cmpstr(plan_ini_find(ini, "a", "b")->value, ==, "x#y");
     g_assert_cmpuint(plan_ini_find(ini, "a", "b")->line, ==, 5);
+}
+
+static void numbers_in_few_digits(void) {
+    static const struct {
+        double number;
+        const char *text;
+    } cases[] = {
+        {0, "0"},
+        {0.9, "0.9"},
+        {1e-8, "1e-08"},
+        {-2.5, "-2.5"},
+        {512, "512"},
+        {0.1 + 0.2, "0.30000000000000004"}, /* another number than 0.3 */
+        {2.0 / 3, "0.6666666666666666"},
+        {1e308, "1e+308"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        g_assert_cmpstr(plan_double_text(text, cases[i].number), ==, cases[i].text);
+    }
+    g_autoptr(GRand) dice = g_rand_new_with_seed(1);
+    for (unsigned i = 0; i < 10000; i++) {
+        double number = ldexp(g_rand_double(dice) - 0.5, g_rand_int_range(dice, -1000, 1000)), read;
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        g_assert_true(plan_parse_double(plan_double_text(text, number), &read));
+        g_assert_true(read == number);
+    }
 }
 
 static void contradictions(void) {
@@ -195,9 +258,11 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/versions set defaults", versions);
+    g_test_add_func("/plan/strategy/versions between", versions_between);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/ini/comments", comments);
+    g_test_add_func("/plan/ini/numbers in as few digits as tell them", numbers_in_few_digits);
     return g_test_run();
 }

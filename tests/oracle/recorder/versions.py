@@ -9,16 +9,17 @@ import inspect
 
 import torch
 import torch.distributed as dist
+import torch.utils.backend_registration
 import torch.utils.checkpoint
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 BEFORE_2_1 = VERSION < (2, 1)
+BEFORE_2_4 = VERSION < (2, 4)  # which has no fully_shard
 
 # ---- where private things live -------------------------------------------------------------------
 
 if VERSION >= (2, 6):
-    from torch.distributed._tools import fake_collectives
     from torch.distributed.fsdp import (CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy,
                                         fully_shard)
     from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
@@ -27,8 +28,8 @@ if VERSION >= (2, 6):
     from torch.distributed.tensor._sharding_prop import ShardingPropagator
     fully_shard_module = importlib.import_module("torch.distributed.fsdp._fully_shard._fully_shard")
     PROPAGATE = "_propagate_tensor_meta_non_cached"
-    RESHARD_DEFAULT = None
-elif not BEFORE_2_1:
+    RESHARD_DEFAULT = inspect.signature(fully_shard).parameters["reshard_after_forward"].default
+elif not BEFORE_2_4:
     from torch.distributed._composable.fsdp import (CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy,
                                                     OffloadPolicy, fully_shard)
     from torch.distributed._composable.fsdp._fsdp_param_group import FSDPParamGroup
@@ -58,21 +59,31 @@ else:
     ASKS_DEVICE = torch.ops.prim.device.default
     HEADER = {}
 
-# Before 2.8 rms_norm was a sum of plain kernels.
-FUSED_NORM_OPS = ("_fused_rms_norm", "_fused_rms_norm_backward") if VERSION >= (2, 8) else ()
+# Since 2.9 a device may be written in Python, which collectives and FSDP2's copies have kernels for.
+_setup_device = getattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend", None)
+
+if VERSION >= (2, 5) and not _setup_device:
+    _collectives = importlib.import_module(fully_shard_module.__package__ + "._fsdp_collectives")
+    for _op, _function in (("all_gather_copy_in", "all_gather_copy_in_cuda"),
+                           ("split_with_sizes_copy", "split_with_sizes_copy"), ("chunk_cat", "chunk_cat")):
+        if not torch._C._dispatch_has_kernel_for_dispatch_key("fsdp::" + _op, "PrivateUse1"):
+            _collectives.lib.impl(_op, getattr(_collectives, _function), "PrivateUse1")
+        _collectives.lib.impl(_op, torch.library.fallthrough_kernel, "AutogradPrivateUse1")
+
+# Before 2.9 rms_norm was a sum of plain kernels (its CUDA kernel is pytorch #153666).
+FUSED_NORM_OPS = ("_fused_rms_norm", "_fused_rms_norm_backward") if VERSION >= (2, 9) else ()
 
 
 # ---- the device ----------------------------------------------------------------------------------
 
 # An older backward asks a slot that was given a name for hooks that only C++ can write, so it keeps its own.
-DEVICE_TYPE = "fakegpu" if VERSION >= (2, 8) else "privateuseone"
+DEVICE_TYPE = "fakegpu" if _setup_device else "privateuseone"
 
 
 def register_device(name, module):
     """Gives the free device slot a name, a module torch.<name> and what C++ asks of a device."""
-    if VERSION >= (2, 8):
-        from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-        _setup_privateuseone_for_python_backend(name, backend_module=module)
+    if _setup_device:
+        _setup_device(name, backend_module=module)
         return
     torch.utils.generate_methods_for_privateuse1_backend()
     torch._register_device_module(name, module)
@@ -104,11 +115,12 @@ def _guard_device_like_meta():
 # ---- collectives ---------------------------------------------------------------------------------
 
 # Whose arrival in the recorder is noted; what is noted where it is called must not be again.
-COLLECTIVE_OPS = ("c10d", "_c10d_functional") if VERSION >= (2, 6) else ("_c10d_functional",)
+COLLECTIVE_OPS = ("c10d", "_c10d_functional") if _setup_device else ("_c10d_functional",)
 
 
 def group_of_collective(func, args):
-    if VERSION >= (2, 6):
+    if _setup_device:
+        from torch.distributed._tools import fake_collectives
         return fake_collectives.CollectiveOp.get_process_group(func, args)
     return torch._C._distributed_c10d._resolve_process_group(args[-1])  # functional ones come through here
 
@@ -119,8 +131,8 @@ class _Done:
 
 
 def note_collectives(recorder):
-    """Before 2.6 collectives had no kernel for tensors without memory: they are noted where they are called."""
-    if VERSION >= (2, 6):
+    """Where collectives have no kernel for tensors without memory they are noted where they are called."""
+    if _setup_device:
         return
 
     def note(kind, function):
@@ -141,8 +153,9 @@ def note_collectives(recorder):
 
 def ddp_options(options):
     """DistributedDataParallel compares parameters between ranks when it is made; tensors without memory have
-    nothing to compare. 2.5 was the first that can be told."""
-    if VERSION >= (2, 5):
+    nothing to compare. Older versions cannot be told."""
+    from torch.nn.parallel import DistributedDataParallel
+    if "init_sync" in inspect.signature(DistributedDataParallel.__init__).parameters:
         return {"init_sync": options.real, "bucket_cap_mb": options.ddp_bucket_mb}
     if not options.real:
         from torch.nn.parallel import distributed
