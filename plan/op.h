@@ -12,7 +12,6 @@
 typedef enum {
 #define OP(id, ...) PLAN_OP_##id,
 #include "plan/ops.def"
-#undef OP
 #define COLLECTIVE(id, ...) PLAN_OP_##id,
 #include "plan/collectives.def"
 #undef COLLECTIVE

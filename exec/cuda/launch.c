@@ -452,26 +452,8 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_BUCKET_COPY_OUT:
     case PLAN_OP_CONCAT_COLUMNS:
         return exec_cuda_move(t, k);
-    case PLAN_OP_ADAM_DECAY:
-    case PLAN_OP_ADAM_MOMENT:
-    case PLAN_OP_ADAM_SQUARE_DECAY:
-    case PLAN_OP_ADAM_SQUARE:
-    case PLAN_OP_ADAM_SQRT:
-    case PLAN_OP_ADAM_DIVIDE:
-    case PLAN_OP_ADAM_CORRECT:
-    case PLAN_OP_ADAM_EPS:
-    case PLAN_OP_ADAM_UPDATE:
-    case PLAN_OP_ADAM_FUSED:
-    case PLAN_OP_GRADIENT_DECAY:
-    case PLAN_OP_SGD_UPDATE:
-    case PLAN_OP_SGD_FUSED:
-    case PLAN_OP_MOMENTUM_START:
-    case PLAN_OP_MOMENTUM_DECAY:
-    case PLAN_OP_MOMENTUM_ADD:
-    case PLAN_OP_MOMENTUM_FUSED:
-    case PLAN_OP_NORMS:
-    case PLAN_OP_SCALE_ALL:
-    case PLAN_OP_ZERO_ALL:
+#define LIST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
         return exec_cuda_optimize(t, k);
     case PLAN_OP_NORM:
         return kernel_cuda_norm(k, p[1], type_at(t, 1), p[0], dim(t, 0), type);
@@ -489,15 +471,8 @@ static KernelCudaFault compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ATTENTION:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
-    case PLAN_OP_HOST_ADAM:
-    case PLAN_OP_HOST_SGD:
-    case PLAN_OP_HOST_ADD:
-    case PLAN_OP_HOST_ZERO:
-    case PLAN_OP_HOST_ROUND:
-    case PLAN_OP_HOST_NORM:
-    case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_CLIP:
-    case PLAN_OP_HOST_ALL_REDUCE:
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
@@ -521,15 +496,8 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
         return between(t, lane, true, error);
     case PLAN_OP_FROM_HOST:
         return between(t, lane, false, error);
-    case PLAN_OP_HOST_ADAM:
-    case PLAN_OP_HOST_SGD:
-    case PLAN_OP_HOST_ADD:
-    case PLAN_OP_HOST_ZERO:
-    case PLAN_OP_HOST_ROUND:
-    case PLAN_OP_HOST_NORM:
-    case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_CLIP:
-    case PLAN_OP_HOST_ALL_REDUCE:
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
         return exec_host_step(t, error);
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

@@ -189,15 +189,8 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD:
         kernel_add_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0) / dim(t, 1), dim(t, 1));
         return true;
-    case PLAN_OP_HOST_ADAM:
-    case PLAN_OP_HOST_SGD:
-    case PLAN_OP_HOST_ADD:
-    case PLAN_OP_HOST_ZERO:
-    case PLAN_OP_HOST_ROUND:
-    case PLAN_OP_HOST_NORM:
-    case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_CLIP:
-    case PLAN_OP_HOST_ALL_REDUCE:
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
         return exec_host_step(t, error);
     case PLAN_OP_TO_HOST:
         return to_host(t, error);
@@ -436,26 +429,8 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_BUCKET_COPY_OUT:
         exec_shard_bucket_copy_out(t);
         return true;
-    case PLAN_OP_ADAM_DECAY:
-    case PLAN_OP_ADAM_MOMENT:
-    case PLAN_OP_ADAM_SQUARE_DECAY:
-    case PLAN_OP_ADAM_SQUARE:
-    case PLAN_OP_ADAM_SQRT:
-    case PLAN_OP_ADAM_DIVIDE:
-    case PLAN_OP_ADAM_CORRECT:
-    case PLAN_OP_ADAM_EPS:
-    case PLAN_OP_ADAM_UPDATE:
-    case PLAN_OP_ADAM_FUSED:
-    case PLAN_OP_GRADIENT_DECAY:
-    case PLAN_OP_SGD_UPDATE:
-    case PLAN_OP_SGD_FUSED:
-    case PLAN_OP_MOMENTUM_START:
-    case PLAN_OP_MOMENTUM_DECAY:
-    case PLAN_OP_MOMENTUM_ADD:
-    case PLAN_OP_MOMENTUM_FUSED:
-    case PLAN_OP_NORMS:
-    case PLAN_OP_SCALE_ALL:
-    case PLAN_OP_ZERO_ALL:
+#define LIST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
         exec_host_optimize(t);
         return true;
     case PLAN_OP_NORM:

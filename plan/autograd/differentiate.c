@@ -516,10 +516,10 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_CROSS_ENTROPY:
         plan_cross_entropy_backward(&b);
         return;
-    case PLAN_OP_SWIGLU_BACKWARD:
-    case PLAN_OP_ADD_RMSNORM_BACKWARD:
-    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
-    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
+#define GRADIENT_OP(id, ...) case PLAN_OP_##id:
+#define LIST_OP              GRADIENT_OP
+#define HOST_OP              GRADIENT_OP
+#include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
     case PLAN_OP_ROPE_TABLES:
@@ -529,42 +529,12 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
     case PLAN_OP_POSITIVE_MASK:
-    case PLAN_OP_DROPOUT_BACKWARD:
-    case PLAN_OP_RMSNORM_BACKWARD:
-    case PLAN_OP_SILU_BACKWARD:
-    case PLAN_OP_PUT_HALF:
-    case PLAN_OP_TABLE_MUL_BACKWARD:
-    case PLAN_OP_SUM_HEADS:
-    case PLAN_OP_SOFTMAX_BACKWARD:
-    case PLAN_OP_BIAS_BACKWARD:
     case PLAN_OP_PART:
-    case PLAN_OP_EMBEDDING_BACKWARD:
-    case PLAN_OP_SUM_ROWS:
-    case PLAN_OP_LAYERNORM_BACKWARD:
-    case PLAN_OP_LINEAR_DX:
-    case PLAN_OP_LINEAR_DW:
-    case PLAN_OP_ATTENTION_BACKWARD:
-    case PLAN_OP_CONCAT_COLUMNS:
-    case PLAN_OP_GELU_TANH_BACKWARD:
-    case PLAN_OP_GELU_ERF_BACKWARD:
-    case PLAN_OP_RELU_BACKWARD:
-    case PLAN_OP_MEAN_BACKWARD:
-    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
-    case PLAN_OP_NLL_LOSS_BACKWARD:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
-    case PLAN_OP_HOST_ADAM:
-    case PLAN_OP_HOST_SGD:
-    case PLAN_OP_HOST_ADD:
-    case PLAN_OP_HOST_ZERO:
-    case PLAN_OP_HOST_ROUND:
-    case PLAN_OP_HOST_NORM:
-    case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_CLIP:
-    case PLAN_OP_HOST_ALL_REDUCE:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:
@@ -573,29 +543,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_REDUCE_COPY_IN:
     case PLAN_OP_BUCKET_COPY_IN:
     case PLAN_OP_BUCKET_COPY_OUT:
-    case PLAN_OP_ADAM_DECAY:
-    case PLAN_OP_ADAM_MOMENT:
-    case PLAN_OP_ADAM_SQUARE_DECAY:
-    case PLAN_OP_ADAM_SQUARE:
-    case PLAN_OP_ADAM_SQRT:
-    case PLAN_OP_ADAM_DIVIDE:
-    case PLAN_OP_ADAM_CORRECT:
-    case PLAN_OP_ADAM_EPS:
-    case PLAN_OP_ADAM_UPDATE:
-    case PLAN_OP_ADAM_FUSED:
-    case PLAN_OP_GRADIENT_DECAY:
-    case PLAN_OP_SGD_UPDATE:
-    case PLAN_OP_SGD_FUSED:
-    case PLAN_OP_MOMENTUM_START:
-    case PLAN_OP_MOMENTUM_DECAY:
-    case PLAN_OP_MOMENTUM_ADD:
-    case PLAN_OP_MOMENTUM_FUSED:
-    case PLAN_OP_NORMS:
     case PLAN_OP_NORM:
     case PLAN_OP_SPREAD:
     case PLAN_OP_AT_MOST:
-    case PLAN_OP_SCALE_ALL:
-    case PLAN_OP_ZERO_ALL:
     case PLAN_OP_ACCUMULATE:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
