@@ -1,3 +1,4 @@
+/* trace/compare/print.c - a comparison as a table, and its verdict in one line. */
 #include <math.h>
 
 #include "trace/compare/private.h"
