@@ -1,3 +1,4 @@
+/* cli/predict/play.c - a plan played as most commands want it. */
 #include "cli/predict/predict.h"
 
 SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
