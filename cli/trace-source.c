@@ -1,7 +1,7 @@
 #include "cli/trace-source.h"
 
 #include "cli/cluster.h"
-#include "sim/predict.h"
+#include "cli/predict/predict.h"
 #include "trace/text.h"
 
 static Trace *predict(CliPlanSource *source, const char *name, const char *cluster_name,
@@ -12,19 +12,8 @@ static Trace *predict(CliPlanSource *source, const char *name, const char *clust
         return NULL;
     }
     g_autoptr(Trace) trace = trace_new();
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, error);
-    if (prediction == NULL) {
-        return NULL;
-    }
-    if (prediction->unsupported_dtype != NULL) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s cannot compute in %s; choose another "
-                    "--param-dtype",
-                    prediction->unsupported_on, prediction->unsupported_dtype);
-        return NULL;
-    }
-    return g_steal_pointer(&trace);
+    g_autoptr(SimPrediction) prediction = cli_predict_play(plan, cluster, trace, error);
+    return prediction != NULL ? g_steal_pointer(&trace) : NULL;
 }
 
 Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *cluster,

@@ -1,6 +1,6 @@
+/* exec/alone.c - one rank: every collective finds its result in place or copies it. */
 #include "exec/comm.h"
 
-/* One rank: every collective finds its result in place or copies it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* exec/gpu-module.c - gpu.h where this was built with CUDA: finds the module and loads it. */
 #include "exec/gpu.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* exec/gpu-none.c - gpu.h where this was built without CUDA. */
 #include "exec/error.h"
 #include "exec/gpu.h"
 

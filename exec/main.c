@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/arguments.h"
 #include "exec/device.h"
 #include "exec/error.h"
 #include "exec/fork.h"
@@ -23,14 +24,7 @@
 #include "plan/text/text.h"
 
 typedef struct {
-    char *trace, *load, *save, *data, *pace, *device, *comm, *black_box;
-    gint steps, threads, seed, token_bytes, local_ranks, watchdog, rehearse;
-    gint64 memory_limit;
-    gboolean json, costs, no_op_times;
-} Options;
-
-typedef struct {
-    const Options *options;
+    const ExecArguments *options;
     const Plan *plan;
     const ExecDevice *device;
     ExecComm comm;
@@ -177,7 +171,7 @@ static void explain(gpointer self, GString *text) {
 }
 
 static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
-    const Options *options = run->options;
+    const ExecArguments *options = run->options;
     if ((options->trace && !exec_results_write_trace(&run->results, play, options->trace, error)) ||
         (options->save && !save_weights(run, play, error))) {
         return false;
@@ -205,7 +199,7 @@ static void leave_oom(const Run *run, ExecPlay *play) {
 }
 
 static int run_plan(Run *run, const char *path) {
-    const Options *options = run->options;
+    const ExecArguments *options = run->options;
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = plan_read_file(path, &error);
     if (!plan) {
@@ -265,73 +259,6 @@ static int print_costs(Run *run) {
     return 0;
 }
 
-static bool read_options(int *argc, char ***argv, Options *options, GError **error) {
-    GOptionEntry entries[] = {
-        {"steps", 0, 0, G_OPTION_ARG_INT, &options->steps, "training steps (default 6)", "K"},
-        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options->trace, "write a trace of all ranks here",
-         "FILE"},
-        {"load", 0, 0, G_OPTION_ARG_FILENAME, &options->load,
-         "a safetensors file of the weights to begin with", "FILE"},
-        {"save", 0, 0, G_OPTION_ARG_FILENAME, &options->save,
-         "write the weights here at the end; every rank writes its part of one file", "FILE"},
-        {"data", 0, 0, G_OPTION_ARG_FILENAME, &options->data,
-         "tokens to train on (default: synthetic)", "FILE"},
-        {"pace", 0, 0, G_OPTION_ARG_FILENAME, &options->pace,
-         "a table of how long each collective lasts at least (foreshard run --pace makes it)",
-         "FILE"},
-        {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options->token_bytes,
-         "of a token in --data: 1 (default) or 2, little-endian", "N"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print the result as JSON", NULL},
-        {"threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
-         "threads of a matrix product (default 1)", "N"},
-        {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options->memory_limit,
-         "bytes of the modeled device (default: no limit)", "BYTES"},
-        {"seed", 0, 0, G_OPTION_ARG_INT, &options->seed, "of parameters and data (default 1)", "N"},
-        {"device", 0, 0, G_OPTION_ARG_STRING, &options->device, "host (default) or cuda", "DEVICE"},
-        {"local-ranks", 0, 0, G_OPTION_ARG_INT, &options->local_ranks,
-         "start so many ranks here, without mpirun", "N"},
-        {"comm", 0, 0, G_OPTION_ARG_STRING, &options->comm,
-         "between GPUs: auto (default), nccl, or local (by way of the host's memory)", "KIND"},
-        {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options->no_op_times,
-         "on a GPU: no events around ops, for the step's time alone", NULL},
-        {"watchdog", 0, 0, G_OPTION_ARG_INT, &options->watchdog,
-         "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
-        {"rehearse", 0, 0, G_OPTION_ARG_INT, &options->rehearse,
-         "play this rank alone, with stand-ins for the others' part of collectives; needs --pace",
-         "R"},
-        {"black-box", 0, 0, G_OPTION_ARG_FILENAME, &options->black_box,
-         "a file in which each rank under MPI notes what it is doing, for whoever started it",
-         "FILE"},
-        {"costs", 0, 0, G_OPTION_ARG_NONE, &options->costs,
-         "no PLAN: measure what calls, lanes and collectives cost here", NULL},
-        {0}};
-    g_autoptr(GOptionContext) context = g_option_context_new("PLAN");
-    g_option_context_set_summary(context, "Plays a plan, one process a rank: under mpirun or "
-                                          "srun, with --local-ranks, or alone.");
-    g_option_context_add_main_entries(context, entries, NULL);
-    if (!g_option_context_parse(context, argc, argv, error)) {
-        return false;
-    }
-    if (*argc != (options->costs ? 1 : 2) || options->steps < 1 || options->steps > 1000000 ||
-        options->threads < 1 || options->memory_limit < 1 || options->seed < 0 ||
-        options->token_bytes < 1 || options->token_bytes > 2 || options->watchdog < 0 ||
-        options->local_ranks < 0 || options->local_ranks > 1024) {
-        g_set_error(
-            error, EXEC_ERROR, EXEC_ERROR_INPUT,
-            "give one PLAN; steps, threads and memory limit are positive, seed and watchdog "
-            "not negative, a token has 1 or 2 bytes, local ranks are at most 1024");
-        return false;
-    }
-    if (options->rehearse >= 0 &&
-        (!options->pace || options->local_ranks || options->save || options->costs)) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "--rehearse needs --pace, and goes with neither --local-ranks nor --save nor "
-                    "--costs");
-        return false;
-    }
-    return true;
-}
-
 static const ExecDevice *find_device(const char *name, GError **error) {
     if (!name || g_str_equal(name, exec_host.name)) {
         return &exec_host;
@@ -345,7 +272,7 @@ static const ExecDevice *find_device(const char *name, GError **error) {
 }
 
 /* plan_path: for whoever has to say where a rank was that has died. */
-static bool bind_ranks(const Options *options, const char *plan_path, int *argc, char ***argv,
+static bool bind_ranks(const ExecArguments *options, const char *plan_path, int *argc, char ***argv,
                        ExecComm *ret_comm, GError **error) {
     if (options->rehearse >= 0) { /* the plan says of how many, once it is read */
         *ret_comm = exec_comm_alone;
@@ -362,28 +289,11 @@ static bool bind_ranks(const Options *options, const char *plan_path, int *argc,
 #endif
 }
 
-static void free_options(Options *options) {
-    g_free(options->trace);
-    g_free(options->load);
-    g_free(options->save);
-    g_free(options->data);
-    g_free(options->pace);
-    g_free(options->device);
-    g_free(options->comm);
-    g_free(options->black_box);
-}
-
 int main(int argc, char **argv) {
-    Options options = {.steps = 6,
-                       .threads = 1,
-                       .memory_limit = G_MAXINT64 / 4,
-                       .seed = 1,
-                       .token_bytes = 1,
-                       .watchdog = 300,
-                       .rehearse = -1};
+    g_auto(ExecArguments) options = EXEC_ARGUMENTS_DEFAULT;
     g_autoptr(GError) error = NULL;
     Run run = {.options = &options};
-    if (!read_options(&argc, &argv, &options, &error) || /* --help needs no MPI */
+    if (!exec_arguments_read(&argc, &argv, &options, &error) || /* --help needs no MPI */
         !(run.device = find_device(options.device, &error))) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);
         return status_of(error);
@@ -397,6 +307,5 @@ int main(int argc, char **argv) {
         run.comm.abort(run.comm.self, status);
     }
     run.comm.close(run.comm.self);
-    free_options(&options);
     return 0;
 }

@@ -173,7 +173,7 @@ static void begin_pass(PlanRun *run, uint64_t pass) {
     run->pass = pass;
     run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
     next_batch(run);
-    run->flavour->begin_pass(run);
+    plan_run_hook(run, run->flavour->begin_pass);
 }
 
 static void play_pass(PlanRun *run) {
@@ -212,7 +212,8 @@ static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, Plan
     run->flavour->construct(run);
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
-        if (s == PLAN_SECTION_STEADY && run->flavour->is_steady(run)) {
+        bool (*is_steady)(const PlanRun *) = run->flavour->is_steady;
+        if (s == PLAN_SECTION_STEADY && (!is_steady || is_steady(run))) {
             plan_builder_repeat_section(&run->builder);
             break;
         }

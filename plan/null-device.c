@@ -1,3 +1,4 @@
+/* plan/null-device.c - a device that only counts (player.h): what a plan asks of a machine. */
 #include <string.h>
 
 #include "plan/player.h"

@@ -191,15 +191,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
     case PLAN_OP_ARANGE:
-    case PLAN_OP_HOST_ADAM:
-    case PLAN_OP_HOST_SGD:
-    case PLAN_OP_HOST_ADD:
-    case PLAN_OP_HOST_ZERO:
-    case PLAN_OP_HOST_ROUND:
-    case PLAN_OP_HOST_NORM:
-    case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_CLIP:
-    case PLAN_OP_HOST_ALL_REDUCE:
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_DROPOUT:
@@ -232,26 +225,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_AT_MOST:
     case PLAN_OP_ACCUMULATE:
         return d[0];
-    case PLAN_OP_ADAM_DECAY:
-    case PLAN_OP_ADAM_MOMENT:
-    case PLAN_OP_ADAM_SQUARE_DECAY:
-    case PLAN_OP_ADAM_SQUARE:
-    case PLAN_OP_ADAM_SQRT:
-    case PLAN_OP_ADAM_DIVIDE:
-    case PLAN_OP_ADAM_CORRECT:
-    case PLAN_OP_ADAM_EPS:
-    case PLAN_OP_ADAM_UPDATE:
-    case PLAN_OP_ADAM_FUSED:
-    case PLAN_OP_GRADIENT_DECAY:
-    case PLAN_OP_SGD_UPDATE:
-    case PLAN_OP_SGD_FUSED:
-    case PLAN_OP_MOMENTUM_START:
-    case PLAN_OP_MOMENTUM_DECAY:
-    case PLAN_OP_MOMENTUM_ADD:
-    case PLAN_OP_MOMENTUM_FUSED:
-    case PLAN_OP_NORMS:
-    case PLAN_OP_SCALE_ALL:
-    case PLAN_OP_ZERO_ALL:
+#define LIST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
         return 1;
     case PLAN_OP_NORM:
         return is ? d[0] : 1;

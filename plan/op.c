@@ -11,7 +11,6 @@ static const struct {
 #define OP(id, name, cls, operands, dims, attrs)                                                   \
     [PLAN_OP_##id] = {name, PLAN_CLASS_##cls, operands, dims, attrs, 0},
 #include "plan/ops.def"
-#undef OP
 #define COLLECTIVE(id, name, operands, steps)                                                      \
     [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, "elements ranks", "average", steps},
 #include "plan/collectives.def"

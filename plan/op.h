@@ -1,7 +1,7 @@
 /* plan/op.h - the kinds of work a plan can launch, and what a row of ops.def says of them.
  *
  * To add an op: a row in ops.def. The compiler then names every switch that lacks it: its backward
- * (plan/autograd/differentiate.c), its work (plan/op-work.c), its call (exec/host/launch.c).
+ * (plan/autograd/differentiate.c), its work (plan/op-work.c), its call (exec/host/compute.c).
  */
 #pragma once
 
@@ -12,7 +12,6 @@
 typedef enum {
 #define OP(id, ...) PLAN_OP_##id,
 #include "plan/ops.def"
-#undef OP
 #define COLLECTIVE(id, ...) PLAN_OP_##id,
 #include "plan/collectives.def"
 #undef COLLECTIVE

@@ -1,3 +1,6 @@
+/* plots/lanes.c - the tables of the picture of lanes: what runs when, joined to what an eye can
+ * tell apart, and which communication is exposed.
+ */
 #include <string.h>
 
 #include "plots/private.h"

@@ -1,3 +1,4 @@
+/* plots/memory.c - the tables of the picture of memory over time, thinned with no peak lost. */
 #include "plots/private.h"
 #include "plots/thin.h"
 #include "trace/ended.h"

@@ -1,3 +1,4 @@
+/* plots/points-rows.c - points as a table of numbers, for people: what foreshard plot prints. */
 #include <math.h>
 #include <string.h>
 

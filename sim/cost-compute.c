@@ -112,11 +112,19 @@ static double reread_bytes(const ModelCluster *cluster, PlanOpKind kind, const i
     return stays ? 0 : again * (double)dims[0] * row;
 }
 
+/* A kind that was measured by itself has all its kernels in its rate; this project's own kernel on
+ * CPU ranks takes both gradients of a norm in one go. Elsewhere PyTorch's kernels are predicted. */
+static bool has_second_kernel(const ModelCluster *cluster, PlanOpKind kind) {
+    bool is_norm = kind == PLAN_OP_LAYERNORM_BACKWARD || kind == PLAN_OP_RMSNORM_BACKWARD;
+    return is_norm && cluster->device_kind == MODEL_DEVICE_GPU &&
+           cluster->kernel_gb_per_s[kind] == 0;
+}
+
 /* PyTorch takes the gradient of a norm's weight in a second kernel, which reads gradient and input
  * again; before 2.8 with a block of threads for each 32 columns, however many rows. */
 static double weight_gradient_ns(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims,
                                  double element_bytes) {
-    if (kind != PLAN_OP_LAYERNORM_BACKWARD && kind != PLAN_OP_RMSNORM_BACKWARD) {
+    if (!has_second_kernel(cluster, kind)) {
         return 0;
     }
     double elements = 2 * (double)dims[0] * (double)dims[1];

@@ -1,3 +1,4 @@
+/* trace/check.c - what every trace fulfils: the writer demands it and the reader guarantees it. */
 #include "trace/check-private.h"
 
 /* Times and bytes stay this far from the ends of int64, so that differences never overflow. */

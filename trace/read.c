@@ -1,190 +1,51 @@
+/* trace/read.c - the grammar of a trace's text, over words.h.
+ *
+ * Reads only what trace_text() would write: whatever is accepted is written again as the same
+ * bytes. Trusts no count: each line is looked for, and none there means a file cut short.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "trace/check-private.h"
 #include "trace/text-private.h"
 #include "trace/text.h"
+#include "trace/words.h"
 
-/* Reads only what trace_text() would write: whatever is accepted is written again as the same
- * bytes. The reader trusts no count; each line is looked for, and none there means a file cut
- * short.
- */
 typedef struct {
-    const char *file_name;
-    const char *next, *end; /* of the text that is left */
-    const char *line;       /* the line at hand, and how far it is read */
-    const char *line_end;
-    guint line_number;
+    TraceWords words;
     Trace *trace;
-    GError **error;
 } Reader;
-
-static bool complain(Reader *reader, TraceError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
-static bool complain(Reader *reader, TraceError code, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error(reader->error, TRACE_ERROR, code, "%s:%u: %s", reader->file_name,
-                reader->line_number, message);
-    return false;
-}
 
 /* A fault that trace_check would find too, now with its line. */
 static bool place_fault(Reader *reader, GError *fault) {
     g_autoptr(GError) owned = fault;
-    return complain(reader, TRACE_ERROR_SYNTAX, "%s", owned->message);
-}
-
-static bool next_line(Reader *reader) {
-    reader->line_number++;
-    const char *newline = NULL;
-    if (reader->next < reader->end) {
-        newline = memchr(reader->next, '\n', (gsize)(reader->end - reader->next));
-    }
-    if (newline == NULL) {
-        return complain(reader, TRACE_ERROR_CUT,
-                        "the trace is cut short: its end line is missing; record it again");
-    }
-    reader->line = reader->next;
-    reader->line_end = newline;
-    reader->next = newline + 1;
-    return true;
-}
-
-/* The word is there and is followed by a space (which is taken too) or by the end of the line. */
-static bool take_word(Reader *reader, const char *word) {
-    gsize length = strlen(word);
-    if ((gsize)(reader->line_end - reader->line) < length ||
-        memcmp(reader->line, word, length) != 0) {
-        return false;
-    }
-    const char *after = reader->line + length;
-    if (after < reader->line_end && *after != ' ') {
-        return false;
-    }
-    reader->line = after < reader->line_end ? after + 1 : after;
-    return true;
-}
-
-static bool expect_word(Reader *reader, const char *word) {
-    return take_word(reader, word) ||
-           complain(reader, TRACE_ERROR_SYNTAX, "\"%s\" should stand here", word);
-}
-
-static bool expect_end_of_line(Reader *reader) {
-    /* A number's space is taken with it, so a space before the newline shows here. */
-    return (reader->line == reader->line_end && reader->line_end[-1] != ' ') ||
-           complain(reader, TRACE_ERROR_SYNTAX, "the line should end here");
-}
-
-/* A number as append_int() writes it, from min to max. */
-static bool take_int(Reader *reader, int64_t min, int64_t max, int64_t *ret_value) {
-    const char *at = reader->line;
-    bool negative = at < reader->line_end && *at == '-';
-    at += negative;
-    const char *digits = at;
-    int64_t value = 0;
-    while (at < reader->line_end && g_ascii_isdigit(*at)) {
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, *at - '0', &value)) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "a number is too large");
-        }
-        at++;
-    }
-    if (at == digits || (*digits == '0' && (at - digits > 1 || negative)) ||
-        (at < reader->line_end && *at != ' ')) {
-        return complain(reader, TRACE_ERROR_SYNTAX, "a whole number should stand here");
-    }
-    value = negative ? -value : value;
-    if (value < min || value > max) {
-        return complain(reader, TRACE_ERROR_SYNTAX,
-                        "%" G_GINT64_FORMAT " stands where %" G_GINT64_FORMAT
-                        " to %" G_GINT64_FORMAT " is possible",
-                        (gint64)value, (gint64)min, (gint64)max);
-    }
-    reader->line = at < reader->line_end ? at + 1 : at;
-    *ret_value = value;
-    return true;
-}
-
-static bool take_uint32(Reader *reader, uint32_t *ret_value) {
-    int64_t value;
-    if (!take_int(reader, 0, (int64_t)TRACE_NONE - 1, &value)) {
-        return false;
-    }
-    *ret_value = (uint32_t)value;
-    return true;
-}
-
-static bool take_index(Reader *reader, uint32_t *ret_index) {
-    if (take_word(reader, "-")) {
-        *ret_index = TRACE_NONE;
-        return true;
-    }
-    return take_uint32(reader, ret_index);
-}
-
-static bool take_name(Reader *reader, GString *ret_name) {
-    g_string_truncate(ret_name, 0);
-    if (reader->line_end - reader->line == 2 && memcmp(reader->line, "\"\"", 2) == 0) {
-        reader->line = reader->line_end;
-        return true;
-    }
-    if (reader->line == reader->line_end) {
-        return complain(reader, TRACE_ERROR_SYNTAX, "a name is missing");
-    }
-    while (reader->line < reader->line_end) {
-        char c = *reader->line++;
-        if (c == '\\') {
-            char escaped = reader->line < reader->line_end ? *reader->line++ : '\0';
-            switch (escaped) {
-            case 'n':
-                c = '\n';
-                break;
-            case 'r':
-                c = '\r';
-                break;
-            case '\\':
-            case '"':
-                c = escaped;
-                break;
-            default:
-                return complain(reader, TRACE_ERROR_SYNTAX, "a \\ begins no known character");
-            }
-        } else if (c == '"' || c == '\r' || c == '\0') {
-            return complain(reader, TRACE_ERROR_SYNTAX, "a name holds a forbidden character");
-        }
-        g_string_append_c(ret_name, c);
-    }
-    if (!g_utf8_validate(ret_name->str, (gssize)ret_name->len, NULL)) {
-        return complain(reader, TRACE_ERROR_SYNTAX, "a name is not UTF-8");
-    }
-    return true;
+    return trace_words_complain(&reader->words, TRACE_ERROR_SYNTAX, "%s", owned->message);
 }
 
 /* "foreshard-trace 2"; another number is another version. */
 static bool check_magic(Reader *reader) {
+    TraceWords *words = &reader->words;
     static const char magic[] = TRACE_TEXT_MAGIC;
-    gsize length = (gsize)(reader->line_end - reader->line);
+    gsize length = (gsize)(words->line_end - words->line);
     gsize name_length = strlen(magic) - 1; /* up to the number */
-    if (length == strlen(magic) && memcmp(reader->line, magic, length) == 0) {
+    if (length == strlen(magic) && memcmp(words->line, magic, length) == 0) {
         return true;
     }
-    if (length > name_length && memcmp(reader->line, magic, name_length) == 0) {
-        return complain(reader, TRACE_ERROR_SYNTAX,
-                        "the trace is of version %.*s, this program reads version %s; record it "
-                        "again, or read it with the program that wrote it",
-                        (int)MIN(length - name_length, 10), reader->line + name_length,
-                        magic + name_length);
+    if (length > name_length && memcmp(words->line, magic, name_length) == 0) {
+        return trace_words_complain(
+            words, TRACE_ERROR_SYNTAX,
+            "the trace is of version %.*s, this program reads version %s; record it "
+            "again, or read it with the program that wrote it",
+            (int)MIN(length - name_length, 10), words->line + name_length, magic + name_length);
     }
-    return complain(reader, TRACE_ERROR_SYNTAX, "this is no trace: it should begin with \"%s\"",
-                    magic);
+    return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                "this is no trace: it should begin with \"%s\"", magic);
 }
 
 /* Reads up to and with the "tables" line, whose counts it returns. */
 static bool read_header(Reader *reader, uint32_t *ret_counts) {
-    if (!next_line(reader)) {
+    TraceWords *words = &reader->words;
+    if (!trace_words_next_line(words)) {
         return false;
     }
     if (!check_magic(reader)) {
@@ -193,26 +54,28 @@ static bool read_header(Reader *reader, uint32_t *ret_counts) {
     g_autoptr(GString) value = g_string_new(NULL);
     g_autofree char *last_key = NULL;
     for (;;) {
-        if (!next_line(reader)) {
+        if (!trace_words_next_line(words)) {
             return false;
         }
-        if (take_word(reader, "tables")) {
+        if (trace_words_take(words, "tables")) {
             break;
         }
-        const char *space = memchr(reader->line, ' ', (gsize)(reader->line_end - reader->line));
+        const char *space = memchr(words->line, ' ', (gsize)(words->line_end - words->line));
         if (space == NULL) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "a header line is \"key value\"");
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "a header line is \"key value\"");
         }
-        g_autofree char *key = g_strndup(reader->line, (gsize)(space - reader->line));
-        if (strlen(key) != (gsize)(space - reader->line) || !trace_is_key(key)) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "a header line begins with no key");
+        g_autofree char *key = g_strndup(words->line, (gsize)(space - words->line));
+        if (strlen(key) != (gsize)(space - words->line) || !trace_is_key(key)) {
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "a header line begins with no key");
         }
         if (last_key != NULL && trace_text_compare_keys(last_key, key) >= 0) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "\"%s\" should not stand after \"%s\"", key,
-                            last_key);
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "\"%s\" should not stand after \"%s\"", key, last_key);
         }
-        reader->line = space + 1;
-        if (!take_name(reader, value)) {
+        words->line = space + 1;
+        if (!trace_words_take_name(words, value)) {
             return false;
         }
         trace_set(reader->trace, key, value->str);
@@ -224,19 +87,21 @@ static bool read_header(Reader *reader, uint32_t *ret_counts) {
         return place_fault(reader, fault);
     }
     for (guint i = 0; i < TRACE_TEXT_N_TABLES; i++) {
-        if (!expect_word(reader, trace_text_table_names[i]) ||
-            !take_uint32(reader, &ret_counts[i])) {
+        if (!trace_words_expect(words, trace_text_table_names[i]) ||
+            !trace_words_take_uint32(words, &ret_counts[i])) {
             return false;
         }
     }
-    return expect_end_of_line(reader);
+    return trace_words_expect_end(words);
 }
 
 static bool read_table(Reader *reader, const char *entry, uint32_t count,
                        uint32_t (*add)(Trace *, const char *)) {
+    TraceWords *words = &reader->words;
     g_autoptr(GString) name = g_string_new(NULL);
     for (uint32_t i = 0; i < count; i++) {
-        if (!next_line(reader) || !expect_word(reader, entry) || !take_name(reader, name)) {
+        if (!trace_words_next_line(words) || !trace_words_expect(words, entry) ||
+            !trace_words_take_name(words, name)) {
             return false;
         }
         add(reader->trace, name->str);
@@ -245,21 +110,22 @@ static bool read_table(Reader *reader, const char *entry, uint32_t count,
 }
 
 static bool read_kinds(Reader *reader, uint32_t count) {
+    TraceWords *words = &reader->words;
     g_autoptr(GString) name = g_string_new(NULL);
     for (uint32_t i = 0; i < count; i++) {
-        if (!next_line(reader) || !expect_word(reader, "kind")) {
+        if (!trace_words_next_line(words) || !trace_words_expect(words, "kind")) {
             return false;
         }
         guint kind_class = 0;
         while (kind_class < TRACE_N_KIND_CLASSES &&
-               !take_word(reader, trace_kind_class_name(kind_class))) {
+               !trace_words_take(words, trace_kind_class_name(kind_class))) {
             kind_class++;
         }
         if (kind_class == TRACE_N_KIND_CLASSES) {
-            return complain(reader, TRACE_ERROR_SYNTAX,
-                            "a kind is compute, collective or copy, then its name");
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "a kind is compute, collective or copy, then its name");
         }
-        if (!take_name(reader, name)) {
+        if (!trace_words_take_name(words, name)) {
             return false;
         }
         trace_add_kind(reader->trace, name->str, kind_class);
@@ -268,29 +134,33 @@ static bool read_kinds(Reader *reader, uint32_t count) {
 }
 
 static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
-    if (!next_line(reader)) {
+    TraceWords *words = &reader->words;
+    if (!trace_words_next_line(words)) {
         return false;
     }
     TraceInstruction instruction = {
         .section = section, .kind = TRACE_NONE, .category = TRACE_NONE, .buffer = TRACE_NONE};
     while (instruction.what < TRACE_N_WHATS &&
-           !take_word(reader, trace_what_name(instruction.what))) {
+           !trace_words_take(words, trace_what_name(instruction.what))) {
         instruction.what++;
     }
     if (instruction.what == TRACE_N_WHATS) {
-        return complain(reader, TRACE_ERROR_SYNTAX, "an instruction should stand here");
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX, "an instruction should stand here");
     }
     int64_t lane, phase, bytes = 0;
-    if (!take_int(reader, 0, UINT8_MAX, &lane) || !take_int(reader, 0, UINT8_MAX, &phase) ||
-        !take_index(reader, &instruction.unit) || !take_index(reader, &instruction.module)) {
+    if (!trace_words_take_int(words, 0, UINT8_MAX, &lane) ||
+        !trace_words_take_int(words, 0, UINT8_MAX, &phase) ||
+        !trace_words_take_index(words, &instruction.unit) ||
+        !trace_words_take_index(words, &instruction.module)) {
         return false;
     }
     bool is_op = instruction.what == TRACE_OP || instruction.what == TRACE_HOST_OP;
     bool is_memory = instruction.what == TRACE_ALLOC || instruction.what == TRACE_FREE;
-    if ((is_op && !take_uint32(reader, &instruction.kind)) ||
-        (is_memory && !take_uint32(reader, &instruction.category)) ||
-        ((is_op || is_memory) && !take_int(reader, 0, INT64_MAX, &bytes)) ||
-        (is_memory && !take_uint32(reader, &instruction.buffer)) || !expect_end_of_line(reader)) {
+    if ((is_op && !trace_words_take_uint32(words, &instruction.kind)) ||
+        (is_memory && !trace_words_take_uint32(words, &instruction.category)) ||
+        ((is_op || is_memory) && !trace_words_take_int(words, 0, INT64_MAX, &bytes)) ||
+        (is_memory && !trace_words_take_uint32(words, &instruction.buffer)) ||
+        !trace_words_expect_end(words)) {
         return false;
     }
     instruction.lane = (uint8_t)lane;
@@ -303,34 +173,38 @@ static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
 }
 
 static bool read_role(Reader *reader, uint32_t role) {
+    TraceWords *words = &reader->words;
     uint32_t number, count;
-    if (!next_line(reader) || !expect_word(reader, "role") || !take_uint32(reader, &number) ||
-        !take_uint32(reader, &count) || !expect_end_of_line(reader)) {
+    if (!trace_words_next_line(words) || !trace_words_expect(words, "role") ||
+        !trace_words_take_uint32(words, &number) || !trace_words_take_uint32(words, &count) ||
+        !trace_words_expect_end(words)) {
         return false;
     }
     if (number != role) {
-        return complain(reader, TRACE_ERROR_SYNTAX, "role %u should stand here", role);
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX, "role %u should stand here", role);
     }
     trace_add_role(reader->trace);
     uint8_t section = 0;
     for (uint32_t done = 0; done < count;) {
         uint32_t length;
-        if (!next_line(reader) || !expect_word(reader, "section")) {
+        if (!trace_words_next_line(words) || !trace_words_expect(words, "section")) {
             return false;
         }
-        while (section < TRACE_N_SECTIONS && !take_word(reader, trace_section_name(section))) {
+        while (section < TRACE_N_SECTIONS &&
+               !trace_words_take(words, trace_section_name(section))) {
             section++;
         }
         if (section == TRACE_N_SECTIONS) {
-            return complain(reader, TRACE_ERROR_SYNTAX,
-                            "sections are construct, first, second, steady, in this order");
+            return trace_words_complain(
+                words, TRACE_ERROR_SYNTAX,
+                "sections are construct, first, second, steady, in this order");
         }
-        if (!take_uint32(reader, &length) || !expect_end_of_line(reader)) {
+        if (!trace_words_take_uint32(words, &length) || !trace_words_expect_end(words)) {
             return false;
         }
         if (length == 0 || length > count - done) {
-            return complain(reader, TRACE_ERROR_SYNTAX,
-                            "the section's length does not agree with the role's");
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "the section's length does not agree with the role's");
         }
         for (uint32_t i = 0; i < length; i++) {
             if (!read_instruction(reader, role, section)) {
@@ -344,18 +218,20 @@ static bool read_role(Reader *reader, uint32_t role) {
 }
 
 static bool read_ranks(Reader *reader, uint32_t count) {
+    TraceWords *words = &reader->words;
     for (uint32_t i = 0; i < count; i++) {
         TraceRank rank;
-        if (!next_line(reader) || !expect_word(reader, "rank") ||
-            !take_uint32(reader, &rank.rank) || !take_uint32(reader, &rank.role) ||
-            !expect_end_of_line(reader)) {
+        if (!trace_words_next_line(words) || !trace_words_expect(words, "rank") ||
+            !trace_words_take_uint32(words, &rank.rank) ||
+            !trace_words_take_uint32(words, &rank.role) || !trace_words_expect_end(words)) {
             return false;
         }
         if (rank.role >= reader->trace->roles->len) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "there is no role %u", rank.role);
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX, "there is no role %u",
+                                        rank.role);
         }
         if (i > 0 && g_array_index(reader->trace->ranks, TraceRank, i - 1).rank >= rank.rank) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "ranks should grow");
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX, "ranks should grow");
         }
         trace_add_rank(reader->trace, rank.rank, rank.role);
     }
@@ -370,21 +246,23 @@ typedef struct {
 } Group;
 
 static bool read_ops(Reader *reader, const Group *group, TraceRankState *state) {
+    TraceWords *words = &reader->words;
     int64_t host_ns = 0;
     for (uint32_t i = 0; i < group->count; i++) {
         TraceOpRow row = {.rank = group->rank, .step = group->step};
         int64_t after_host_ns, after_issue_ns, lasted_ns;
-        if (!next_line(reader) || !take_uint32(reader, &row.instruction) ||
-            !take_uint32(reader, &row.lane) ||
-            !take_int(reader, -INT64_MAX, INT64_MAX, &after_host_ns) ||
-            !take_int(reader, -INT64_MAX, INT64_MAX, &after_issue_ns) ||
-            !take_int(reader, 0, INT64_MAX, &lasted_ns) || !expect_end_of_line(reader)) {
+        if (!trace_words_next_line(words) || !trace_words_take_uint32(words, &row.instruction) ||
+            !trace_words_take_uint32(words, &row.lane) ||
+            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &after_host_ns) ||
+            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &after_issue_ns) ||
+            !trace_words_take_int(words, 0, INT64_MAX, &lasted_ns) ||
+            !trace_words_expect_end(words)) {
             return false;
         }
         if (__builtin_add_overflow(host_ns, after_host_ns, &row.host_issue_ns) ||
             __builtin_add_overflow(row.host_issue_ns, after_issue_ns, &row.start_ns) ||
             __builtin_add_overflow(row.start_ns, lasted_ns, &row.end_ns)) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "a time is out of range");
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX, "a time is out of range");
         }
         host_ns = row.host_issue_ns;
         GError *fault = NULL;
@@ -397,25 +275,27 @@ static bool read_ops(Reader *reader, const Group *group, TraceRankState *state) 
 }
 
 static bool read_memory(Reader *reader, const Group *group, TraceRankState *state) {
+    TraceWords *words = &reader->words;
     int64_t host_ns = 0, reserved = 0;
     for (uint32_t i = 0; i < group->count; i++) {
         TraceMemoryRow row = {.rank = group->rank, .step = group->step};
         int64_t after_host_ns, allocated, active_more, active, reserved_more;
-        if (!next_line(reader) || !take_uint32(reader, &row.instruction) ||
-            !take_int(reader, -INT64_MAX, INT64_MAX, &after_host_ns) ||
-            !take_uint32(reader, &row.category) ||
-            !take_int(reader, -INT64_MAX, INT64_MAX, &row.delta) ||
-            !take_int(reader, 0, INT64_MAX, &allocated) ||
-            !take_int(reader, -INT64_MAX, INT64_MAX, &active_more) ||
-            !take_int(reader, -INT64_MAX, INT64_MAX, &reserved_more) ||
-            !expect_end_of_line(reader)) {
+        if (!trace_words_next_line(words) || !trace_words_take_uint32(words, &row.instruction) ||
+            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &after_host_ns) ||
+            !trace_words_take_uint32(words, &row.category) ||
+            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &row.delta) ||
+            !trace_words_take_int(words, 0, INT64_MAX, &allocated) ||
+            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &active_more) ||
+            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &reserved_more) ||
+            !trace_words_expect_end(words)) {
             return false;
         }
         if (__builtin_add_overflow(host_ns, after_host_ns, &row.host_ns) ||
             __builtin_add_overflow(allocated, active_more, &active) ||
             __builtin_add_overflow(reserved, reserved_more, &reserved) || active < 0 ||
             reserved < 0) {
-            return complain(reader, TRACE_ERROR_SYNTAX, "a time or a size is out of range");
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "a time or a size is out of range");
         }
         row.allocated = (uint64_t)allocated;
         row.active = (uint64_t)active;
@@ -440,35 +320,39 @@ static bool group_follows(const Group *last, const Group *group) {
 
 /* Reads up to and with the end line. */
 static bool read_rows(Reader *reader) {
+    TraceWords *words = &reader->words;
     Group last = {0};
     TraceRankState state = {0};
     bool any = false;
     for (;;) {
-        if (!next_line(reader)) {
+        if (!trace_words_next_line(words)) {
             return false;
         }
-        if (take_word(reader, "end")) {
+        if (trace_words_take(words, "end")) {
             break;
         }
-        Group group = {.is_memory = take_word(reader, "memory")};
+        Group group = {.is_memory = trace_words_take(words, "memory")};
         int64_t step;
-        if (!group.is_memory && !take_word(reader, "ops")) {
-            return complain(reader, TRACE_ERROR_SYNTAX,
-                            "\"ops\", \"memory\" or \"end\" should stand here");
+        if (!group.is_memory && !trace_words_take(words, "ops")) {
+            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                        "\"ops\", \"memory\" or \"end\" should stand here");
         }
-        if (!take_uint32(reader, &group.rank) || !take_int(reader, -1, INT32_MAX, &step) ||
-            !take_uint32(reader, &group.count) || !expect_end_of_line(reader)) {
+        if (!trace_words_take_uint32(words, &group.rank) ||
+            !trace_words_take_int(words, -1, INT32_MAX, &step) ||
+            !trace_words_take_uint32(words, &group.count) || !trace_words_expect_end(words)) {
             return false;
         }
         group.step = (int32_t)step;
         if (group.count == 0 || (any && !group_follows(&last, &group))) {
-            return complain(reader, TRACE_ERROR_SYNTAX,
-                            "groups of rows come in order of rank and step, none empty");
+            return trace_words_complain(
+                words, TRACE_ERROR_SYNTAX,
+                "groups of rows come in order of rank and step, none empty");
         }
         if (!any || last.rank != group.rank) {
             state = (TraceRankState){trace_role_of_rank(reader->trace, group.rank), -1, -1, 0};
             if (state.role == TRACE_NONE) {
-                return complain(reader, TRACE_ERROR_SYNTAX, "rank %u has no role", group.rank);
+                return trace_words_complain(words, TRACE_ERROR_SYNTAX, "rank %u has no role",
+                                            group.rank);
             }
         }
         if (group.is_memory ? !read_memory(reader, &group, &state)
@@ -479,19 +363,20 @@ static bool read_rows(Reader *reader) {
         any = true;
     }
     uint32_t n_ops, n_memory;
-    if (!expect_word(reader, "ops") || !take_uint32(reader, &n_ops) ||
-        !expect_word(reader, "memory") || !take_uint32(reader, &n_memory) ||
-        !expect_end_of_line(reader)) {
+    if (!trace_words_expect(words, "ops") || !trace_words_take_uint32(words, &n_ops) ||
+        !trace_words_expect(words, "memory") || !trace_words_take_uint32(words, &n_memory) ||
+        !trace_words_expect_end(words)) {
         return false;
     }
     if (n_ops != reader->trace->ops->len || n_memory != reader->trace->memory->len) {
-        return complain(reader, TRACE_ERROR_SYNTAX,
-                        "the end line counts %u op rows and %u memory rows; there are %u and %u",
-                        n_ops, n_memory, reader->trace->ops->len, reader->trace->memory->len);
+        return trace_words_complain(
+            words, TRACE_ERROR_SYNTAX,
+            "the end line counts %u op rows and %u memory rows; there are %u and %u", n_ops,
+            n_memory, reader->trace->ops->len, reader->trace->memory->len);
     }
-    if (reader->next != reader->end) {
-        reader->line_number++;
-        return complain(reader, TRACE_ERROR_SYNTAX, "text follows the end line");
+    if (words->next != words->end) {
+        words->line_number++;
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX, "text follows the end line");
     }
     return true;
 }
@@ -499,7 +384,8 @@ static bool read_rows(Reader *reader) {
 Trace *trace_read(const char *text, gsize length, const char *file_name, GError **error) {
     g_autoptr(Trace) trace = trace_new();
     Reader reader = {
-        .file_name = file_name, .next = text, .end = text + length, .trace = trace, .error = error};
+        .words = {.file_name = file_name, .next = text, .end = text + length, .error = error},
+        .trace = trace};
     uint32_t counts[TRACE_TEXT_N_TABLES];
     if (!read_header(&reader, counts) || !read_table(&reader, "lane", counts[0], trace_add_lane) ||
         !read_table(&reader, "unit", counts[1], trace_add_unit) ||

@@ -1,3 +1,4 @@
+/* trace/write.c - a trace as text: rows in order of rank and step, numbers as differences. */
 #include "trace/text.h"
 
 #include <errno.h>

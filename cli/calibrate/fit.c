@@ -1,3 +1,6 @@
+/* cli/calibrate/fit.c - from samples and costs to the numbers of a cluster of CPU ranks; and what
+ * of that a GPU's (gpu.c) shares.
+ */
 #include <gio/gio.h>
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* cli/calibrate/play.c - the networks that are played to be measured; their ops' times. */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* cli/calibrate/write.c - a cluster file of what was measured: each number below its source. */
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"

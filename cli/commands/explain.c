@@ -8,6 +8,7 @@
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
 #include "cli/plot/pictures.h"
+#include "cli/predict/predict.h"
 #include "cli/trace-source.h"
 #include "cli/what-if.h"
 #include "trace/text.h"
@@ -85,8 +86,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
         return complain(error);
     }
     g_autoptr(Trace) trace = trace_new();
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, &error);
+    g_autoptr(SimPrediction) prediction = cli_predict_play(plan, cluster, trace, &error);
     if (prediction == NULL) {
         return complain(error);
     }

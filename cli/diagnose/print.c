@@ -1,3 +1,4 @@
+/* cli/diagnose/print.c - a diagnosis as foreshard diagnose and report print it. */
 #include <math.h>
 #include <string.h>
 

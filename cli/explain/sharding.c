@@ -2,7 +2,6 @@
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
-#include "sim/predict.h"
 #include "trace/scale.h"
 
 static const struct {
@@ -60,18 +59,14 @@ static bool append_strategy(GString *text, CliPlanSource *source, const char *ne
     }
     g_string_append_printf(text, "%-15s", sharding);
     g_autoptr(Plan) plan = cli_plan_source_load(source, network, &refusal);
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
     g_autoptr(SimPrediction) prediction =
-        plan != NULL ? sim_predict(plan, cluster, &options, NULL, &refusal) : NULL;
+        plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;
     }
     if (prediction == NULL) {
         g_string_append_printf(text, " not possible: %s\n", refusal->message);
-    } else if (prediction->unsupported_dtype != NULL) {
-        g_string_append_printf(text, " not possible: %s cannot compute in %s\n", cluster->name,
-                               prediction->unsupported_dtype);
     } else {
         append_figures(text, prediction);
     }

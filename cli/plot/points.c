@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "cli/plot/pictures.h"
+#include "cli/predict/predict.h"
 #include "cli/validate/csv.h"
 #include "cli/validate/validate.h"
-#include "sim/predict.h"
 #include "trace/summary.h"
 
 static void clear_knob(gpointer data) {
@@ -146,19 +146,10 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
         }
     }
     g_autoptr(Plan) plan = cli_plan_source_load(source, network, error);
-    if (plan == NULL) {
-        g_prefix_error(error, "%s: ", label_of(points, values, 0));
-        return false;
-    }
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, error);
+    g_autoptr(SimPrediction) prediction =
+        plan != NULL ? cli_predict_play(plan, cluster, NULL, error) : NULL;
     if (prediction == NULL) {
         g_prefix_error(error, "%s: ", label_of(points, values, 0));
-        return false;
-    }
-    if (prediction->unsupported_dtype) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s cannot compute in %s", cluster->name,
-                    prediction->unsupported_dtype);
         return false;
     }
     add_prediction(points, values, prediction, plan->tokens_per_rank);

@@ -1,4 +1,5 @@
-/* cli/predict/predict.h - what foreshard predict says of a plan on a cluster, as text or as JSON.
+/* cli/predict/predict.h - a plan played on a cluster, and what foreshard predict says of it, as
+ * text or as JSON.
  *
  * Two verdicts are always given: whether it fits, and what a step costs (for a plan that does not
  * fit: with memory enough).
@@ -19,6 +20,11 @@ typedef struct {
     const char *cluster_name; /* as it was given */
     const SimOptions *asked;
 } CliPredictReport;
+
+/* Plays SIM_DEFAULT_STEPS steps, as all do who are asked nothing else. A dtype that the cluster
+ * lacks is an error, for then nothing is predicted. trace: NULL, or a fresh one, to be filled. */
+SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
+                                GError **error);
 
 /* Print to standard output. */
 void cli_predict_print_text(const CliPredictReport *report);

@@ -1,3 +1,4 @@
+/* exec/host/costs.c - what lanes, segments and collectives of CPU ranks cost, for exec/costs.h. */
 #include "exec/costs.h"
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"

@@ -77,7 +77,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     if (run->gradients[parameter].storage != PLAN_NONE) {
         run->incoming[parameter] = PLAN_NO_TENSOR;
         add_in_place(run, run->gradients[parameter], gradient);
-        run->flavour->gradient_ready(run, parameter);
+        plan_run_hook_at(run, run->flavour->gradient_ready, parameter);
         plan_run_unref(run, gradient);
         return;
     }
@@ -86,7 +86,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     buffer->unit = run->unit_of_parameter[parameter];
     run->incoming[parameter] = PLAN_NO_TENSOR;
     run->gradients[parameter] = plan_run_ref(run, gradient);
-    run->flavour->gradient_ready(run, parameter);
+    plan_run_hook_at(run, run->flavour->gradient_ready, parameter);
     plan_run_unref(run, gradient);
 }
 
@@ -171,7 +171,7 @@ static void run_flat_node(PlanRun *run, const PlanNode *node) {
     for (uint32_t i = 0; i < node->n_slots; i++) {
         plan_run_unref(run, given[i]);
     }
-    run->flavour->post_backward(run, node->unit);
+    plan_run_hook_at(run, run->flavour->post_backward, node->unit);
 }
 
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
@@ -194,7 +194,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     plan_run_at(run, PLAN_PHASE_BACKWARD, module);
     for (uint32_t hook = node.first_hook; hook != PLAN_NONE;) {
         const PlanHook *h = &run->hooks.items[hook];
-        run->flavour->pre_backward(run, h->unit);
+        plan_run_hook_at(run, run->flavour->pre_backward, h->unit);
         hook = h->next;
     }
     bool checkpointed = node.checkpoint != PLAN_NONE;
@@ -205,7 +205,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         for (uint32_t i = 0; i < node.n_slots; i++) {
             made[i] = plan_run_ref(run, given[i]);
         }
-        run->flavour->post_backward(run, node.unit);
+        plan_run_hook_at(run, run->flavour->post_backward, node.unit);
     } else {
         for (uint32_t i = 0; i < node.n_edges; i++) {
             made[i] = PLAN_NO_TENSOR;
@@ -244,7 +244,7 @@ void plan_run_backward(PlanRun *run) {
         run_node(run, heap_pop(heap), heap);
     }
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
-    run->flavour->end_backward(run);
+    plan_run_hook(run, run->flavour->end_backward);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */

@@ -1,7 +1,7 @@
 /* plan/autograd/backward.h - the words in which backward functions are written.
  *
- * Inside autograd/ only, for differentiate.c (PyTorch's ops), differentiate-norm.c (those of a norm
- * written out) and differentiate-fused.c (those of fused kernels).
+ * Inside autograd/ only, for differentiate.c (PyTorch's ops) and those beside it: -heads.c (ops
+ * that know heads), -norm.c (those of a norm written out), -fused.c (those of fused kernels).
  */
 #pragma once
 
@@ -77,6 +77,18 @@ void plan_swiglu_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b, bool centred);
 void plan_linear_gelu_backward(const PlanBackward *b);
 void plan_cross_entropy_backward(const PlanBackward *b);
+/* differentiate-heads.c */
+void plan_negate_half_backward(const PlanBackward *b);
+void plan_join_halves_backward(const PlanBackward *b);
+void plan_half_backward(const PlanBackward *b);
+void plan_sum_heads_backward(const PlanBackward *b);
+void plan_heads_copy_backward(const PlanBackward *b);
+void plan_heads_view_backward(const PlanBackward *b);
+void plan_heads_matmul_backward(const PlanBackward *b);
+void plan_masked_fill_backward(const PlanBackward *b);
+void plan_bias_add_backward(const PlanBackward *b);
+/* Input i was given to each of several sequences: the sum of theirs, for one as it comes. */
+void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n);
 /* differentiate-norm.c */
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
 void plan_sum_columns_backward(const PlanBackward *b);

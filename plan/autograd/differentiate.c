@@ -225,166 +225,19 @@ static void times_number(const PlanBackward *b) {
     launch(b);
 }
 
-/* ---- rotary embedding ----------------------------------------------------------------------- */
-
-static void negate_half(const PlanBackward *b) {
-    const PlanGraphValue *x = input(b, 0);
-    b->dx[0] = plan_run_new_tensor(b->run, (uint64_t)(dim(b, 0) * dim(b, 1)), (PlanDtype)x->dtype,
-                                   "dx_half");
-    begin(b, PLAN_OP_NEGATE_HALF, (int64_t[]){dim(b, 0), dim(b, 1), 0}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-/* Each part's gradient is a view of dy: the lower half the first's, the upper half the second's. */
-static void join_halves(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    b->dx[1] = plan_run_ref(b->run, b->dy[0]);
-}
-
-/* The gradient of the upper half is a tensor of its own (negate_half's), that of the lower half is
- * the upper half of what join_halves was given. */
-static void half(const PlanBackward *b) {
-    int64_t rows = dim(b, 0), n = dim(b, 1), start = dim(b, 2);
-    bool upper = start > 0;
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_PUT_HALF,
-          (int64_t[]){rows, n, upper ? n : 2 * n, upper ? 0 : n, upper ? n : 0}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-/* ---- attention with its scores in memory ---------------------------------------------------- */
-
-static void sum_heads(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_SUM_HEADS, dims(b), NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-static void copy_heads(const PlanBackward *b, PlanTensor from, PlanTensor to, bool back) {
-    int64_t batch = dim(b, 0), seq = dim(b, 1), heads = dim(b, 2), head_dim = dim(b, 3);
-    begin(b, PLAN_OP_HEADS_COPY, (int64_t[]){batch, seq, heads, head_dim, heads * head_dim, back},
-          NULL);
-    operand(b, from);
-    operand(b, to);
-    launch(b);
-}
-
-/* What copies heads apart gets its gradient back as it is; what merges them needs dy with its heads
- * apart, for which the heads of one sequence need no copy. */
-static void heads_copy(const PlanBackward *b) {
-    bool merges = dim(b, 5);
-    if (!merges || dim(b, 0) == 1) {
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-        return;
-    }
-    b->dx[0] = like_input(b, 0, "dx");
-    copy_heads(b, b->dy[0], b->dx[0], false);
-}
-
-static void heads_view(const PlanBackward *b) {
-    PlanGraphHeads mode = (PlanGraphHeads)dim(b, 4);
-    if (mode == PLAN_HEADS_AS_THEY_ARE) {
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-        return;
-    }
-    b->dx[0] = like_input(b, 0, "dx");
-    if (mode == PLAN_HEADS_APART) {
-        copy_heads(b, b->dy[0], b->dx[0], true);
-        return;
-    }
-    begin(b, PLAN_OP_COPY, (int64_t[]){(int64_t)b->dx[0].elements}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-/* y = a b. A transposed b is k: its gradient lies as k does. Otherwise b is v, and dy comes from
- * merged heads: of one sequence as it is, of several with heads apart. */
-static void heads_matmul(const PlanBackward *b) {
-    enum {
-        TRANSPOSED = 1,
-        INSIDE = 2
-    };
-    const int64_t *d = dims(b);
-    int64_t m = d[2], n = d[3], k = d[4], inside = d[1] * (d[6] & TRANSPOSED ? k : n);
-    int64_t dy_layout = d[6] & TRANSPOSED || d[0] > 1 ? 0 : INSIDE;
-    int64_t db_layout = d[6] & TRANSPOSED ? d[6] : 0;
-    double no = 0;
-    if (d[6] & TRANSPOSED && attrs(b)[0] > 0) {
-        db_layout = TRANSPOSED | INSIDE;
-    }
-    b->dx[1] = like_input(b, 1, "db");
-    begin(b, PLAN_OP_HEADS_MATMUL, /* of its transpose where b is transposed */
-          d[6] & TRANSPOSED
-              ? (int64_t[]){d[0], d[1], n, k, m, dy_layout | TRANSPOSED, d[5],
-                            db_layout & ~TRANSPOSED, inside, d[8]}
-              : (int64_t[]){d[0], d[1], k, n, m, d[5] | TRANSPOSED, dy_layout, 0, d[8], inside},
-          &no);
-    if (d[6] & TRANSPOSED) {
-        operand(b, b->dy[0]);
-        value_operand(b, 0);
-    } else {
-        value_operand(b, 0);
-        operand(b, b->dy[0]);
-    }
-    operand(b, b->dx[1]);
-    launch(b);
-    b->dx[0] = like_input(b, 0, "da");
-    begin(b, PLAN_OP_HEADS_MATMUL,
-          (int64_t[]){d[0], d[1], m, k, n, dy_layout, d[6] ^ TRANSPOSED, 0, inside, d[9]}, &no);
-    operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-/* Of scores as forward; a bias lies with its heads innermost, its gradient with them outermost. */
-static void masked_fill(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_MASKED_FILL, (int64_t[]){dim(b, 0) * dim(b, 2), dim(b, 1), 1}, (double[]){0});
-    operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-/* Of what was given to each of several sequences: the sum, for one as it comes. */
-static void sum_sequences(const PlanBackward *b, unsigned i, int64_t times, int64_t n) {
-    if (times == 1) {
-        b->dx[i] = plan_run_ref(b->run, b->dy[0]);
-        return;
-    }
-    b->dx[i] = like_input(b, i, "dbias");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){times, n}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[i]);
-    launch(b);
-}
-
-static void bias_add(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    sum_sequences(b, 1, dim(b, 0), dim(b, 1) * dim(b, 2) * dim(b, 3));
-}
-
 static void view(const PlanBackward *b) {
     switch ((PlanGraphView)b->op->kind) {
     case PLAN_GRAPH_SPLIT:
         split(b);
         return;
     case PLAN_GRAPH_HALF:
-        half(b);
+        plan_half_backward(b);
         return;
     case PLAN_GRAPH_HEADS:
-        heads_view(b);
+        plan_heads_view_backward(b);
         return;
     case PLAN_GRAPH_REPEATED:
-        sum_sequences(b, 0, dim(b, 0), dim(b, 1));
+        plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
         return;
     case PLAN_GRAPH_DETACHED: /* makes no node */
         break;
@@ -442,31 +295,31 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         plan_sum_columns_backward(&b);
         return;
     case PLAN_OP_NEGATE_HALF:
-        negate_half(&b);
+        plan_negate_half_backward(&b);
         return;
     case PLAN_OP_JOIN_HALVES:
-        join_halves(&b);
+        plan_join_halves_backward(&b);
         return;
     case PLAN_OP_TABLE_MUL:
         elementwise(&b, PLAN_OP_TABLE_MUL_BACKWARD, 1);
         return;
     case PLAN_OP_REPEAT_HEADS:
-        sum_heads(&b);
+        plan_sum_heads_backward(&b);
         return;
     case PLAN_OP_HEADS_COPY:
-        heads_copy(&b);
+        plan_heads_copy_backward(&b);
         return;
     case PLAN_OP_HEADS_MATMUL:
-        heads_matmul(&b);
+        plan_heads_matmul_backward(&b);
         return;
     case PLAN_OP_SOFTMAX:
         elementwise(&b, PLAN_OP_SOFTMAX_BACKWARD, 1);
         return;
     case PLAN_OP_MASKED_FILL:
-        masked_fill(&b);
+        plan_masked_fill_backward(&b);
         return;
     case PLAN_OP_BIAS_ADD:
-        bias_add(&b);
+        plan_bias_add_backward(&b);
         return;
     case PLAN_OP_ADD:
         add(&b);
@@ -516,10 +369,10 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_CROSS_ENTROPY:
         plan_cross_entropy_backward(&b);
         return;
-    case PLAN_OP_SWIGLU_BACKWARD:
-    case PLAN_OP_ADD_RMSNORM_BACKWARD:
-    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
-    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
+#define GRADIENT_OP(id, ...) case PLAN_OP_##id:
+#define LIST_OP              GRADIENT_OP
+#define HOST_OP              GRADIENT_OP
+#include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
     case PLAN_OP_ROPE_TABLES:
@@ -529,42 +382,12 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
     case PLAN_OP_POSITIVE_MASK:
-    case PLAN_OP_DROPOUT_BACKWARD:
-    case PLAN_OP_RMSNORM_BACKWARD:
-    case PLAN_OP_SILU_BACKWARD:
-    case PLAN_OP_PUT_HALF:
-    case PLAN_OP_TABLE_MUL_BACKWARD:
-    case PLAN_OP_SUM_HEADS:
-    case PLAN_OP_SOFTMAX_BACKWARD:
-    case PLAN_OP_BIAS_BACKWARD:
     case PLAN_OP_PART:
-    case PLAN_OP_EMBEDDING_BACKWARD:
-    case PLAN_OP_SUM_ROWS:
-    case PLAN_OP_LAYERNORM_BACKWARD:
-    case PLAN_OP_LINEAR_DX:
-    case PLAN_OP_LINEAR_DW:
-    case PLAN_OP_ATTENTION_BACKWARD:
-    case PLAN_OP_CONCAT_COLUMNS:
-    case PLAN_OP_GELU_TANH_BACKWARD:
-    case PLAN_OP_GELU_ERF_BACKWARD:
-    case PLAN_OP_RELU_BACKWARD:
-    case PLAN_OP_MEAN_BACKWARD:
-    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
-    case PLAN_OP_NLL_LOSS_BACKWARD:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
-    case PLAN_OP_HOST_ADAM:
-    case PLAN_OP_HOST_SGD:
-    case PLAN_OP_HOST_ADD:
-    case PLAN_OP_HOST_ZERO:
-    case PLAN_OP_HOST_ROUND:
-    case PLAN_OP_HOST_NORM:
-    case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_CLIP:
-    case PLAN_OP_HOST_ALL_REDUCE:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:
@@ -573,29 +396,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_REDUCE_COPY_IN:
     case PLAN_OP_BUCKET_COPY_IN:
     case PLAN_OP_BUCKET_COPY_OUT:
-    case PLAN_OP_ADAM_DECAY:
-    case PLAN_OP_ADAM_MOMENT:
-    case PLAN_OP_ADAM_SQUARE_DECAY:
-    case PLAN_OP_ADAM_SQUARE:
-    case PLAN_OP_ADAM_SQRT:
-    case PLAN_OP_ADAM_DIVIDE:
-    case PLAN_OP_ADAM_CORRECT:
-    case PLAN_OP_ADAM_EPS:
-    case PLAN_OP_ADAM_UPDATE:
-    case PLAN_OP_ADAM_FUSED:
-    case PLAN_OP_GRADIENT_DECAY:
-    case PLAN_OP_SGD_UPDATE:
-    case PLAN_OP_SGD_FUSED:
-    case PLAN_OP_MOMENTUM_START:
-    case PLAN_OP_MOMENTUM_DECAY:
-    case PLAN_OP_MOMENTUM_ADD:
-    case PLAN_OP_MOMENTUM_FUSED:
-    case PLAN_OP_NORMS:
     case PLAN_OP_NORM:
     case PLAN_OP_SPREAD:
     case PLAN_OP_AT_MOST:
-    case PLAN_OP_SCALE_ALL:
-    case PLAN_OP_ZERO_ALL:
     case PLAN_OP_ACCUMULATE:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

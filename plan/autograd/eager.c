@@ -318,7 +318,7 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     plan_run_begin_frame(run);
     if (unit != PLAN_NONE) {
         run->units[unit].n_aliases = run->aliases.len;
-        run->flavour->pre_forward(run, unit);
+        plan_run_hook_at(run, run->flavour->pre_forward, unit);
         if (!run->flavour->flatten) {
             enter_unit(run, step, unit);
         }
@@ -352,7 +352,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
     }
     if (unit != PLAN_NONE) {
         leave_unit(run, step, unit, run->units[unit].n_aliases);
-        run->flavour->post_forward(run, unit);
+        plan_run_hook_at(run, run->flavour->post_forward, unit);
     }
 }
 

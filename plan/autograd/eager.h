@@ -93,8 +93,12 @@ typedef struct {
     uint32_t moved_event;
 } PlanCheckpoint;
 
-/* Hooks of a flavour; each is called where PyTorch calls its own. None may be
- * NULL unless it says so. */
+/* A hook of a flavour in a pass: of all, or of a unit or parameter. NULL: nothing is done there. */
+typedef void PlanPassHook(PlanRun *run);
+typedef void PlanPlaceHook(PlanRun *run, uint32_t which);
+
+/* What a flavour does; each function is called where PyTorch calls its own. None but pass hooks may
+ * be NULL unless it says so. */
 typedef struct {
     const char *name;
     const char *const *lanes;     /* NULL-terminated; lane 0 is compute */
@@ -104,16 +108,12 @@ typedef struct {
     /* Elements of each unit that a rank owns, with padding. NULL: all of them. */
     void (*shards_of_units)(const PlanRun *run, uint64_t *ret_elements);
     void (*construct)(PlanRun *run);
-    void (*begin_pass)(PlanRun *run);
-    void (*pre_forward)(PlanRun *run, uint32_t unit);
-    void (*post_forward)(PlanRun *run, uint32_t unit);
-    void (*pre_backward)(PlanRun *run, uint32_t unit);
-    void (*post_backward)(PlanRun *run, uint32_t unit);
-    void (*gradient_ready)(PlanRun *run, uint32_t parameter);
+    PlanPassHook *begin_pass, *end_backward;
+    PlanPlaceHook *pre_forward, *post_forward, *pre_backward, *post_backward; /* of a unit */
+    PlanPlaceHook *gradient_ready;                                            /* of a parameter */
     /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
      * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
     void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
-    void (*end_backward)(PlanRun *run);
     /* The parameter as compute uses it. */
     PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
     /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
@@ -122,8 +122,8 @@ typedef struct {
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*drop_gradients)(PlanRun *run);
-    void (*end_step)(PlanRun *run); /* after the optimizer; NULL: nothing */
-    /* Whether every later step is as the one that has just been built. */
+    PlanPassHook *end_step; /* after the optimizer */
+    /* Whether every later step is as the one that has just been built; NULL: it is. */
     bool (*is_steady)(const PlanRun *run);
     /* Whether the passes are one program in all steps and on all roles, numbers apart (replay.h);
      * NULL: they are not. Then: of buffers that the first role's construction made, those that are
@@ -133,6 +133,18 @@ typedef struct {
     void (*adopt)(PlanRun *run, uint32_t buffer);
     void (*clear)(PlanRun *run);
 } PlanFlavour;
+
+static inline void plan_run_hook(PlanRun *run, PlanPassHook *hook) {
+    if (hook) {
+        hook(run);
+    }
+}
+
+static inline void plan_run_hook_at(PlanRun *run, PlanPlaceHook *hook, uint32_t which) {
+    if (hook) {
+        hook(run, which);
+    }
+}
 
 extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
     plan_flavour_fsdp2, plan_flavour_zero1;

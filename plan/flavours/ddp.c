@@ -278,9 +278,6 @@ static void end_backward(PlanRun *run) {
     }
 }
 
-static void nothing_at(PlanRun *run, uint32_t which) {
-}
-
 static PlanOperand parameter(PlanRun *run, uint32_t which) {
     return plan_whole_operand(run, &((Ddp *)run->state)->whole, which);
 }
@@ -310,10 +307,6 @@ const PlanFlavour plan_flavour_ddp = {
     .lanes = lanes,
     .construct = construct,
     .begin_pass = begin_pass,
-    .pre_forward = nothing_at,
-    .post_forward = nothing_at,
-    .pre_backward = nothing_at,
-    .post_backward = nothing_at,
     .gradient_ready = gradient_ready,
     .end_backward = end_backward,
     .parameter = parameter,

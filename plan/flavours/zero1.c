@@ -287,9 +287,6 @@ static void end_step(PlanRun *run) {
 
 /* ---- what compute and optimizer see --------------------------------------------------------- */
 
-static void nothing_at(PlanRun *run, uint32_t which) {
-}
-
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
     return plan_whole_operand(run, &((Zero1 *)run->state)->whole, p);
 }
@@ -317,10 +314,6 @@ static void clip(PlanRun *run) {
     plan_clip_norm(run, PLAN_AXIS_SHARD, run->strategy->ranks);
 }
 
-static bool is_steady(const PlanRun *run) {
-    return true;
-}
-
 static const char *const lanes[] = {"compute", "reduce", "gather", NULL};
 
 const PlanFlavour plan_flavour_zero1 = {
@@ -329,10 +322,6 @@ const PlanFlavour plan_flavour_zero1 = {
     .shards_of_units = shards_of_units,
     .construct = construct,
     .begin_pass = begin_pass,
-    .pre_forward = nothing_at,
-    .post_forward = nothing_at,
-    .pre_backward = nothing_at,
-    .post_backward = nothing_at,
     .gradient_ready = gradient_ready,
     .end_backward = end_backward,
     .parameter = parameter,
@@ -341,6 +330,5 @@ const PlanFlavour plan_flavour_zero1 = {
     .clip = clip,
     .drop_gradients = drop_gradients,
     .end_step = end_step,
-    .is_steady = is_steady,
     .clear = clear,
 };

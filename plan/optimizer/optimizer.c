@@ -227,8 +227,6 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     if (!keeps) {
         run->flavour->drop_gradients(run);
     }
-    if (run->flavour->end_step) {
-        run->flavour->end_step(run);
-    }
+    plan_run_hook(run, run->flavour->end_step);
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
 }

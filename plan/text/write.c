@@ -1,3 +1,4 @@
+/* plan/text/write.c - a plan as text, of which its digest is taken. */
 #include <errno.h>
 #include <string.h>
 

@@ -517,6 +517,10 @@ static void diagnoses_of_too_much(void) {
     expect("diagnose big.trace", 0, "no setting tried makes it fit", "");
     expect("predict gpt2 -n 2 --cluster v100-dgx --param-dtype bf16 --trace none.trace", 0,
            "cannot compute in bf16", "none.trace was not written");
+    expect("explain step gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 2, "",
+           "V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype");
+    expect("explain --sharding gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 0,
+           "not possible: V100-SXM2-32GB cannot compute in bf16", "");
 }
 
 /* What stands at the end of the first line that has the word before it. */

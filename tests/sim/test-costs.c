@@ -190,6 +190,28 @@ static void test_norms_as_published(void) {
     }
 }
 
+/* The second kernel reads both matrices again, 80000 bytes at a byte a nanosecond: charged where
+ * PyTorch's kernels are predicted, not on CPU ranks, nor where the op was measured as a whole. */
+static void test_norms_second_kernel(void) {
+    static const char buffers[] = "b4 40000 fp32 temporary/op compute - cfst dy\n"
+                                  "b5 40000 fp32 temporary/op compute - cfst x\n"
+                                  "b6 40000 fp32 temporary/op compute - cfst dx\n"
+                                  "b7 4000 fp32 temporary/op compute - cfst w\n"
+                                  "b8 4000 fp32 temporary/op compute - cfst dw\n"
+                                  "b9 40 fp32 temporary/op compute - cfst rstd\n";
+    static const char backward[] =
+        "launch compute rmsnorm_backward rows=10 width=1000 dy=b4 x=b5 rstd=b9 w=b7 dx=b6 dw=b8\n";
+    const SimTime first = 3 * 40000 + 2 * 4000 + 40;
+    ModelCluster cluster = toy_cluster;
+    cluster.device_kind = MODEL_DEVICE_GPU;
+    g_assert_cmpint(time_of(backward, buffers, &cluster), ==, first + 80000);
+    cluster.device_kind = MODEL_DEVICE_CPU;
+    g_assert_cmpint(time_of(backward, buffers, &cluster), ==, first);
+    cluster.device_kind = MODEL_DEVICE_GPU;
+    cluster.kernel_gb_per_s[PLAN_OP_RMSNORM_BACKWARD] = 0.5;
+    g_assert_cmpint(time_of(backward, buffers, &cluster), ==, 2 * first);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
@@ -197,5 +219,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/representative", test_representative_rank_is_the_slowest);
     g_test_add_func("/sim/costs/softmax", test_softmax_reads_rows_again);
     g_test_add_func("/sim/costs/norms", test_norms_as_published);
+    g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
     return g_test_run();
 }

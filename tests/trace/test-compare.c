@@ -5,17 +5,6 @@
 #include "tests/trace/toy-trace.h"
 #include "trace/compare/compare.h"
 
-static const TraceCompareRow *row_of(const TraceComparison *comparison, TraceCompareGroup group,
-                                     const char *name) {
-    for (guint i = 0; i < comparison->rows->len; i++) {
-        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
-        if (row->group == group && g_str_equal(row->name, name)) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 static ToyOptions measured_options(void) {
     ToyOptions options = TOY_DEFAULT;
     options.side = "measured";
@@ -59,23 +48,29 @@ static void planted_time(void) {
     g_assert_cmpuint(last->rank, ==, 0);
     last->end_ns += 1000000;
     g_autoptr(TraceComparison) comparison = trace_compare(first, second, NULL);
-    const TraceCompareRow *step = row_of(comparison, TRACE_COMPARE_STEP, "step");
+    const TraceCompareRow *step = trace_comparison_find(comparison, TRACE_COMPARE_STEP, "step");
     g_assert_cmpfloat(step->value[0], ==, 1e6);
     g_assert_cmpfloat(step->value[1], ==, 1.25e6);
     g_assert_cmpfloat(step->high[1], ==, 2.25e6);
     g_assert_cmpfloat_with_epsilon(step->error, -0.2, 1e-12);
-    const TraceCompareRow *forward = row_of(comparison, TRACE_COMPARE_PHASE, "forward");
+    const TraceCompareRow *forward =
+        trace_comparison_find(comparison, TRACE_COMPARE_PHASE, "forward");
     g_assert_cmpfloat(forward->value[1] - forward->value[0], ==, 250e3);
-    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_PHASE, "backward")->error, ==, 0);
-    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_LANE, "reduce")->error, ==, 0);
-    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_COLLECTIVE, "all_gather")->value[1], ==,
-                      300e3);
-    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_COLLECTIVE_EXPOSED, "all_gather")->value[1],
-                      ==, 100e3);
-    g_assert_cmpfloat_with_epsilon(row_of(comparison, TRACE_COMPARE_OP, "linear")->error,
-                                   -250. / 950, 1e-12);
-    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_COLLECTIVE_HIDDEN, "all_gather")->value[1],
-                      ==, 200e3);
+    g_assert_cmpfloat(trace_comparison_find(comparison, TRACE_COMPARE_PHASE, "backward")->error, ==,
+                      0);
+    g_assert_cmpfloat(trace_comparison_find(comparison, TRACE_COMPARE_LANE, "reduce")->error, ==,
+                      0);
+    g_assert_cmpfloat(
+        trace_comparison_find(comparison, TRACE_COMPARE_COLLECTIVE, "all_gather")->value[1], ==,
+        300e3);
+    g_assert_cmpfloat(
+        trace_comparison_find(comparison, TRACE_COMPARE_COLLECTIVE_EXPOSED, "all_gather")->value[1],
+        ==, 100e3);
+    g_assert_cmpfloat_with_epsilon(
+        trace_comparison_find(comparison, TRACE_COMPARE_OP, "linear")->error, -250. / 950, 1e-12);
+    g_assert_cmpfloat(
+        trace_comparison_find(comparison, TRACE_COMPARE_COLLECTIVE_HIDDEN, "all_gather")->value[1],
+        ==, 200e3);
     /* Of seven ops a step, and of two units with three each, one errs: that which was slowed. */
     g_assert_cmpuint(comparison->worst_ops->len, ==, 1);
     const TraceCompareWorst *op = &g_array_index(comparison->worst_ops, TraceCompareWorst, 0);
@@ -87,7 +82,8 @@ static void planted_time(void) {
     g_assert_cmpuint(unit->number, ==, 1);
     g_assert_cmpfloat(unit->value[0], ==, 250e3 + 250e3 + 200e3 + 130e3);
     g_assert_cmpfloat(unit->error, <, -0.2);
-    g_assert_cmpfloat(row_of(comparison, TRACE_COMPARE_PEAK, "allocated")->error, ==, 0);
+    g_assert_cmpfloat(trace_comparison_find(comparison, TRACE_COMPARE_PEAK, "allocated")->error, ==,
+                      0);
     g_autofree char *verdict = trace_comparison_verdict(comparison);
     g_assert_nonnull(strstr(verdict, "step time -20.0 % (predicted 1.000 ms, measured 1.250 ms)"));
     g_assert_nonnull(strstr(verdict, "errs most: linear, forward of unit blocks.0"));
@@ -116,8 +112,9 @@ static void planted_memory(void) {
     g_assert_cmpfloat(allocated->largest_bytes, ==, 256);
     g_assert_cmpfloat_with_epsilon(allocated->mean_bytes, 256. * 22 / 50, 1e-9);
     g_assert_cmpuint(comparison->memory[TRACE_RESERVED].differing, ==, 0);
-    g_assert_cmpfloat_with_epsilon(row_of(comparison, TRACE_COMPARE_PEAK, "allocated")->error,
-                                   -256. / 7936, 1e-12);
+    g_assert_cmpfloat_with_epsilon(
+        trace_comparison_find(comparison, TRACE_COMPARE_PEAK, "allocated")->error, -256. / 7936,
+        1e-12);
     g_autofree char *text = trace_comparison_text(comparison);
     g_test_message("%s", text);
     g_assert_nonnull(strstr(text, "first: rank 0, step 0, backward of unit blocks.0, instruction 7 "

@@ -277,3 +277,14 @@ void trace_comparison_free(TraceComparison *comparison) {
     g_clear_pointer(&comparison->kept, g_array_unref);
     g_free(comparison);
 }
+
+const TraceCompareRow *trace_comparison_find(const TraceComparison *comparison,
+                                             TraceCompareGroup group, const char *name) {
+    for (guint i = 0; i < comparison->rows->len; i++) {
+        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
+        if (row->group == group && g_str_equal(row->name, name)) {
+            return row;
+        }
+    }
+    return NULL;
+}

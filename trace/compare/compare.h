@@ -82,6 +82,10 @@ TraceComparison *trace_compare(const Trace *first, const Trace *second, GError *
 void trace_comparison_free(TraceComparison *comparison); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TraceComparison, trace_comparison_free)
 
+/* NULL: there is none. */
+const TraceCompareRow *trace_comparison_find(const TraceComparison *comparison,
+                                             TraceCompareGroup group, const char *name);
+
 /* "phase forward", "all_gather exposed"; and whether a group's figures are bytes, or else ns. */
 char *trace_compare_row_name(const TraceCompareRow *row);
 bool trace_compare_is_bytes(TraceCompareGroup group);

@@ -1,3 +1,4 @@
+/* trace/compare/json.c - a comparison as JSON. */
 #include "trace/json.h"
 #include "trace/compare/private.h"
 

@@ -1,3 +1,4 @@
+/* trace/compare/print.c - a comparison as a table, and its verdict in one line. */
 #include <math.h>
 
 #include "trace/compare/private.h"
@@ -240,17 +241,6 @@ char *trace_comparison_text(const TraceComparison *comparison) {
     return g_string_free(text, FALSE);
 }
 
-static const TraceCompareRow *find_row(const TraceComparison *comparison, TraceCompareGroup group,
-                                       const char *name) {
-    for (guint i = 0; i < comparison->rows->len; i++) {
-        const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
-        if (row->group == group && g_str_equal(row->name, name)) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 /* A side that ran out of memory says so first: what follows holds up to there. */
 static void append_ends(GString *text, const TraceComparison *comparison) {
     for (guint side = 0; side < 2; side++) {
@@ -283,12 +273,12 @@ char *trace_comparison_verdict(const TraceComparison *comparison) {
         g_string_append_printf(text, ", %u instruction%s without a counterpart",
                                comparison->n_unpaired, comparison->n_unpaired == 1 ? "" : "s");
     }
-    const TraceCompareRow *peak = find_row(comparison, TRACE_COMPARE_PEAK, "reserved");
+    const TraceCompareRow *peak = trace_comparison_find(comparison, TRACE_COMPARE_PEAK, "reserved");
     if (peak != NULL) {
         g_autofree char *error = percent(peak->error);
         g_string_append_printf(text, "; peak reserved %s", error);
     }
-    const TraceCompareRow *step = find_row(comparison, TRACE_COMPARE_STEP, "step");
+    const TraceCompareRow *step = trace_comparison_find(comparison, TRACE_COMPARE_STEP, "step");
     if (step != NULL) {
         g_autofree char *error = percent(step->error);
         TraceScale scale = trace_scale_time(MAX(step->value[0], step->value[1]));

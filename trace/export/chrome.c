@@ -1,3 +1,4 @@
+/* trace/export/chrome.c - a trace as Chrome's JSON, which Perfetto opens (export.h). */
 #include "trace/export/export.h"
 #include "trace/moments.h"
 #include "trace/summary.h"

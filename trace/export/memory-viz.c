@@ -1,3 +1,4 @@
+/* trace/export/memory-viz.c - a trace as a snapshot for PyTorch's memory page (export.h). */
 #include "trace/export/arena.h"
 #include "trace/export/export.h"
 #include "trace/export/pickle.h"

@@ -1,0 +1,387 @@
+/* exec/host/compute.c - ops that are kernels: operands and dims in the order that each one takes.
+ *
+ * One function for each op that needs more than a call.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "exec/error.h"
+#include "exec/host/fused.h"
+#include "exec/host/heads.h"
+#include "exec/host/launch.h"
+#include "exec/host/optimizer.h"
+#include "exec/host/shard.h"
+#include "exec/task.h"
+#include "kernels/host/activation.h"
+#include "kernels/host/attention.h"
+#include "kernels/host/copy.h"
+#include "kernels/host/dropout.h"
+#include "kernels/host/elementwise.h"
+#include "kernels/host/embedding.h"
+#include "kernels/host/loss.h"
+#include "kernels/host/matmul.h"
+#include "kernels/host/norm.h"
+#include "kernels/host/random.h"
+#include "kernels/host/reduce.h"
+#include "kernels/host/rope.h"
+
+static bool bad_index(GError **error, const char *what) {
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table", what);
+    return false;
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+typedef struct {
+    KernelAttentionShape shape;
+    size_t q_stride, kv_stride, lse_stride;
+} Attention;
+
+static Attention attention_of(const ExecTask *t) {
+    return (Attention){.shape = {.batch = dim(t, 0),
+                                 .heads = dim(t, 1),
+                                 .kv_heads = dim(t, 2),
+                                 .seq_q = dim(t, 3),
+                                 .seq_kv = dim(t, 3),
+                                 .head_dim = dim(t, 4),
+                                 .scale = (float)attr(t, 0),
+                                 .causal = dims(t)[8] != 0,
+                                 .alibi = (float)attr(t, 2)},
+                       .q_stride = dim(t, 5),
+                       .kv_stride = dim(t, 6),
+                       .lse_stride = dim(t, 7)};
+}
+
+static KernelConstView rows_view(const Attention *a, const float *data, size_t stride) {
+    return (KernelConstView){data, a->shape.seq_q * stride, stride, a->shape.head_dim};
+}
+
+static void attention(const ExecTask *t) {
+    Attention a = attention_of(t);
+    kernel_attention_forward_f32(f32(t, 4), f32(t, 5), a.lse_stride,
+                                 rows_view(&a, f32(t, 0), a.q_stride),
+                                 rows_view(&a, f32(t, 1), a.kv_stride),
+                                 rows_view(&a, f32(t, 2), a.kv_stride), f32(t, 3), &a.shape);
+    /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
+    memset(t->pointers[6], 0, operand(t, 6)->elements * sizeof(int64_t));
+    memset(t->pointers[7], 0, operand(t, 7)->elements * sizeof(int64_t));
+}
+
+static void attention_backward(const ExecTask *t) {
+    Attention a = attention_of(t);
+    const KernelAttentionShape *s = &a.shape;
+    kernel_attention_backward_f32(
+        kernel_view_bshd(f32(t, 7), s->seq_q, s->heads, s->head_dim),
+        kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim),
+        kernel_view_bshd(f32(t, 9), s->seq_kv, s->kv_heads, s->head_dim), f32(t, 10), f32(t, 0),
+        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.kv_stride),
+        rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), f32(t, 6), a.lse_stride, s);
+}
+
+/* ---- element by element --------------------------------------------------------------------- */
+
+/* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
+static void dropout(const ExecTask *t) {
+    const ExecComm *comm = t->context->comm;
+    uint64_t n = dim(t, 0), place = dim(t, 1);
+    kernel_dropout_forward_f32(f32(t, 1), bytes(t, 2), f32(t, 0), n, (float)attr(t, 0),
+                               t->context->seed, UINT64_C(1) << 32 | place,
+                               (t->turn * comm->world + comm->rank) * n);
+}
+
+/* Ops on the few numbers of a norm: one by one, in double. */
+static void numbers(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        double x = (double)f32(t, 0)[i], by = attr(t, 0);
+        f32(t, 1)[i] = (float)(t->op->kind == PLAN_OP_ADD_NUMBER ? x + by : fmin(x, by));
+    }
+}
+
+static void concat_columns(const ExecTask *t) {
+    size_t rows = dim(t, 0), row = dim(t, 1) * sizeof(float);
+    unsigned n = list_length(t);
+    for (unsigned i = 0; i < n; i++) {
+        kernel_copy_2d_bytes((char *)t->pointers[n] + i * row, n * row, t->pointers[i], row, rows,
+                             row);
+    }
+}
+
+/* ---- the switch ----------------------------------------------------------------------------- */
+
+bool exec_host_compute(const ExecTask *t, GError **error) {
+    switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_ARANGE:
+        kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
+        return true;
+    case PLAN_OP_EMBEDDING:
+        return kernel_embedding_forward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0), dim(t, 2),
+                                            dim(t, 1)) ||
+               bad_index(error, "an embedding's index");
+    case PLAN_OP_ADD:
+        kernel_add_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0) / dim(t, 1), dim(t, 1));
+        return true;
+    case PLAN_OP_ROPE:
+        exec_fused_rope(t);
+        return true;
+    case PLAN_OP_SWIGLU:
+        exec_fused_swiglu(t);
+        return true;
+    case PLAN_OP_SWIGLU_BACKWARD:
+        exec_fused_swiglu_backward(t);
+        return true;
+    case PLAN_OP_ADD_RMSNORM:
+    case PLAN_OP_ADD_LAYERNORM:
+        exec_fused_add_norm(t);
+        return true;
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+        exec_fused_add_norm_backward(t);
+        return true;
+    case PLAN_OP_LINEAR_GELU:
+        exec_fused_linear_gelu(t);
+        return true;
+    case PLAN_OP_CROSS_ENTROPY:
+        return exec_fused_cross_entropy(t) || bad_index(error, "a target");
+    case PLAN_OP_CROSS_ENTROPY_BACKWARD:
+        return exec_fused_cross_entropy_backward(t) || bad_index(error, "a target");
+    case PLAN_OP_DROPOUT:
+        dropout(t);
+        return true;
+    case PLAN_OP_DROPOUT_BACKWARD:
+        kernel_dropout_backward_f32(f32(t, 2), f32(t, 0), bytes(t, 1), dim(t, 0),
+                                    (float)attr(t, 0));
+        return true;
+    case PLAN_OP_RMSNORM:
+        kernel_rmsnorm_forward_f32(f32(t, 2), f32(t, 3), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
+                                   (float)attr(t, 0));
+        return true;
+    case PLAN_OP_RMSNORM_BACKWARD:
+        kernel_rmsnorm_backward_f32(f32(t, 4), f32(t, 5), f32(t, 0), f32(t, 1), f32(t, 2),
+                                    f32(t, 3), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SILU:
+        kernel_silu_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_SILU_BACKWARD:
+        kernel_silu_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        return true;
+    case PLAN_OP_MUL:
+        kernel_mul_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        return true;
+    case PLAN_OP_ROPE_TABLES:
+        kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
+        return true;
+    case PLAN_OP_NEGATE_HALF:
+        exec_heads_negate_half(t);
+        return true;
+    case PLAN_OP_JOIN_HALVES:
+        exec_heads_join_halves(t);
+        return true;
+    case PLAN_OP_PUT_HALF:
+        exec_heads_put_half(t);
+        return true;
+    case PLAN_OP_TABLE_MUL:
+        exec_heads_table_mul(t, false);
+        return true;
+    case PLAN_OP_TABLE_MUL_BACKWARD:
+        exec_heads_table_mul(t, dims(t)[4]);
+        return true;
+    case PLAN_OP_REPEAT_HEADS:
+        exec_heads_repeat_heads(t);
+        return true;
+    case PLAN_OP_SUM_HEADS:
+        exec_heads_sum_heads(t);
+        return true;
+    case PLAN_OP_HEADS_COPY:
+        exec_heads_copy(t);
+        return true;
+    case PLAN_OP_HEADS_MATMUL:
+        exec_heads_matmul(t);
+        return true;
+    case PLAN_OP_SOFTMAX:
+        kernel_softmax_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SOFTMAX_BACKWARD:
+        kernel_softmax_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_ONES_MASK:
+        memset(t->pointers[0], 1, dim(t, 0));
+        return true;
+    case PLAN_OP_UPPER_MASK:
+        exec_heads_upper_mask(t);
+        return true;
+    case PLAN_OP_MASKED_FILL:
+        exec_heads_masked_fill(t);
+        return true;
+    case PLAN_OP_DISTANCES:
+        exec_heads_distances(t);
+        return true;
+    case PLAN_OP_ABSOLUTE:
+    case PLAN_OP_CLAMP:
+        exec_heads_int64_numbers(t);
+        return true;
+    case PLAN_OP_POSITIVE_MASK:
+        exec_heads_positive_mask(t);
+        return true;
+    case PLAN_OP_BIAS:
+        return kernel_embedding_forward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0), dim(t, 2),
+                                            dim(t, 1)) ||
+               bad_index(error, "a bias's index");
+    case PLAN_OP_BIAS_ADD:
+        exec_heads_bias_add(t);
+        return true;
+    case PLAN_OP_BIAS_BACKWARD:
+        return exec_heads_bias_backward(t) || bad_index(error, "a bias's index");
+    case PLAN_OP_LAYERNORM:
+        kernel_layernorm_forward_f32(f32(t, 3), f32(t, 4), f32(t, 5), f32(t, 0), f32(t, 1),
+                                     f32(t, 2), dim(t, 0), dim(t, 1), (float)attr(t, 0));
+        return true;
+    case PLAN_OP_LINEAR:
+        kernel_linear_forward_f32(f32(t, 3), f32(t, 0), f32(t, 1), f32(t, 2), dim(t, 0), dim(t, 1),
+                                  dim(t, 2));
+        return true;
+    case PLAN_OP_ATTENTION:
+        attention(t);
+        return true;
+    case PLAN_OP_GELU_TANH:
+        kernel_gelu_tanh_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_GELU_ERF:
+        kernel_gelu_erf_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_RELU:
+        kernel_relu_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_MEAN:
+        kernel_mean_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_LOG_SOFTMAX:
+        kernel_log_softmax_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_NLL_LOSS:
+        return kernel_nll_loss_forward_f32(f32(t, 2), f32(t, 3), f32(t, 0), i64(t, 1), dim(t, 0),
+                                           dim(t, 1), -100) ||
+               bad_index(error, "the targets");
+    case PLAN_OP_EMBEDDING_BACKWARD:
+        return kernel_embedding_backward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0), dim(t, 2),
+                                             dim(t, 1)) ||
+               bad_index(error, "an embedding's index");
+    case PLAN_OP_MUL_ROW:
+        kernel_mul_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_MUL_COLUMN:
+        kernel_mul_columns_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SUM_COLUMNS:
+        kernel_row_sum_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SPREAD:
+        kernel_spread_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SUM_ROWS:
+        kernel_column_sum_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_LAYERNORM_BACKWARD:
+        kernel_layernorm_backward_f32(f32(t, 5), f32(t, 6), f32(t, 7), f32(t, 0), f32(t, 1),
+                                      f32(t, 2), f32(t, 3), f32(t, 4), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_LINEAR_DX:
+        kernel_linear_backward_input_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
+                                         dim(t, 2));
+        return true;
+    case PLAN_OP_LINEAR_DW:
+        kernel_linear_backward_weight_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
+                                          dim(t, 2));
+        return true;
+    case PLAN_OP_ATTENTION_BACKWARD:
+        attention_backward(t);
+        return true;
+    case PLAN_OP_CONCAT_COLUMNS:
+        concat_columns(t);
+        return true;
+    case PLAN_OP_GELU_TANH_BACKWARD:
+        kernel_gelu_tanh_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        return true;
+    case PLAN_OP_GELU_ERF_BACKWARD:
+        kernel_gelu_erf_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        return true;
+    case PLAN_OP_RELU_BACKWARD:
+        kernel_threshold_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), 0, dim(t, 0));
+        return true;
+    case PLAN_OP_MEAN_BACKWARD:
+        kernel_mean_backward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
+        kernel_log_softmax_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_NLL_LOSS_BACKWARD:
+        return kernel_nll_loss_backward_f32(f32(t, 3), f32(t, 0), i64(t, 1), f32(t, 2), dim(t, 0),
+                                            dim(t, 1), -100) ||
+               bad_index(error, "the targets");
+    case PLAN_OP_FILL:
+        kernel_fill_f32(f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_CAST:
+    case PLAN_OP_COPY:
+        exec_shard_copy(t);
+        return true;
+    case PLAN_OP_SCALE:
+        kernel_scale_f32(f32(t, 0), f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_FLATTEN:
+        exec_shard_flatten(t);
+        return true;
+    case PLAN_OP_GATHER_COPY_IN:
+        exec_shard_gather_copy_in(t);
+        return true;
+    case PLAN_OP_GATHER_COPY_OUT:
+        exec_shard_gather_copy_out(t);
+        return true;
+    case PLAN_OP_PART:
+        exec_shard_part(t);
+        return true;
+    case PLAN_OP_REDUCE_COPY_IN:
+        exec_shard_reduce_copy_in(t);
+        return true;
+    case PLAN_OP_BUCKET_COPY_IN:
+        kernel_scale_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_BUCKET_COPY_OUT:
+        exec_shard_bucket_copy_out(t);
+        return true;
+#define LIST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        exec_host_optimize(t);
+        return true;
+    case PLAN_OP_NORM:
+        kernel_norm_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_POWER:
+        kernel_power_f32(f32(t, 1), f32(t, 0), attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_TIMES_NUMBER:
+        kernel_scale_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_ADD_NUMBER:
+    case PLAN_OP_AT_MOST:
+        numbers(t);
+        return true;
+    case PLAN_OP_ACCUMULATE:
+        kernel_add_inplace_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_BATCH:
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+    case PLAN_OP_TO_HOST:
+    case PLAN_OP_FROM_HOST:
+    case PLAN_OP_INIT_NORMAL:
+    case PLAN_OP_INIT_FILL:
+    case PLAN_OP_ALL_GATHER:
+    case PLAN_OP_REDUCE_SCATTER:
+    case PLAN_OP_ALL_REDUCE:
+    case PLAN_OP_BROADCAST:
+    case PLAN_N_OP_KINDS: /* launch.c's */
+        break;
+    }
+    g_assert_not_reached();
+}
