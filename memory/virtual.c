@@ -1,7 +1,7 @@
 #include "memory/virtual.h"
 
-/* Without a limit the device still has to have a size, which expandable segments reserve by: 64 PiB,
- * so that each pool of many streams finds addresses. */
+/* Without a limit the device still has to have a size, which expandable segments reserve by: 64
+ * PiB, so that each pool of many streams finds addresses. */
 #define TOTAL_MOST (UINT64_C(1) << 56)
 
 /* Handles rise from here by whole steps, so that none is NULL and none repeats. */
