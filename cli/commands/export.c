@@ -33,7 +33,7 @@ static int export_trace(const char *path, Exporter *exporter, const char *output
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(GString) bytes = exporter(trace);
-    if (!trace_write_aside(output, bytes->str, bytes->len, &error)) {
+    if (!trace_write_bytes(output, bytes->str, bytes->len, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return CLI_OK;

@@ -87,7 +87,7 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
     if (page == NULL) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    if (!trace_write_aside(output, page->str, page->len, &error)) {
+    if (!trace_write_bytes(output, page->str, page->len, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return CLI_OK;

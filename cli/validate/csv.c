@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "plan/file.h"
 #include "plan/ini.h"
 
 G_DEFINE_QUARK(foreshard_cli_csv_error, cli_csv_error)

@@ -1,8 +1,6 @@
-#include <errno.h>
 #include <string.h>
 
-#include <glib/gstdio.h>
-
+#include "plan/file.h"
 #include "plan/text/text.h"
 
 #define U64 "%" G_GUINT64_FORMAT
@@ -286,19 +284,10 @@ GString *plan_text(const Plan *plan) {
 
 bool plan_write_file(const Plan *plan, const char *path, GError **error) {
     g_autoptr(GString) text = plan_text(plan);
-    g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_set_contents_full(aside, text->str, (gssize)text->len, G_FILE_SET_CONTENTS_NONE,
-                                  0666, &cause)) {
+    int failed = plan_file_write(path, text->str, text->len);
+    if (failed) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be written: %s", path,
-                    cause->message);
-        return false;
+                    g_strerror(failed));
     }
-    if (g_rename(aside, path) != 0) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be written: %s", path,
-                    g_strerror(errno));
-        g_unlink(aside);
-        return false;
-    }
-    return true;
+    return !failed;
 }
