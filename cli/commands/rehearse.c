@@ -165,7 +165,9 @@ int cmd_rehearse(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) cluster = NULL;
+    const char *const inputs[] = {argv[1], options.cluster};
     if (!options_are_sound(&options, &error) ||
+        !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !has_rank(plan, options.rank, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

@@ -344,7 +344,10 @@ int cmd_run(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) pace = NULL;
+    const char *const inputs[] = {argv[1], options.data, options.load, options.pace};
     if (!options_are_sound(&options, &error) ||
+        !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
+        !cli_spares_inputs(options.save, inputs, 2, &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !cli_ranks_fit_here(plan->world, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

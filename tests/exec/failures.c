@@ -375,6 +375,7 @@ static void calibrate_refuses(const char *words, const char *expected) {
 static void a_calibration_needs_a_file(void) {
     calibrate_refuses("calibrate -n 2", "give -o FILE");
     calibrate_refuses("calibrate -n 2 -o /no-such-folder/c.ini", "/no-such-folder");
+    calibrate_refuses("calibrate -n 2 -o /", "/ is a folder; name a file");
 }
 
 int main(int argc, char **argv) {
