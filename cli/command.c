@@ -1,7 +1,9 @@
 #include "cli/command.h"
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/nearest.h"
 
@@ -59,11 +61,49 @@ bool cli_command_read(const CliCommand *command, GOptionContext *context, int *a
     return true;
 }
 
+enum {
+    WORD_MOST =
+        200 /* bytes of a message's word, be it a path; what is longer is some file's junk */
+};
+
+/* One line that a terminal can show, whatever of a broken file it repeats. */
+static char *fit_to_show(const char *text) {
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    g_auto(GStrv) words = g_strsplit_set(valid, " \n\r\t", -1);
+    for (char **word = words; *word; word++) {
+        for (char *c = *word; *c; c++) {
+            *c = g_ascii_iscntrl(*c) ? '?' : *c;
+        }
+        if (strlen(*word) > WORD_MOST) {
+            char *end = g_utf8_find_prev_char(*word, *word + WORD_MOST);
+            g_autofree char *whole = *word;
+            *end = '\0';
+            *word = g_strconcat(whole, "...", NULL);
+        }
+    }
+    return g_strjoinv(" ", words);
+}
+
 int cli_complain(int status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    fprintf(stderr, "%s: %s\n", g_get_prgname(), text);
+    g_autofree char *line = fit_to_show(text);
+    fprintf(stderr, "%s: %s\n", g_get_prgname(), line);
     return status;
+}
+
+bool cli_spares_inputs(const char *output, const char *const *inputs, unsigned n, GError **error) {
+    GStatBuf written, read;
+    bool exists = output && g_stat(output, &written) == 0 && S_ISREG(written.st_mode);
+    for (unsigned i = 0; i < n && exists; i++) {
+        if (inputs[i] && g_stat(inputs[i], &read) == 0 && read.st_dev == written.st_dev &&
+            read.st_ino == written.st_ino) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "%s is read and would be written over; name another file to write", output);
+            return false;
+        }
+    }
+    return true;
 }

@@ -31,3 +31,7 @@ bool cli_command_read(const CliCommand *command, GOptionContext *context, int *a
 
 /* One line on stderr; returns status. */
 int cli_complain(int status, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Whether writing output (NULL: nothing) leaves the n inputs whole; names of no file, and NULL, are
+ * fine. */
+bool cli_spares_inputs(const char *output, const char *const *inputs, unsigned n, GError **error);

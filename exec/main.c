@@ -75,6 +75,17 @@ static bool can_write(const char *path, GError **error) {
     return false;
 }
 
+/* Ranks write their parts of the weights side by side, which only a regular file can take. */
+static bool can_save(const char *path, GError **error) {
+    if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_DIR) &&
+        !g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "cannot save weights to %s, which is no regular file; name one", path);
+        return false;
+    }
+    return can_write(path, error);
+}
+
 /* ---- playing -------------------------------------------------------------------------------- */
 
 static void say_step(const ExecResults *results, unsigned step) {
@@ -212,7 +223,7 @@ static int run_plan(Run *run, const char *path) {
     unsigned token_bytes = (unsigned)options->token_bytes;
     if ((options->rehearse >= 0 &&
          !exec_rehearse_open(plan, (uint32_t)options->rehearse, &run->comm, &error)) ||
-        (options->save && !can_write(options->save, &error)) ||
+        (options->save && !can_save(options->save, &error)) ||
         (options->trace && !can_write(options->trace, &error)) ||
         (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
         (options->data && !(data = exec_data_open(options->data, token_bytes, &error))) ||

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "exec/error.h"
+#include "plan/file.h"
 #include "plan/ini.h"
 
 struct _ExecPace {

@@ -144,11 +144,12 @@ static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const
     g_string_printf(text,
                     "%s: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
                     "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes are reserved, "
-                    "%" G_GUINT64_FORMAT " allocated:",
+                    "%" G_GUINT64_FORMAT " allocated%s",
                     at->step < 0 ? "construction" : step, b->bytes, b->name,
                     b->unit == PLAN_NONE ? "-" : play->context.plan->units[b->unit].name,
                     memory_caching_reserved(play->caching), play->options.memory_limit_bytes,
-                    memory_caching_allocated(play->caching));
+                    memory_caching_allocated(play->caching),
+                    memory_caching_allocated(play->caching) ? ":" : "");
     const uint64_t *held = memory_ledger_by_tag(play->ledger);
     for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
         if (held[i]) {

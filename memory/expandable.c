@@ -98,6 +98,9 @@ MemoryBlock *memory_expandable_take(MemoryCaching *caching, const MemoryRequest 
             break;
         }
         MemoryBlock *unmapped = ready ? block->next : block;
+        if (!unmapped) {
+            return NULL; /* a new segment's addresses end here: it asks for more than all memory */
+        }
         if (!map(caching, unmapped, MIN(unmapped->bytes, request->bytes - ready))) {
             return NULL;
         }

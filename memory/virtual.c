@@ -1,8 +1,8 @@
 #include "memory/virtual.h"
 
 /* Without a limit the device still has to have a size, which expandable segments reserve by: 64
- * TiB. */
-#define TOTAL_MOST (UINT64_C(1) << 46)
+ * PiB, so that each pool of many streams finds addresses. */
+#define TOTAL_MOST (UINT64_C(1) << 56)
 
 /* Handles rise from here by whole steps, so that none is NULL and none repeats. */
 #define FIRST_ADDRESS (UINT64_C(1) << 44)

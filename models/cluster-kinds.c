@@ -10,6 +10,8 @@
  */
 #include <string.h>
 
+#include "plan/file.h"
+
 #include "models/cluster-private.h"
 
 static const char PREFIX[] = "nodes ";

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "plan/file.h"
 #include "plan/plan.h"
 
 #define REQUIRED (-DBL_MAX)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/config-json.h"
+#include "plan/file.h"
 #include "plan/ini.h"
 
 static const ModelFamily *const families[] = {&model_gpt, &model_mpt, &model_llama, &model_t5,

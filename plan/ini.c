@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/file.h"
 #include "plan/plan.h"
 
 void plan_ini_free(PlanIni *ini) {
@@ -106,16 +107,6 @@ PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GE
     ini->n_entries = entries->len;
     ini->entries = (PlanIniEntry *)(gpointer)g_array_free(entries, FALSE);
     return ok ? g_steal_pointer(&ini) : NULL;
-}
-
-char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
-    char *text = NULL;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, ret_length, &cause)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
-                    cause->message);
-    }
-    return text;
 }
 
 PlanIni *plan_ini_read_file(const char *path, GError **error) {

@@ -38,9 +38,6 @@ const PlanIniEntry *plan_ini_find(const PlanIni *ini, const char *section, const
 bool plan_ini_refuse(const PlanIni *ini, const PlanIniEntry *entry, GError **error,
                      const char *format, ...) G_GNUC_PRINTF(4, 5);
 
-/* A whole file; PLAN_ERROR_FILE names it when it cannot be read. Transfer full. */
-char *plan_file_text(const char *path, gsize *ret_length, GError **error);
-
 /* Whole-text number parsers: no sign surprises, no trailing letters, locale-free. */
 bool plan_parse_u64(const char *text, uint64_t *ret_value);
 bool plan_parse_double(const char *text, double *ret_value); /* finite */

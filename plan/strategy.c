@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/file.h"
 #include "plan/ini.h"
 #include "plan/plan.h"
 #include "plan/pytorch.h"

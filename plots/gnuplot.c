@@ -134,7 +134,7 @@ static bool put_picture(const char *folder, const char *output, GError **error) 
         return false;
     }
     if (!g_str_has_suffix(output, ".html")) {
-        return trace_write_aside(output, picture, length, error);
+        return trace_write_bytes(output, picture, length, error);
     }
     g_autoptr(GString) page =
         g_string_new("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
@@ -142,7 +142,7 @@ static bool put_picture(const char *folder, const char *output, GError **error) 
     const char *drawing = g_strstr_len(picture, (gssize)length, "<svg");
     g_string_append(page, drawing != NULL ? drawing : picture);
     g_string_append(page, "</html>\n");
-    return trace_write_aside(output, page->str, page->len, error);
+    return trace_write_bytes(output, page->str, page->len, error);
 }
 
 /* gnuplot begins a page of text with a form feed, ends lines with spaces, and its block terminal

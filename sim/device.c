@@ -473,6 +473,21 @@ static SimWatcher watcher_for(const SimDeviceSetup *setup) {
                         .hold = setup->peers ? hold : NULL};
 }
 
+/* Memory without limit has no share to keep to either, so that every play in it ends. */
+static SimMemory *memory_for(SimDevice *device, const SimDeviceSetup *setup, GError **error) {
+    MemoryOptions options;
+    memory_options_init(&options);
+    options = setup->allocator ? *setup->allocator : options;
+    uint64_t total_bytes = device->cluster->device_memory_bytes;
+    if (setup->allocator_bytes == UINT64_MAX) {
+        total_bytes = UINT64_MAX;
+        options.memory_fraction = 1;
+        options.throw_on_cudamalloc_oom = false;
+    }
+    return sim_memory_new(setup->plan, device->role, total_bytes, setup->allocator_bytes, &options,
+                          setup->arena, &memory_host, device, error);
+}
+
 SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     const Plan *plan = setup->plan;
     g_autoptr(SimDevice) device = g_new0(SimDevice, 1);
@@ -492,10 +507,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     device->watcher = watcher_for(setup);
     device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &device->watcher, device);
     device->account = sim_account_new(setup->steps, plan->n_lanes, compute_lane(plan));
-    uint64_t total_bytes =
-        setup->allocator_bytes == UINT64_MAX ? UINT64_MAX : device->cluster->device_memory_bytes;
-    device->memory = sim_memory_new(plan, device->role, total_bytes, setup->allocator_bytes,
-                                    setup->allocator, setup->arena, &memory_host, device, error);
+    device->memory = memory_for(device, setup, error);
     return device->memory ? g_steal_pointer(&device) : NULL;
 }
 

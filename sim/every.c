@@ -1,4 +1,5 @@
 #include "sim/every-private.h"
+#include "sim/verdict.h"
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
@@ -388,7 +389,9 @@ bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOpti
     PlanAnswer answer = play_once(plan, cluster, options, prediction, true, trace, error);
     if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
         answer = play_once(plan, cluster, options, prediction, false, NULL, error);
-        g_assert(answer != PLAN_STOPPED);
+        if (answer == PLAN_STOPPED) {
+            return sim_verdict_refuse_oom(prediction, error);
+        }
     }
     return answer != PLAN_FAILED;
 }

@@ -104,7 +104,9 @@ static bool play_alone(const Task *task, Trace *trace, GError **error) {
     PlanAnswer answer = play_once(task, task->prediction->allocator_bytes, trace, error);
     if (answer == PLAN_STOPPED && !task->prediction->unsupported_dtype) {
         answer = play_once(task, UINT64_MAX, NULL, error);
-        g_assert(answer != PLAN_STOPPED);
+        if (answer == PLAN_STOPPED) {
+            return sim_verdict_refuse_oom(task->prediction, error);
+        }
     }
     return answer != PLAN_FAILED;
 }

@@ -32,7 +32,7 @@ GQuark sim_error_quark(void);
 
 typedef enum {
     SIM_ERROR_CLUSTER, /* plan and cluster do not go together; the message says what to do */
-    SIM_ERROR_PLAN,    /* the plan waits for what it never records */
+    SIM_ERROR_PLAN,    /* the plan waits for what it never records, or asks for endless memory */
 } SimError;
 
 /* Something that some ranks have worse, or better, than their kind of node. */

@@ -1,6 +1,15 @@
 #include "trace/json.h"
 
 #include <math.h>
+#include <string.h>
+
+/* json-glib 1.6 puts ".0" behind digits without a point, be there an exponent or not: 1e+18.0. The
+ * neighbour of such a number has a point. */
+static double writable(double value) {
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_dtostr(text, sizeof text, value);
+    return strchr(text, 'e') && !strchr(text, '.') ? nextafter(value, 0) : value;
+}
 
 void trace_json_begin_object(JsonBuilder *json, const char *key) {
     json_builder_set_member_name(json, key);
@@ -19,10 +28,10 @@ void trace_json_add_int(JsonBuilder *json, const char *key, uint64_t value) {
 
 void trace_json_add_real(JsonBuilder *json, const char *key, double value) {
     json_builder_set_member_name(json, key);
-    if (isnan(value)) {
-        json_builder_add_null_value(json);
+    if (isfinite(value)) {
+        json_builder_add_double_value(json, writable(value));
     } else {
-        json_builder_add_double_value(json, value);
+        json_builder_add_null_value(json);
     }
 }
 
@@ -38,7 +47,8 @@ void trace_json_add_number(JsonBuilder *json, const char *key, double value) {
 void trace_json_add_text(JsonBuilder *json, const char *key, const char *value) {
     json_builder_set_member_name(json, key);
     if (value != NULL) {
-        json_builder_add_string_value(json, value);
+        g_autofree char *valid = g_utf8_make_valid(value, -1);
+        json_builder_add_string_value(json, valid);
     } else {
         json_builder_add_null_value(json);
     }

@@ -15,8 +15,8 @@
 void trace_json_begin_object(JsonBuilder *json, const char *key);
 void trace_json_begin_array(JsonBuilder *json, const char *key);
 void trace_json_add_int(JsonBuilder *json, const char *key, uint64_t value);
-void trace_json_add_real(JsonBuilder *json, const char *key, double value); /* NAN: null */
-/* A whole number is written without a fraction; NAN: null. */
+void trace_json_add_real(JsonBuilder *json, const char *key, double value); /* NAN, inf: null */
+/* A whole number is written without a fraction; NAN and inf: null. */
 void trace_json_add_number(JsonBuilder *json, const char *key, double value);
 void trace_json_add_text(JsonBuilder *json, const char *key, const char *value); /* NULL: null */
 void trace_json_add_bool(JsonBuilder *json, const char *key, bool value);

@@ -9,8 +9,8 @@
 
 /* The whole file; NULL when trace_check() finds a fault. */
 GString *trace_text(const Trace *trace, GError **error);
-/* Written aside (PATH.tmp) and renamed: a file that was there stays whole until the new one is. */
-bool trace_write_aside(const char *path, const char *bytes, gsize length, GError **error);
+/* As plan_file_write(); TRACE_ERROR_FILE when it cannot. */
+bool trace_write_bytes(const char *path, const char *bytes, gsize length, GError **error);
 bool trace_write_file(const Trace *trace, const char *path, GError **error);
 
 /* file_name stands in messages: "FILE:LINE: what is wrong; what to do". */

@@ -1,10 +1,9 @@
 /* trace/write.c - a trace as text: rows in order of rank and step, numbers as differences. */
 #include "trace/text.h"
 
-#include <errno.h>
-#include <glib/gstdio.h>
 #include <string.h>
 
+#include "plan/file.h"
 #include "trace/text-private.h"
 
 const char *const trace_text_known_keys[] = {
@@ -293,33 +292,16 @@ GString *trace_text(const Trace *trace, GError **error) {
     return text;
 }
 
-bool trace_write_aside(const char *path, const char *bytes, gsize length, GError **error) {
-    g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
-    FILE *file = g_fopen(aside, "wb");
-    if (file == NULL) {
+bool trace_write_bytes(const char *path, const char *bytes, gsize length, GError **error) {
+    int failed = plan_file_write(path, bytes, length);
+    if (failed) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", path,
-                    g_strerror(errno));
-        return false;
+                    g_strerror(failed));
     }
-    bool written = fwrite(bytes, 1, length, file) == length;
-    int cause = errno;
-    if (fclose(file) != 0 && written) {
-        written = false;
-        cause = errno;
-    }
-    if (written && g_rename(aside, path) != 0) {
-        written = false;
-        cause = errno;
-    }
-    if (!written) {
-        g_unlink(aside);
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", path,
-                    g_strerror(cause));
-    }
-    return written;
+    return !failed;
 }
 
 bool trace_write_file(const Trace *trace, const char *path, GError **error) {
     g_autoptr(GString) text = trace_text(trace, error);
-    return text != NULL && trace_write_aside(path, text->str, text->len, error);
+    return text != NULL && trace_write_bytes(path, text->str, text->len, error);
 }

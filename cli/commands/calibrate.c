@@ -1,13 +1,16 @@
 /* cli/commands/calibrate.c - `foreshard calibrate`: measures this machine, writes it as a cluster.
  */
+#include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/calibrate/calibrate.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/ranks.h"
+#include "plan/file.h"
 
 typedef struct {
     char *device, *output;
@@ -49,7 +52,12 @@ static GString *measure(const char *device, unsigned n, const char *folder, GErr
 /* What cannot be read back is not written. */
 static bool write_cluster(const GString *text, const char *path, GError **error) {
     g_autoptr(ModelCluster) cluster = model_cluster_read(text->str, text->len, path, error);
-    return cluster && g_file_set_contents(path, text->str, (gssize)text->len, error);
+    int failed = cluster ? plan_file_write(path, text->str, text->len) : 0;
+    if (failed) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be written: %s", path,
+                    g_strerror(failed));
+    }
+    return cluster && !failed;
 }
 
 static int calibrate(const Options *options) {
@@ -76,10 +84,14 @@ static int check(const Options *options) {
     if (options->ranks < 1 || options->ranks > CLI_RANKS_MOST || !options->output) {
         return cli_complain(CLI_BAD_INPUT, "give -o FILE, and -n from 1 to %d", CLI_RANKS_MOST);
     }
+    if (g_file_test(options->output, G_FILE_TEST_IS_DIR)) {
+        return cli_complain(CLI_BAD_INPUT, "%s is a folder; name a file to write", options->output);
+    }
     g_autofree char *folder = g_path_get_dirname(options->output);
-    return g_file_test(folder, G_FILE_TEST_IS_DIR)
+    return g_access(folder, W_OK) == 0
                ? CLI_OK
-               : cli_complain(CLI_BAD_INPUT, "there is no folder %s to write into", folder);
+               : cli_complain(CLI_BAD_INPUT, "cannot write into folder %s: %s", folder,
+                              g_strerror(errno));
 }
 
 static void clear_options(Options *options) {

@@ -52,8 +52,8 @@ static bool write_folder(const char *folder, const char *text, const char *json,
     }
     g_autofree char *text_path = g_build_filename(folder, "compare.txt", NULL);
     g_autofree char *json_path = g_build_filename(folder, "compare.json", NULL);
-    return trace_write_aside(text_path, text, strlen(text), error) &&
-           trace_write_aside(json_path, json, strlen(json), error);
+    return trace_write_bytes(text_path, text, strlen(text), error) &&
+           trace_write_bytes(json_path, json, strlen(json), error);
 }
 
 static int show(const TraceComparison *comparison, bool as_json, const char *folder) {

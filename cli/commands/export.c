@@ -28,12 +28,13 @@ typedef GString *Exporter(const Trace *trace);
 
 static int export_trace(const char *path, Exporter *exporter, const char *output) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(Trace) trace = trace_read_file(path, &error);
+    g_autoptr(Trace) trace =
+        cli_spares_inputs(output, &path, 1, &error) ? trace_read_file(path, &error) : NULL;
     if (trace == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(GString) bytes = exporter(trace);
-    if (!trace_write_aside(output, bytes->str, bytes->len, &error)) {
+    if (!trace_write_bytes(output, bytes->str, bytes->len, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return CLI_OK;

@@ -262,7 +262,10 @@ int cmd_plan(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     Facts facts = {0};
     gint64 start = g_get_monotonic_time();
-    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    const char *input = argv[1];
+    g_autoptr(Plan) plan = cli_spares_inputs(options.output, &input, 1, &error)
+                               ? cli_plan_source_load(source, input, &error)
+                               : NULL;
     if (!plan) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

@@ -124,7 +124,10 @@ int cmd_predict(int argc, char **argv) {
         return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    const char *const inputs[] = {argv[1], options.cluster};
+    g_autoptr(Plan) plan = cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error)
+                               ? cli_plan_source_load(source, argv[1], &error)
+                               : NULL;
     return plan ? predict(plan, &options, every)
                 : cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }

@@ -149,7 +149,10 @@ int cmd_rehearse(int argc, char **argv) {
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
-         "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
+         "bytes of the modeled device (default 0: no limit); running out of them is reported as on "
+         "a "
+         "GPU",
+         "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         G_OPTION_ENTRY_NULL,
@@ -162,7 +165,9 @@ int cmd_rehearse(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) cluster = NULL;
+    const char *const inputs[] = {argv[1], options.cluster};
     if (!options_are_sound(&options, &error) ||
+        !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !has_rank(plan, options.rank, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

@@ -76,6 +76,9 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
             return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
     }
+    if (!cli_spares_inputs(output, (const char *const *)paths->pdata, paths->len, &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
     for (guint i = 0; i < paths->len; i++) {
         Trace *trace = trace_read_file(paths->pdata[i], &error);
         if (trace == NULL) {
@@ -87,7 +90,7 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
     if (page == NULL) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    if (!trace_write_aside(output, page->str, page->len, &error)) {
+    if (!trace_write_bytes(output, page->str, page->len, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return CLI_OK;

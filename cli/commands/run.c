@@ -35,8 +35,8 @@ typedef struct {
     bool verbose;
     bool said_why; /* a rank has said what is wrong */
     int dead_rank, dead_signal;
-    int interrupted; /* the signal that this program got */
-    int status;
+    int interrupted;       /* the signal that this program got */
+    int status, killed_by; /* of what started the ranks; a signal, or 0 */
 } Watch;
 
 /* ---- listening ------------------------------------------------------------------------------ */
@@ -160,9 +160,9 @@ static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     for (unsigned i = 0; i < G_N_ELEMENTS(sources); i++) {
         g_source_remove(sources[i]);
     }
-    watch->status = g_subprocess_get_if_exited(watch->process)
-                        ? g_subprocess_get_exit_status(watch->process)
-                        : 128 + g_subprocess_get_term_sig(watch->process);
+    bool exited = g_subprocess_get_if_exited(watch->process);
+    watch->status = exited ? g_subprocess_get_exit_status(watch->process) : CLI_FAILED;
+    watch->killed_by = exited ? 0 : g_subprocess_get_term_sig(watch->process);
     g_object_unref(watch->errors);
     g_main_loop_unref(watch->loop);
     g_object_unref(watch->process);
@@ -177,7 +177,8 @@ static int speak_for_the_dead(const Watch *watch, const CliScratch *scratch, con
     bool knows = box && rank < plan->world;
     exec_doing_tell(knows ? exec_black_box_doing(box, rank) : NULL, knows ? plan : NULL, rank,
                     watch->dead_signal, text);
-    return cli_complain(CLI_FAILED, "%s; the others have been ended", text->str);
+    return cli_complain(CLI_FAILED, "%s%s", text->str,
+                        plan->world > 1 ? "; the others have been ended" : "");
 }
 
 /* The exit status, after having said why once. */
@@ -188,7 +189,11 @@ static int verdict(const Watch *watch, const CliScratch *scratch, const Plan *pl
     if (watch->dead_rank >= 0) {
         return speak_for_the_dead(watch, scratch, plan);
     }
-    if (watch->status && !watch->said_why) {
+    if (watch->killed_by && !watch->said_why) {
+        cli_complain(CLI_FAILED,
+                     "what started the ranks was killed by signal %d (%s), which ends them",
+                     watch->killed_by, g_strsignal(watch->killed_by));
+    } else if (watch->status && !watch->said_why) {
         cli_complain(CLI_FAILED, "the ranks ended with status %d; --verbose shows all words",
                      watch->status);
     }
@@ -321,7 +326,10 @@ int cmd_run(int argc, char **argv) {
         {"watchdog", 0, 0, G_OPTION_ARG_INT, &options.watchdog,
          "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
-         "bytes of the modeled device; running out of them is reported as on a GPU", "BYTES"},
+         "bytes of the modeled device (default 0: no limit); running out of them is reported as on "
+         "a "
+         "GPU",
+         "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
@@ -336,7 +344,10 @@ int cmd_run(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) pace = NULL;
+    const char *const inputs[] = {argv[1], options.data, options.load, options.pace};
     if (!options_are_sound(&options, &error) ||
+        !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
+        !cli_spares_inputs(options.save, inputs, 2, &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !cli_ranks_fit_here(plan->world, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

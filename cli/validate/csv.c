@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "plan/file.h"
 #include "plan/ini.h"
 
 G_DEFINE_QUARK(foreshard_cli_csv_error, cli_csv_error)
@@ -15,6 +16,24 @@ bool cli_csv_refuse(const CliCsv *csv, unsigned line, GError **error, const char
     va_end(arguments);
     g_set_error(error, CLI_CSV_ERROR, CLI_CSV_ERROR_FORMAT, "%s:%u: %s", csv->path, line, message);
     return false;
+}
+
+enum {
+    SHOWN_MOST = 60 /* characters of a field that a message repeats */
+};
+
+/* A field in one line of a message. */
+static char *shown(const char *field) {
+    char *text = g_utf8_make_valid(field, -1);
+    if (g_utf8_strlen(text, -1) > SHOWN_MOST) {
+        g_autofree char *whole = text;
+        g_autofree char *part = g_utf8_substring(whole, 0, SHOWN_MOST);
+        text = g_strconcat(part, "...", NULL);
+    }
+    for (char *c = text; *c; c++) {
+        *c = g_ascii_iscntrl(*c) ? ' ' : *c;
+    }
+    return text;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -145,7 +164,8 @@ CliCsv *cli_csv_read(const char *path, GError **error) {
     }
     for (char **a = csv->columns; *a; a++) {
         if (g_strv_contains((const char *const *)a + 1, *a)) {
-            cli_csv_refuse(csv, 1, error, "column '%s' stands twice; take one away", *a);
+            g_autofree char *name = shown(*a);
+            cli_csv_refuse(csv, 1, error, "column '%s' stands twice; take one away", name);
             return NULL;
         }
     }
@@ -187,19 +207,22 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
         *ret_value = NAN;
         return true;
     }
-    return plan_parse_double(text, ret_value) ||
-           cli_csv_refuse(csv, row->line, error,
+    if (plan_parse_double(text, ret_value)) {
+        return true;
+    }
+    g_autofree char *field = shown(text);
+    return cli_csv_refuse(csv, row->line, error,
                           "%s is '%s', which is no number; give one, or leave it empty", column,
-                          text);
+                          field);
 }
 
 bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,
                            GError **error) {
     for (char **column = csv->columns; *column; column++) {
         if (!g_strv_contains(known, *column)) {
-            return cli_csv_refuse(csv, 1, error,
-                                  "column '%s' is unknown; take it away, or put it into notes",
-                                  *column);
+            g_autofree char *name = shown(*column);
+            return cli_csv_refuse(
+                csv, 1, error, "column '%s' is unknown; take it away, or put it into notes", name);
         }
     }
     for (; *needed; needed++) {

@@ -15,7 +15,8 @@
 #define GIB 1073741824.0
 
 enum {
-    STEPS_TO_SETTLE = 20
+    STEPS_TO_SETTLE = 20,
+    GPUS_A_NODE_MOST = 100000 /* as cluster files have it */
 };
 
 const char *const cli_train_columns[] = {
@@ -173,11 +174,18 @@ static bool read_network(Case *c, const GString *text, GError **error) {
 
 static double gpus_a_node(const Case *c) {
     double said = number(c, "gpus_per_node");
-    return said >= 1 ? said : (double)c->cluster->topology_gpus_per_node;
+    return isnan(said) ? (double)c->cluster->topology_gpus_per_node : said;
 }
 
 static void set_topology(Case *c) {
     double gpus = number(c, "gpus"), a_node = gpus_a_node(c);
+    if (a_node < 1 || a_node > GPUS_A_NODE_MOST || a_node != floor(a_node)) {
+        g_autofree char *why =
+            g_strdup_printf("gpus_per_node must be a whole number from 1 to %d, not '%s'",
+                            GPUS_A_NODE_MOST, cli_csv_text(c->csv, &c->row, "gpus_per_node"));
+        skip(c, why);
+        return;
+    }
     c->cluster->topology_gpus_per_node = (uint64_t)a_node;
     c->cluster->topology_nodes = gpus >= 1 ? (uint64_t)ceil(gpus / a_node) : 1;
 }
@@ -204,6 +212,9 @@ static bool settle(Case *c, GError **error) {
         return c->skipped != NULL;
     }
     set_topology(c);
+    if (c->skipped) {
+        return true;
+    }
     set_network(c);
     cli_published_apply_tuning(c->published, c->cluster);
     g_autoptr(GError) cause = NULL;
@@ -279,10 +290,11 @@ static SimPrediction *predict(const Case *c, GError **error) {
     return prediction;
 }
 
-static bool play(Case *c, CliTrainRow *row, GError **error) {
-    g_autoptr(SimPrediction) prediction = predict(c, error);
+static bool play(Case *c, CliTrainRow *row) {
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(SimPrediction) prediction = predict(c, &cause);
     if (!prediction) {
-        return false;
+        return skip(c, cause->message);
     }
     if (prediction->unsupported_dtype) {
         return skip(c, "the GPU cannot compute in this dtype");
@@ -363,7 +375,7 @@ static bool run(Case *c, CliTrainRow *row, GError **error) {
     }
     row->nodes = (unsigned)c->cluster->topology_nodes;
     row->gpu = g_strdup(c->cluster->model);
-    return play(c, row, error);
+    return play(c, row);
 }
 
 bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,

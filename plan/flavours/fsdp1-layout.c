@@ -263,8 +263,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->keeps_views = s->use_orig_params == PLAN_YES;
     f->keeps_low =
         s->keep_low_precision_grads == PLAN_YES && (f->shards ? f->casts : f->reduce != f->master);
-    f->shows_low = s->keep_low_precision_grads == PLAN_YES && f->keeps_views &&
-                   (f->casts || f->reduce != f->param);
+    f->shows_low = s->keep_low_precision_grads == PLAN_YES && f->keeps_views;
     f->units = g_new0(PlanFsdp1Unit, run->n_units);
     f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));

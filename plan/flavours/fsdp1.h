@@ -49,7 +49,7 @@ typedef struct {
     PlanLimiter limiter;
     bool shards, casts, keeps_views; /* views: use_orig_params */
     bool keeps_low;                  /* keep_low_precision_grads, where that changes something */
-    bool shows_low;                  /* use_orig_params, and gradients might be so kept */
+    bool shows_low;                  /* use_orig_params, and gradients may be so kept */
     bool is_of_2_0, is_of_1_13;      /* of 2.0 or before: fsdp1.c says what differs */
     bool pads_always;                /* gradients also by nothing, which copies them, as 1.13 did */
     uint64_t replicas;               /* groups that hold a copy of the model */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plan/check.h"
+#include "plan/file.h"
 #include "plan/ini.h"
 #include "plan/text/reader-private.h"
 #include "plan/text/text.h"

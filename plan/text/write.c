@@ -1,9 +1,7 @@
 /* plan/text/write.c - a plan as text, of which its digest is taken. */
-#include <errno.h>
 #include <string.h>
 
-#include <glib/gstdio.h>
-
+#include "plan/file.h"
 #include "plan/ini.h"
 #include "plan/text/text.h"
 
@@ -288,19 +286,10 @@ GString *plan_text(const Plan *plan) {
 
 bool plan_write_file(const Plan *plan, const char *path, GError **error) {
     g_autoptr(GString) text = plan_text(plan);
-    g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_set_contents_full(aside, text->str, (gssize)text->len, G_FILE_SET_CONTENTS_NONE,
-                                  0666, &cause)) {
+    int failed = plan_file_write(path, text->str, text->len);
+    if (failed) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be written: %s", path,
-                    cause->message);
-        return false;
+                    g_strerror(failed));
     }
-    if (g_rename(aside, path) != 0) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be written: %s", path,
-                    g_strerror(errno));
-        g_unlink(aside);
-        return false;
-    }
-    return true;
+    return !failed;
 }

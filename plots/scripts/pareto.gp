@@ -12,13 +12,18 @@ unset logscale
 set xtics autofreq
 left = 0.075
 right = 0.66
+do for [i = 1:n_front] { # a letter of the key takes some 0.0049 of the width
+    narrower = 0.66 - 0.0049 * (strlen(front[i]) - 58)
+    right = narrower < right ? narrower : right
+}
+right = right > 0.4 ? right : 0.4
 set lmargin at screen left
 set rmargin at screen right
 set tmargin at screen 0.885
 set bmargin at screen 0.085
 set label 1001 sprintf("Memory against %s: %s", cost_name, plan_title) \
     at screen left, screen title_y font title_font noenhanced
-set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced
+set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = right + 0.02
 key_top = 0.885
 uses_limit = 1

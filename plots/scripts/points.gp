@@ -19,7 +19,17 @@ right_of_plot = 0.80 - 0.0058 * (longest - 24)
 right_of_plot = right_of_plot > 0.5 ? right_of_plot : 0.5
 
 # A long lesson is set smaller, so that it ends before the picture does.
+lesson_y = 0.93
 lesson_font = strlen(lesson) > 130 ? ",11" : ",14"
+if (strlen(lesson) > 175 && exists("title_y")) { # and a very long one in two lines, on a picture
+    lesson_cut = strlen(lesson) / 2 - 20
+    lesson_more = strstrt(lesson[lesson_cut:*], "; ")
+    lesson_cut = lesson_more > 0 ? lesson_cut + lesson_more - 1 : strlen(lesson)
+    lesson_font = lesson_cut > 190 || strlen(lesson) - lesson_cut > 190 ? ",8" : ",10"
+    lesson = lesson[1:lesson_cut]."\n".lesson[lesson_cut + 2:*]
+    lesson_y = 0.942
+    title_y = title_y + 0.008
+}
 
 # The allocator's limit is drawn when it is not far above what is needed.
 limit_shown = limit_known && limit_bytes < 2.5 * most_bytes

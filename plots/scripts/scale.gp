@@ -17,7 +17,7 @@ set bmargin at screen 0.085
 set label 1001 sprintf("TFLOP/s of a GPU: %s", plan_title) at screen left, screen title_y font title_font noenhanced
 set label 1002 "operations of matrix products and attention, recomputed ones left out, over step time; of published runs likewise" \
     at graph 0, graph 1.02 font ",13"
-set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced
+set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = right + 0.02
 key_top = 0.885
 uses_limit = 0

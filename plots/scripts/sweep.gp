@@ -17,7 +17,7 @@ set lmargin at screen left
 set rmargin at screen right
 set multiplot
 set label 1001 sprintf("%s: %s", x_name, plan_title) at screen left, screen title_y font title_font noenhanced
-set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced
+set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = right + 0.02
 key_top = top[1]
 uses_limit = 1

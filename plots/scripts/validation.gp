@@ -16,7 +16,7 @@ set tmargin at screen 0.885
 set bmargin at screen 0.1
 set label 1001 sprintf("Predicted against measured: %s", plan_title) \
     at screen left, screen title_y font title_font noenhanced
-set label 1003 lesson at screen left, screen 0.93 font lesson_font noenhanced
+set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = 0.56
 key_top = 0.885
 uses_limit = 0

@@ -55,6 +55,47 @@ static void write_file(const char *name, const char *text) {
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
 }
 
+/* What a broken file holds does not flood the terminal, nor break the line. */
+static void messages_are_one_line(void) {
+    g_autofree char *junk = g_strnfill(100000, 'x');
+    g_autofree char *text =
+        g_strconcat("[network]\nfamily = gpt\nlayers = 2\x1b[31m", junk, "\n", NULL);
+    write_file("junk.ini", text);
+    Result result = run("plan ./junk.ini -n 2");
+    g_assert_cmpint(result.status, ==, 2);
+    g_assert_nonnull(strstr(result.err, "junk.ini:3: layers must be a whole number"));
+    g_assert_nonnull(strstr(result.err, "xxx..."));
+    g_assert_null(strchr(result.err, '\x1b'));
+    g_assert_cmpuint(strlen(result.err), <, 500);
+    g_assert_true(strchr(result.err, '\n') == result.err + strlen(result.err) - 1);
+    g_free(result.out);
+    g_free(result.err);
+}
+
+/* What is read is not written over, whatever name it has. */
+static void inputs_are_spared(void) {
+    static const char *const words[] = {
+        "plan mine.ini -n 2 -o mine.ini",
+        "plan mine.ini -n 2 -o ./mine.ini",
+        "predict mine.ini -n 2 --cluster this-machine --trace mine.ini",
+        "run mine.ini -n 2 --steps 1 --trace mine.ini",
+        "run gpt-toy -n 2 --steps 1 --data mine.ini --trace mine.ini",
+        "run mine.ini -n 2 --steps 1 --save mine.ini",
+        "rehearse mine.ini -n 2 --rank 0 --cluster two-laptops --trace mine.ini",
+        "export --chrome mine.ini -o mine.ini",
+        "report mine.ini -o mine.ini",
+    };
+    static const char text[] = "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 4\n";
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        write_file("mine.ini", text);
+        expect(words[i], 2, "", "is read and would be written over");
+        g_autofree char *path = g_build_filename(folder, "mine.ini", NULL);
+        g_autofree char *left = NULL;
+        g_assert_true(g_file_get_contents(path, &left, NULL, NULL));
+        g_assert_cmpstr(left, ==, text);
+    }
+}
+
 static void help(void) {
     expect("--help", 0, "Commands:", "");
     expect("--version", 0, "foreshard ", "");
@@ -640,6 +681,8 @@ int main(int argc, char **argv) {
     g_assert(argc == 2);
     program = argv[1];
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_test_add_func("/cli/messages are one line", messages_are_one_line);
+    g_test_add_func("/cli/inputs are spared", inputs_are_spared);
     g_test_add_func("/cli/commands/help", help);
     g_test_add_func("/cli/commands/full disk", full_disk);
     g_test_add_func("/cli/commands/files here", files_here);

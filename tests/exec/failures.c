@@ -154,6 +154,35 @@ static void the_only_rank_is_named(void) {
     leave_scene(&scene);
 }
 
+/* The one process between foreshard and the ranks. */
+static int starter_of_ranks(GSubprocess *process, const char *trace) {
+    int self = atoi(g_subprocess_get_identifier(process)), starter = 0;
+    g_autoptr(GArray) ranks = processes_with(trace, "OMPI_COMM_WORLD_RANK=");
+    g_autoptr(GArray) all = processes_with(trace, "PATH=");
+    for (guint i = 0; i < all->len; i++) {
+        int pid = g_array_index(all, int, i);
+        bool is_rank = pid == self;
+        for (guint r = 0; r < ranks->len; r++) {
+            is_rank |= pid == g_array_index(ranks, int, r);
+        }
+        starter = is_rank ? starter : pid;
+    }
+    g_assert_cmpint(starter, >, 0);
+    return starter;
+}
+
+static void a_killed_mpirun_is_named(void) {
+    Scene scene = set_scene();
+    g_autofree char *words =
+        g_strdup_printf("run gpt-toy -n 2 --steps 1000000 --trace %s", scene.trace);
+    GSubprocess *process = test_run_start(words);
+    await_rank(scene.trace, 1);
+    g_assert_cmpint(kill(starter_of_ranks(process, scene.trace), SIGKILL), ==, 0);
+    await_no_rank(scene.trace); /* each sees for itself that it is alone */
+    ends(&scene, process, 1, "what started the ranks was killed by signal 9 (Killed), which ends");
+    leave_scene(&scene);
+}
+
 /* A million steps of the toy under a bare mpirun, of which one rank is killed. */
 static void named_under_mpirun(unsigned ranks, unsigned killed, const char *expected) {
     Scene scene = set_scene();
@@ -237,6 +266,7 @@ static const struct {
     {"gpt-toy -n 2 --load no-such-file", 2, "cannot read |no-such-file: No such file"},
     {"gpt-toy -n 2 --save /no-such-folder/w", 2, "/no-such-folder/w"},
     {"gpt-toy -n 2 --save /", 2, "cannot write /: Is a directory"},
+    {"gpt-toy -n 2 --save /dev/null", 2, "cannot save weights to /dev/null, which is no regular"},
     {"gpt-toy -n 2 --data no-such-file", 2, "cannot read |no-such-file: No such file"},
     {"gpt-toy -n 2 --data /", 2, "cannot read /: Is a directory"},
     {"mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors"},
@@ -345,6 +375,7 @@ static void calibrate_refuses(const char *words, const char *expected) {
 static void a_calibration_needs_a_file(void) {
     calibrate_refuses("calibrate -n 2", "give -o FILE");
     calibrate_refuses("calibrate -n 2 -o /no-such-folder/c.ini", "/no-such-folder");
+    calibrate_refuses("calibrate -n 2 -o /", "/ is a folder; name a file");
 }
 
 int main(int argc, char **argv) {
@@ -355,6 +386,7 @@ int main(int argc, char **argv) {
     clusters = argv[3];
     g_test_add_func("/exec/failures/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/failures/a single rank is named", the_only_rank_is_named);
+    g_test_add_func("/exec/failures/a killed mpirun is named", a_killed_mpirun_is_named);
     g_test_add_func("/exec/failures/wardens name a killed rank", wardens_name_a_killed_rank);
     g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
     g_test_add_func("/exec/failures/an MPI of one thread at a time is refused",

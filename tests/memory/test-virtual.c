@@ -47,6 +47,21 @@ static void test_no_limit(void) {
     memory_caching_drop(caching, block);
 }
 
+/* Where pages never run out, addresses do. */
+static void test_no_limit_but_addresses(void) {
+    MemoryOptions options;
+    memory_options_init(&options);
+    options.expandable_segments = true;
+    g_autoptr(MemoryVirtual) memory = memory_virtual_new(UINT64_MAX, UINT64_MAX, NULL, NULL);
+    g_autoptr(MemoryCaching) caching =
+        memory_caching_new(&options, &memory_virtual_source, memory, NULL);
+    MemoryBlock *block = NULL;
+    g_assert_false(memory_caching_alloc(caching, 0, UINT64_C(1) << 60, &block));
+    g_assert_null(block);
+    g_assert_true(memory_caching_alloc(caching, 0, UINT64_C(1) << 40, &block));
+    memory_caching_drop(caching, block);
+}
+
 static void test_not_expandable(void) {
     MemorySource source = memory_virtual_source;
     source.map = NULL;
@@ -243,6 +258,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/virtual/capacity", test_capacity);
     g_test_add_func("/memory/virtual/no-limit", test_no_limit);
+    g_test_add_func("/memory/virtual/no-limit, but addresses", test_no_limit_but_addresses);
     g_test_add_func("/memory/virtual/without-pages-no-expandable", test_not_expandable);
     g_test_add_data_func("/memory/laws/flaky", "", test_flaky);
     g_test_add_data_func("/memory/laws/flaky-max-split", "max_split_size_mb:32", test_flaky);

@@ -253,7 +253,7 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         strategy->checkpointing.choice = PLAN_CHECKPOINTING_SELECTIVE_OP;
     }
     if (strategy->flavour == PLAN_FLAVOUR_FSDP1 && has(options, "keep_low_precision_grads") &&
-        flag_of(options, "keep_low_precision_grads")) {
+        *text_of(options, "param_dtype") && flag_of(options, "keep_low_precision_grads")) {
         strategy->keep_low_precision_grads = PLAN_YES;
     }
     bool is_fsdp =

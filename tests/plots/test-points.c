@@ -220,6 +220,43 @@ static void lessons(void) {
     g_assert_cmpstr(none, ==, "none of them fits");
 }
 
+/* Settings of many knobs: what was found stands in two lines, each within the picture. */
+static void long_lessons_are_folded(void) {
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    if (program == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    g_autoptr(GArray) points = planted_points();
+    for (guint i = 0; i < points->len; i++) {
+        g_array_index(points, PlotPoint, i).series =
+            "checkpointing=selective-op, param_dtype=bf16, sharding=grad-op, wrap=block";
+    }
+    PlotPointsOptions options = {.title = "toy",
+                                 .x_name = "micro_batch",
+                                 .x_is_number = true,
+                                 .cost_name = "time per token of a GPU",
+                                 .limit_bytes = 80e9,
+                                 .marks_name = "measured",
+                                 .scripts = FORESHARD_PLOTS,
+                                 .output = path};
+    for (guint picture = PLOT_POINTS_SWEEP; picture <= PLOT_POINTS_PARETO; picture++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *nothing = NULL, *svg = NULL;
+        g_assert_true(plot_points(picture, points, &options, &nothing, &error));
+        g_assert_true(g_file_get_contents(path, &svg, NULL, NULL));
+        g_assert_nonnull(strstr(svg, ">least memory: "));
+        g_auto(GStrv) texts = g_strsplit(svg, "<text>", -1);
+        for (char **text = texts + 1; *text; text++) {
+            g_assert_cmpuint(strcspn(*text, "<"), <, 175);
+        }
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
 static void nothing_to_draw(void) {
     g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
     PlotPointsOptions options = {.title = "", .scripts = FORESHARD_PLOTS, .limit_bytes = NAN};
@@ -237,6 +274,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plots/points/pictures", pictures);
     g_test_add_func("/plots/points/words are words", words_are_words);
     g_test_add_func("/plots/points/lessons", lessons);
+    g_test_add_func("/plots/points/long lessons", long_lessons_are_folded);
     g_test_add_func("/plots/points/nothing", nothing_to_draw);
     return g_test_run();
 }

@@ -303,6 +303,45 @@ static void test_out_of_memory(void) {
     g_assert_no_error(error);
 }
 
+/* An allocator that may take nothing fails at once; with memory enough the verdict is the same. */
+static void test_share_of_memory(void) {
+    static const char *const confs[] = {
+        "per_process_memory_fraction:0", "per_process_memory_fraction:0,expandable_segments:True",
+        "per_process_memory_fraction:0,throw_on_cudamalloc_oom:True"};
+    const ModelCluster cluster = busy_cluster();
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=2 sharding=full");
+    g_autoptr(SimPrediction) roomy = predict(plan, &cluster, 4, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(confs) * 2; i++) {
+        g_autoptr(GError) error = NULL;
+        MemoryOptions allocator;
+        g_assert_true(memory_options_parse(confs[i / 2], &allocator, &error));
+        const SimOptions options = {.steps = 4, .allocator = &allocator, .every_rank = i % 2 == 1};
+        g_autoptr(SimPrediction) none = sim_predict(plan, &cluster, &options, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_false(none->fits);
+        g_assert_cmpuint(none->peak.at.allocated_bytes, ==, roomy->peak.at.allocated_bytes);
+    }
+}
+
+/* A tensor beyond all addresses is an error of the plan. */
+static void test_endless(void) {
+    const ModelCluster cluster = busy_cluster();
+    g_autoptr(Plan) plan = toy_written_plan("[network]\nfamily = gpt\nlayers = 1\n"
+                                            "width = 64\nheads = 4\nvocab = 16777216\n"
+                                            "seq = 16777216\n",
+                                            "ranks=2 micro_batch=1000");
+    MemoryOptions allocator;
+    memory_options_init(&allocator);
+    allocator.expandable_segments = true;
+    for (unsigned i = 0; i < 2; i++) {
+        g_autoptr(GError) error = NULL;
+        const SimOptions options = {.steps = 4, .allocator = &allocator, .every_rank = i % 2 == 1};
+        g_assert_null(sim_predict(plan, &cluster, &options, NULL, &error));
+        g_assert_error(error, SIM_ERROR, SIM_ERROR_PLAN);
+        g_assert_nonnull(strstr(error->message, "bytes at once"));
+    }
+}
+
 static void test_outside_allocator(void) {
     ModelCluster cluster = busy_cluster();
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=2 sharding=full");
@@ -369,6 +408,8 @@ int main(int argc, char **argv) {
                     test_bigger_group_never_sends_fewer_bytes);
     g_test_add_func("/sim/predict/collectives_are_the_plans", test_collectives_are_the_plans);
     g_test_add_func("/sim/predict/out_of_memory", test_out_of_memory);
+    g_test_add_func("/sim/predict/share_of_memory", test_share_of_memory);
+    g_test_add_func("/sim/predict/endless", test_endless);
     g_test_add_func("/sim/predict/outside_allocator", test_outside_allocator);
     g_test_add_func("/sim/predict/too_many_ranks", test_too_many_ranks);
     g_test_add_func("/sim/predict/arena", test_arena);

@@ -53,6 +53,29 @@ static void fields(void) {
     g_assert_nonnull(strstr(error->message, "t.csv:2: b is 'x,"));
 }
 
+/* A message is one line, however long or broken the field. */
+static void fields_in_messages(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *long_field = g_strnfill(5000, 'x');
+    g_autofree char *text = g_strconcat("a,b\n\"4\n5\",", long_field, "\n\xe9,1\n", NULL);
+    g_autoptr(CliCsv) csv = table(text, &error);
+    g_assert_no_error(error);
+    static const struct {
+        unsigned row;
+        const char *column, *said;
+    } expected[] = {{0, "a", "t.csv:2: a is '4 5', "},
+                    {0, "b", "xxx...', which"},
+                    {1, "a", "t.csv:4: a is '\xef\xbf\xbd', "}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
+        double value;
+        const CliCsvRow *row = &csv->rows[expected[i].row];
+        g_assert_false(cli_csv_number(csv, row, expected[i].column, &value, &error));
+        g_assert_nonnull(strstr(error->message, expected[i].said));
+        g_assert_cmpuint(strlen(error->message), <, 300);
+        g_clear_error(&error);
+    }
+}
+
 static void assert_refused(const char *text, const char *message) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliCsv) csv = table(text, &error);
@@ -228,6 +251,7 @@ static void tables(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/validation/fields", fields);
+    g_test_add_func("/validation/fields/in messages", fields_in_messages);
     g_test_add_func("/validation/refusals", refusals);
     g_test_add_func("/validation/rules", rules);
     g_test_add_func("/validation/scores", scores);

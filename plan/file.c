@@ -1,0 +1,62 @@
+#include "plan/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plan/plan.h"
+
+char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
+    char *text = NULL;
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(path, &text, ret_length, &cause)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
+                    cause->message);
+    }
+    return text;
+}
+
+static int write_all(int fd, const char *bytes, gsize length) {
+    for (gsize done = 0; done < length;) {
+        ssize_t part = write(fd, bytes + done, length - done);
+        if (part < 0 && errno != EINTR) {
+            return errno;
+        }
+        done += part > 0 ? (gsize)part : 0;
+    }
+    return 0;
+}
+
+static int write_to(const char *path, int flags, const char *bytes, gsize length) {
+    int fd = g_open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+    if (fd < 0) {
+        return errno;
+    }
+    int failed = write_all(fd, bytes, length);
+    return close(fd) != 0 && !failed ? errno : failed;
+}
+
+static int write_aside(const char *path, const char *bytes, gsize length) {
+    g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
+    int failed = write_to(aside, O_CREAT | O_TRUNC, bytes, length);
+    if (!failed && g_rename(aside, path) != 0) {
+        failed = errno;
+    }
+    if (failed) {
+        g_unlink(aside);
+    }
+    return failed;
+}
+
+int plan_file_write(const char *path, const char *bytes, gsize length) {
+    GStatBuf there;
+    bool exists = g_stat(path, &there) == 0;
+    if (exists && (!S_ISREG(there.st_mode) || g_str_has_prefix(path, "/dev/"))) {
+        return write_to(path, O_APPEND, bytes, length);
+    }
+    g_autofree char *whole = exists ? realpath(path, NULL) : NULL;
+    return write_aside(whole ? whole : path, bytes, length);
+}

@@ -1,0 +1,16 @@
+/* plan/file.h - whole files, read and written.
+ *
+ * A regular file is written aside (PATH.tmp) and renamed, so that one that was there stays whole
+ * until the new one is; through a symbolic link, beside what it leads to. A device, a pipe and what
+ * else lies in /dev (standard output, say) is written where it is: renaming would take its place.
+ *
+ * Owns: nothing. Threads: any, each a path of its own.
+ */
+#pragma once
+
+#include <glib.h>
+
+/* PLAN_ERROR_FILE names the file when it cannot be read. Transfer full. */
+char *plan_file_text(const char *path, gsize *ret_length, GError **error);
+/* 0, or the errno of what failed. */
+int plan_file_write(const char *path, const char *bytes, gsize length);

@@ -1,0 +1,106 @@
+/* plan/file: what was there stays whole until the new file is; what is no file keeps its place. */
+#include "plan/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *folder;
+
+static char *in_folder(const char *name) {
+    return g_build_filename(folder, name, NULL);
+}
+
+static void assert_holds(const char *path, const char *expected) {
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, expected);
+}
+
+static unsigned entries(void) {
+    unsigned n = 0;
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    for (; g_dir_read_name(dir); n++) {
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+static void test_files(void) {
+    g_autofree char *path = in_folder("a");
+    g_assert_cmpint(plan_file_write(path, "first", 5), ==, 0);
+    assert_holds(path, "first");
+    g_assert_cmpint(plan_file_write(path, "2", 1), ==, 0);
+    assert_holds(path, "2");
+    g_assert_cmpuint(entries(), ==, 1);
+    g_assert_cmpint(plan_file_write(folder, "x", 1), ==, EISDIR);
+    g_autofree char *nowhere = in_folder("none/a");
+    g_assert_cmpint(plan_file_write(nowhere, "x", 1), ==, ENOENT);
+    g_unlink(path);
+}
+
+/* What stands in the way of the name aside is left as it is, and so is the file. */
+static void test_failed(void) {
+    g_autofree char *path = in_folder("a");
+    g_autofree char *aside = in_folder("a.tmp");
+    g_assert_cmpint(plan_file_write(path, "good", 4), ==, 0);
+    g_assert_cmpint(g_mkdir(aside, 0700), ==, 0);
+    g_assert_cmpint(plan_file_write(path, "bad", 3), ==, EISDIR);
+    assert_holds(path, "good");
+    g_rmdir(aside);
+    g_unlink(path);
+}
+
+static void test_links(void) {
+    g_autofree char *path = in_folder("a");
+    g_autofree char *link_path = in_folder("link");
+    g_assert_cmpint(plan_file_write(path, "1", 1), ==, 0);
+    g_assert_cmpint(symlink("a", link_path), ==, 0);
+    g_assert_cmpint(plan_file_write(link_path, "2", 1), ==, 0);
+    g_assert_true(g_file_test(link_path, G_FILE_TEST_IS_SYMLINK));
+    assert_holds(path, "2");
+    g_unlink(link_path);
+    g_unlink(path);
+}
+
+/* A pipe is written to, as a device would be: it is not replaced by a file. */
+static void test_pipes(void) {
+    g_autofree char *path = in_folder("pipe");
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    int reader = g_open(path, O_RDWR, 0);
+    g_assert_cmpint(plan_file_write(path, "through", 7), ==, 0);
+    char text[8] = "";
+    g_assert_cmpint((int)read(reader, text, 7), ==, 7);
+    g_assert_cmpstr(text, ==, "through");
+    close(reader);
+    g_assert_cmpuint(entries(), ==, 1);
+    g_unlink(path);
+}
+
+/* As /dev/stdout is, sent to a file: what had been written there before stays. */
+static void test_descriptors(void) {
+    g_autofree char *path = in_folder("out");
+    g_assert_true(g_file_set_contents(path, "before ", -1, NULL));
+    int fd = g_open(path, O_RDWR, 0);
+    g_autofree char *name = g_strdup_printf("/dev/fd/%d", fd);
+    g_assert_cmpint(plan_file_write(name, "after", 5), ==, 0);
+    close(fd);
+    assert_holds(path, "before after");
+    g_unlink(path);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    folder = g_dir_make_tmp("foreshard-file-XXXXXX", NULL);
+    g_test_add_func("/plan/file/files", test_files);
+    g_test_add_func("/plan/file/failed", test_failed);
+    g_test_add_func("/plan/file/links", test_links);
+    g_test_add_func("/plan/file/pipes", test_pipes);
+    g_test_add_func("/plan/file/descriptors", test_descriptors);
+    int status = g_test_run();
+    g_rmdir(folder);
+    g_free(folder);
+    return status;
+}
