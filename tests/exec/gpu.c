@@ -246,6 +246,7 @@ static void header_says_what_ran(void) {
     g_assert_nonnull(trace_get(trace, "gpu"));
     g_assert_cmpstr(trace_get(trace, "op_times"), ==, "no");
     g_assert_nonnull(trace_get(trace, "gpu_ranks_sharing"));
+    g_assert_cmpstr(trace_get(trace, "gpu_attention"), ==, "own kernels"); /* of fp32 */
     g_assert_nonnull(strstr(trace_get(trace, "gpu_comm"), "local"));
     g_assert_nonnull(trace_get(trace, "gpu_used_bytes_end"));
     if (!real || trace_get(trace, "driver")) { /* with a management library */

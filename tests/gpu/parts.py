@@ -41,6 +41,9 @@ def info(session):
     loaded = machine.loaded()
     missing = ['%s lacks %s' % (program, library) for program, library, path in loaded if path == 'not found']
     session.row('shared libraries', 'FAIL' if missing else 'ok', ', '.join(missing) or 'all are found')
+    later = machine.not_loaded_later()
+    session.row('what cuDNN loads', 'MISS' if later else 'ok', ', '.join(later) + ': attention goes by own kernels, '
+                'without tensor cores' if later else 'all is found')
     of_cuda = sorted({path for _, library, path in loaded if re.match(r'lib(cu|nccl)', library)})
     session.row('of CUDA', '', ', '.join(of_cuda) or 'none')
     for command in (['nvidia-smi'], ['nvidia-smi', '-q', '-d', 'CLOCK,POWER,MEMORY,PERFORMANCE'], ['nvcc', '--version'],

@@ -231,7 +231,41 @@ def command_cases(tap, folder):
         *unlike(run(RUN, '--parts', 'info,everything'), 2, 'there is no part everything'),
         *unlike(run(RUN, '--dry', '--bundle', os.path.join(ROOT, 'README.md')), 2, 'README.md', 'tests/gpu/bundle'),
         *unlike(run(RUN, '--dry', '--build', HERE), 2, 'no build folder'),
-        *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
+        *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'shows a GPU', '--dry'))])
+
+
+def driver_case(tap):
+    """Without nvidia-smi the driver is asked; one that is too old for these programs is told of before anything begins."""
+    case = '/gpu/run/an old driver is told of'
+    if machines.gpu() or not machines.Built(BUILD, None).needs_cuda():
+        tap.skip(case, 'there is a GPU, or these programs have no CUDA')
+        return
+    needed = machines.Built(BUILD, None).needs_cuda()
+    environment = os.environ | {'LD_LIBRARY_PATH': os.path.join(BUILD, 'tests', 'gpu'), 'FORESHARD_TORCH_PYTHON': '',
+                                'FORESHARD_DRIVER_TAKES': '12040'}
+    complaints = unlike(run(RUN, '--build', BUILD, env=environment), 2, 'driver (no nvidia-smi says which) takes programs '
+                        'of CUDA 12.4, and these are of CUDA %d' % needed)
+    told = run(sys.executable, '-B', '-c', 'import machine; print(machine.gpu(), machine.driver_takes())', cwd=HERE,
+               env=environment | {'FORESHARD_DRIVER_TAKES': '%d010' % needed})
+    complaints += unlike(told, 0, "'name': 'a GPU of no maker'", "'memory.total': '81920 MiB'", '(%d, 1)' % needed)
+    tap.case(case, complaints)
+
+
+def later_case(tap, folder):
+    """What cuDNN loads only when it plans is looked for beforehand."""
+    parts_of_it = machines.LOADED_LATER['libcudnn.so']
+    machine = types.SimpleNamespace(environment=lambda: {'LD_LIBRARY_PATH': '/nowhere:' + folder}, loaded=lambda: [
+        ('foreshard-cuda.so', 'libcudnn.so.9', '/x/libcudnn.so.9')])
+    known, machines.known_to_loader = machines.known_to_loader, lambda: '\tlibnvrtc.so.13 (libc6,x86-64) => /x\n'
+    complaints = [] if machines.Machine.not_loaded_later(machine) == list(parts_of_it[:-1]) else ['not all are missed']
+    for part in parts_of_it[1:]:
+        with open(os.path.join(folder, part + '.9'), 'w', encoding='utf-8'):
+            pass
+    complaints += [] if machines.Machine.not_loaded_later(machine) == [parts_of_it[0]] else ['the one is not missed']
+    machine.loaded = lambda: [('foreshard', 'libc.so.6', '/x/libc.so.6')]
+    complaints += ['asks for %s without cuDNN' % part for part in machines.Machine.not_loaded_later(machine)]
+    machines.known_to_loader = known
+    tap.case('/gpu/run/what cuDNN loads is looked for', complaints)
 
 
 def gpu_cases():
@@ -381,6 +415,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         suite_case(tap, folder)
+        driver_case(tap)
+        later_case(tap, folder)
         command_cases(tap, folder)
         plans_case(tap, folder)
         keep_case(tap, folder)
