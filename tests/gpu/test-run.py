@@ -184,6 +184,17 @@ def goals_case(tap):
     tap.case('/gpu/run/each goal is judged', complaints)
 
 
+def readme_case(tap):
+    """What the README promises of each goal and part is of those that there are, in their order."""
+    with open(os.path.join(HERE, 'README.md'), encoding='utf-8') as file:
+        text = file.read()
+    told = re.findall(r'(?m)^\| (.*?) \| .* \| `(\w+)`(?:, `\w+`)? \|$', text)
+    wanted = [(goal, part) for goal, part, _ in goals.GOALS]
+    tap.case('/gpu/run/the README tells of each goal', [] if told == wanted else [
+        'README: %s' % (pair,) for pair in told if pair not in wanted] + [
+        'goals.py: %s' % (pair,) for pair in wanted if pair not in told])
+
+
 def benchmark_case(tap):
     line = 'layernorm_backward              0.123 ms    4001.5 GB/s   91.2 % of the copy\n'
     other = 'linear                          1.000 ms     700.0 TFLOP/s   88.0 % of the product of 8192 cubed\n'
@@ -410,6 +421,7 @@ def main():
     tap = Tap()
     cases_case(tap)
     goals_case(tap)
+    readme_case(tap)
     benchmark_case(tap)
     sanitizer_case(tap)
     with tempfile.TemporaryDirectory() as folder:
