@@ -262,6 +262,32 @@ def driver_case(tap):
     tap.case(case, complaints)
 
 
+def fork_case(tap, folder):
+    """A process that has begun with CUDA may not fork: only the ranks themselves do. (cuBLASLt loads the driver as it is
+    loaded itself; that is no beginning.)"""
+    case = '/gpu/run/ranks are forked before CUDA begins'
+    machine = machines.Built(BUILD, None)
+    if machines.gpu() or not machine.needs_cuda():
+        tap.skip(case, 'there is a GPU, or these programs have no CUDA')
+        return
+    plan, begun = os.path.join(folder, 'fork.plan'), os.path.join(folder, 'begun')
+    complaints = unlike(run(machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan), 0)
+    environment = machine.environment()
+    environment |= {'FORESHARD_DRIVER_BEGUN': begun, 'LD_LIBRARY_PATH': ':'.join(
+        [os.path.join(BUILD, 'tests', 'gpu'), environment.get('LD_LIBRARY_PATH', '')])}
+    with subprocess.Popen([machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', '2'], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        output, _ = process.communicate()
+    if process.returncode != 1 or 'no GPU can be used' not in output:
+        complaints.append('status %d: %s' % (process.returncode, output[-200:]))
+    numbers = open(begun, encoding='utf-8').read().split() if os.path.exists(begun) else []
+    if not numbers:
+        complaints.append('no rank has begun with CUDA')
+    if str(process.pid) in numbers:
+        complaints.append('the process that forks has begun with CUDA')
+    tap.case(case, complaints)
+
+
 def later_case(tap, folder):
     """What cuDNN loads only when it plans is looked for beforehand."""
     parts_of_it = machines.LOADED_LATER['libcudnn.so']
@@ -428,6 +454,7 @@ def main():
         parts_case(tap, folder)
         suite_case(tap, folder)
         driver_case(tap)
+        fork_case(tap, folder)
         later_case(tap, folder)
         command_cases(tap, folder)
         plans_case(tap, folder)
