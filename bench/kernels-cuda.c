@@ -321,9 +321,10 @@ int main(int argc, char **argv) {
     struct cudaDeviceProp device;
     Bench bench = {.wanted = argv + MIN(argc, 1)};
     int count = 0;
+    cudaError_t status = cudaGetDeviceCount(&count);
     setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured is kept if the time ends */
-    if (cudaGetDeviceCount(&count) != cudaSuccess || !count) {
-        printf("no GPU: nothing measured\n");
+    if (status != cudaSuccess || !count) {
+        printf("no GPU: nothing measured (%s)\n", cudaGetErrorString(status));
         return NO_DEVICE;
     }
     CUDA_OK(cudaGetDeviceProperties(&device, 0));

@@ -145,7 +145,15 @@ def tests(session):
     for test in session.machine.tests:
         suite = run_suite(session, dict(test, environment=test['environment'] | session.comm_environment()))
         session.suites[test['name']] = suite
-        session.row(test['name'], suite.verdict(), 'no GPU here' if suite.all_skipped else suite.text())
+        session.row(test['name'], *told_of(session, suite))
+
+
+def told_of(session, suite):
+    """(verdict, words). Where nvidia-smi shows a GPU that CUDA cannot use, a suite that skips all has failed."""
+    if not suite.all_skipped:
+        return suite.verdict(), suite.text()
+    why = re.search(r'(?mi)^1\.\.0 # SKIP (.*)$', suite.output)
+    return 'skip' if session.dry or not session.machine.has_gpu else 'FAIL', why.group(1) if why else 'no GPU here'
 
 
 def nccl_on_one_card(session):

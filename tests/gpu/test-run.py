@@ -195,6 +195,21 @@ def readme_case(tap):
         'goals.py: %s' % (pair,) for pair in wanted if pair not in told])
 
 
+def unusable_case(tap):
+    """A GPU that is shown and cannot be used: what would be skipped without one has failed, and says why."""
+    suite = suite_of('1..0 # SKIP no GPU: compiled, not run (CUDA driver version is insufficient)\n')
+    suite.all_skipped = True
+    complaints = []
+    for dry, has_gpu, verdict in ((True, False, 'skip'), (False, False, 'skip'), (False, True, 'FAIL')):
+        session = types.SimpleNamespace(dry=dry, machine=types.SimpleNamespace(has_gpu=has_gpu))
+        told = parts.told_of(session, suite)
+        if told != (verdict, 'no GPU: compiled, not run (CUDA driver version is insufficient)'):
+            complaints.append('%s, %s: %s' % (dry, has_gpu, told))
+    tail = Done(1, 1, 'foreshard-exec: rank 0: it is broken\nforeshard calibrate: Child process exited with code 1\n\n').tail()
+    complaints += [] if tail == 'foreshard-exec: rank 0: it is broken' else [tail]
+    tap.case('/gpu/run/a GPU that cannot be used is no skip', complaints)
+
+
 def benchmark_case(tap):
     line = 'layernorm_backward              0.123 ms    4001.5 GB/s   91.2 % of the copy\n'
     other = 'linear                          1.000 ms     700.0 TFLOP/s   88.0 % of the product of 8192 cubed\n'
@@ -448,6 +463,7 @@ def main():
     cases_case(tap)
     goals_case(tap)
     readme_case(tap)
+    unusable_case(tap)
     benchmark_case(tap)
     sanitizer_case(tap)
     with tempfile.TemporaryDirectory() as folder:

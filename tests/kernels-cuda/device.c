@@ -299,8 +299,10 @@ void device_run_cases(gconstpointer data) {
 int device_main(int argc, char **argv, void (*add_tests)(void)) {
     int count = 0;
     g_test_init(&argc, &argv, NULL);
-    if (cudaGetDeviceCount(&count) != cudaSuccess || !count) {
-        printf("1..0 # SKIP no GPU: these kernels were compiled, not run\n");
+    cudaError_t counted = cudaGetDeviceCount(&count);
+    if (counted != cudaSuccess || !count) {
+        printf("1..0 # SKIP no GPU: these kernels were compiled, not run (%s)\n",
+               cudaGetErrorString(counted));
         return 0; /* as TAP has it: the plan says that all is skipped */
     }
     g_test_set_nonfatal_assertions(); /* one failure keeps no other test from running */
