@@ -18,7 +18,7 @@ typedef struct {
     gint rank, steps, seed;
     gint64 memory_limit;
     char *cluster, *device, *trace;
-    gboolean json;
+    gboolean json, no_op_times;
 } Options;
 
 static GPtrArray *command_line(const Options *options, const CliScratch *scratch, GError **error) {
@@ -39,6 +39,9 @@ static GPtrArray *command_line(const Options *options, const CliScratch *scratch
     }
     if (options->trace) {
         cli_ranks_add(argv, "--trace=%s", options->trace);
+    }
+    if (options->no_op_times) {
+        cli_ranks_add(argv, "--no-op-times");
     }
     if (options->json) {
         cli_ranks_add(argv, "--json");
@@ -148,6 +151,8 @@ int cmd_rehearse(int argc, char **argv) {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
+        {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
+         "on a GPU: no events around ops, for the step's time alone", NULL},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
          "bytes of the modeled device (default 0: no limit); running out of them is reported as on "
          "a "

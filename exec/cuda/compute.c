@@ -317,6 +317,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ACCUMULATE:
         return kernel_cuda_accumulate(k, p[1], type_at(t, 1), p[0], type, dim(t, 0));
     case PLAN_OP_CAST:
+        return kernel_cuda_cast(k, p[1], type_at(t, 1), p[0], type, dim(t, 0));
     case PLAN_OP_COPY:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_GATHER_COPY_IN:

@@ -16,6 +16,7 @@
 #include "exec/cuda/times.h"
 #include "exec/device.h"
 #include "exec/results.h"
+#include "kernels/cuda/attention.h"
 
 /* A loss on its way to the host. */
 typedef struct {
@@ -514,6 +515,16 @@ static bool fetch(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, 
     return exec_cuda_ok(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy", error);
 }
 
+/* Where fused attention was computed; NULL: the plan has none. */
+static const char *attention_by(const ExecCuda *cuda) {
+    uint64_t own = 0, cudnn = 0;
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
+        own += kernel_cuda_attention_calls(cuda->kernels[lane], KERNEL_CUDA_ATTENTION_OWN);
+        cudnn += kernel_cuda_attention_calls(cuda->kernels[lane], KERNEL_CUDA_ATTENTION_CUDNN);
+    }
+    return own && cudnn ? "cuDNN, and own kernels" : own ? "own kernels" : cudnn ? "cuDNN" : NULL;
+}
+
 /* One rank speaks for all. Used bytes are those of all ranks and programs on its GPU. */
 static void describe(const ExecPlay *play, Trace *trace) {
     const ExecCuda *cuda = (const ExecCuda *)play;
@@ -522,6 +533,9 @@ static void describe(const ExecPlay *play, Trace *trace) {
     }
     exec_cuda_facts_add(trace);
     trace_set(trace, "gpu_comm", cuda->comm.name);
+    if (attention_by(cuda)) {
+        trace_set(trace, "gpu_attention", attention_by(cuda));
+    }
     trace_set_uint(trace, "gpu_ranks_sharing", cuda->sharers);
     trace_set(trace, "op_times", play->options.no_op_times ? "no" : "cuda events");
     trace_set_uint(trace, "op_times_record_ns", exec_cuda_times_record_ns(cuda->times));

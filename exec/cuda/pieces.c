@@ -101,7 +101,6 @@ KernelCudaFault exec_cuda_move(const ExecTask *t, KernelCuda *kernels) {
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE, sizeof(KernelCudaPiece));
     switch (t->op->kind) {
     case PLAN_OP_COPY:
-    case PLAN_OP_CAST:
         add_row(pieces, t, 1, 0, 0, 0, dim(t, 0));
         break;
     case PLAN_OP_PART:

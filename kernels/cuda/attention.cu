@@ -24,6 +24,10 @@ KernelCudaAttentionWay kernel_cuda_attention_way(KernelCuda *lane,
     return KERNEL_CUDA_ATTENTION_OWN;
 }
 
+uint64_t kernel_cuda_attention_calls(const KernelCuda *lane, KernelCudaAttentionWay way) {
+    return lane->attention_calls[way];
+}
+
 void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only) {
     lane->own_attention = own_only;
 }
@@ -46,9 +50,11 @@ KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *
                                               const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
     if (!bias && goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
+        lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN]++;
         return kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
     }
 #endif
+    lane->attention_calls[KERNEL_CUDA_ATTENTION_OWN]++;
     return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, bias, shape);
 }
 
@@ -59,9 +65,11 @@ KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void 
                                                const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
     if (!bias && goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
+        lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN]++;
         return kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
     }
 #endif
+    lane->attention_calls[KERNEL_CUDA_ATTENTION_OWN]++;
     return kernel_cuda_attention_own_backward(lane, dq, dk, dv, d_bias, d_o, q, k, v, bias, o, lse,
                                               shape);
 }

@@ -40,6 +40,8 @@ typedef enum {
 /* Which way this shape takes on this machine; for headers of reports. */
 KernelCudaAttentionWay kernel_cuda_attention_way(KernelCuda *lane,
                                                  const KernelCudaAttention *shape);
+/* How often attention went each of the two ways so far, forward and backward; for headers too. */
+uint64_t kernel_cuda_attention_calls(const KernelCuda *lane, KernelCudaAttentionWay way);
 /* From now on only this room's own kernels (to compare them), or both again. */
 void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only);
 

@@ -50,41 +50,117 @@ template <typename T> static inline __device__ float rounded(float x) {
     return widen(stored);
 }
 
+/* Two numbers of 16 bits in a word, the first in its lower half: one instruction packs both. */
+static inline __device__ unsigned pack(float first, float second, __nv_bfloat16) {
+    __nv_bfloat162 two = __floats2bfloat162_rn(first, second);
+    unsigned word;
+    memcpy(&word, &two, sizeof word);
+    return word;
+}
+static inline __device__ unsigned pack(float first, float second, __half) {
+    __half2 two = __floats2half2_rn(first, second);
+    unsigned word;
+    memcpy(&word, &two, sizeof word);
+    return word;
+}
+
+static inline __device__ void unpack(float *x, unsigned word, __nv_bfloat16) {
+    x[0] = __uint_as_float(word << 16);
+    x[1] = __uint_as_float(word & 0xffff0000u);
+}
+static inline __device__ void unpack(float *x, unsigned word, __half) {
+    __half2 two;
+    memcpy(&two, &word, sizeof two);
+    float2 wide = __half22float2(two);
+    x[0] = wide.x;
+    x[1] = wide.y;
+}
+
 /* Elements of 16 bytes; of two types, of the smaller one. */
 template <typename T, typename U = T>
 constexpr int VECTOR = 16 / (sizeof(T) < sizeof(U) ? (int)sizeof(T) : (int)sizeof(U));
 
-/* V elements, at a multiple of 16 bytes. */
-template <int V, typename T> static inline __device__ void load(float (&x)[V], const T *at) {
-    constexpr int PARTS = V * (int)sizeof(T) / 16;
-    union {
-        uint4 part[PARTS];
-        T number[V];
-    } raw = {};
+/* V elements as they lie. Loaded first and widened later, so that several loads are under way
+ * together; `at` is a multiple of 16 bytes. */
+template <int V, typename T> struct Raw { uint4 part[V * sizeof(T) / 16]; };
+
+template <int V, typename T> static inline __device__ Raw<V, T> load_raw(const T *at) {
+    Raw<V, T> raw;
 #pragma unroll
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
         raw.part[p] = ((const uint4 *)at)[p];
     }
+    return raw;
+}
+
+/* The four words, or eight numbers, of 16 bytes. */
+static inline __device__ void widen_part(float *x, const uint4 &bits, float) {
+    x[0] = __uint_as_float(bits.x);
+    x[1] = __uint_as_float(bits.y);
+    x[2] = __uint_as_float(bits.z);
+    x[3] = __uint_as_float(bits.w);
+}
+template <typename T> static inline __device__ void widen_part(float *x, const uint4 &bits, T t) {
+    unpack(x, bits.x, t);
+    unpack(x + 2, bits.y, t);
+    unpack(x + 4, bits.z, t);
+    unpack(x + 6, bits.w, t);
+}
+static inline __device__ uint4 narrow_part(const float *x, float) {
+    return make_uint4(__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
+                      __float_as_uint(x[3]));
+}
+template <typename T> static inline __device__ uint4 narrow_part(const float *x, T t) {
+    return make_uint4(pack(x[0], x[1], t), pack(x[2], x[3], t), pack(x[4], x[5], t),
+                      pack(x[6], x[7], t));
+}
+
+template <int V, typename T>
+static inline __device__ void widen_raw(float (&x)[V], const Raw<V, T> &raw) {
 #pragma unroll
-    for (int v = 0; v < V; v++) {
-        x[v] = widen(raw.number[v]);
+    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+        widen_part(x + p * (16 / (int)sizeof(T)), raw.part[p], T());
+    }
+}
+template <int V, typename T> static inline __device__ Raw<V, T> narrow_raw(const float (&x)[V]) {
+    Raw<V, T> raw;
+#pragma unroll
+    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+        raw.part[p] = narrow_part(x + p * (16 / (int)sizeof(T)), T());
+    }
+    return raw;
+}
+
+/* 16 (8) bytes by one instruction: left to choose, the compiler takes several of 4 at times. */
+static inline __device__ void put(uint4 *to, const uint4 &bits) {
+#ifdef KERNEL_EMULATED
+    *to = bits;
+#else
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(bits.x), "r"(bits.y),
+                 "r"(bits.z), "r"(bits.w)
+                 : "memory");
+#endif
+}
+static inline __device__ void put(uint2 *to, const uint2 &bits) {
+#ifdef KERNEL_EMULATED
+    *to = bits;
+#else
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(bits.x), "r"(bits.y) : "memory");
+#endif
+}
+
+template <int V, typename T> static inline __device__ void store_raw(T *at, const Raw<V, T> &raw) {
+#pragma unroll
+    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+        put((uint4 *)at + p, raw.part[p]);
     }
 }
 
+template <int V, typename T> static inline __device__ void load(float (&x)[V], const T *at) {
+    widen_raw(x, load_raw<V>(at));
+}
 template <int V, typename T> static inline __device__ void store(T *at, const float (&x)[V]) {
-    constexpr int PARTS = V * (int)sizeof(T) / 16;
-    union {
-        uint4 part[PARTS];
-        T number[V];
-    } raw = {};
-#pragma unroll
-    for (int v = 0; v < V; v++) {
-        narrow(&raw.number[v], x[v]);
-    }
-#pragma unroll
-    for (int p = 0; p < PARTS; p++) {
-        ((uint4 *)at)[p] = raw.part[p];
-    }
+    store_raw(at, narrow_raw<V, T>(x));
 }
 
 /* Elements [head, tail) of an array go V at a time, what lies before and after one by one. */
@@ -106,18 +182,23 @@ static inline __device__ Span span_of(size_t n, const T *first, const P *...othe
     return Span{head, head + (n - head) / V * V};
 }
 
-/* Calls one(i) for each element outside the middle, many(i) for each V inside it; `at` is this
- * thread's number of `threads`. */
+/* Calls one(i) for each element outside the middle; `at` is this thread's number of `threads`. */
+template <typename One>
+static inline __device__ void for_rest(Span span, size_t n, size_t at, size_t threads, One one) {
+    size_t rest = span.head + (n - span.tail);
+    for (size_t i = at; i < rest; i += threads) {
+        one(i < span.head ? i : span.tail + (i - span.head));
+    }
+}
+
+/* Likewise, and many(i) for each V inside it. */
 template <int V, typename One, typename Many>
 static inline __device__ void for_span(Span span, size_t n, size_t at, size_t threads, One one,
                                        Many many) {
     for (size_t i = span.head + at * V; i < span.tail; i += threads * V) {
         many(i);
     }
-    size_t rest = span.head + (n - span.tail);
-    for (size_t i = at; i < rest; i += threads) {
-        one(i < span.head ? i : span.tail + (i - span.head));
-    }
+    for_rest(span, n, at, threads, one);
 }
 
 /* ---- numbers whose type is known when the kernel runs --------------------------------------- */
@@ -144,40 +225,29 @@ static inline __device__ Raw4 load_raw(const void *array, KernelCudaType type, s
     return raw;
 }
 
-template <typename T> static inline __device__ void widen_raw(float (&x)[4], const Raw4 &raw) {
-    const T *number = (const T *)&raw.bits;
-#pragma unroll
-    for (int v = 0; v < 4; v++) {
-        x[v] = widen(number[v]);
-    }
+template <typename T> static inline __device__ void widen_half4(float (&x)[4], const Raw4 &raw) {
+    unpack(x, raw.bits.x, T());
+    unpack(x + 2, raw.bits.y, T());
 }
 
 static inline __device__ void widen4(float (&x)[4], const Raw4 &raw, KernelCudaType type) {
     if (type == KERNEL_CUDA_F32) {
-        widen_raw<float>(x, raw);
+        widen_part(x, raw.bits, float());
     } else if (type == KERNEL_CUDA_BF16) {
-        widen_raw<__nv_bfloat16>(x, raw);
+        widen_half4<__nv_bfloat16>(x, raw);
     } else {
-        widen_raw<__half>(x, raw);
+        widen_half4<__half>(x, raw);
     }
 }
 
 template <typename T> static inline __device__ void store_half4(T *at, const float (&x)[4]) {
-    union {
-        uint2 bits;
-        T number[4];
-    } raw = {};
-#pragma unroll
-    for (int v = 0; v < 4; v++) {
-        narrow(&raw.number[v], x[v]);
-    }
-    *(uint2 *)at = raw.bits;
+    put((uint2 *)at, make_uint2(pack(x[0], x[1], T()), pack(x[2], x[3], T())));
 }
 
 static inline __device__ void store4(void *array, KernelCudaType type, size_t at,
                                      const float (&x)[4]) {
     if (type == KERNEL_CUDA_F32) {
-        *(float4 *)((float *)array + at) = make_float4(x[0], x[1], x[2], x[3]);
+        put((uint4 *)((float *)array + at), narrow_part(x, float()));
     } else if (type == KERNEL_CUDA_BF16) {
         store_half4((__nv_bfloat16 *)array + at, x);
     } else {
@@ -284,7 +354,7 @@ template <typename... P, typename... A>
 static inline KernelCudaFault launch(KernelCuda *lane, const char *name, void (*kernel)(P...),
                                      dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
 #ifdef KERNEL_EMULATED
-    emulator_launch(name, grid, block, shared_bytes, lane->stream,
+    emulator_launch(name, (const void *)kernel, grid, block, shared_bytes, lane->stream,
                     [=] { kernel(P(arguments)...); });
 #else
     kernel<<<grid, block, shared_bytes, lane->stream>>>(P(arguments)...);

@@ -3,7 +3,7 @@
  * The gradient sorts the positions by index, DIGIT_BITS at a time from the lowest, as a stable
  * counting sort: a block counts the digits of its CHUNK positions, the counts are added up digit by
  * digit and block by block, and each position goes to its digit's place, after those of its digit
- * that came before. Then each row of the table finds its positions by bisection; ROW_LANES groups
+ * that came before. Then each row of the table looks for its positions in them; ROW_LANES groups
  * of threads add every ROW_LANES-th of them in order, and their sums are added in order.
  */
 #include "kernels/cuda/embedding.h"
@@ -126,16 +126,17 @@ __global__ void __launch_bounds__(CHUNK) place_kernel(Keys to, Keys from, const 
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-/* The first place whose key is not below this one. */
+/* The first place whose key is not below this one. A warp looks at 32 places at once: three times
+ * for 16384 positions, each of which waits for memory. */
 __device__ size_t first_place(const unsigned *key, size_t n, unsigned wanted) {
     size_t low = 0, high = n;
     while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (key[middle] < wanted) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+        size_t step = (high - low + LANES - 1) / LANES;
+        size_t at = low + (threadIdx.x + 1) * step - 1;
+        bool is_below = at < high && key[at] < wanted;
+        size_t below = __popc(__ballot_sync(0xffffffffu, is_below));
+        high = min(high, low + (below + 1) * step - 1);
+        low += below * step;
     }
     return low;
 }
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
         for (size_t i = first + threadIdx.y; i < end && column < width; i += ROW_LANES) {
             const T *at = dout + sorted.position[i] * width + column;
             float x[V];
-            if (V > 1) {
+            if constexpr (V > 1) {
                 load<V>(x, at);
             } else {
                 x[0] = widen(*at);
@@ -175,9 +176,10 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
                     total[v] += shared[(r * V + v) * LANES + threadIdx.x];
                 }
             }
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                narrow(&dweight[row * width + column + v], total[v]);
+            if constexpr (V > 1) {
+                store<V>(dweight + row * width + column, total);
+            } else {
+                narrow(&dweight[row * width + column], total[0]);
             }
         }
         __syncthreads();
@@ -304,7 +306,8 @@ KernelCudaFault kernel_cuda_embedding_backward(KernelCuda *lane, void *dweight, 
     KERNEL_CUDA_TRY(sort_positions(lane, index, count, vocab, &sorted));
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        bool whole = width % VECTOR<T> == 0 && (uintptr_t)dout % 16 == 0;
+        bool whole =
+            width % VECTOR<T> == 0 && (uintptr_t)dout % 16 == 0 && (uintptr_t)dweight % 16 == 0;
         return whole ? add_rows<T, VECTOR<T>>(lane, dweight, dout, sorted, count, vocab, width)
                      : add_rows<T, 1>(lane, dweight, dout, sorted, count, vocab, width);
     });

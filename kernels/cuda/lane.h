@@ -30,7 +30,8 @@ struct _KernelCuda {
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     bool own_attention;
-    KernelCudaMoment *moment; /* device memory; NULL: not asked for yet */
+    uint64_t attention_calls[2]; /* by KernelCudaAttentionWay */
+    KernelCudaMoment *moment;    /* device memory; NULL: not asked for yet */
 };
 
 /* What cuBLASLt may use for itself; what NVIDIA advises for Hopper (cuBLAS 13 documentation). */

@@ -2,13 +2,15 @@
  *
  * A row is taken by the threads of a block, or, if it is short, by a warp of one. Rows of whole 16
  * bytes and up to ITEMS of them a thread are held in registers (Held); others are read again from
- * cache for each pass (Streamed). Variance is that of the numbers less their mean.
+ * cache for each pass (Streamed). Variance is that of the numbers less their mean. All that a
+ * thread reads it asks for before it waits for any of it.
  *
  * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
  *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy
  *     RMS norm:   dx = rstd (g - h <g h>), mean 0      dweight likewise
  * Backward runs a number of blocks that depends on the width alone; each strides over rows and
- * keeps the sums of its columns, which are added in order afterwards.
+ * keeps the sums of its columns, which are added in order afterwards. While it waits for the sums
+ * of one row, the next one is on its way.
  */
 #include "kernels/cuda/norm.h"
 
@@ -42,20 +44,30 @@ template <typename T> struct Backward {
     size_t rows, width;
 };
 
-/* This thread's part of a row, in registers: `each` calls f(i, x[V]) for each of its pieces. */
+/* This thread's pieces of a row: piece `item` begins at column(item), if the row has it. */
 template <typename T> struct Held {
     static constexpr int V = VECTOR<T>;
+    typedef Raw<V, T> Piece;
     static __device__ bool has(int item, size_t width) {
-        return column(item) < width;
+        return column(item) < (unsigned)width;
     }
-    static __device__ size_t column(int item) {
-        return ((size_t)item * blockDim.x + threadIdx.x) * V;
+    static __device__ unsigned column(int item) {
+        return ((unsigned)item * blockDim.x + threadIdx.x) * V;
     }
-    static __device__ void get(float (&x)[V], const T *at) {
-        load<V>(x, at);
+    /* Elements from this thread's first piece to another. */
+    static __device__ unsigned offset(int item) {
+        return (unsigned)item * blockDim.x * V;
     }
-    static __device__ void put(T *at, const float (&x)[V]) {
-        store<V>(at, x);
+    static __device__ Piece get(const T *at) {
+        return load_raw<V>(at);
+    }
+    static __device__ Piece all(float number) {
+        float x[V];
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            x[v] = number;
+        }
+        return narrow_raw<V, T>(x);
     }
 };
 
@@ -114,52 +126,66 @@ __device__ size_t first_row() {
 
 /* ---- forward, held -------------------------------------------------------------------------- */
 
-template <typename T, bool CENTERED>
+/* There is a weight. */
+template <typename T, bool CENTERED, bool BIASED, int N>
 __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f) {
     using H = Held<T>;
     constexpr int V = H::V;
     size_t row = first_row();
     bool inside = row < f.rows; /* all lanes take part in sums */
-    size_t start = inside ? row * f.width : 0;
-    float x[ITEMS][V], total = 0, squares = 0, mean = 0;
+    size_t start = (inside ? row * f.width : 0) + H::column(0);
+    typename H::Piece a[N], r[N], w[N], b[N];
+    float x[N][V], total = 0, squares = 0, mean = 0, inverse = 1.0f / (float)f.width;
 #pragma unroll
-    for (int k = 0; k < ITEMS; k++) {
-        if (inside && H::has(k, f.width)) {
-            size_t at = start + H::column(k);
-            H::get(x[k], f.a + at);
+    for (int k = 0; k < N; k++) {
+        if (H::has(k, f.width)) {
+            a[k] = H::get(f.a + start + H::offset(k));
             if (f.r) {
-                float other[V];
-                H::get(other, f.r + at);
-#pragma unroll
-                for (int v = 0; v < V; v++) {
-                    x[k][v] = rounded<T>(x[k][v] + other[v]);
-                }
-                H::put(f.sum + at, x[k]);
+                r[k] = H::get(f.r + start + H::offset(k));
             }
-        } else {
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                x[k][v] = 0;
+            w[k] = H::get(f.weight + H::column(k));
+            if (BIASED) {
+                b[k] = H::get(f.bias + H::column(k));
             }
         }
+    }
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            total += x[k][v];
+    for (int k = 0; k < N; k++) {
+        if (H::has(k, f.width)) {
+            widen_raw(x[k], a[k]);
+            if (f.r) {
+                float other[V];
+                widen_raw(other, r[k]);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    x[k][v] += other[v];
+                }
+                a[k] = narrow_raw<V, T>(x[k]);
+                widen_raw(x[k], a[k]); /* what is normed is what is stored */
+                if (inside) {
+                    store_raw(f.sum + start + H::offset(k), a[k]);
+                }
+            }
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                total += x[k][v];
+            }
         }
     }
     if (CENTERED) {
-        mean = row_sum(total) / (float)f.width;
+        mean = row_sum(total) * inverse;
     }
 #pragma unroll
-    for (int k = 0; k < ITEMS; k++) {
+    for (int k = 0; k < N; k++) {
         if (H::has(k, f.width)) {
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                squares += (x[k][v] - mean) * (x[k][v] - mean);
+                x[k][v] -= mean;
+                squares += x[k][v] * x[k][v];
             }
         }
     }
-    float rstd = 1.0f / sqrtf(row_sum(squares) / (float)f.width + f.eps);
+    float rstd = rsqrtf(row_sum(squares) * inverse + f.eps);
     if (!inside) {
         return;
     }
@@ -170,22 +196,18 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f)
         }
     }
 #pragma unroll
-    for (int k = 0; k < ITEMS; k++) {
+    for (int k = 0; k < N; k++) {
         if (H::has(k, f.width)) {
-            size_t column = H::column(k);
-            float w[V], b[V];
-            if (f.weight) {
-                H::get(w, f.weight + column);
-            }
-            if (CENTERED && f.bias) {
-                H::get(b, f.bias + column);
+            float weight[V], bias[V] = {};
+            widen_raw(weight, w[k]);
+            if (BIASED) {
+                widen_raw(bias, b[k]);
             }
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                x[k][v] = (x[k][v] - mean) * rstd * (f.weight ? w[v] : 1.0f) +
-                          (CENTERED && f.bias ? b[v] : 0.0f);
+                x[k][v] = x[k][v] * rstd * weight[v] + bias[v];
             }
-            H::put(f.y + start + column, x[k]);
+            store<V>(f.y + start + H::offset(k), x[k]);
         }
     }
 }
@@ -235,66 +257,133 @@ template <typename T, bool CENTERED, int N> struct BackwardSums {
     }
 };
 
+/* Of x in the lower 16 lanes, of y in the others: half the exchanges that two sums would take. */
+static __device__ float halves_of_warp(float x, float y) {
+    bool upper = threadIdx.x & LANES / 2;
+    return (upper ? y : x) + __shfl_xor_sync(0xffffffffu, upper ? x : y, LANES / 2);
+}
+
+static __device__ float half_warp_sum(float x) {
+#pragma unroll
+    for (int bits = LANES / 4; bits > 0; bits /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, bits);
+    }
+    return x;
+}
+
+/* Two sums over the block, for all threads. Each turn has room of its own, and so has the one
+ * before it: a barrier a turn suffices. */
+static __device__ void two_row_sums(float *x, float *y, unsigned turn) {
+    __shared__ float parts[2][LANES]; /* 16 warps: those of x, then those of y */
+    float both = half_warp_sum(halves_of_warp(*x, *y));
+    if (blockDim.x > LANES) {
+        float *mine = parts[turn & 1];
+        unsigned lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+        unsigned half = LANES / 2, warps = blockDim.x / LANES;
+        if (lane % half == 0) {
+            mine[lane + warp] = both;
+        }
+        __syncthreads();
+        both = half_warp_sum(lane % half < warps ? mine[lane] : 0.0f);
+    }
+    *x = __shfl_sync(0xffffffffu, both, 0);
+    *y = __shfl_sync(0xffffffffu, both, LANES / 2);
+}
+
+/* What this thread reads of a row, as it lies. */
+template <typename T, bool CENTERED, int N> struct BackwardRow {
+    typename Held<T>::Piece dy[N], x[N];
+    float mean, rstd;
+    /* `at`: this thread's first element of it. */
+    __device__ void get(const Backward<T> &b, size_t row, size_t at) {
+        mean = CENTERED ? b.mean[row] : 0.0f;
+        rstd = b.rstd[row];
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (Held<T>::has(k, b.width)) {
+                dy[k] = Held<T>::get(b.dy + at + Held<T>::offset(k));
+                x[k] = Held<T>::get(b.x + at + Held<T>::offset(k));
+            }
+        }
+    }
+};
+
 template <typename T, bool CENTERED, int N>
 __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> b) {
     using H = Held<T>;
     constexpr int V = H::V;
+    constexpr bool KEEPS = N < ITEMS; /* what registers have room for beside two rows */
     typename BackwardSums<T, CENTERED, N>::Of sums;
+    typename H::Piece w[N], more[N];
+    BackwardRow<T, CENTERED, N> now, next;
     float inverse = 1.0f / (float)b.width;
-    for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x) {
-        size_t start = row * b.width;
-        float mean = CENTERED ? b.mean[row] : 0.0f, rstd = b.rstd[row];
-        float g[N][V], h[N][V], sum_g = 0, sum_gh = 0;
+    unsigned turn = 0;
+    auto get_weight = [&](int k) { return b.weight ? H::get(b.weight + H::column(k)) : H::all(1); };
 #pragma unroll
-        for (int k = 0; k < N; k++) {
-            if (H::has(k, b.width)) {
-                H::get(g[k], b.dy + start + H::column(k));
-                H::get(h[k], b.x + start + H::column(k));
+    for (int k = 0; KEEPS && k < N; k++) {
+        if (H::has(k, b.width)) {
+            w[k] = get_weight(k);
+        }
+        more[k] = H::all(0);
+    }
+    size_t start = blockIdx.x * b.width + H::column(0), step = gridDim.x * b.width;
+    now.get(b, blockIdx.x, start); /* there are no more blocks than rows */
+    for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x, start += step) {
+        float sum_g = 0, sum_gh = 0;
+        if (row + gridDim.x < b.rows) {
+            next.get(b, row + gridDim.x, start + step);
+        }
+        if (KEEPS && b.dsum && b.dx) {
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                if (H::has(k, b.width)) {
+                    more[k] = H::get(b.dsum + start + H::offset(k));
+                }
             }
         }
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, b.width)) {
-                float w[V];
-                if (b.weight) {
-                    H::get(w, b.weight + H::column(k));
-                }
-                float product[V];
-#pragma unroll
-                for (int v = 0; v < V; v++) {
-                    h[k][v] = (h[k][v] - mean) * rstd;
-                    product[v] = g[k][v] * h[k][v];
-                }
-                sums.add(0, k, product);
+                float g[V], h[V], weight[V];
+                widen_raw(g, now.dy[k]);
+                widen_raw(h, now.x[k]);
+                widen_raw(weight, KEEPS ? w[k] : get_weight(k));
                 if (CENTERED) {
-                    sums.add(1, k, g[k]);
+                    sums.add(1, k, g);
                 }
 #pragma unroll
                 for (int v = 0; v < V; v++) {
-                    g[k][v] *= b.weight ? w[v] : 1.0f;
-                    sum_g += g[k][v];
-                    sum_gh += g[k][v] * h[k][v];
+                    h[v] = (h[v] - now.mean) * now.rstd;
+                    sum_g += g[v] * weight[v];
+                    h[v] *= g[v]; /* dweight's part */
+                    sum_gh += h[v] * weight[v];
                 }
+                sums.add(0, k, h);
             }
         }
-        sum_g = CENTERED ? row_sum(sum_g) * inverse : 0.0f;
-        sum_gh = row_sum(sum_gh) * inverse;
+        two_row_sums(&sum_g, &sum_gh, turn++);
+        /* dx = rstd g + (off - h slope), with h = (x - mean) rstd */
+        float off = CENTERED ? -now.rstd * sum_g * inverse : 0.0f;
+        float slope = now.rstd * now.rstd * sum_gh * inverse;
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (b.dx && H::has(k, b.width)) {
-                size_t at = start + H::column(k);
-                float more[V];
-                if (b.dsum) {
-                    H::get(more, b.dsum + at);
+                float g[V], h[V], weight[V], dx[V];
+                widen_raw(g, now.dy[k]);
+                widen_raw(h, now.x[k]);
+                widen_raw(weight, KEEPS ? w[k] : get_weight(k));
+                if (!KEEPS) {
+                    more[k] = b.dsum ? H::get(b.dsum + start + H::offset(k)) : H::all(0);
                 }
+                widen_raw(dx, more[k]);
 #pragma unroll
                 for (int v = 0; v < V; v++) {
-                    g[k][v] =
-                        rstd * (g[k][v] - sum_g - h[k][v] * sum_gh) + (b.dsum ? more[v] : 0.0f);
+                    dx[v] += now.rstd * (g[v] * weight[v]) + (off - (h[v] - now.mean) * slope);
                 }
-                H::put(b.dx + at, g[k]);
+                store<V>(b.dx + start + H::offset(k), dx);
             }
         }
+        now = next;
     }
 #pragma unroll
     for (int k = 0; k < N; k++) {
@@ -372,24 +461,38 @@ unsigned streamed_threads(size_t width) {
     return row_threads(width, 4);
 }
 
+template <typename T, bool CENTERED, int N>
+KernelCudaFault forward_held(KernelCuda *lane, const char *name, const Forward<T> &f,
+                             unsigned threads, unsigned rows) {
+    dim3 grid((unsigned)divide_up(f.rows, rows)), block(threads, rows);
+    if constexpr (CENTERED) {
+        if (f.bias) {
+            return launch(lane, name, forward_held_kernel<T, true, true, N>, grid, block, 0, f);
+        }
+    }
+    return launch(lane, name, forward_held_kernel<T, CENTERED, false, N>, grid, block, 0, f);
+}
+
 template <typename T, bool CENTERED>
 KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T> &f) {
     size_t pieces = f.width / VECTOR<T>;
-    bool held = f.width % VECTOR<T> == 0 && pieces <= ROW_THREADS * ITEMS && aligned(f.a) &&
-                aligned(f.r) && aligned(f.sum) && aligned(f.y) && aligned(f.weight) &&
-                aligned(f.bias);
+    bool held = f.weight && f.width % VECTOR<T> == 0 && pieces <= ROW_THREADS * ITEMS &&
+                aligned(f.a) && aligned(f.r) && aligned(f.sum) && aligned(f.y) &&
+                aligned(f.weight) && aligned(f.bias);
     if (!held) {
         return launch(lane, name, forward_streamed_kernel<T, CENTERED>, dim3((unsigned)f.rows),
                       dim3(streamed_threads(f.width)), 0, f);
     }
     bool is_short = pieces <= LANES * ITEMS;
     unsigned rows = is_short ? 4 : 1, threads = is_short ? LANES : row_threads(pieces, 2);
-    return launch(lane, name, forward_held_kernel<T, CENTERED>,
-                  dim3((unsigned)divide_up(f.rows, rows)), dim3(threads, rows), 0, f);
+    size_t items = divide_up(pieces, threads);
+    return items == 1   ? forward_held<T, CENTERED, 1>(lane, name, f, threads, rows)
+           : items == 2 ? forward_held<T, CENTERED, 2>(lane, name, f, threads, rows)
+                        : forward_held<T, CENTERED, ITEMS>(lane, name, f, threads, rows);
 }
 
 /* How backward takes a width: pieces a thread, threads, and blocks, of which narrow rows need more
- * to keep as much memory on its way. */
+ * to keep as much memory on its way. An H100 holds all of them at once. */
 struct HeldShape {
     unsigned items, threads, most_blocks;
 };
@@ -397,10 +500,7 @@ struct HeldShape {
 HeldShape held_shape(size_t pieces) {
     unsigned items = pieces <= ROW_THREADS / 2 ? 1 : pieces <= ROW_THREADS * 2 ? 2 : ITEMS;
     unsigned threads = row_threads(pieces, items);
-    return HeldShape{items, threads,
-                     BACKWARD_BLOCKS * (threads <= 128   ? 4u
-                                        : threads <= 256 ? 2u
-                                                         : 1u)};
+    return HeldShape{items, threads, BACKWARD_BLOCKS * (items > 1 ? 1u : threads <= 128 ? 4u : 2u)};
 }
 
 template <typename T, bool CENTERED, int N>

@@ -42,70 +42,113 @@ __device__ Part part_of(const Tensors &t) {
     return Part{k, first, min(t.elements[k], first + CHUNK)};
 }
 
+/* Pieces of four elements that a thread has under way together: 48 bytes of fp32 or more, since
+ * what reads one list of 16-bit numbers would have but 8. */
+template <unsigned READS>
+constexpr int LISTS_READ = (READS & 1) + (READS >> 1 & 1) + (READS >> 2 & 1) + (READS >> 3 & 1);
+template <unsigned READS>
+constexpr int AT_ONCE = LISTS_READ<READS> == 1   ? 4
+                        : LISTS_READ<READS> == 2 ? 2
+                                                 : 1;
+
+/* A block's arrays and how their numbers are stored. */
+struct Lists {
+    void *data[LISTS];
+    KernelCudaType type[LISTS];
+};
+
+/* Runs f on elements i .. i + 3, which were loaded, and stores what it writes. FLOATS: all are
+ * fp32. */
+template <unsigned READS, unsigned WRITES, bool FLOATS, typename F>
+__device__ void four(const Lists &lists, size_t i, const Raw4 (&raw)[LISTS], const F &f) {
+    float x[LISTS][4];
+#pragma unroll
+    for (int l = 0; l < LISTS; l++) {
+        if (READS >> l & 1) {
+            widen4(x[l], raw[l], FLOATS ? KERNEL_CUDA_F32 : lists.type[l]);
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < 4; v++) {
+        float one[LISTS];
+#pragma unroll
+        for (int l = 0; l < LISTS; l++) {
+            one[l] = READS >> l & 1 ? x[l][v] : 0.0f;
+        }
+        f(one);
+#pragma unroll
+        for (int l = 0; l < LISTS; l++) {
+            x[l][v] = one[l];
+        }
+    }
+#pragma unroll
+    for (int l = 0; l < LISTS; l++) {
+        if (WRITES >> l & 1) {
+            store4(lists.data[l], FLOATS ? KERNEL_CUDA_F32 : lists.type[l], i, x[l]);
+        }
+    }
+}
+
+/* The block's elements first .. end - 1, a multiple of four. */
+template <unsigned READS, unsigned WRITES, bool FLOATS, typename F>
+__device__ void for_fours(const Lists &lists, size_t first, size_t end, const F &f) {
+    constexpr int TURNS = AT_ONCE<READS>;
+    size_t stride = blockDim.x * 4;
+    for (size_t i = first + threadIdx.x * 4; i < end; i += stride * TURNS) {
+        Raw4 raw[TURNS][LISTS];
+#pragma unroll
+        for (int u = 0; u < TURNS; u++) {
+#pragma unroll
+            for (int l = 0; l < LISTS; l++) {
+                if (READS >> l & 1 && i + u * stride < end) {
+                    raw[u][l] = load_raw(lists.data[l], FLOATS ? KERNEL_CUDA_F32 : lists.type[l],
+                                         i + u * stride);
+                }
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < TURNS; u++) {
+            if (i + u * stride < end) {
+                four<READS, WRITES, FLOATS>(lists, i + u * stride, raw[u], f);
+            }
+        }
+    }
+}
+
 /* Runs f on each element of the block's part: in[l] and out[l] are list l's. Lists whose bit is in
  * `reads` are loaded, those in `writes` stored. */
 template <unsigned READS, unsigned WRITES, typename F>
 __device__ void for_part(const Tensors &t, const Part &part, const F &f) {
-    void *data[LISTS];
-    KernelCudaType type[LISTS];
-    bool together = true;
+    Lists lists;
+    bool together = true, floats = true;
 #pragma unroll
     for (int l = 0; l < LISTS; l++) {
         if ((READS | WRITES) >> l & 1) {
-            data[l] = t.data[l][part.tensor];
-            type[l] = (KernelCudaType)t.type[l][part.tensor];
-            together = together && is_aligned4(data[l], type[l], 0);
+            lists.data[l] = t.data[l][part.tensor];
+            lists.type[l] = (KernelCudaType)t.type[l][part.tensor];
+            together = together && is_aligned4(lists.data[l], lists.type[l], 0);
+            floats = floats && lists.type[l] == KERNEL_CUDA_F32;
         }
     }
     size_t whole = together ? part.first + (part.last - part.first) / 4 * 4 : part.first;
-    for (size_t i = part.first + threadIdx.x * 4; i < whole; i += blockDim.x * 4) {
-        Raw4 raw[LISTS];
-        float x[LISTS][4];
-#pragma unroll
-        for (int l = 0; l < LISTS; l++) {
-            if (READS >> l & 1) {
-                raw[l] = load_raw(data[l], type[l], i);
-            }
-        }
-#pragma unroll
-        for (int l = 0; l < LISTS; l++) {
-            if (READS >> l & 1) {
-                widen4(x[l], raw[l], type[l]);
-            }
-        }
-#pragma unroll
-        for (int v = 0; v < 4; v++) {
-            float one[LISTS];
-#pragma unroll
-            for (int l = 0; l < LISTS; l++) {
-                one[l] = READS >> l & 1 ? x[l][v] : 0.0f;
-            }
-            f(one);
-#pragma unroll
-            for (int l = 0; l < LISTS; l++) {
-                x[l][v] = one[l];
-            }
-        }
-#pragma unroll
-        for (int l = 0; l < LISTS; l++) {
-            if (WRITES >> l & 1) {
-                store4(data[l], type[l], i, x[l]);
-            }
-        }
+    if (floats) {
+        for_fours<READS, WRITES, true>(lists, part.first, whole, f);
+    } else {
+        for_fours<READS, WRITES, false>(lists, part.first, whole, f);
     }
     for (size_t i = whole + threadIdx.x; i < part.last; i += blockDim.x) {
         float one[LISTS] = {};
 #pragma unroll
         for (int l = 0; l < LISTS; l++) {
             if (READS >> l & 1) {
-                one[l] = load1(data[l], type[l], i);
+                one[l] = load1(lists.data[l], lists.type[l], i);
             }
         }
         f(one);
 #pragma unroll
         for (int l = 0; l < LISTS; l++) {
             if (WRITES >> l & 1) {
-                store1(data[l], type[l], i, one[l]);
+                store1(lists.data[l], lists.type[l], i, one[l]);
             }
         }
     }
@@ -158,15 +201,16 @@ struct ScaleBy {
 
 /* ---- whole steps ---------------------------------------------------------------------------- */
 
-/* A step of Adam, its numbers formed in double and rounded once, as the host has it. Lists:
+/* A step of Adam, its numbers formed in double and rounded once, as the host has it; the quotient
+ * is within two units of the last place (an exact one takes as long as all the rest). Lists:
  * gradient, parameter, exp_avg, exp_avg_sq. */
 struct Adam {
-    float kept, coupled, rest1, beta2, rest2, step_size, root_correction2, eps;
+    float kept, coupled, rest1, beta2, rest2, step_size, per_root2, eps;
     __device__ void operator()(float *x) const {
         float p = x[1] * kept, g = x[0] + coupled * p;
         x[2] += rest1 * (g - x[2]);
         x[3] = x[3] * beta2 + rest2 * g * g;
-        x[1] = p - step_size * x[2] / (sqrtf(x[3]) / root_correction2 + eps);
+        x[1] = p - __fdividef(step_size * x[2], sqrtf(x[3]) * per_root2 + eps);
     }
 };
 
@@ -178,7 +222,7 @@ __host__ __device__ Adam adam_at(const KernelCudaAdam &a, double step) {
                 (float)a.beta2,
                 (float)(1.0 - a.beta2),
                 (float)(a.lr / correction1),
-                (float)sqrt(correction2),
+                (float)(1.0 / sqrt(correction2)),
                 (float)a.eps};
 }
 

@@ -17,6 +17,7 @@ enum {
     COLUMN_PARTS = 128, /* parts of rows at most */
     PART_ROWS = 32,     /* rows of threads in a block that adds parts */
     BLOCK_ROWS = 8,     /* rows of a row sum's block, a warp each */
+    AT_ONCE = 4,        /* of 16 bytes that a thread of stage one has under way */
 };
 
 struct Sum {
@@ -34,19 +35,32 @@ struct Squares {
 template <typename T, typename F>
 __global__ void __launch_bounds__(THREADS) parts_kernel(float *parts, const T *x, size_t n, F f) {
     constexpr int V = VECTOR<T>;
+    size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    size_t threads = (size_t)gridDim.x * blockDim.x, stride = threads * V;
+    Span span = span_of<V>(n, x);
     float sum = 0;
-    for_span<V>(
-        span_of<V>(n, x), n, (size_t)blockIdx.x * blockDim.x + threadIdx.x,
-        (size_t)gridDim.x * blockDim.x, [&](size_t i) { sum += f(widen(x[i])); },
-        [&](size_t i) {
-            float many[V], part = 0;
-            load<V>(many, x + i);
+    for (size_t i = span.head + at * V; i < span.tail; i += stride * AT_ONCE) {
+        Raw<V, T> raw[AT_ONCE];
 #pragma unroll
-            for (int v = 0; v < V; v++) {
-                part += f(many[v]);
+        for (int u = 0; u < AT_ONCE; u++) {
+            if (i + u * stride < span.tail) {
+                raw[u] = load_raw<V>(x + i + u * stride);
             }
-            sum += part;
-        });
+        }
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) {
+            if (i + u * stride < span.tail) {
+                float many[V], part = 0;
+                widen_raw(many, raw[u]);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    part += f(many[v]);
+                }
+                sum += part;
+            }
+        }
+    }
+    for_rest(span, n, at, threads, [&](size_t i) { sum += f(widen(x[i])); });
     sum = row_sum(sum);
     if (threadIdx.x == 0) {
         parts[blockIdx.x] = sum;
@@ -139,7 +153,7 @@ __global__ void __launch_bounds__(LANES *COLUMN_ROWS)
     if (col < cols) {
         for (size_t r = blockIdx.y * rows_a_part + threadIdx.y; r < end; r += COLUMN_ROWS) {
             float many[V];
-            if (V > 1) {
+            if constexpr (V > 1) {
                 load<V>(many, x + r * cols + col);
             } else {
                 many[0] = widen(x[r * cols + col]);

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(THREADS)
         size_t row = i / pieces, j = i % pieces * V, at = row * 2 * half + j;
         size_t table = row / heads % seq * 2 * half + j;
         float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
-        if (V > 1) {
+        if constexpr (V > 1) {
             load<V>(low, x + at);
             load<V>(high, x + at + half);
             load<V>(c0, cosines + table);
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(THREADS)
             low[v] = back ? a * c0[v] + b * s1[v] : a * c0[v] - b * s0[v];
             high[v] = back ? b * c1[v] - a * s0[v] : b * c1[v] + a * s1[v];
         }
-        if (V > 1) {
+        if constexpr (V > 1) {
             store<V>(y + at, low);
             store<V>(y + at + half, high);
         } else {

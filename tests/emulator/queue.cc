@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <algorithm>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "tests/emulator/emulator-private.h"
@@ -257,13 +259,40 @@ void emulator_finish_all() {
     }
 }
 
-void emulator_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                     cudaStream_t stream, std::function<void()> body) {
+/* As on an H100; a launch beyond 48 KiB is refused unless the kernel was allowed it. */
+constexpr size_t SHARED_AT_FIRST = 48 << 10, SHARED_AT_MOST = 227 << 10;
+
+static std::map<const void *, size_t> &shared_allowed() {
+    static std::map<const void *, size_t> allowed;
+    return allowed;
+}
+
+cudaError_t emulator_allow_shared(const void *kernel, int bytes) {
+    EmulatorEntry entry;
+    if (bytes < 0 || (size_t)bytes > SHARED_AT_MOST) {
+        return emulator_error(cudaErrorInvalidValue);
+    }
+    shared_allowed()[kernel] = (size_t)bytes;
+    return cudaSuccess;
+}
+
+static size_t most_shared(const void *kernel) {
+    auto found = shared_allowed().find(kernel);
+    return found == shared_allowed().end() ? SHARED_AT_FIRST
+                                           : std::max(found->second, SHARED_AT_FIRST);
+}
+
+void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block,
+                     size_t shared_bytes, cudaStream_t stream, std::function<void()> body) {
     EmulatorEntry entry;
     unsigned threads = block.x * block.y * block.z;
     if (!threads || threads > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z ||
-        grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared_bytes > 227 * 1024) {
+        grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
         emulator_error(cudaErrorInvalidConfiguration);
+        return;
+    }
+    if (shared_bytes > most_shared(kernel)) {
+        emulator_error(cudaErrorInvalidValue);
         return;
     }
     if (emulator_is_to_fault()) {

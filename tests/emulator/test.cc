@@ -15,7 +15,8 @@ static const unsigned N = 256;
 
 template <typename... P, typename... A>
 static void run(cudaStream_t stream, void (*kernel)(P...), dim3 grid, dim3 block, A... arguments) {
-    emulator_launch("test", grid, block, 64, stream, [=] { kernel(P(arguments)...); });
+    emulator_launch("test", (const void *)kernel, grid, block, 64, stream,
+                    [=] { kernel(P(arguments)...); });
 }
 
 static int *new_ints(unsigned n) {
@@ -368,11 +369,39 @@ static void test_missing_barrier() {
     cudaFree(x);
 }
 
+/* What a GPU refuses to launch, this one refuses. */
+static void test_limits() {
+    struct {
+        dim3 grid, block;
+        size_t shared_bytes;
+        bool is_allowed;
+    } launches[] = {
+        {dim3(1), dim3(1024), 0, true},      {dim3(1), dim3(1056), 0, false},
+        {dim3(0), dim3(32), 0, false},       {dim3(1, 65535), dim3(1), 0, true},
+        {dim3(1, 65536), dim3(1), 0, false}, {dim3(1, 1, 65536), dim3(1), 0, false},
+        {dim3(1), dim3(32), 48 << 10, true}, {dim3(1), dim3(32), (48 << 10) + 16, false},
+    };
+    static const auto body = [] {};
+    for (const auto &l : launches) {
+        emulator_launch("limits", &body, l.grid, l.block, l.shared_bytes, nullptr, body);
+        g_assert_true((cudaGetLastError() == cudaSuccess) == l.is_allowed);
+    }
+    g_assert_cmpint(emulator_allow_shared(&body, 100 << 10), ==, cudaSuccess);
+    emulator_launch("limits", &body, dim3(1), dim3(32), 100 << 10, nullptr, body);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaSuccess);
+    emulator_launch("limits", &body, dim3(1), dim3(32), (100 << 10) + 16, nullptr, body);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaErrorInvalidValue);
+    g_assert_cmpint(emulator_allow_shared(&body, 228 << 10), ==, cudaErrorInvalidValue);
+    cudaGetLastError();
+    cudaDeviceSynchronize();
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, nullptr);
     g_test_add_func("/emulator/threads/indices", test_indices);
     g_test_add_func("/emulator/threads/exchange", test_threads);
     g_test_add_func("/emulator/threads/missing-barrier", test_missing_barrier);
+    g_test_add_func("/emulator/threads/limits", test_limits);
     g_test_add_func("/emulator/order/races-show", test_order);
     g_test_add_func("/emulator/order/event-again", test_event_again);
     g_test_add_func("/emulator/order/host-function", test_host_function);

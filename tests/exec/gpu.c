@@ -246,6 +246,7 @@ static void header_says_what_ran(void) {
     g_assert_nonnull(trace_get(trace, "gpu"));
     g_assert_cmpstr(trace_get(trace, "op_times"), ==, "no");
     g_assert_nonnull(trace_get(trace, "gpu_ranks_sharing"));
+    g_assert_cmpstr(trace_get(trace, "gpu_attention"), ==, "own kernels"); /* of fp32 */
     g_assert_nonnull(strstr(trace_get(trace, "gpu_comm"), "local"));
     g_assert_nonnull(trace_get(trace, "gpu_used_bytes_end"));
     if (!real || trace_get(trace, "driver")) { /* with a management library */
@@ -451,25 +452,30 @@ static void a_hung_collective_ends_all(void) {
     test_run_clear(&run);
 }
 
-/* What this machine's own foreshard-exec says. */
-static bool there_is_a_gpu(void) {
+/* What this machine's own foreshard-exec says: that there is none, or nothing (NULL), or that it
+ * fails otherwise; then there is one, and the tests tell what is wrong. */
+static bool there_is_a_gpu(char **ret_said) {
+    static const char *const reasons[] = {"no GPU can be used",
+                                          "the GPU's part of this program cannot be loaded: lib",
+                                          "there is no device 'cuda' here"};
+    bool here = true;
     plan("gpt-toy -n 1 --sharding none");
     test_run_program = on_host;
     g_autofree char *line = g_strdup_printf("%s/x.plan --device cuda --steps 1", folder);
     TestRun run = test_run_finish(test_run_start(line));
-    bool here = run.status == 0;
-    if (!here && !strstr(run.err, "no GPU can be used") &&
-        !strstr(run.err, "the GPU's part of this program cannot be loaded: lib") &&
-        !strstr(run.err, "there is no device 'cuda' here")) {
-        g_test_message("status %d: %s", run.status, run.err);
-        g_test_fail();
+    for (unsigned i = 0; run.status && i < G_N_ELEMENTS(reasons); i++) {
+        here = here && !strstr(run.err, reasons[i]);
     }
+    g_auto(GStrv) lines = g_strsplit(run.err, "\n", 2);
+    *ret_said = run.status && lines[0] ? g_strdup(lines[0]) : NULL;
     test_run_clear(&run);
     return here;
 }
 
 static void a_machine_without_gpus_says_so(void) {
-    if (there_is_a_gpu()) {
+    g_autofree char *said = NULL;
+    if (there_is_a_gpu(&said)) {
+        g_assert_cmpstr(said, ==, NULL);
         g_test_skip("there is a GPU here");
     }
 }
@@ -483,8 +489,9 @@ int main(int argc, char **argv) {
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     real = g_str_equal(on_host, on_gpu);
     write_networks();
-    if (real && !there_is_a_gpu()) {
-        printf("1..0 # SKIP no GPU can be used here\n");
+    g_autofree char *said = NULL;
+    if (real && !there_is_a_gpu(&said)) {
+        printf("1..0 # SKIP no GPU can be used here: %s\n", said);
         test_run_remove_folder(folder);
         return 0;
     }

@@ -12,19 +12,46 @@ import sys
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 
 
-def output_of(*command, timeout=60):
+DRIVER_FOLDER = '/usr/local/nvidia/lib64'  # where containers have it
+
+
+def output_of(*command, timeout=60, environment=None):
     """What a command prints; '' when it cannot run or fails."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=True,
+                              env=environment).stdout
     except (OSError, subprocess.SubprocessError):
         return ''
 
 
 def gpu():
-    """Name, driver, memory and so on of the first GPU, or None."""
+    """Name, driver, memory and so on of the first GPU, or None. Of nvidia-smi, or where there is none of the driver."""
     names = ('name', 'driver_version', 'memory.total', 'power.limit', 'clocks.max.sm', 'clocks.max.mem', 'pstate')
     answer = output_of('nvidia-smi', '--id=0', '--query-gpu=' + ','.join(names), '--format=csv,noheader')
-    return dict(zip(names, (field.strip() for field in answer.strip().split(',')))) if answer.strip() else None
+    if answer.strip():
+        return dict(zip(names, (field.strip() for field in answer.strip().split(','))))
+    return asked_of_driver("""
+device, bytes, text = ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(100)
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert cuda.cuDeviceGetName(text, 100, device) == 0 and cuda.cuDeviceTotalMem_v2(ctypes.byref(bytes), device) == 0
+print(json.dumps({'name': text.value.decode(), 'driver_version': '(no nvidia-smi says which)',
+                  'memory.total': '%d MiB' % (bytes.value >> 20)}))""")
+
+
+def asked_of_driver(question):
+    """What the question prints, as JSON; None when the driver does not answer. In a process of its own: a driver that
+    hangs or crashes ends that one alone."""
+    path = ':'.join(filter(None, (os.environ.get('LD_LIBRARY_PATH'), DRIVER_FOLDER)))
+    answer = output_of(sys.executable, '-B', '-c', "import ctypes, json\ncuda = ctypes.CDLL('libcuda.so.1')\n" + question,
+                       environment=os.environ | {'LD_LIBRARY_PATH': path})
+    return json.loads(answer) if answer.strip() else None
+
+
+def driver_takes():
+    """The CUDA version that the driver is made for, as (major, minor); None when it cannot be asked."""
+    version = asked_of_driver("version = ctypes.c_int()\nassert cuda.cuDriverGetVersion(ctypes.byref(version)) == 0\n"
+                              "print(version.value)")
+    return (version // 1000, version % 1000 // 10) if version else None
 
 
 def python_with_torch():
@@ -46,13 +73,23 @@ def cuda_folders(python):
         place = output_of(python, '-c', 'import importlib.util as u; print(u.find_spec("torch").origin)')
         packages = os.path.dirname(os.path.dirname(place.strip()))
         folders += sorted(glob.glob(os.path.join(packages, 'nvidia', '*', 'lib')))
-    folders.append('/usr/local/nvidia/lib64')
+    folders.append(DRIVER_FOLDER)
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
 def of_test(variables):
     """A test's environment, but for where Meson found libraries: that is for environment() below to say."""
     return {name: value for name, value in variables.items() if name != 'LD_LIBRARY_PATH'}
+
+
+# What the programs load only when attention is first planned, by the library that loads it: cuDNN's, and the compiler
+# that one of its engines calls.
+LOADED_LATER = {'libcudnn.so': ('libcudnn_graph.so', 'libcudnn_engines_precompiled.so',
+                                'libcudnn_engines_runtime_compiled.so', 'libcudnn_heuristic.so', 'libnvrtc.so')}
+
+
+def known_to_loader():
+    return output_of('sh', '-c', 'PATH=$PATH:/sbin:/usr/sbin ldconfig -p')
 
 
 class Machine:
@@ -70,6 +107,20 @@ class Machine:
         inherited = os.environ.get('LD_LIBRARY_PATH')
         path = ':'.join(folders + ([inherited] if inherited else []))
         return os.environ | ({'LD_LIBRARY_PATH': path} if path else {}) | self.variables
+
+    def needs_cuda(self):
+        """The CUDA version whose runtime the programs load: 13 for libcudart.so.13; None without one."""
+        found = [int(match.group(1)) for _, library, _ in self.loaded()
+                 for match in [re.match(r'lib(?:cudart|cublasLt)\.so\.(\d+)', library)] if match]
+        return max(found, default=None)
+
+    def not_loaded_later(self):
+        """Of LOADED_LATER, what lies in no folder that the loader looks in."""
+        known, folders = known_to_loader(), self.environment().get('LD_LIBRARY_PATH', '').split(':')
+        names = {library for _, library, _ in self.loaded()}
+        return [part for first, parts in LOADED_LATER.items() if any(name.startswith(first) for name in names)
+                for part in parts if part + '.' not in known and not any(
+                    glob.glob(os.path.join(glob.escape(folder), part + '.*')) for folder in folders if folder)]
 
     def loaded(self):
         """(program, library, where the loader finds it or 'not found') of each program."""

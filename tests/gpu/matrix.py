@@ -115,8 +115,9 @@ def is_equal(verdict, what):
     return what + ' equal at all' in verdict
 
 
-def compared(session, name, plan, predicted_trace, measured_trace, times):
-    """Memory as predicted, (b) of the goals: all of it where the plan has no marks, else what is allocated."""
+def compared(session, name, plan, predicted_trace, measured_trace, step_ms):
+    """Memory as predicted, (b) of the goals: all of it where the plan has no marks, else what is allocated. step_ms: of a
+    run without events around ops, which the predicted step is held against; None where times mean nothing."""
     done = session.call(session.machine.programs['foreshard'], 'compare', predicted_trace, measured_trace, '--json',
                         limit=60)
     answer = last_object(done.output)
@@ -124,11 +125,12 @@ def compared(session, name, plan, predicted_trace, measured_trace, times):
     memory = verdict.split('; step time')[0].replace(' instructions', '')
     rows = {(row['group'], row['name']): row for row in answer.get('rows', [])}
     step, peak = rows.get(('step', 'step')), rows.get(('peak', 'allocated'))
-    if step and times:
+    if step and step_ms:
+        error = step['first'] / 1e6 / step_ms - 1
         if not session.dry:
-            session.figure('step error', abs(step['error']))
-        memory = 'step %.2f ms, measured %.2f (%+.1f %%); %s' % (step['first'] / 1e6, step['second'] / 1e6,
-                                                                 step['error'] * 100, memory)
+            session.figure('step error', abs(error))
+        memory = 'step %.2f ms, measured %.2f (%+.1f %%; %.2f with events around ops); %s' % (
+            step['first'] / 1e6, step_ms, error * 100, step['second'] / 1e6, memory)
     if peak:
         session.figure('peak, ' + name, (peak['first'], peak['second']))
         memory += '; peak %.3f GB' % (peak['second'] / 1e9)
@@ -175,9 +177,15 @@ def counted_by_driver(session, name, measured_trace):
     session.figure('driver', (name, good))
     session.row('driver, ' + name, 'ok' if good else 'MISS',
                 'counts %.3f GB more than at the opening, %.3f GB are held (%+.1f MB); %s MHz, %s W on the average, an '
-                'event costs %s ns' % ((end - opened) / 1e9, held / 1e9, off / 1e6,
-                                       head.get('gpu_busy_clock_mhz_mean', '?'),
-                                       head.get('gpu_busy_power_mw_mean', '?000')[:-3], head.get('op_times_record_ns')))
+                'event costs %s ns; attention by %s' % (
+                    (end - opened) / 1e9, held / 1e9, off / 1e6, head.get('gpu_busy_clock_mhz_mean', '?'),
+                    head.get('gpu_busy_power_mw_mean', '?000')[:-3], head.get('op_times_record_ns'),
+                    head.get('gpu_attention', 'products and softmax')))
+
+
+def step_time(session, *command):
+    """The step of the same run without events around ops, in ms; None when it fails."""
+    return last_object(session.call(*command, '--no-op-times', '--json', limit=90).output).get('step_ms')
 
 
 def play(session, name, network_name, options, ranks=1, times=True, steps=6):
@@ -197,7 +205,9 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
         bad = predicted if predicted.rc else measured
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return None
-    compared(session, name, plan, predicted_trace, measured_trace, times)
+    compared(session, name, plan, predicted_trace, measured_trace, times and step_time(
+        session, session.machine.programs['foreshard-exec'], plan, '--device', device, '--local-ranks', ranks, '--steps',
+        steps, '--watchdog', 45))
     replayed(session, name, plan, measured_trace)
     if ranks == 1:
         counted_by_driver(session, name, measured_trace)
@@ -253,7 +263,9 @@ def rehearse(session, name, network_name, options):
         bad = predicted if predicted.rc else measured
         session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
         return
-    compared(session, name, plan, predicted_trace, measured_trace, times=True)
+    compared(session, name, plan, predicted_trace, measured_trace, step_time(
+        session, foreshard, 'rehearse', plan, '--rank', 0, '--cluster', where, '--device',
+        'host' if session.dry else 'cuda', *steps))
     replayed(session, name, plan, measured_trace)
     counted_by_driver(session, name, measured_trace)
 

@@ -41,6 +41,9 @@ def info(session):
     loaded = machine.loaded()
     missing = ['%s lacks %s' % (program, library) for program, library, path in loaded if path == 'not found']
     session.row('shared libraries', 'FAIL' if missing else 'ok', ', '.join(missing) or 'all are found')
+    later = machine.not_loaded_later()
+    session.row('what cuDNN loads', 'MISS' if later else 'ok', ', '.join(later) + ': attention goes by own kernels, '
+                'without tensor cores' if later else 'all is found')
     of_cuda = sorted({path for _, library, path in loaded if re.match(r'lib(cu|nccl)', library)})
     session.row('of CUDA', '', ', '.join(of_cuda) or 'none')
     for command in (['nvidia-smi'], ['nvidia-smi', '-q', '-d', 'CLOCK,POWER,MEMORY,PERFORMANCE'], ['nvcc', '--version'],
@@ -142,7 +145,15 @@ def tests(session):
     for test in session.machine.tests:
         suite = run_suite(session, dict(test, environment=test['environment'] | session.comm_environment()))
         session.suites[test['name']] = suite
-        session.row(test['name'], suite.verdict(), 'no GPU here' if suite.all_skipped else suite.text())
+        session.row(test['name'], *told_of(session, suite))
+
+
+def told_of(session, suite):
+    """(verdict, words). Where nvidia-smi shows a GPU that CUDA cannot use, a suite that skips all has failed."""
+    if not suite.all_skipped:
+        return suite.verdict(), suite.text()
+    why = re.search(r'(?mi)^1\.\.0 # SKIP (.*)$', suite.output)
+    return 'skip' if session.dry or not session.machine.has_gpu else 'FAIL', why.group(1) if why else 'no GPU here'
 
 
 def nccl_on_one_card(session):

@@ -30,8 +30,10 @@ class Done:
         self.rc, self.wall_s, self.output = rc, wall_s, output
 
     def tail(self):
-        lines = [line for line in self.output.split('\n') if line.strip()]
-        return lines[-1].strip()[:160] if lines else ''
+        """The last line, but for what only says that another program has said why."""
+        lines = [line.strip() for line in self.output.split('\n') if line.strip()]
+        telling = [line for line in lines if 'Child process exited with code' not in line]
+        return (telling or lines or [''])[-1][:160]
 
 
 class Session:

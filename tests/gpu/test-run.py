@@ -184,6 +184,32 @@ def goals_case(tap):
     tap.case('/gpu/run/each goal is judged', complaints)
 
 
+def readme_case(tap):
+    """What the README promises of each goal and part is of those that there are, in their order."""
+    with open(os.path.join(HERE, 'README.md'), encoding='utf-8') as file:
+        text = file.read()
+    told = re.findall(r'(?m)^\| (.*?) \| .* \| `(\w+)`(?:, `\w+`)? \|$', text)
+    wanted = [(goal, part) for goal, part, _ in goals.GOALS]
+    tap.case('/gpu/run/the README tells of each goal', [] if told == wanted else [
+        'README: %s' % (pair,) for pair in told if pair not in wanted] + [
+        'goals.py: %s' % (pair,) for pair in wanted if pair not in told])
+
+
+def unusable_case(tap):
+    """A GPU that is shown and cannot be used: what would be skipped without one has failed, and says why."""
+    suite = suite_of('1..0 # SKIP no GPU: compiled, not run (CUDA driver version is insufficient)\n')
+    suite.all_skipped = True
+    complaints = []
+    for dry, has_gpu, verdict in ((True, False, 'skip'), (False, False, 'skip'), (False, True, 'FAIL')):
+        session = types.SimpleNamespace(dry=dry, machine=types.SimpleNamespace(has_gpu=has_gpu))
+        told = parts.told_of(session, suite)
+        if told != (verdict, 'no GPU: compiled, not run (CUDA driver version is insufficient)'):
+            complaints.append('%s, %s: %s' % (dry, has_gpu, told))
+    tail = Done(1, 1, 'foreshard-exec: rank 0: it is broken\nforeshard calibrate: Child process exited with code 1\n\n').tail()
+    complaints += [] if tail == 'foreshard-exec: rank 0: it is broken' else [tail]
+    tap.case('/gpu/run/a GPU that cannot be used is no skip', complaints)
+
+
 def benchmark_case(tap):
     line = 'layernorm_backward              0.123 ms    4001.5 GB/s   91.2 % of the copy\n'
     other = 'linear                          1.000 ms     700.0 TFLOP/s   88.0 % of the product of 8192 cubed\n'
@@ -231,7 +257,67 @@ def command_cases(tap, folder):
         *unlike(run(RUN, '--parts', 'info,everything'), 2, 'there is no part everything'),
         *unlike(run(RUN, '--dry', '--bundle', os.path.join(ROOT, 'README.md')), 2, 'README.md', 'tests/gpu/bundle'),
         *unlike(run(RUN, '--dry', '--build', HERE), 2, 'no build folder'),
-        *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'no GPU', '--dry'))])
+        *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'shows a GPU', '--dry'))])
+
+
+def driver_case(tap):
+    """Without nvidia-smi the driver is asked; one that is too old for these programs is told of before anything begins."""
+    case = '/gpu/run/an old driver is told of'
+    if machines.gpu() or not machines.Built(BUILD, None).needs_cuda():
+        tap.skip(case, 'there is a GPU, or these programs have no CUDA')
+        return
+    needed = machines.Built(BUILD, None).needs_cuda()
+    environment = os.environ | {'LD_LIBRARY_PATH': os.path.join(BUILD, 'tests', 'gpu'), 'FORESHARD_TORCH_PYTHON': '',
+                                'FORESHARD_DRIVER_TAKES': '12040'}
+    complaints = unlike(run(RUN, '--build', BUILD, env=environment), 2, 'driver (no nvidia-smi says which) takes programs '
+                        'of CUDA 12.4, and these are of CUDA %d' % needed)
+    told = run(sys.executable, '-B', '-c', 'import machine; print(machine.gpu(), machine.driver_takes())', cwd=HERE,
+               env=environment | {'FORESHARD_DRIVER_TAKES': '%d010' % needed})
+    complaints += unlike(told, 0, "'name': 'a GPU of no maker'", "'memory.total': '81920 MiB'", '(%d, 1)' % needed)
+    tap.case(case, complaints)
+
+
+def fork_case(tap, folder):
+    """A process that has begun with CUDA may not fork: only the ranks themselves do. (cuBLASLt loads the driver as it is
+    loaded itself; that is no beginning.)"""
+    case = '/gpu/run/ranks are forked before CUDA begins'
+    machine = machines.Built(BUILD, None)
+    if machines.gpu() or not machine.needs_cuda():
+        tap.skip(case, 'there is a GPU, or these programs have no CUDA')
+        return
+    plan, begun = os.path.join(folder, 'fork.plan'), os.path.join(folder, 'begun')
+    complaints = unlike(run(machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan), 0)
+    environment = machine.environment()
+    environment |= {'FORESHARD_DRIVER_BEGUN': begun, 'LD_LIBRARY_PATH': ':'.join(
+        [os.path.join(BUILD, 'tests', 'gpu'), environment.get('LD_LIBRARY_PATH', '')])}
+    with subprocess.Popen([machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', '2'], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        output, _ = process.communicate()
+    if process.returncode != 1 or 'no GPU can be used' not in output:
+        complaints.append('status %d: %s' % (process.returncode, output[-200:]))
+    numbers = open(begun, encoding='utf-8').read().split() if os.path.exists(begun) else []
+    if not numbers:
+        complaints.append('no rank has begun with CUDA')
+    if str(process.pid) in numbers:
+        complaints.append('the process that forks has begun with CUDA')
+    tap.case(case, complaints)
+
+
+def later_case(tap, folder):
+    """What cuDNN loads only when it plans is looked for beforehand."""
+    parts_of_it = machines.LOADED_LATER['libcudnn.so']
+    machine = types.SimpleNamespace(environment=lambda: {'LD_LIBRARY_PATH': '/nowhere:' + folder}, loaded=lambda: [
+        ('foreshard-cuda.so', 'libcudnn.so.9', '/x/libcudnn.so.9')])
+    known, machines.known_to_loader = machines.known_to_loader, lambda: '\tlibnvrtc.so.13 (libc6,x86-64) => /x\n'
+    complaints = [] if machines.Machine.not_loaded_later(machine) == list(parts_of_it[:-1]) else ['not all are missed']
+    for part in parts_of_it[1:]:
+        with open(os.path.join(folder, part + '.9'), 'w', encoding='utf-8'):
+            pass
+    complaints += [] if machines.Machine.not_loaded_later(machine) == [parts_of_it[0]] else ['the one is not missed']
+    machine.loaded = lambda: [('foreshard', 'libc.so.6', '/x/libc.so.6')]
+    complaints += ['asks for %s without cuDNN' % part for part in machines.Machine.not_loaded_later(machine)]
+    machines.known_to_loader = known
+    tap.case('/gpu/run/what cuDNN loads is looked for', complaints)
 
 
 def gpu_cases():
@@ -376,11 +462,16 @@ def main():
     tap = Tap()
     cases_case(tap)
     goals_case(tap)
+    readme_case(tap)
+    unusable_case(tap)
     benchmark_case(tap)
     sanitizer_case(tap)
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         suite_case(tap, folder)
+        driver_case(tap)
+        fork_case(tap, folder)
+        later_case(tap, folder)
         command_cases(tap, folder)
         plans_case(tap, folder)
         keep_case(tap, folder)

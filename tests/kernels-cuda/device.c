@@ -24,7 +24,8 @@ typedef struct {
 } Array;
 
 KernelCuda *device_lane;
-static GArray *arrays; /* Array */
+static GArray *arrays;     /* Array */
+static guint32 fresh_seed; /* of this run; GLib tells it, and --seed gives it again */
 static cudaStream_t stream;
 
 /* Of the test that runs: how many comparisons failed, and the largest error as a share of what was
@@ -172,7 +173,7 @@ static void round_to(KernelCudaType type, float *x, size_t n) {
 
 float *device_random(const DeviceCase *c, size_t n, double low, double high, guint32 seed) {
     float *x = g_new(float, n + 1);
-    kernel_philox_uniform_f32(x, n, seed, 7, 0, (float)low, (float)high);
+    kernel_philox_uniform_f32(x, n, fresh_seed, seed, 0, (float)low, (float)high);
     round_to(c->type, x, n);
     return x;
 }
@@ -298,12 +299,15 @@ void device_run_cases(gconstpointer data) {
 int device_main(int argc, char **argv, void (*add_tests)(void)) {
     int count = 0;
     g_test_init(&argc, &argv, NULL);
-    if (cudaGetDeviceCount(&count) != cudaSuccess || !count) {
-        printf("1..0 # SKIP no GPU: these kernels were compiled, not run\n");
+    cudaError_t counted = cudaGetDeviceCount(&count);
+    if (counted != cudaSuccess || !count) {
+        printf("1..0 # SKIP no GPU: these kernels were compiled, not run (%s)\n",
+               cudaGetErrorString(counted));
         return 0; /* as TAP has it: the plan says that all is skipped */
     }
     g_test_set_nonfatal_assertions(); /* one failure keeps no other test from running */
     arrays = g_array_new(FALSE, FALSE, sizeof(Array));
+    fresh_seed = (guint32)g_test_rand_int();
     add_tests();
     int status = g_test_run();
     g_array_unref(arrays);

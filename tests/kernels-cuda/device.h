@@ -49,8 +49,8 @@ void *device_put_bytes(const void *x, size_t bytes);
 float *device_get(const DeviceCase *c, const void *array, size_t n);
 gpointer device_get_bytes(const void *array, size_t bytes);
 
-/* transfer full: g_free(). n random numbers in [low, high], rounded to the case's type, so that the
- * host computes from the same ones. */
+/* transfer full: g_free(). n random numbers in [low, high], other ones in each run of the program,
+ * rounded to the case's type, so that the host computes from the same ones. */
 float *device_random(const DeviceCase *c, size_t n, double low, double high, guint32 seed);
 
 /* ---- checks ---------------------------------------------------------------------------------

@@ -174,13 +174,16 @@ static void test_norms(const DeviceCase *c) {
     }
 }
 
-/* So wide that the columns' sums lie in shared memory, and more rows than there are blocks. */
+/* More rows than there are blocks, where a thread has one, two or four pieces of a row; with four
+ * the columns' sums lie in shared memory. */
 static void test_wide_norms(void) {
+    static const size_t sizes[][2] = {{540, 1040}, {270, 2080}, {270, 8200}};
     DeviceCase c = {KERNEL_CUDA_BF16, 0, 0x1p-8};
-    for (unsigned centered = 0; centered < 2; centered++) {
-        g_auto(Norm) norm = new_norm(&c, 270, 8200, false);
-        norm_forward(&c, &norm, centered, false);
-        norm_backward(&c, &norm, centered, false);
+    for (unsigned way = 0; way < 2 * G_N_ELEMENTS(sizes); way++) {
+        bool centered = way & 1, more = way & 2;
+        g_auto(Norm) norm = new_norm(&c, sizes[way / 2][0], sizes[way / 2][1], more);
+        norm_forward(&c, &norm, centered, more);
+        norm_backward(&c, &norm, centered, more);
     }
 }
 

@@ -1,4 +1,4 @@
-/* tests/emulator/include/cuda_bf16.h - CUDA's bf16 as 16 bits and two conversions. */
+/* tests/emulator/include/cuda_bf16.h - CUDA's bf16 as 16 bits, and conversions. */
 #pragma once
 #include <cuda_runtime.h>
 
@@ -17,4 +17,12 @@ static inline __nv_bfloat16 __float2bfloat16_rn(float x) {
         return {0x7fff};
     }
     return {(unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+struct alignas(4) __nv_bfloat162 {
+    __nv_bfloat16 x, y;
+};
+
+static inline __nv_bfloat162 __floats2bfloat162_rn(float a, float b) {
+    return {__float2bfloat16_rn(a), __float2bfloat16_rn(b)};
 }

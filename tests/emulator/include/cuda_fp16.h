@@ -1,4 +1,4 @@
-/* tests/emulator/include/cuda_fp16.h - CUDA's fp16 as 16 bits and two conversions. */
+/* tests/emulator/include/cuda_fp16.h - CUDA's fp16 as 16 bits, and conversions. */
 #pragma once
 #include <cuda_runtime.h>
 
@@ -31,4 +31,15 @@ static inline __half __float2half_rn(float x) {
     }
     unsigned rounded = size + 0xfff + (size >> 13 & 1) - 0x38000000;
     return {(unsigned short)(sign | rounded >> 13)};
+}
+
+struct alignas(4) __half2 {
+    __half x, y;
+};
+
+static inline __half2 __floats2half2_rn(float a, float b) {
+    return {__float2half_rn(a), __float2half_rn(b)};
+}
+static inline float2 __half22float2(__half2 two) {
+    return float2{__half2float(two.x), __half2float(two.y)};
 }

@@ -39,9 +39,15 @@ struct alignas(16) uint4 {
 struct alignas(8) uint2 {
     unsigned x, y;
 };
+struct alignas(8) float2 {
+    float x, y;
+};
 
 static inline float4 make_float4(float x, float y, float z, float w) {
     return float4{x, y, z, w};
+}
+static inline uint2 make_uint2(unsigned x, unsigned y) {
+    return uint2{x, y};
 }
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
     return uint4{x, y, z, w};
@@ -167,9 +173,12 @@ using std::max;
 using std::min;
 
 /* Puts a kernel on a stream: body is what each thread of each block runs. */
-void emulator_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
-                     cudaStream_t stream, std::function<void()> body);
+void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block,
+                     size_t shared_bytes, cudaStream_t stream, std::function<void()> body);
+
+/* How much dynamic shared memory a kernel may be launched with; 48 KiB, where nobody has asked. */
+cudaError_t emulator_allow_shared(const void *kernel, int bytes);
 template <typename F>
-static inline cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int value) {
-    return value <= 227 * 1024 ? cudaSuccess : cudaErrorInvalidValue;
+static inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int value) {
+    return emulator_allow_shared((const void *)kernel, value);
 }

@@ -1,0 +1,349 @@
+/* exec/cuda/nccl.c against a stand-in for NCCL that is as strict as NCCL's documentation: a call
+ * that is not blocking is at work until it was asked about a few times, and nothing else may be
+ * asked of its communicator until then; a split's communicator is there only at its end; one that
+ * is well is finalized before it is destroyed, one that has failed is aborted. What reaches NCCL
+ * is looked at: counts, places, types, colors. CUDA's part is stood in for too, so that neither
+ * needs a GPU.
+ */
+#include <cuda_runtime_api.h>
+#include <glib.h>
+#include <string.h>
+
+#include "exec/cuda/comm.h"
+#include "exec/error.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include <nccl.h>
+#pragma GCC diagnostic pop
+
+enum {
+    POLLS = 3, /* questions until a call is through */
+    GPUS = 1,
+};
+
+struct ncclComm {
+    int ranks, rank, polls; /* polls left of the call at work */
+    ncclComm_t *ret_split;  /* where a split is to show */
+    ncclComm_t split;
+    ncclResult_t result; /* of the call at work, and of all after it */
+    bool finalized;
+};
+
+typedef struct {
+    const char *name;
+    ncclComm_t comm;
+    const void *in;
+    void *out;
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int root;
+    cudaStream_t stream;
+} Call;
+
+static Call last;
+static int alive;                /* communicators */
+static const char *fails, *died; /* the call that fails; what the last communicator died of */
+static int colors[8][PLAN_N_AXES], keys[8][PLAN_N_AXES], n_splits;
+
+/* ---- NCCL ----------------------------------------------------------------------------------- */
+
+static ncclComm_t new_comm(int ranks, int rank) {
+    ncclComm_t comm = g_new0(struct ncclComm, 1);
+    comm->ranks = ranks;
+    comm->rank = rank;
+    alive++;
+    return comm;
+}
+
+/* A call begins; what comes of it shows later. */
+static ncclResult_t begin(ncclComm_t comm, const char *name) {
+    g_assert_nonnull(comm);
+    g_assert_cmpint(comm->polls, ==, 0);
+    g_assert_cmpint(comm->result, ==, ncclSuccess);
+    comm->polls = POLLS;
+    comm->result = g_strcmp0(fails, name) == 0 ? ncclRemoteError : ncclSuccess;
+    return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result) {
+    g_assert_nonnull(comm);
+    if (comm->polls && --comm->polls) {
+        *result = ncclInProgress;
+        return ncclSuccess;
+    }
+    if (comm->ret_split) {
+        comm->split->result = comm->result; /* a child of a split that failed is sick as well */
+        *comm->ret_split = comm->split;
+        comm->ret_split = NULL;
+    }
+    *result = comm->result;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+    memset(id, 42, sizeof *id);
+    return ncclSuccess;
+}
+
+static void check_config(const ncclConfig_t *config) {
+    g_assert_cmpuint(config->size, ==, sizeof *config);
+    g_assert_cmpuint(config->magic, ==, 0xcafebeef);
+    g_assert_cmpint(config->blocking, ==, 0);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config) {
+    check_config(config);
+    for (unsigned i = 0; i < sizeof id; i++) {
+        g_assert_cmpint(((char *)&id)[i], ==, 42); /* rank 0's, whoever this is */
+    }
+    *comm = new_comm(ranks, rank);
+    return begin(*comm, "init");
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
+                           ncclConfig_t *config) {
+    check_config(config);
+    g_assert_cmpint(color, >=, 0);
+    colors[comm->rank][n_splits] = color;
+    keys[comm->rank][n_splits++] = key;
+    *ret = NULL;
+    comm->ret_split = ret;
+    comm->split = new_comm(2, key);
+    return begin(comm, "split");
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+    comm->finalized = true;
+    return begin(comm, "finalize");
+}
+
+static void end(ncclComm_t comm) {
+    g_assert_null(comm->ret_split);
+    g_free(comm);
+    alive--;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+    g_assert_true(comm->finalized && !comm->polls && comm->result == ncclSuccess);
+    died = "destroyed";
+    end(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+    g_assert_cmpint(comm->result, !=, ncclSuccess);
+    died = "aborted";
+    end(comm);
+    return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result) {
+    return result == ncclRemoteError ? "a planted error" : "no error";
+}
+
+const char *ncclGetLastError(ncclComm_t comm) {
+    return "planted";
+}
+
+ncclResult_t ncclGetVersion(int *version) {
+    *version = 22809;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+    last = (Call){"all_gather", comm, in, out, count, type, ncclSum, 0, stream};
+    return begin(comm, "all_gather");
+}
+
+ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+    last = (Call){"reduce_scatter", comm, in, out, count, type, op, 0, stream};
+    return begin(comm, "reduce_scatter");
+}
+
+ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+    last = (Call){"all_reduce", comm, in, out, count, type, op, 0, stream};
+    return begin(comm, "all_reduce");
+}
+
+ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+    last = (Call){"broadcast", comm, in, out, count, type, ncclSum, root, stream};
+    return begin(comm, "broadcast");
+}
+
+/* ---- CUDA ----------------------------------------------------------------------------------- */
+
+cudaError_t cudaGetDeviceCount(int *n) {
+    *n = GPUS;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    g_assert_cmpint(kind, ==, cudaMemcpyDeviceToDevice);
+    last = (Call){.name = "copy", .in = from, .out = to, .count = bytes, .stream = stream};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    return "no error";
+}
+
+const char *cudaGetErrorName(cudaError_t error) {
+    return "cudaSuccess";
+}
+
+/* ---- what comm.c might open instead --------------------------------------------------------- */
+
+bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
+                          uint64_t largest_bytes, GError **error) {
+    g_assert_not_reached();
+}
+
+bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
+                            GError **error) {
+    g_assert_not_reached();
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static const Plan plan = {.world = 4, .axes = {1, 2, 2, 1}}; /* 2 replicas of 2 shards */
+
+static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
+    memset(bytes, 42, sizeof(ncclUniqueId)); /* as rank 0 has it */
+    return true;
+}
+
+static bool open_as(uint32_t rank, uint32_t local_world, ExecCudaComm *ret_comm, GError **error) {
+    ExecComm comm = {.rank = rank, .world = 4, .local_world = local_world, .share = share};
+    n_splits = 0;
+    g_unsetenv("NCCL_HOSTID");
+    return exec_cuda_nccl_open(ret_comm, &plan, &comm, error);
+}
+
+static void test_axes(void) {
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        ExecCudaComm comm = {0};
+        GError *error = NULL;
+        g_assert_true(open_as(rank, rank < 2 ? 4 : 1, &comm, &error));
+        g_assert_no_error(error);
+        /* More ranks than GPUs: told apart, and said. */
+        g_assert_cmpstr(g_getenv("NCCL_HOSTID"), ==,
+                        rank == 0   ? "foreshard-0"
+                        : rank == 1 ? "foreshard-1"
+                                    : NULL);
+        g_assert_true(g_str_has_prefix(comm.name, "NCCL 2.28.9"));
+        g_assert_true((strstr(comm.name, "NCCL_HOSTID") != NULL) == (rank < 2));
+        g_assert_cmpint(n_splits, ==, 2); /* an axis of one rank needs none */
+        g_assert_cmpint(alive, ==, 3);
+        g_assert_true(comm.healthy(comm.self, &error));
+        exec_cuda_comm_close(&comm);
+        g_assert_cmpint(alive, ==, 0);
+        g_assert_cmpstr(died, ==, "destroyed");
+    }
+    for (int a = 0; a < 4; a++) { /* two ranks meet on one axis, or on none */
+        for (int b = 0; b < a; b++) {
+            int met = 0;
+            for (int axis = 0; axis < 2; axis++) {
+                bool together = colors[a][axis] == colors[b][axis];
+                met += together;
+                g_assert_true(!together || keys[a][axis] != keys[b][axis]);
+            }
+            g_assert_cmpint(met, <=, 1);
+        }
+        for (int axis = 0; axis < 2; axis++) {
+            g_assert_cmpint(keys[a][axis], >=, 0);
+            g_assert_cmpint(keys[a][axis], <, 2);
+        }
+    }
+}
+
+static void ask(const ExecCudaComm *comm, ExecCudaCall call) {
+    GError *error = NULL;
+    g_assert_true(comm->run(comm->self, &call, (cudaStream_t)(gpointer)&last, &error));
+    g_assert_no_error(error);
+    g_assert_true(last.stream == (cudaStream_t)(gpointer)&last);
+}
+
+static void test_calls(void) {
+    ExecCudaComm comm = {0};
+    GError *error = NULL;
+    char in[64], out[64];
+    g_assert_true(open_as(3, 4, &comm, &error)); /* second of its shards, second of its replicas */
+    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, PLAN_BF16, false, 16, in, out});
+    g_assert_cmpstr(last.name, ==, "all_gather");
+    g_assert_cmpuint(last.count, ==, 8); /* what one rank gives */
+    g_assert_true(last.in == in && last.out == out && last.type == ncclBfloat16);
+    ask(&comm,
+        (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, PLAN_FP32, false, 16, NULL, out});
+    g_assert_true(last.in == out + 8 * 4 && last.type == ncclFloat32); /* its slice, in place */
+    ask(&comm,
+        (ExecCudaCall){PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD, PLAN_FP16, true, 16, in, out});
+    g_assert_cmpstr(last.name, ==, "reduce_scatter");
+    g_assert_cmpuint(last.count, ==, 8); /* what one rank gets */
+    g_assert_true(last.op == ncclAvg && last.type == ncclFloat16);
+    ncclComm_t of_shards = last.comm;
+    ask(&comm,
+        (ExecCudaCall){PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE, PLAN_FP32, false, 16, out, out});
+    g_assert_cmpuint(last.count, ==, 16);
+    g_assert_true(last.op == ncclSum && last.in == out && last.out == out &&
+                  last.comm != of_shards);
+    ask(&comm,
+        (ExecCudaCall){PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE, PLAN_INT64, false, 8, out, out});
+    g_assert_true(last.root == 0 && last.type == ncclInt64 && last.count == 8);
+    ask(&comm,
+        (ExecCudaCall){PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_PART, PLAN_FP32, true, 16, in, out});
+    g_assert_cmpstr(last.name, ==, "copy"); /* alone on that axis */
+    g_assert_cmpuint(last.count, ==, 64);
+    exec_cuda_comm_close(&comm);
+    g_assert_cmpint(alive, ==, 0);
+}
+
+/* What fails is named, its communicator is aborted, and none is left. */
+static void test_failures(void) {
+    ExecCudaComm comm = {0};
+    GError *error = NULL;
+    static const char *const early[] = {"init", "split"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(early); i++) {
+        fails = early[i];
+        g_assert_false(open_as(0, 4, &comm, &error));
+        g_assert_error(error, EXEC_ERROR, EXEC_ERROR_COMM);
+        g_assert_nonnull(strstr(error->message, i ? "ncclCommSplit" : "ncclCommInitRankConfig"));
+        g_assert_nonnull(strstr(error->message, "a planted error (planted)"));
+        g_clear_error(&error);
+    }
+    fails = NULL;
+    g_assert_cmpint(alive, ==, 0);
+    g_assert_cmpstr(died, ==, "aborted");
+    g_assert_true(open_as(0, 4, &comm, &error));
+    fails = "all_reduce";
+    char buffer[64];
+    ExecCudaCall call = {PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, PLAN_FP32, true, 16, buffer, buffer};
+    g_assert_false(comm.run(comm.self, &call, NULL, &error));
+    g_assert_nonnull(strstr(error->message, "ncclAllReduce failed: a planted error"));
+    g_clear_error(&error);
+    g_assert_false(comm.healthy(comm.self, &error)); /* and later on */
+    g_assert_nonnull(strstr(error->message, "axis shard: "));
+    g_clear_error(&error);
+    fails = NULL;
+    exec_cuda_comm_close(&comm);
+    g_assert_cmpint(alive, ==, 0);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/exec/nccl/a communicator an axis", test_axes);
+    g_test_add_func("/exec/nccl/calls", test_calls);
+    g_test_add_func("/exec/nccl/failures", test_failures);
+    return g_test_run();
+}
