@@ -22,9 +22,10 @@ right_of_plot = right_of_plot > 0.5 ? right_of_plot : 0.5
 lesson_y = 0.93
 lesson_font = strlen(lesson) > 130 ? ",11" : ",14"
 if (strlen(lesson) > 175 && exists("title_y")) { # and a very long one in two lines, on a picture
-    lesson_cut = strlen(lesson) / 2 - 20
-    lesson_more = strstrt(lesson[lesson_cut:*], "; ")
-    lesson_cut = lesson_more > 0 ? lesson_cut + lesson_more - 1 : strlen(lesson)
+    lesson_half = strlen(lesson) / 2 - 20
+    lesson_more = strstrt(lesson[lesson_half:*], "; ")
+    lesson_cut = strstrt(lesson, "; least memory")
+    lesson_cut = lesson_cut ? lesson_cut : lesson_more ? lesson_half + lesson_more - 1 : strlen(lesson)
     lesson_font = lesson_cut > 190 || strlen(lesson) - lesson_cut > 190 ? ",8" : ",10"
     lesson = lesson[1:lesson_cut]."\n".lesson[lesson_cut + 2:*]
     lesson_y = 0.942

@@ -230,10 +230,6 @@ static void long_lessons_are_folded(void) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
     g_autoptr(GArray) points = planted_points();
-    for (guint i = 0; i < points->len; i++) {
-        g_array_index(points, PlotPoint, i).series =
-            "checkpointing=selective-op, param_dtype=bf16, sharding=grad-op, wrap=block";
-    }
     PlotPointsOptions options = {.title = "toy",
                                  .x_name = "micro_batch",
                                  .x_is_number = true,
@@ -243,6 +239,12 @@ static void long_lessons_are_folded(void) {
                                  .scripts = FORESHARD_PLOTS,
                                  .output = path};
     for (guint picture = PLOT_POINTS_SWEEP; picture <= PLOT_POINTS_PARETO; picture++) {
+        for (guint i = 0; i < points->len; i++) { /* a point of a front is named by its label */
+            PlotPoint *point = &g_array_index(points, PlotPoint, i);
+            *(picture == PLOT_POINTS_SWEEP ? &point->series : &point->label) =
+                "checkpointing=selective-op, param_dtype=bf16, sharding=grad-op, wrap=block, "
+                "accumulate=4";
+        }
         g_autoptr(GError) error = NULL;
         g_autofree char *nothing = NULL, *svg = NULL;
         g_assert_true(plot_points(picture, points, &options, &nothing, &error));

@@ -105,6 +105,9 @@ static void what_is_missing(void) {
                      "A100,8,,PyTorch FSDP,,x,,2,256,512,,32,bf16,,9e4,,,,,,,,,,,,,\n",
            NULL, "layers and d_model are not said", "does not say seq_len", "does not say gpus",
            "layers must be a whole number", NULL);
+    EXPECT("offload," RUNS "none," FSDP "x,,2,256,512,1" REST "CPU (params)," FSDP
+           "x,,2,256,512,1" REST "optimizer states," FSDP "x,,2,256,512,1" REST,
+           NULL, NULL, "this offload is not in our plans");
     EXPECT("gpus_per_node," RUNS "0," FSDP "x,,2,256,512,1" REST "1.5," FSDP "x,,2,256,512,1" REST
            "1e19," FSDP "x,,2,256,512,1" REST "4," FSDP "x,,2,256,512,1" REST,
            "gpus_per_node must be", "gpus_per_node must be", "gpus_per_node must be", NULL);
