@@ -150,7 +150,7 @@ class Bundled(Machine):
 
     def here(self, word):
         path = os.path.join(self.root, word)
-        return path if word.startswith('files' + os.sep) and os.path.exists(path) else word
+        return path if word.startswith(('files' + os.sep, 'bin' + os.sep)) and os.path.exists(path) else word
 
 
 class Built(Machine):

@@ -402,6 +402,13 @@ def bundle_cases(tap, folder):
     tap.case('/gpu/bundle/it is packed', unlike(done, 0, 'MiB'))
     if done.returncode:
         return
+    with tarfile.open(bundle) as archive:
+        names = archive.getnames()
+    module = '/foreshard-cuda.so'
+    alone = [name for name in names if os.path.basename(name) == 'foreshard-exec'
+             and os.path.dirname(name) + module not in names]
+    tap.case('/gpu/bundle/a program has beside it what it loads', alone if any(
+        name.endswith(module) for name in names) else [])
     output = os.path.join(folder, 'from-bundle')
     done = run(RUN, '--dry', '--bundle', bundle, '--output', output, '--parts', 'info,matrix', '--minutes', '1')
     tap.case('/gpu/bundle/run takes its programs from it', unlike(done, 0, 'bundle of commit', 'allocated equal at all'))
@@ -433,7 +440,8 @@ def bundle_cases(tap, folder):
         pass  # empty, as the real one is to whoever reads it
     for test in manifest['tests']:  # one that links nothing of CUDA itself
         if test['name'] == 'exec/gpu':
-            words = [os.path.join('/gpu-bundle', word) if word.startswith('files/') else word for word in test['command']]
+            words = [os.path.join('/gpu-bundle', word) if word.startswith(('files/', 'bin/')) else word
+                     for word in test['command']]
             more = ['%s=%s' % pair for pair in machines.of_test(test['environment']).items()]
             complaints += unlike(run(*inside[:2], *more, *inside[2:], *words), 0, '# SKIP no GPU')
     tap.case(case, complaints)
