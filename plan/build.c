@@ -190,6 +190,21 @@ static void play_passes(PlanRun *run) {
     }
 }
 
+/* torch.cuda.synchronize(): every lane that this step has given work. */
+static void wait_for_device(PlanRun *run) {
+    PlanBuilder *builder = &run->builder;
+    bool works[PLAN_MAX_LANES] = {false};
+    const PlanInstr *instrs = builder->sections[builder->section].items;
+    for (uint32_t i = 0; i < builder->sections[builder->section].len; i++) {
+        works[instrs[i].lane] |= instrs[i].kind == PLAN_LAUNCH;
+    }
+    for (uint8_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
+        if (works[lane]) {
+            plan_builder_host_wait(builder, plan_builder_record(builder, lane), 0);
+        }
+    }
+}
+
 /* first: the role whose passes may be copied, NULL for that one itself. */
 static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
@@ -204,6 +219,9 @@ static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) 
         }
     }
     plan_run_optimizer(run, is_first);
+    if (run->strategy->step_sync == PLAN_YES) {
+        wait_for_device(run);
+    }
 }
 
 static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {

@@ -42,6 +42,11 @@ typedef enum {
     PLAN_ENDS_OWN
 } PlanWrapEnds;
 typedef enum {
+    PLAN_CONSTRUCTION_SHARD,
+    PLAN_CONSTRUCTION_UNIT,
+    PLAN_CONSTRUCTION_WHOLE
+} PlanConstruction;
+typedef enum {
     PLAN_KERNEL_FOREACH,
     PLAN_KERNEL_LOOP,
     PLAN_KERNEL_FUSED

@@ -3,6 +3,7 @@
 #include "plan/flavours/fsdp1.h"
 
 #include "plan/autograd/offload.h"
+#include "plan/flavours/construct.h"
 #include "plan/whole.h"
 
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer) {
@@ -194,44 +195,30 @@ static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after)
     *ret_after = (double)ranks / (double)before;
 }
 
-static uint32_t make_whole(PlanRun *run, PlanFsdp1 *f, uint64_t elements, const char *name) {
-    uint32_t buffer =
-        buffer_for(run, elements, f->master, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP1_COMPUTE, name);
-    plan_builder_alloc(&run->builder, buffer);
-    return buffer;
-}
-
-/* The unit's parameters are made whole, copied into one flat parameter, and this rank's part of
- * that is cloned; then the others go. They leave their segments to the allocator. What is written
- * to them nobody reads: the shard is initialized by itself. */
-static void wrap(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
-    uint32_t n = run->units[u].parameters->len;
-    g_autofree uint32_t *whole = g_new(uint32_t, n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
-        whole[i] = make_whole(
-            run, f, plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->elements,
-            "parameter");
+/* What is whole first is copied into one flat parameter, of which this rank's part is cloned. */
+static void cut(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    uint32_t flat = PLAN_NONE, local = f->units[u].b.local;
+    if (f->shards && run->strategy->init != PLAN_CONSTRUCTION_SHARD) {
+        flat = buffer_for(run, f->flat.units[u].elements, f->master, PLAN_PARAMETERS_UNSHARDED,
+                          PLAN_FSDP1_COMPUTE, "flat_parameter");
+        plan_builder_alloc(&run->builder, flat);
     }
-    uint32_t flat =
-        f->shards ? make_whole(run, f, f->flat.units[u].elements, "flat_parameter") : PLAN_NONE;
-    plan_builder_alloc(&run->builder, f->units[u].b.local);
-    if (f->shards) {
+    plan_builder_alloc(&run->builder, local);
+    if (flat != PLAN_NONE) {
         plan_builder_free(&run->builder, flat);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        plan_builder_free(&run->builder, whole[i]);
-    }
 }
 
-static void make_shard(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
+static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construct, uint32_t u) {
     if (!plan_fsdp1_has_parameters(run, u)) {
         return;
     }
     name_buffers(run, f, u);
     uint32_t local = f->units[u].b.local;
     uint64_t stride = f->shards ? f->flat.units[u].shard : 0;
-    wrap(run, f, u);
+    plan_construct_begin_unit(construct, run, u);
+    cut(run, f, u);
+    plan_construct_end_unit(construct, run, u);
     plan_fsdp1_fill(run, PLAN_FSDP1_COMPUTE, local);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
@@ -273,10 +260,13 @@ void plan_fsdp1_construct(PlanRun *run) {
     plan_flat_init(&f->flat, run, ranks, f->keeps_views);
     plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
     plan_builder_reserve_events(&run->builder, 2 * run->n_units * (uint32_t)s->accumulate);
+    PlanConstruct construct;
+    plan_construct_init(&construct, run);
     for (uint32_t u = 1; u < run->n_units; u++) {
-        make_shard(run, f, u);
+        make_shard(run, f, &construct, u);
     }
-    make_shard(run, f, 0);
+    make_shard(run, f, &construct, 0);
+    plan_construct_clear(&construct);
 }
 
 /* The first time, every unit's storages are made and dropped once (lazy initialization). */

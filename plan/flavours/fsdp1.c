@@ -1,8 +1,8 @@
 /* plan/flavours/fsdp1.c - FullyShardedDataParallel of PyTorch 2.13, step by step.
  *
  * Order (torch/distributed/fsdp/_runtime_utils.py and _flat_param.py, and recordings of it):
- *   construction   unit by unit, on the GPU (device_id, or the meta device): the parameters, the
- *                  flat one they are copied to, this rank's part of it; then the whole ones go.
+ *   construction   unit by unit, the shard alone or, of parameters that are on the GPU (init), the
+ *                  flat one they are copied to and this rank's part of it; then the whole ones go.
  *   unshard(u)     pre-unshard lane: with mixed precision, cast of the shard; then the host waits
  *                  as the limiter says, also when there is nothing to gather; unshard lane: flat
  *                  parameter, all-gather; the cast shard is marked and freed at once.

@@ -8,6 +8,7 @@
 #include "plan/flavours/fsdp2.h"
 
 #include "plan/autograd/offload.h"
+#include "plan/flavours/construct.h"
 #include "plan/whole.h"
 
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
@@ -88,7 +89,8 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     }
 }
 
-static void make_shards(PlanRun *run, PlanFsdp2 *f, uint32_t u) {
+static void make_shards(PlanRun *run, PlanFsdp2 *f, const PlanConstruct *construct, uint32_t u) {
+    plan_construct_begin_unit(construct, run, u);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         plan_run_at(run, PLAN_PHASE_SETUP, plan_fsdp2_parameter(run, p)->module);
@@ -105,6 +107,7 @@ static void make_shards(PlanRun *run, PlanFsdp2 *f, uint32_t u) {
             plan_builder_free(&run->builder, f->shards[p]);
         }
     }
+    plan_construct_end_unit(construct, run, u);
 }
 
 /* Blocks are sharded in order, the root last: as fully_shard is called. */
@@ -135,10 +138,13 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->held = f->reducing = f->post_reduce_event = PLAN_NONE;
     lay_out(run, f);
+    PlanConstruct construct;
+    plan_construct_init(&construct, run);
     for (uint32_t u = 1; u < run->n_units; u++) {
-        make_shards(run, f, u);
+        make_shards(run, f, &construct, u);
     }
-    make_shards(run, f, 0);
+    make_shards(run, f, &construct, 0);
+    plan_construct_clear(&construct);
     memcpy(f->first_shards, f->shards, n * sizeof *f->shards);
 }
 

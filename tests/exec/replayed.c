@@ -16,6 +16,8 @@ static const char *const plans[] = {
     "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 --accumulate 2",
     "gpt-toy -n 2 --flavour fsdp1 --sharding grad-op --use-orig-params yes --clip 1",
     "gpt-toy -n 2 --flavour fsdp1 --allocator expandable",
+    "gpt-toy -n 2 --flavour fsdp1 --init unit --step-sync no",
+    "gpt-toy -n 2 --flavour fsdp2 --init whole --step-sync no",
     "gpt-toy -n 2 --flavour fsdp1 --param-dtype bf16 --zero-grad keep",
     "llama-toy -n 2 --flavour fsdp1 --kernels fused",
     "llama-toy -n 2 --flavour fsdp1 --rms-norm ops --param-dtype bf16",

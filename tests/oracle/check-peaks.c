@@ -4,7 +4,8 @@
  * what PyTorch's allocator made of the recorded stream of allocations: `= stats`, and names with
  * the bytes at the step's end and at most within it. In LATE a block used on a second stream
  * came back only where the step ended, in EARLY at once: what a GPU does lies between. Without
- * LATE the streams are the same and so must the peaks be, to the byte.
+ * LATE the streams are the same and so must the peaks be, to the byte. What is predicted is the
+ * program that was replayed: shards alone to begin with, a synchronized device where a step ends.
  * Exits 0 when they agree, 1 with what differs, 2 when a file cannot be read or expressed, or is of
  * a rank that rank 0 does not stand for, whose memory is predicted.
  */
@@ -22,6 +23,9 @@ enum {
 };
 
 static const char *const names[N_COUNTERS] = {"allocated", "active", "reserved"};
+
+/* What to_allocator.py gives the allocator unless told otherwise. */
+static const uint64_t MEMORY_BYTES = UINT64_C(80) << 30;
 
 typedef struct {
     uint64_t most[N_COUNTERS];
@@ -116,9 +120,10 @@ int main(int argc, char **argv) {
     }
     g_autoptr(GError) error = NULL;
     g_autoptr(Recording) recording = recording_read(argv[1], &error);
-    g_autoptr(Plan) plan = recording ? recording_plan(recording, &error) : NULL;
+    g_autoptr(Plan) plan =
+        recording ? recording_plan(recording, RECORDING_OF_ALLOCATOR, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, &error) : NULL;
+    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, MEMORY_BYTES, &error) : NULL;
     if (!trace) {
         fprintf(stderr, "check-peaks: %s\n", error->message);
         return 2;

@@ -268,7 +268,8 @@ static void check_step(Check *c, const Recording *recording, unsigned i) {
 static int check_file(const char *path) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Recording) recording = recording_read(path, &error);
-    g_autoptr(Plan) plan = recording ? recording_plan(recording, &error) : NULL;
+    g_autoptr(Plan) plan =
+        recording ? recording_plan(recording, RECORDING_OF_RECORDER, &error) : NULL;
     if (!plan) {
         fprintf(stderr, "check: %s\n", error->message);
         return 2;

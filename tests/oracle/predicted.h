@@ -10,5 +10,6 @@
 #include "plan/plan.h"
 #include "trace/trace.h"
 
-/* NULL and error when the plan cannot be played. */
-Trace *oracle_predicted(const Plan *plan, uint32_t steps, GError **error);
+/* allocator_bytes: what the allocator may use, 0: an H200's. NULL and error when the plan cannot be
+ * played. */
+Trace *oracle_predicted(const Plan *plan, uint32_t steps, uint64_t allocator_bytes, GError **error);

@@ -281,6 +281,19 @@ static bool set_version(const Recording *recording, PlanStrategy *strategy, GErr
     return plan_strategy_set(strategy, "pytorch", version, error);
 }
 
+static PlanConstruction construction_on_gpu(JsonObject *options, const PlanStrategy *strategy) {
+    bool is_whole = has(options, "real_start") && flag_of(options, "real_start");
+    return is_whole                                  ? PLAN_CONSTRUCTION_WHOLE
+           : strategy->flavour == PLAN_FLAVOUR_FSDP1 ? PLAN_CONSTRUCTION_UNIT
+                                                     : PLAN_CONSTRUCTION_SHARD;
+}
+
+static void set_program(RecordingProgram program, JsonObject *options, PlanStrategy *strategy) {
+    strategy->step_sync = program == RECORDING_OF_ALLOCATOR ? PLAN_YES : PLAN_NO;
+    strategy->init = program == RECORDING_OF_GPU ? construction_on_gpu(options, strategy)
+                                                 : PLAN_CONSTRUCTION_SHARD;
+}
+
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
                          GError **error) {
     const char *mode = text_of(options, "mode");
@@ -353,10 +366,10 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     }
     set_groups(options, strategy);
     set_later_keys(options, strategy);
-    return plan_strategy_settle(strategy, error);
+    return true;
 }
 
-Plan *recording_plan(const Recording *recording, GError **error) {
+Plan *recording_plan(const Recording *recording, RecordingProgram program, GError **error) {
     JsonObject *shape = json_object_get_object_member(recording->header, "shape");
     JsonObject *options = json_object_get_object_member(recording->header, "options");
     if (!shape || !options) {
@@ -366,6 +379,10 @@ Plan *recording_plan(const Recording *recording, GError **error) {
     PlanStrategy strategy;
     if (!expressible(recording, shape, options, error) ||
         !set_strategy(recording, options, &strategy, error)) {
+        return NULL;
+    }
+    set_program(program, options, &strategy);
+    if (!plan_strategy_settle(&strategy, error)) {
         return NULL;
     }
     g_autofree char *text = network_text(shape);

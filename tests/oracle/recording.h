@@ -29,6 +29,16 @@ int recording_check_all(const char *program, int argc, char **argv,
  * so many bytes. 0 in all other recordings. */
 uint64_t recording_forgotten_bytes(const Recording *recording);
 
+/* Whose program the plan is of, which a header does not say. The recorders' loops never wait for
+ * the device; recorder/to_allocator.py synchronizes where a step ends. Both begin with the shards
+ * alone, gpu/record_memory.py with what wrapping leaves: FSDP1 unit by unit or, with --real-start,
+ * either FSDP of a network that was whole. */
+typedef enum {
+    RECORDING_OF_RECORDER,
+    RECORDING_OF_ALLOCATOR,
+    RECORDING_OF_GPU
+} RecordingProgram;
+
 /* The plan for the header's settings. A setting that a plan cannot express yet is an error naming
  * it. */
-Plan *recording_plan(const Recording *recording, GError **error);
+Plan *recording_plan(const Recording *recording, RecordingProgram program, GError **error);

@@ -30,7 +30,7 @@ static void construction_of_fsdp1(void) {
     g_autoptr(Plan) plan = test_plan(
         "[network]\nfamily=llama\nlayers=1\nwidth=4096\nheads=32\nkv_heads=32\nffn=11008\n"
         "vocab=16\nseq=8\n",
-        "ranks=2 flavour=fsdp1");
+        "ranks=2 flavour=fsdp1 init=unit");
     const PlanRole *role = &plan->roles[0];
     uint64_t now = 0, most = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_CONSTRUCT]; i++) {
@@ -51,6 +51,95 @@ static void construction_of_fsdp1(void) {
     uint64_t kept = (plan->units[0].elements * 4 + block) / 2;
     g_assert_cmpuint(now, >=, kept);
     g_assert_cmpuint(now, <=, kept + 16384);
+}
+
+/* What construction asks for (+) and gives back (-), in bytes and in order, but for the batch. */
+static char *construction(const Plan *plan) {
+    const PlanRole *role = &plan->roles[0];
+    GString *text = g_string_new(NULL);
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_CONSTRUCT]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_CONSTRUCT][i];
+        const PlanBuffer *buffer = &role->buffers[instr->arg];
+        bool is_memory = instr->kind == PLAN_ALLOC || instr->kind == PLAN_FREE;
+        if (is_memory && buffer->sub != PLAN_ACTIVATIONS_INPUT) {
+            g_string_append_printf(text, " %c%" G_GUINT64_FORMAT,
+                                   instr->kind == PLAN_ALLOC ? '+' : '-', buffer->bytes);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* PyTorch's FSDPs of a network that was whole on the device are as recorded of 2.13 (two linear
+ * layers, two ranks); unit by unit is the same but for when the parameters come. */
+static void constructions(void) {
+    static const struct {
+        const char *words, *construction;
+    } rows[] = {
+        {"flavour=fsdp1 init=whole", " +16384 +256 +16384 +256 +16640 +8320 -16640 -16384 -256"
+                                     " +16640 +8320 -16640 -16384 -256"},
+        {"flavour=fsdp1 init=unit", " +16384 +256 +16640 +8320 -16640 -16384 -256"
+                                    " +16384 +256 +16640 +8320 -16640 -16384 -256"},
+        {"flavour=fsdp1", " +8320 +8320"},
+        {"flavour=fsdp1 sharding=none init=unit",
+         " +16384 +256 +16640 -16384 -256 +16384 +256 +16640 -16384 -256"},
+        {"init=whole", " +16384 +256 +16384 +256 +8192 +128 -16384 -256 +8192 +128 -16384 -256"},
+        {"init=unit", " +16384 +256 +8192 +128 -16384 -256 +16384 +256 +8192 +128 -16384 -256"},
+        {"", " +8192 +128 +8192 +128"},
+        {"init=shard", " +8192 +128 +8192 +128"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *words = g_strconcat("ranks=2 ", rows[i].words, NULL);
+        g_autoptr(Plan) plan =
+            test_plan("[network]\nfamily=mlp\nlayers=2\nwidth=64\nseq=2\n", words);
+        g_autofree char *found = construction(plan);
+        g_assert_cmpstr(found, ==, rows[i].construction);
+    }
+}
+
+/* The lanes that the host waits for where a section ends, a bit each. */
+static unsigned waited_for_at_end(const PlanRole *role, PlanSection section) {
+    const PlanInstr *instrs = role->sections[section];
+    unsigned lanes = 0;
+    for (uint32_t i = role->n_instrs[section]; i > 1; i -= 2) {
+        const PlanInstr *record = &instrs[i - 2], *wait = &instrs[i - 1];
+        if (record->kind != PLAN_RECORD || wait->kind != PLAN_HOST_WAIT || wait->before ||
+            wait->arg != record->arg) {
+            break;
+        }
+        lanes |= 1u << record->lane;
+    }
+    return lanes;
+}
+
+/* The host waits for each lane that works in the step, or else for none; nothing else changes. */
+static void synchronized_steps(void) {
+    static const char *const words[] = {"ranks=2",
+                                        "ranks=2 flavour=fsdp1 param_dtype=bf16",
+                                        "ranks=2 sharding=none",
+                                        "ranks=2 sharding=optimizer-only",
+                                        "ranks=1 sharding=none accumulate=2",
+                                        "ranks=2 checkpointing=full offload=activations"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *free_words = g_strconcat(words[i], " step_sync=no", NULL);
+        g_autoptr(Plan) synced = test_plan(GPT_TOY, words[i]);
+        g_autoptr(Plan) unsynced = test_plan(GPT_TOY, free_words);
+        const PlanRole *with = &synced->roles[0], *without = &unsynced->roles[0];
+        g_assert_cmpstr(plan_digest(synced), !=, plan_digest(unsynced));
+        g_assert_cmpuint(with->n_instrs[PLAN_SECTION_CONSTRUCT], ==,
+                         without->n_instrs[PLAN_SECTION_CONSTRUCT]);
+        for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+            unsigned lanes = 0;
+            for (uint32_t j = 0; j < with->n_instrs[s]; j++) {
+                const PlanInstr *instr = &with->sections[s][j];
+                lanes |= instr->kind == PLAN_LAUNCH ? 1u << instr->lane : 0;
+            }
+            g_assert_cmpuint(lanes, !=, 0);
+            g_assert_cmpuint(waited_for_at_end(with, s), ==, lanes);
+            g_assert_cmpuint(waited_for_at_end(without, s), ==, 0);
+            g_assert_cmpuint(with->n_instrs[s] - without->n_instrs[s], ==,
+                             2 * (uint32_t)__builtin_popcount(lanes));
+        }
+    }
 }
 
 /* Blocks are gathered twice, the root once; every unit is reduced once. */
@@ -384,7 +473,8 @@ static void limiter_steady_state(void) {
 }
 
 static void limiter_off(void) {
-    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=4 flavour=fsdp1 limit_all_gathers=0");
+    g_autoptr(Plan) plan =
+        test_plan(GPT_TOY, "ranks=4 flavour=fsdp1 limit_all_gathers=0 step_sync=no");
     const PlanRole *role = &plan->roles[0];
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         g_assert_cmpuint(role->sections[PLAN_SECTION_STEADY][i].kind, !=, PLAN_HOST_WAIT);
@@ -522,6 +612,8 @@ static void large_plans(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/schedule/construction of fsdp1", construction_of_fsdp1);
+    g_test_add_func("/plan/schedule/constructions", constructions);
+    g_test_add_func("/plan/schedule/synchronized steps", synchronized_steps);
     g_test_add_func("/plan/schedule/gathers and reduces", gathers_and_reduces);
     g_test_add_func("/plan/schedule/volumes", volumes);
     g_test_add_func("/plan/schedule/volumes of other strategies", volumes_of_other_strategies);

@@ -219,6 +219,51 @@ static void test_more_bandwidth_is_never_slower(void) {
     }
 }
 
+/* A host that waits where a step ends issues nothing of the next one before all of it is through;
+ * one that does not wait runs ahead, and, where nothing is decided by what time it is, its steps
+ * are never longer. */
+static void test_host_waits_where_a_step_ends(void) {
+    static const char *const keys[] = {
+        "ranks=2 sharding=full",
+        "ranks=8 sharding=full flavour=fsdp1 micro_batch=4",
+        "ranks=4 sharding=grad-op flavour=fsdp1 limit_all_gathers=0",
+        "ranks=4 sharding=optimizer-only",
+        "ranks=2 sharding=none accumulate=2",
+        "ranks=1 sharding=none checkpointing=full",
+    };
+    ModelCluster cluster = busy_cluster();
+    cluster.device_memory_gb_per_s = 10; /* so that the device is what takes long */
+    const SimOptions options = {.steps = 5, .alone = true, .arena = true};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        SimTime median[2];
+        for (unsigned waits = 0; waits < 2; waits++) {
+            g_autofree char *strategy =
+                g_strdup_printf("%s step_sync=%s", keys[i], waits ? "yes" : "no");
+            g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+            g_autoptr(Trace) trace = trace_new();
+            g_autoptr(SimPrediction) played = sim_predict(plan, &cluster, &options, trace, NULL);
+            median[waits] = played->median_step_ns;
+            SimTime ends[5] = {0}, issued[5];
+            for (unsigned step = 0; step < options.steps; step++) {
+                issued[step] = SIM_NEVER;
+            }
+            for (guint j = 0; j < trace->ops->len; j++) {
+                const TraceOpRow *row = trace_op(trace, j);
+                if (row->step >= 0) {
+                    ends[row->step] = MAX(ends[row->step], row->end_ns);
+                    issued[row->step] = MIN(issued[row->step], row->host_issue_ns);
+                }
+            }
+            for (unsigned step = 1; step < options.steps; step++) {
+                g_assert_true((issued[step] >= ends[step - 1]) == waits);
+            }
+        }
+        g_test_message("%s: a step takes %.3f ms, %.3f where the host waits", keys[i],
+                       (double)median[0] / 1e6, (double)median[1] / 1e6);
+        g_assert_cmpint(median[1], >, median[0]);
+    }
+}
+
 /* What a rank sends: its share of each tensor, in each pass of the ring. */
 static double bytes_sent(const SimPrediction *prediction, uint32_t ranks) {
     double sent = 0;
@@ -404,6 +449,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/predict/faster_is_never_slower", test_faster_is_never_slower);
     g_test_add_func("/sim/predict/more_bandwidth_is_never_slower",
                     test_more_bandwidth_is_never_slower);
+    g_test_add_func("/sim/predict/host_waits_where_a_step_ends", test_host_waits_where_a_step_ends);
     g_test_add_func("/sim/predict/bigger_group_never_sends_fewer_bytes",
                     test_bigger_group_never_sends_fewer_bytes);
     g_test_add_func("/sim/predict/collectives_are_the_plans", test_collectives_are_the_plans);

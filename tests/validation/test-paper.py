@@ -14,14 +14,14 @@ sys.path[:0] = [os.path.join(HERE, '..', 'style')]
 from tap import Tap
 
 FORESHARD = sys.argv[1]
-COMMON = "--flavour fsdp1 --cluster a100-roce --pytorch 1.13".split()
+COMMON = "--flavour fsdp1 --cluster a100-roce --pytorch 1.13 --init unit".split()  # deferred initialization, section 3.1
 SETTLED = ("--steps", "20")  # what is published is the pace of many steps; the allocator's first ones differ
 STATISTICS = ("allocated", "active", "reserved")
-MOST = {"allocated": 0.04, "active": 0.07, "reserved": 0.11}
+MOST = {"allocated": 0.04, "active": 0.07, "reserved": 0.05}
 LEAST_LOSS, LEAST_UNEQUAL_LOSS, MOST_UNEQUAL_LOSS = 0.004, 0.03, 0.06
 MIXED = "--limit-all-gathers 2 --param-dtype bf16 --reduce-dtype bf16 --checkpointing full --optimizer adam".split()
 UNEQUAL = "--every-rank --spread 0.5".split()  # assumed: of one kind of GPU, by half a percent
-MOST_LIMITER_ERROR = 0.40  # on equal ranks; aim: 0.35, README.md says why one of two rows misses it
+MOST_LIMITER_ERROR = 0.42  # on equal ranks; aim: 0.35, README.md says why one of two rows misses it
 MOST_COLLAPSE_ERROR = 0.35
 
 

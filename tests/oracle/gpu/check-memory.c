@@ -227,9 +227,9 @@ static int check_file(const char *path) {
                 path);
         return 2;
     }
-    g_autoptr(Plan) plan = recording ? recording_plan(recording, &error) : NULL;
+    g_autoptr(Plan) plan = recording ? recording_plan(recording, RECORDING_OF_GPU, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, &error) : NULL;
+    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, 0, &error) : NULL;
     if (!trace) {
         fprintf(stderr, "check-memory: %s\n", error->message);
         return 2;

@@ -1,0 +1,42 @@
+#include "plan/flavours/construct.h"
+
+static bool is_whole_first(const PlanRun *run) {
+    return run->strategy->init != PLAN_CONSTRUCTION_SHARD;
+}
+
+static void make(const PlanConstruct *construct, PlanRun *run, uint32_t p) {
+    const PlanGraphParameter *parameter =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
+    construct->whole[p] = plan_builder_buffer(&run->builder, parameter->elements,
+                                              plan_strategy_model_dtype(run->strategy),
+                                              PLAN_PARAMETERS_UNSHARDED, 0, "parameter");
+    plan_builder_alloc(&run->builder, construct->whole[p]);
+}
+
+void plan_construct_init(PlanConstruct *construct, PlanRun *run) {
+    uint32_t n = run->graph->parameters->len;
+    construct->whole = g_new(uint32_t, n);
+    for (uint32_t p = 0; p < n && run->strategy->init == PLAN_CONSTRUCTION_WHOLE; p++) {
+        make(construct, run, p);
+    }
+}
+
+void plan_construct_clear(PlanConstruct *construct) {
+    g_clear_pointer(&construct->whole, g_free);
+}
+
+void plan_construct_begin_unit(const PlanConstruct *construct, PlanRun *run, uint32_t unit) {
+    const GArray *parameters = run->units[unit].parameters;
+    for (uint32_t i = 0; i < parameters->len && run->strategy->init == PLAN_CONSTRUCTION_UNIT;
+         i++) {
+        make(construct, run, g_array_index(parameters, uint32_t, i));
+    }
+}
+
+void plan_construct_end_unit(const PlanConstruct *construct, PlanRun *run, uint32_t unit) {
+    const GArray *parameters = run->units[unit].parameters;
+    for (uint32_t i = 0; i < parameters->len && is_whole_first(run); i++) {
+        plan_builder_free(&run->builder, construct->whole[g_array_index(parameters, uint32_t, i)]);
+    }
+}
