@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/plan.h"
+
 /* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6 and 2.13, and 2.2 and 2.6
  * found equal to the kind that stands here (tests/oracle/README.md). RMSNorm's kernel came with 2.9
  * (pytorch #153666). */
@@ -24,19 +26,26 @@ static bool is_before(unsigned major, unsigned minor, unsigned than_major, unsig
     return major < than_major || (major == than_major && minor < than_minor);
 }
 
-bool plan_pytorch_of_version(const char *text, PlanPytorchVersion *ret) {
-    unsigned major, minor;
+static bool read_version(const char *text, unsigned *ret_major, unsigned *ret_minor) {
     int end = 0;
-    if (strspn(text, "0123456789.") != strlen(text) ||
-        sscanf(text, "%3u.%3u%n", &major, &minor, &end) != 2 || (text[end] && text[end] != '.') ||
-        is_before(NEWEST_MAJOR, NEWEST_MINOR, major, minor)) {
-        return false;
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(versions); i++) {
+    return strspn(text, "0123456789.") == strlen(text) &&
+           sscanf(text, "%3u.%3u%n", ret_major, ret_minor, &end) == 2 &&
+           (!text[end] || text[end] == '.');
+}
+
+bool plan_pytorch_read(const char *text, PlanPytorchVersion *ret, GError **error) {
+    unsigned major = NEWEST_MAJOR, minor = NEWEST_MINOR;
+    bool is_known = (g_str_equal(text, "current") || read_version(text, &major, &minor)) &&
+                    !is_before(NEWEST_MAJOR, NEWEST_MINOR, major, minor);
+    for (unsigned i = 0; i < G_N_ELEMENTS(versions) && is_known; i++) {
         if (!is_before(major, minor, versions[i].major, versions[i].minor)) {
             *ret = versions[i].kind;
             return true;
         }
     }
+    const unsigned oldest = G_N_ELEMENTS(versions) - 1;
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "pytorch must be current or a version from %u.%u to %u.%u, not '%s'",
+                versions[oldest].major, versions[oldest].minor, NEWEST_MAJOR, NEWEST_MINOR, text);
     return false;
 }

@@ -11,6 +11,5 @@ typedef struct {
     bool norms_are_kernels; /* RMSNorm has a CUDA kernel */
 } PlanPytorchVersion;
 
-/* Of "2.6" or "2.6.1". False where text is no version, or one that was never recorded: before 1.13,
- * and after the newest. */
-bool plan_pytorch_of_version(const char *text, PlanPytorchVersion *ret);
+/* Of "current", "2.6" or "2.6.1". Refuses a version older or newer than those recorded. */
+bool plan_pytorch_read(const char *text, PlanPytorchVersion *ret, GError **error);

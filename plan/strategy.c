@@ -181,10 +181,8 @@ static void take_defaults(PlanStrategy *strategy) {
 }
 
 static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **error) {
-    PlanPytorchVersion version = {PLAN_PYTORCH_CURRENT, .norms_are_kernels = true};
-    if (!g_str_equal(value, "current") && !plan_pytorch_of_version(value, &version)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "pytorch must be current or a version from 1.13 to 2.13, not '%s'", value);
+    PlanPytorchVersion version;
+    if (!plan_pytorch_read(value, &version, error)) {
         return false;
     }
     strategy->pytorch = version.like;

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/ranks.h"
-#include "plan/file.h"
+#include "trace/text.h"
 
 typedef struct {
     char *device, *output;
@@ -52,12 +52,7 @@ static GString *measure(const char *device, unsigned n, const char *folder, GErr
 /* What cannot be read back is not written. */
 static bool write_cluster(const GString *text, const char *path, GError **error) {
     g_autoptr(ModelCluster) cluster = model_cluster_read(text->str, text->len, path, error);
-    int failed = cluster ? plan_file_write(path, text->str, text->len) : 0;
-    if (failed) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be written: %s", path,
-                    g_strerror(failed));
-    }
-    return cluster && !failed;
+    return cluster && trace_write_bytes(path, text->str, text->len, error);
 }
 
 static int calibrate(const Options *options) {

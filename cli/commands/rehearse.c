@@ -154,10 +154,7 @@ int cmd_rehearse(int argc, char **argv) {
         {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
          "on a GPU: no events around ops, for the step's time alone", NULL},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
-         "bytes of the modeled device (default 0: no limit); running out of them is reported as on "
-         "a "
-         "GPU",
-         "BYTES"},
+         CLI_RANKS_MEMORY_LIMIT_HELP, "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         G_OPTION_ENTRY_NULL,

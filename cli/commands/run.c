@@ -326,10 +326,7 @@ int cmd_run(int argc, char **argv) {
         {"watchdog", 0, 0, G_OPTION_ARG_INT, &options.watchdog,
          "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
-         "bytes of the modeled device (default 0: no limit); running out of them is reported as on "
-         "a "
-         "GPU",
-         "BYTES"},
+         CLI_RANKS_MEMORY_LIMIT_HELP, "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,

@@ -34,13 +34,16 @@ static void test_capacity(void) {
     g_assert_cmpuint(sums[MEMORY_VIRTUAL_SEGMENT_FREE], ==, 40);
 }
 
-static void test_no_limit(void) {
+static MemoryCaching *expandable_in(MemoryVirtual *memory) {
     MemoryOptions options;
     memory_options_init(&options);
     options.expandable_segments = true;
+    return memory_caching_new(&options, &memory_virtual_source, memory, NULL);
+}
+
+static void test_no_limit(void) {
     g_autoptr(MemoryVirtual) memory = memory_virtual_new(UINT64_MAX, UINT64_MAX, NULL, NULL);
-    g_autoptr(MemoryCaching) caching =
-        memory_caching_new(&options, &memory_virtual_source, memory, NULL);
+    g_autoptr(MemoryCaching) caching = expandable_in(memory);
     MemoryBlock *block = NULL;
     g_assert_true(memory_caching_alloc(caching, 63, UINT64_C(1) << 40, &block));
     g_assert_cmpuint(memory_virtual_held(memory), >=, UINT64_C(1) << 40);
@@ -49,12 +52,8 @@ static void test_no_limit(void) {
 
 /* Where pages never run out, addresses do. */
 static void test_no_limit_but_addresses(void) {
-    MemoryOptions options;
-    memory_options_init(&options);
-    options.expandable_segments = true;
     g_autoptr(MemoryVirtual) memory = memory_virtual_new(UINT64_MAX, UINT64_MAX, NULL, NULL);
-    g_autoptr(MemoryCaching) caching =
-        memory_caching_new(&options, &memory_virtual_source, memory, NULL);
+    g_autoptr(MemoryCaching) caching = expandable_in(memory);
     MemoryBlock *block = NULL;
     g_assert_false(memory_caching_alloc(caching, 0, UINT64_C(1) << 60, &block));
     g_assert_null(block);

@@ -93,6 +93,28 @@ static void front(void) {
     }
 }
 
+static PlotPointsOptions toy_options(void) {
+    return (PlotPointsOptions){.title = "toy \"title\"",
+                               .x_name = "micro_batch",
+                               .x_is_number = true,
+                               .cost_name = "step time",
+                               .limit_bytes = 80e9,
+                               .marks_name = "measured",
+                               .scripts = FORESHARD_PLOTS,
+                               .columns = 90};
+}
+
+/* The picture, by way of the file that options name. Transfer full. */
+static char *svg_of(PlotPointsPicture picture, GArray *points, const PlotPointsOptions *options) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *nothing = NULL;
+    char *svg = NULL;
+    g_assert_true(plot_points(picture, points, options, &nothing, &error));
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(options->output, &svg, NULL, NULL));
+    return svg;
+}
+
 static void pictures(void) {
     g_autofree char *program = g_find_program_in_path("gnuplot");
     if (program == NULL) {
@@ -102,14 +124,7 @@ static void pictures(void) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
     g_autoptr(GArray) points = planted_points();
-    PlotPointsOptions options = {.title = "toy \"title\"",
-                                 .x_name = "micro_batch",
-                                 .x_is_number = true,
-                                 .cost_name = "step time",
-                                 .limit_bytes = 80e9,
-                                 .marks_name = "measured",
-                                 .scripts = FORESHARD_PLOTS,
-                                 .columns = 90};
+    PlotPointsOptions options = toy_options();
     static const char *const said[][3] = {
         [PLOT_POINTS_SWEEP] = {"micro_batch", "does not fit", "limit, 80.0 GB"},
         [PLOT_POINTS_PARETO] = {"step time (ms)", "peak reserved (GB)", "measured"},
@@ -118,15 +133,13 @@ static void pictures(void) {
     };
     for (guint picture = 0; picture < G_N_ELEMENTS(said); picture++) {
         g_autoptr(GError) error = NULL;
-        g_autofree char *text = NULL, *svg = NULL, *nothing = NULL;
+        g_autofree char *text = NULL;
         for (guint i = 0; i < points->len && picture == PLOT_POINTS_VALIDATION; i++) {
             PlotPoint *point = &g_array_index(points, PlotPoint, i);
             point->x = point->step_ns * (i % 2 ? 0.95 : 1.1);
         }
         options.output = path;
-        g_assert_true(plot_points(picture, points, &options, &nothing, &error));
-        g_assert_no_error(error);
-        g_assert_true(g_file_get_contents(path, &svg, NULL, NULL));
+        g_autofree char *svg = svg_of(picture, points, &options);
         for (guint i = 0; i < G_N_ELEMENTS(said[picture]); i++) {
             g_assert_nonnull(strstr(svg, said[picture][i]));
         }
@@ -230,14 +243,9 @@ static void long_lessons_are_folded(void) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
     g_autoptr(GArray) points = planted_points();
-    PlotPointsOptions options = {.title = "toy",
-                                 .x_name = "micro_batch",
-                                 .x_is_number = true,
-                                 .cost_name = "time per token of a GPU",
-                                 .limit_bytes = 80e9,
-                                 .marks_name = "measured",
-                                 .scripts = FORESHARD_PLOTS,
-                                 .output = path};
+    PlotPointsOptions options = toy_options();
+    options.cost_name = "time per token of a GPU";
+    options.output = path;
     for (guint picture = PLOT_POINTS_SWEEP; picture <= PLOT_POINTS_PARETO; picture++) {
         for (guint i = 0; i < points->len; i++) { /* a point of a front is named by its label */
             PlotPoint *point = &g_array_index(points, PlotPoint, i);
@@ -245,10 +253,7 @@ static void long_lessons_are_folded(void) {
                 "checkpointing=selective-op, param_dtype=bf16, sharding=grad-op, wrap=block, "
                 "accumulate=4";
         }
-        g_autoptr(GError) error = NULL;
-        g_autofree char *nothing = NULL, *svg = NULL;
-        g_assert_true(plot_points(picture, points, &options, &nothing, &error));
-        g_assert_true(g_file_get_contents(path, &svg, NULL, NULL));
+        g_autofree char *svg = svg_of(picture, points, &options);
         g_assert_nonnull(strstr(svg, ">least memory: "));
         g_auto(GStrv) texts = g_strsplit(svg, "<text>", -1);
         for (char **text = texts + 1; *text; text++) {
