@@ -43,6 +43,7 @@ set ylabel sprintf("peak reserved (%s)", size_unit)
 set xrange [0:most_cost_ns / cost_per_unit * 1.08]
 set yrange [0:(limit_shown && limit_bytes > most_bytes ? limit_bytes : most_bytes) / bytes_per_unit * 1.12]
 cost(c) = column(c) / cost_per_unit
+# The numbers stand left below their points, where the front lets no other point be.
 plot "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
          with steps lc rgb "#D55E00" lw 3, \
      "line-1.tsv" skip 1 using (cost(10)):(column(9) == 1 ? column(7) / bytes_per_unit : 1 / 0) \
@@ -52,5 +53,5 @@ plot "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
      "marks-1.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
          with points pt MEASURED ps 2 lw 2 lc rgb "black", \
      "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit):(sprintf("%d", $0 + 1)) \
-         with labels left offset 0.7, 0.6 font ",12", \
+         with labels right offset -0.9, -0.7 font ",12", \
      limit_shown ? limit_bytes / bytes_per_unit : 1 / 0 with lines lc rgb "black" lw 1.2 dt (2, 3)
