@@ -29,6 +29,19 @@ static bool counts(const PlotPoint *point) {
            !isnan(point->reserved_bytes);
 }
 
+/* Among equals in the first the less in the second counts, so that the best lie on the front. */
+static bool less(double first, double than_first, double second, double than_second) {
+    return first < than_first || (first == than_first && second < than_second);
+}
+
+static bool is_quicker(const PlotPoint *a, const PlotPoint *b) {
+    return less(a->cost_ns, b->cost_ns, a->reserved_bytes, b->reserved_bytes);
+}
+
+static bool is_smaller(const PlotPoint *a, const PlotPoint *b) {
+    return less(a->reserved_bytes, b->reserved_bytes, a->cost_ns, b->cost_ns);
+}
+
 /* Which of the predicted settings that fit is quickest, slowest, smallest. */
 static void append_best(GString *text, const GArray *points, PlotPointsPicture picture,
                         const PlotPointsOptions *options) {
@@ -39,10 +52,9 @@ static void append_best(GString *text, const GArray *points, PlotPointsPicture p
         n += !point->measured;
         n_unfit += !point->measured && !point->fits;
         if (counts(point)) {
-            quickest = !quickest || point->cost_ns < quickest->cost_ns ? point : quickest;
+            quickest = !quickest || is_quicker(point, quickest) ? point : quickest;
             slowest = !slowest || point->cost_ns > slowest->cost_ns ? point : slowest;
-            smallest =
-                !smallest || point->reserved_bytes < smallest->reserved_bytes ? point : smallest;
+            smallest = !smallest || is_smaller(point, smallest) ? point : smallest;
         }
     }
     if (quickest == NULL) {

@@ -233,6 +233,22 @@ static void lessons(void) {
     g_assert_cmpstr(none, ==, "none of them fits");
 }
 
+/* Of equals in time the one with less memory is named, and the other way round. */
+static void a_lesson_names_ends_of_the_front(void) {
+    static const PlotPoint equals[] = {
+        {"", "a", 1, false, true, 30e6, 30e6, 30e6, 30e6, 4e9, 4e9, 1e12},
+        {"", "b", 2, false, true, 20e6, 20e6, 20e6, 20e6, 4e9, 4e9, 1e12},
+        {"", "c", 3, false, true, 10e6, 10e6, 10e6, 10e6, 9e9, 9e9, 1e12},
+        {"", "d", 4, false, true, 10e6, 10e6, 10e6, 10e6, 8e9, 8e9, 1e12},
+    };
+    g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+    g_array_append_vals(points, equals, G_N_ELEMENTS(equals));
+    g_autofree char *pareto = lesson(PLOT_POINTS_PARETO, points);
+    g_assert_cmpstr(
+        pareto, ==,
+        "least step time: d (10.00 ms; the most is +200.0 %); least memory: b (4.00 GB)");
+}
+
 /* Settings of many knobs: what was found stands in two lines, each within the picture. */
 static void long_lessons_are_folded(void) {
     g_autofree char *program = g_find_program_in_path("gnuplot");
@@ -281,6 +297,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plots/points/pictures", pictures);
     g_test_add_func("/plots/points/words are words", words_are_words);
     g_test_add_func("/plots/points/lessons", lessons);
+    g_test_add_func("/plots/points/lessons name ends of the front",
+                    a_lesson_names_ends_of_the_front);
     g_test_add_func("/plots/points/long lessons", long_lessons_are_folded);
     g_test_add_func("/plots/points/nothing", nothing_to_draw);
     return g_test_run();
