@@ -33,6 +33,7 @@ static void views(const Case *test, float *array, KernelView *q, KernelView *k, 
         *v = kernel_view_bhsd(array + test->v_at, s->seq_kv, s->kv_heads, s->head_dim);
         break;
     case LAYOUT_PACKED:
+    default:
         *q = kernel_view_bshd(array, s->seq_q, all, s->head_dim);
         *k = kernel_view_bshd(array, s->seq_q, all, s->head_dim);
         *v = kernel_view_bshd(array, s->seq_q, all, s->head_dim);
