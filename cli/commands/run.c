@@ -232,6 +232,20 @@ static void say_what_is_not_scaled(const Plan *plan) {
     }
 }
 
+/* As in PyTorch, whose FSDP warns of it: each pass's gradients overwrite those that the host has. */
+static void say_which_passes_count(const Plan *plan) {
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    if (plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy", NULL) &&
+        strategy.flavour == PLAN_FLAVOUR_FSDP1 && strategy.offload == PLAN_OFFLOAD_PARAMS &&
+        strategy.accumulate > 1 && strategy.accumulate_sync == PLAN_SYNC_EVERY) {
+        cli_complain(CLI_OK,
+                     "note: of %" G_GUINT64_FORMAT " passes the last one alone is learned from, as "
+                     "FSDP1 with offloaded parameters does; --accumulate-sync last learns from all",
+                     strategy.accumulate);
+    }
+}
+
 static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
     g_auto(CliScratch) scratch = {0};
@@ -353,5 +367,6 @@ int cmd_run(int argc, char **argv) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     say_what_is_not_scaled(plan);
+    say_which_passes_count(plan);
     return run(&options, plan, pace);
 }

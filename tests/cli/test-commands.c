@@ -150,6 +150,9 @@ static void files_here(void) {
     expect("plan no-such.txt", 2, "", "no network is called 'no-such.txt'");
     g_setenv("FORESHARD_EXEC", "no-such-program", TRUE); /* nothing has to be trained for this */
     expect("run scaled.txt", 1, "", "note: rotary angles are not scaled (rope_scaling = llama3), ");
+    expect(
+        "run gpt-toy -n 2 --flavour fsdp1 --offload params --accumulate 3 --accumulate-sync every",
+        1, "", "note: of 3 passes the last one alone is learned from, ");
     g_unsetenv("FORESHARD_EXEC");
 }
 

@@ -113,6 +113,18 @@ def read_weights(path):
         return array.array("f", file.read())
 
 
+def on_one_rank(words):
+    """The same numbers without other ranks. Of offloaded parameters FSDP1 learns from the last pass alone where
+    each is reduced, as PyTorch warns: so does this rank then."""
+    given = dict(zip(words[::2], words[1::2]))
+    last_alone = {"--flavour": "fsdp1", "--offload": "params", "--accumulate-sync": "every"}
+    if any(given.get(key) != value for key, value in last_alone.items()):
+        return ["-n", "1", "--sharding", "none", "--micro-batch", "12"]
+    passes = given["--accumulate"]
+    kept = [word for pair in last_alone.items() for word in pair]
+    return ["-n", "1", "--sharding", "none", "--micro-batch", str(12 // int(passes)), "--accumulate", passes, *kept]
+
+
 def wrong_losses(losses, expected, words):
     bound = 2.0**-6 if "bf16" in words else 1e-5
     worst = max(abs(a / b - 1) for a, b in zip(losses, expected))
@@ -149,9 +161,9 @@ def run_one(rng, folder, references):
     network, numbers, words, refused, complaints = draw_sound(rng, folder, (1, 2, 2, 3, 4))
     if complaints:
         return (network, *numbers, *words), refused, complaints
-    known = (network, *numbers)
+    known = (network, *numbers, *on_one_rank(words))
     if known not in references:
-        references[known], complaints = train(folder, *known, "-n", "1", "--sharding", "none", "--micro-batch", "12")
+        references[known], complaints = train(folder, *known)
         if complaints:
             return known, refused, complaints
     trained, complaints = train(folder, f"{folder}/x.plan", "--trace", f"{folder}/m.trace")
