@@ -8,6 +8,7 @@
 #include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/ini.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
 
@@ -199,6 +200,29 @@ static Plan *load_plan(const CliPlanSource *source, const char *path, GError **e
     return g_steal_pointer(&plan);
 }
 
+static bool begins_with_key(const char *message, const char *key) {
+    gsize n = strlen(key);
+    return strncmp(message, key, n) == 0 && (message[n] == '=' || message[n] == ' ');
+}
+
+/* Keys that do not go together are refused by the name of one of them: if it is in the file and no
+ * option overrides it, that is the place. */
+static void say_which_line(const CliPlanSource *source, GError **error) {
+    g_autoptr(PlanIni) ini =
+        source->strategy_file ? plan_ini_read_file(source->strategy_file, NULL) : NULL;
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        if (begins_with_key((*error)->message, g_array_index(source->settings, Setting, i).key)) {
+            return;
+        }
+    }
+    for (unsigned i = 0; ini && i < ini->n_entries; i++) {
+        if (begins_with_key((*error)->message, ini->entries[i].key)) {
+            g_prefix_error(error, "%s:%u: ", source->strategy_file, ini->entries[i].line);
+            return;
+        }
+    }
+}
+
 static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
     plan_strategy_init(strategy);
     if (source->strategy_file && !plan_strategy_read_file(strategy, source->strategy_file, error)) {
@@ -210,7 +234,13 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
             return false;
         }
     }
-    return plan_strategy_settle(strategy, error);
+    GError *refusal = NULL;
+    if (!plan_strategy_settle(strategy, &refusal)) {
+        say_which_line(source, &refusal);
+        g_propagate_error(error, refusal);
+        return false;
+    }
+    return true;
 }
 
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error) {

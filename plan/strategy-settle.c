@@ -184,6 +184,21 @@ static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
                          "checkpointing=full too");
 }
 
+/* FSDP1's own clipping of 1.13 returns nothing; it asks the host by itself whether to scale. */
+static bool reads_are_there(const PlanStrategy *s, GError **error) {
+    if (s->host_reads != PLAN_READS_NORM && s->host_reads != PLAN_READS_BOTH) {
+        return true;
+    }
+    if (s->clip == 0) {
+        return refuse(error, "host_reads=norm and both read what clipping returns, and nothing "
+                             "is clipped; set clip, or host_reads=loss or none");
+    }
+    return s->flavour != PLAN_FLAVOUR_FSDP1 || s->pytorch != PLAN_PYTORCH_1_13 ||
+           refuse(error, "host_reads=norm and both read what clipping returns, and "
+                         "clip_grad_norm_ of FSDP1 in PyTorch 1.13 returns nothing; set "
+                         "host_reads=loss or none, or pytorch=2.0");
+}
+
 /* Axes that the file format knows and the plan does not. */
 static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     const struct {
@@ -215,6 +230,13 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
         strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
     if (strategy->weight_decay == -1) {
         strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
+    }
+    if (strategy->optimizer_count == PLAN_COUNT_DEVICE &&
+        (sgd || strategy->optimizer_kernel != PLAN_KERNEL_LOOP ||
+         strategy->offload == PLAN_OFFLOAD_OPTIMIZER || strategy->offload == PLAN_OFFLOAD_PARAMS)) {
+        return refuse(error, "optimizer_count=device is for Adam's loop on the device; set "
+                             "optimizer=adamw or adam and optimizer_kernel=loop, or "
+                             "optimizer_count=host");
     }
     if (strategy->weight_decay < 0) {
         return refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
@@ -310,5 +332,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error);
+           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
+           reads_are_there(strategy, error);
 }

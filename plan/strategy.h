@@ -123,6 +123,16 @@ typedef enum {
     PLAN_SYNC_EVERY
 } PlanAccumulateSync;
 typedef enum {
+    PLAN_READS_NONE,
+    PLAN_READS_LOSS,
+    PLAN_READS_NORM,
+    PLAN_READS_BOTH
+} PlanHostReads;
+typedef enum {
+    PLAN_COUNT_HOST,
+    PLAN_COUNT_DEVICE
+} PlanOptimizerCount;
+typedef enum {
     PLAN_ZERO_DROP,
     PLAN_ZERO_KEEP
 } PlanZeroGrad;

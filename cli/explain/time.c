@@ -178,6 +178,12 @@ void explain_host(GString *text, const CliSubject *subject) {
         g_string_append_printf(text, "  %6u x %-24s %8.3f us = %12.6f ms\n", rows[i].count,
                                rows[i].name, rows[i].us, rows[i].count * rows[i].us / 1e3);
     }
+    if (counts[TRACE_HOST_WAIT] > 0) {
+        g_string_append(text,
+                        "a host wait costs that beside the waiting: where a step ends (step_sync), "
+                        "for a number that is read (host_reads, optimizer_count), for FSDP1's "
+                        "limiter, for what is offloaded; meanwhile the host issues nothing\n");
+    }
 }
 
 void explain_idle(GString *text, const CliSubject *subject) {

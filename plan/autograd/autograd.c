@@ -7,6 +7,7 @@
  * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
 #include "plan/autograd/eager.h"
+#include "plan/autograd/read.h"
 
 /* A max-heap of node numbers. */
 static void heap_push(GArray *heap, uint32_t node) {
@@ -247,6 +248,7 @@ void plan_run_backward(PlanRun *run) {
     plan_run_hook(run, run->flavour->end_backward);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
+    plan_run_read_loss(run, plan_run_value(run, graph->loss));
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
     run->nodes.len = 0;
     run->edges.len = 0;

@@ -11,6 +11,7 @@ enum {
     NORMS,
     NORM
 };
+_Static_assert(NORM + 1 == PLAN_N_OFFLOAD_SLOTS, "other slots lie behind these");
 
 static uint32_t slot_of(const PlanRun *run, unsigned which) {
     return plan_offload_slots_end(run) + which;

@@ -56,6 +56,11 @@ void plan_offload_send(PlanRun *run, uint32_t checkpoint);       /* its block ha
 void plan_offload_bring_back(PlanRun *run, uint32_t checkpoint); /* it is to be computed again */
 void plan_offload_ask(PlanRun *run, PlanTensor number);          /* the host waits for it */
 
+/* Behind the slots of all parameters: what gradients need there (offload-gradients.c). */
+enum {
+    PLAN_N_OFFLOAD_SLOTS = 3
+};
+
 /* Between the files of offload: a slot of a parameter's owner, and the first behind all of them. */
 uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost which);
 uint32_t plan_offload_slots_end(const PlanRun *run);

@@ -2,12 +2,15 @@
  *
  * foreach: one launch per arithmetic step over all tensors; the square roots live in a list of
  * temporaries until the step ends, and are let go from the last to the first. loop: the same steps
- * for one tensor after the other; a tensor's denominator lives until the next one's is made. fused:
+ * for one tensor after the other; a tensor's denominator lives until the next one's is made; with
+ * optimizer_count = device each tensor's count goes up first, and the host reads it before it steps
+ * that tensor (composer/optim/decoupled_weight_decay.py; PyTorch issue 128208). fused:
  * one launch for everything, and a count of steps per tensor on the device, of empty ones too.
  * State is made in the first step, in the order of the parameters. AdamW's weight decay shrinks the
  * parameter; Adam's is added to the gradient in a new tensor, which foreach drops before the roots
  * and the loop before the next tensor's.
  */
+#include "plan/autograd/read.h"
 #include "plan/optimizer/optimizer.h"
 
 enum {
@@ -27,9 +30,14 @@ static void make_state(const PlanOver *all, uint32_t p, unsigned state, uint64_t
     plan_builder_launch(&all->run->builder, 0);
 }
 
+/* Fused kernels do, and the loop where the strategy says so. */
+static bool counts_on_device(const PlanStrategy *s) {
+    return s->optimizer_kernel == PLAN_KERNEL_FUSED || s->optimizer_count == PLAN_COUNT_DEVICE;
+}
+
 void plan_adam_first(const PlanOver *all) {
     PlanRun *run = all->run;
-    bool counts = run->strategy->optimizer_kernel == PLAN_KERNEL_FUSED;
+    bool counts = counts_on_device(run->strategy);
     for (uint32_t p = all->from; p < all->to; p++) {
         PlanOperand owned = all->owned[p];
         if (counts && (owned.elements || run->flavour->has_empty_shards)) {
@@ -105,10 +113,37 @@ static void step_foreach(const PlanOver *all) {
     plan_over_let_go(all, PLAN_TEMPORARY_ROOT);
 }
 
+/* The parameter's count of steps on the device; PLAN_NONE: it has none. */
+static uint32_t count_of(const PlanOver *all, uint32_t p) {
+    return all->run->states[PLAN_N_STATES * p + PLAN_STATE_STEPS];
+}
+
+/* One step more, a kernel for each count. */
+static void count_on_device(const PlanOver *all) {
+    PlanBuilder *builder = &all->run->builder;
+    for (uint32_t p = all->from; p < all->to; p++) {
+        if (count_of(all, p) != PLAN_NONE) {
+            plan_builder_begin_op(builder, PLAN_OP_ADD_NUMBER, PLAN_AXIS_NONE, (int64_t[]){1},
+                                  (double[]){1});
+            plan_builder_whole(builder, count_of(all, p));
+            plan_builder_whole(builder, count_of(all, p));
+            plan_builder_launch(builder, 0);
+        }
+    }
+}
+
+static void read_count(const PlanOver *all, uint32_t p) {
+    if (count_of(all, p) != PLAN_NONE) {
+        plan_run_read_count(all->run, count_of(all, p));
+    }
+}
+
 static void step_loop(const PlanOver *all) {
     PlanOver before = plan_over_one(all, all->from);
+    count_on_device(all);
     for (uint32_t p = all->from; p < all->to; p++) {
         PlanOver one = plan_over_one(all, p);
+        read_count(all, p);
         if (!plan_over_owns(all, p)) {
             continue;
         }

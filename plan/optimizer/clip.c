@@ -6,6 +6,7 @@
  * parameter, before the norm of the norms is taken.
  */
 #include "plan/autograd/offload.h"
+#include "plan/autograd/read.h"
 #include "plan/optimizer/optimizer.h"
 
 typedef struct {
@@ -190,8 +191,16 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
         let_go_of_all(&c, norms);
     }
     plan_run_unref(run, factor);
+    plan_run_read_norm(run, norm);
     plan_run_unref(run, norm);
     g_free(c.parameters);
+}
+
+/* What clipping hands back is each rank's own part: full_tensor() adds them up. */
+static void read_norm_of_2_4(const Clip *c, PlanTensor local, uint64_t ranks) {
+    PlanTensor norm = whole_norms(c, local, PLAN_AXIS_SHARD, ranks);
+    plan_run_read_norm(c->run, norm);
+    plan_run_unref(c->run, norm);
 }
 
 /* FSDP2 of PyTorch 2.4 adds up the ranks' squares only where the norm is inverted. What it clips by
@@ -215,6 +224,9 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     plan_run_unref(run, ratio);
     scale(&c, factor, 0, c.n);
     plan_run_unref(run, factor);
+    if (plan_run_reads_norm(run)) {
+        read_norm_of_2_4(&c, local, ranks);
+    }
     plan_run_unref(run, local);
     g_free(c.parameters);
 }
@@ -325,6 +337,7 @@ void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero
     plan_run_unref(run, norm);
     plan_run_unref(run, ratio);
     plan_run_unref(run, factor);
+    plan_run_read_norm(run, answer);
     plan_run_unref(run, answer);
     g_free(c.parameters);
 }

@@ -170,6 +170,13 @@ static void bad_strategies(void) {
     expect("plan gpt-toy --wrap blok", 2, "", "option --wrap: wrap must be one of");
     expect("plan gpt-toy -n 0", 2, "", "ranks must be a whole number");
     expect("plan gpt-toy -n 2 --flavour plain --sharding none", 2, "", "nothing that joins ranks");
+    expect("plan gpt-toy --host-reads nrm", 2, "", "must be one of none, loss, norm, both");
+    expect("plan gpt-toy -n 2 --host-reads norm", 2, "", "set clip, or host_reads=loss or none");
+    expect("plan gpt-toy -n 2 --optimizer-count device", 2, "", "and optimizer_kernel=loop, or");
+    write_file("reads.ini", "[strategy]\nranks = 2\n\nhost_reads = both\n");
+    expect("plan gpt-toy --strategy reads.ini", 2, "", "plan: reads.ini:4: host_reads=norm and");
+    expect("plan gpt-toy --strategy reads.ini --host-reads norm", 2, "", "plan: host_reads=norm");
+    expect("plan gpt-toy --strategy reads.ini --clip 1 -o reads.plan", 0, "", "");
     expect("plan gpt-toy --seq 33", 2, "", "longer than the 32 positions");
 }
 
@@ -523,6 +530,11 @@ static void more_diagnoses(void) {
          "ahead"},
         {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
          "7. bottleneck: blocks are computed twice"},
+        {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
+         "7. bottleneck: the host reads loss or norm within a step"},
+        {"gpt2-xl -n 8 --optimizer-kernel loop --optimizer-count device --cluster a100-node "
+         "--param-dtype bf16",
+         "the host reads each parameter's count of steps from the device"},
         {"gpt2 -n 8 --wrap linear --micro-batch 8 --cluster dgx-h100 --param-dtype bf16",
          "7. bottleneck: units are too fine"},
     };

@@ -129,6 +129,8 @@ static const Case cases[] = {
     {"gpt-toy -n 2 --flavour fsdp1 --checkpointing full --offload activations", FP32},
     {"gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 --micro-batch 1", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --use-orig-params yes --optimizer-kernel loop --clip 1", FP32},
+    {"gpt-toy -n 2 --optimizer-kernel loop --optimizer-count device --clip 1 --host-reads both",
+     FP32},
     {"gpt-toy -n 2 --offload optimizer --optimizer adam --weight-decay 0.1", FP32},
     {"gpt-toy -n 2 --offload params --clip 0.3 --zero-grad keep", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --offload params --optimizer momentum --lr 0.05", FP32},

@@ -79,6 +79,9 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 2 --flavour fsdp1 --sharding grad-op --accumulate 2 --use-orig-params yes "
     "--zero-grad keep",
     "-n 2 --micro-batch 2 --flavour fsdp1 --sharding none --accumulate 3",
+    "-n 3 --micro-batch 2 --accumulate 2 --host-reads loss --step-sync no",
+    "-n 2 --micro-batch 6 --sharding none --optimizer-kernel loop --optimizer-count device",
+    "-n 3 --micro-batch 4 --optimizer-kernel loop --optimizer-count device --host-reads loss",
     NULL,
 };
 static const char *const with_adam[] = {
@@ -126,6 +129,12 @@ static const char *const with_momentum_and_clip[] = {
     "--optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
     "-n 3 --micro-batch 4 --offload params --flavour fsdp1 --use-orig-params yes --optimizer "
     "momentum --lr 0.05 --clip 0.3 --weight-decay 0.1",
+    "-n 3 --micro-batch 4 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1 "
+    "--host-reads both --step-sync no",
+    "-n 3 --micro-batch 4 --optimizer momentum --lr 0.05 --clip 0.3 --weight-decay 0.1 "
+    "--pytorch 2.4 --host-reads norm",
+    "-n 2 --micro-batch 6 --flavour fsdp1 --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--weight-decay 0.1 --host-reads both",
     NULL,
 };
 
@@ -270,7 +279,8 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",
-        "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes"};
+        "gpt-toy -n 3 --flavour fsdp1 --use-orig-params yes",
+        "gpt-toy -n 2 --clip 1 --host-reads both --optimizer-kernel loop --optimizer-count device"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         test_run_ok("plan %s -o %s/x.plan", plans[i], folder);
@@ -392,6 +402,44 @@ static void a_machine_is_measured(void) {
     test_run_remove_folder(folder);
 }
 
+static bool is_read(const Trace *trace, const TraceOpRow *row) {
+    uint32_t role = trace_role_of_rank(trace, row->rank);
+    const TraceInstruction *instruction = trace_instruction(trace, role, row->instruction);
+    return row->step >= 0 && instruction->what == TRACE_OP &&
+           g_str_equal(trace_kind(trace, instruction->kind)->name, "to_host");
+}
+
+/* A rank's host issues nothing more until the number that it reads is there: the loss of each of
+ * two passes, and the norm. */
+static void reads_are_waited_for(void) {
+    enum {
+        RANKS = 2,
+        STEPS = 4,
+        READS = 3
+    };
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    test_run_ok("run gpt-toy -n %u --accumulate 2 --clip 1 --host-reads both --step-sync no "
+                "--steps %u --trace %s/m.trace",
+                RANKS, STEPS, folder);
+    g_autofree char *path = g_strconcat(folder, "/m.trace", NULL);
+    g_autoptr(Trace) trace = test_run_take_trace(path);
+    unsigned reads = 0;
+    for (guint i = 0; i < trace->ops->len; i++) {
+        const TraceOpRow *read = trace_op(trace, i);
+        if (!is_read(trace, read)) {
+            continue;
+        }
+        reads++;
+        for (guint j = 0; j < trace->ops->len; j++) {
+            const TraceOpRow *row = trace_op(trace, j);
+            bool is_later = row->rank == read->rank && row->host_issue_ns > read->host_issue_ns;
+            g_assert_true(!is_later || row->host_issue_ns >= read->end_ns);
+        }
+    }
+    g_assert_cmpuint(reads, ==, RANKS * STEPS * READS);
+    test_run_remove_folder(folder);
+}
+
 /* A batch that the loop itself holds stays where it is: this plan could not be built once. */
 static void inputs_are_not_offloaded(void) {
     test_run_ok("run mlp-toy -n 2 --checkpointing full --offload activations --steps 2");
@@ -427,6 +475,7 @@ int main(int argc, char **argv) {
         g_test_add_data_func(name, halves[i].runs, halves_follow);
     }
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
+    g_test_add_func("/exec/ranks/reads are waited for", reads_are_waited_for);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
     g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);
     g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);

@@ -56,6 +56,8 @@ CHOICES = {
     "allocator": (None, None, "expandable"),
     "init": (None, "unit", "whole"),
     "step-sync": (None, "no"),
+    "host-reads": (None, "loss", "norm", "both"),
+    "optimizer-count": (None, None, "device"),
 }
 
 

@@ -214,6 +214,18 @@ static void contradictions(void) {
          "hybrid sharding and use_orig_params came with"},
         {"ranks=8 pytorch=1.13 flavour=fsdp1 sharding=hybrid",
          "hybrid sharding and use_orig_params came with"},
+        {"ranks=2 host_reads=norm",
+         "host_reads=norm and both read what clipping returns, and noth"},
+        {"ranks=2 host_reads=both",
+         "host_reads=norm and both read what clipping returns, and noth"},
+        {"ranks=2 host_reads=both clip=1 flavour=fsdp1 pytorch=1.13",
+         "host_reads=norm and both read what clipping returns, and clip_grad_norm_ of FSDP1"},
+        {"ranks=2 optimizer_count=device", "optimizer_count=device is for Adam's loop"},
+        {"ranks=2 optimizer_count=device optimizer_kernel=fused", "optimizer_count=device is for"},
+        {"ranks=2 optimizer_count=device optimizer_kernel=loop optimizer=sgd",
+         "optimizer_count=device is for Adam's loop"},
+        {"ranks=2 optimizer_count=device optimizer_kernel=loop offload=params",
+         "optimizer_count=device is for Adam's loop on the device"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {

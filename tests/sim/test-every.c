@@ -121,6 +121,8 @@ static const char *const strategies[] = {
     "ranks=4 sharding=optimizer-only",
     "ranks=4 sharding=full offload=optimizer",
     "ranks=8 flavour=fsdp1 sharding=full limit_all_gathers=0 forward_prefetch=yes",
+    "ranks=8 sharding=full accumulate=2 clip=1 host_reads=both step_sync=no",
+    "ranks=16 flavour=fsdp1 clip=1 host_reads=norm optimizer_kernel=loop optimizer_count=device",
 };
 
 static void test_law(void) {

@@ -1,0 +1,18 @@
+/* plan/autograd/read.h - numbers that the training loop reads from the device within a step. Inside
+ * plan/ only.
+ *
+ * PyTorch's tensor.item() copies the number on the current stream and waits for that stream
+ * (_local_scalar_dense: memcpy_and_sync): so for all that compute was given before, and for what
+ * compute itself waits for, but for nothing that runs on another lane. Meanwhile the host issues
+ * nothing, and then the device waits for it.
+ *
+ * Loss and norm are read where the strategy's host_reads says so.
+ */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+void plan_run_read_loss(PlanRun *run, PlanTensor loss); /* after backward */
+bool plan_run_reads_norm(const PlanRun *run);
+void plan_run_read_norm(PlanRun *run, PlanTensor norm);  /* of all gradients, after clipping */
+void plan_run_read_count(PlanRun *run, uint32_t buffer); /* of a parameter's steps */
