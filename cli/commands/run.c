@@ -232,7 +232,7 @@ static void say_what_is_not_scaled(const Plan *plan) {
     }
 }
 
-/* As in PyTorch, whose FSDP warns of it: each pass's gradients overwrite those that the host has. */
+/* As in PyTorch, whose FSDP warns of it: a pass overwrites the gradients that the host has. */
 static void say_which_passes_count(const Plan *plan) {
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
