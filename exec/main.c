@@ -190,6 +190,11 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     if (exec_results_speaks(&run->comm)) {
         (options->json ? exec_results_print_json : exec_results_print_summary)(&run->results, play);
     }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED,
+                    "trained to the end, but the output cannot be written");
+        return false;
+    }
     return true;
 }
 

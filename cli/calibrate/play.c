@@ -233,8 +233,8 @@ static bool play(const Play *which, const char *device, unsigned n, const char *
     return ok;
 }
 
-bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliSamples *samples,
-                        GError **error) {
+bool cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
+                        CliSamples *samples, GError **error) {
     bool gpu = cli_ranks_is_cuda(device);
     const Play *plays = gpu ? on_gpu : on_host;
     for (unsigned i = 0; i < (gpu ? G_N_ELEMENTS(on_gpu) : G_N_ELEMENTS(on_host)); i++) {
@@ -243,9 +243,9 @@ bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliS
             g_prefix_error(error, "%s: ", plays[i].name);
             return false;
         }
-        printf("%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n, n == 1 ? "" : "s",
-               (double)(g_get_monotonic_time() - start) / 1e6);
-        fflush(stdout);
+        fprintf(say, "%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n,
+                n == 1 ? "" : "s", (double)(g_get_monotonic_time() - start) / 1e6);
+        fflush(say);
     }
     return true;
 }
