@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "exec/error.h"
@@ -85,8 +84,6 @@ ExecPaced exec_pace_of(const ExecPace *pace, uint32_t role, uint32_t op) {
 }
 
 void exec_pace_sleep_until(int64_t monotonic_ns) {
-    /* A sleep is 50 us longer than asked for unless a thread says that it minds. */
-    prctl(PR_SET_TIMERSLACK, 1000UL);
     struct timespec until = {monotonic_ns / 1000000000, monotonic_ns % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
