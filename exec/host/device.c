@@ -58,14 +58,17 @@ static bool run_paced(const Work *work, GError **error) {
     const ExecPlay *play = &work->host->play;
     const ExecComm *comm = play->context.comm;
     uint32_t op = (uint32_t)(work->task.op - play->context.role->ops);
-    if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, error)) {
+    int64_t last_ns = exec_play_now_ns();
+    if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, &last_ns, error)) {
         return false;
     }
-    int64_t all_here = exec_play_now_ns();
+    if (comm->world != comm->local_world) { /* other machines have clocks of their own */
+        last_ns = exec_play_now_ns();
+    }
     if (!exec_host_run(&work->task, error)) {
         return false;
     }
-    exec_pace_sleep_until(all_here + exec_pace_of(play->options.pace, play->role_id, op).least_ns);
+    exec_pace_sleep_until(last_ns + exec_pace_of(play->options.pace, play->role_id, op).least_ns);
     return true;
 }
 
