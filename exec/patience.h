@@ -8,7 +8,6 @@
 
 #include <glib.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 typedef struct {
@@ -18,9 +17,11 @@ typedef struct {
 
 /* Linux may let a sleep last 50 us longer, which is as long as a small collective, unless a thread
  * minds; threads and forked ranks inherit that it does. */
-static inline void exec_patience_mind(void) {
-    prctl(PR_SET_TIMERSLACK, 1UL);
-}
+void exec_patience_mind(void);
+/* A thread that wakes where another computes may get the core only when that one's slice is over,
+ * milliseconds later, unless its own slices are shorter; this thread's are from now on. (Linux 6.12
+ * and later; an older one takes no notice.) */
+void exec_patience_hurry(void);
 
 static inline void exec_patience_pause(ExecPatience *patience) {
     enum {
