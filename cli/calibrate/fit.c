@@ -187,6 +187,12 @@ static void fit_collectives(const Collective *c, unsigned n, ModelCluster *clust
         fmax(0, c[0].least_us - cluster->intra_node_step_latency_us * (n - 1));
 }
 
+static bool says_too_little(GError **error) {
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                "foreshard-exec --costs did not say everything; is it of this build?");
+    return false;
+}
+
 bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
                               GError **error) {
     Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
@@ -218,11 +224,19 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
         }
     }
     if (found != G_N_ELEMENTS(numbers) || (n > 1 && !collectives[2].n_large)) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "foreshard-exec --costs did not say everything; is it of this build?");
-        return false;
+        return says_too_little(error);
     }
     fit_collectives(collectives, n, cluster);
+    return true;
+}
+
+/* What CPU ranks alone say. */
+static bool take_wake(const char *costs, ModelCluster *cluster, GError **error) {
+    const char *line = strstr(costs, "lane_wake_us ");
+    if (!line) {
+        return says_too_little(error);
+    }
+    cluster->device_lane_wake_us = g_ascii_strtod(line + strlen("lane_wake_us "), NULL);
     return true;
 }
 
@@ -231,7 +245,7 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error) {
     g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
-    if (!cli_calibrate_take_costs(costs, n, cluster, error)) {
+    if (!cli_calibrate_take_costs(costs, n, cluster, error) || !take_wake(costs, cluster, error)) {
         return NULL;
     }
     fit_products(samples, cluster);

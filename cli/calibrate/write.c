@@ -41,6 +41,8 @@ static void write_device(GString *text, const ModelCluster *c, unsigned n) {
     number(text, "launch_overhead_ns", c->device_launch_overhead_ns);
     g_string_append(text, "# this machine's, shared out to the ranks\n");
     number(text, "cores", c->device_cores);
+    g_string_append(text, "# of lanes that rested 2 ms, on all ranks at the same time\n");
+    number(text, "lane_wake_us", c->device_lane_wake_us);
     g_string_append(text, "\n[matmul]\n");
     number(text, "start_us", c->matmul_start_us);
 }

@@ -8,7 +8,7 @@
 
 static const char costs[] = "launch_us 0.5\nwait_us 0.05\nhost_wait_us 20\nlane_us 3\n"
                             "segment_new_us 3000\nsegment_free_us 500\nalloc_us 0.03\n"
-                            "free_us 0.04\n"
+                            "free_us 0.04\nlane_wake_us 60\n"
                             /* of 4 ranks: 10 us, 2 us a step; 8 GB/s, 2 GB/s where it adds */
                             "all_gather 8192 16.77\nall_gather 33554432 3151.7\n"
                             "reduce_scatter 8192 19.07\nreduce_scatter 33554432 12589\n"
@@ -67,6 +67,7 @@ static void known_numbers_come_back(void) {
     near(c->kernel_gb_per_s[PLAN_OP_GELU_TANH], 4, 1e-3);
     g_assert_cmpfloat(c->kernel_gb_per_s[PLAN_OP_SILU], ==, 0);
     near(c->device_launch_overhead_ns, 300, 1e-3);
+    near(c->device_lane_wake_us, 60, 1e-3);
     near(c->host_launch_us, 0.5, 1e-3);
     near(c->allocator_segment_new_us, 3000, 1e-3);
     near(c->intra_node_bus_gb_per_s, 8, 1e-2);
