@@ -18,6 +18,7 @@ typedef struct {
     PlanOpKind kind;
     PlanDtype dtype;
     double flops, bytes, ns;
+    double rows; /* of attention, sim/efficiency.h; else 0 */
 } CliSample;
 
 typedef struct {
