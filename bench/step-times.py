@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Predicted against measured step times on this machine, after calibrate: how far off, and ranked right?
 
-    python3 bench/step-times.py build/cli/foreshard [--steps 6] [--keep FOLDER]
+    python3 bench/step-times.py build/cli/foreshard [--steps 6] [--keep FOLDER] [--toys]
 
 Calibrates for one and for two ranks, then predicts and runs twelve strategies on networks like GPT-2 124M
 (fewer layers) and a small Llama, each step 0.2 to 5 s long; two of them paced as on a cluster with a slow
 network. Prints each pair and the median error, and how many of the pairs that differ by more than 10 % are
-ranked right. Ten minutes on two idle cores; on a busy machine the figures mean nothing."""
+ranked right. Ten minutes on two idle cores; on a busy machine the figures mean nothing.
+
+--toys: the same of ten strategies on gpt-toy and llama-toy, steps of 6 to 40 ms, most of them paced. Three minutes."""
 
 import argparse
 import itertools
@@ -50,26 +52,43 @@ RUNS = (
     ("gpt", 2, "--micro-batch 2", True),
     ("llama", 2, "--sharding none --micro-batch 2", True),
 )
+# Steps of a toy take 10 ms, so what wakes whom, and when, decides.
+TOYS = (
+    ("gpt-toy", 1, "--micro-batch 16", False),
+    ("gpt-toy", 2, "--micro-batch 16", False),
+    ("llama-toy", 2, "--micro-batch 16", False),
+    ("gpt-toy", 2, "--micro-batch 16", True),
+    ("gpt-toy", 2, "--micro-batch 64", True),
+    ("gpt-toy", 2, "--micro-batch 16 --backward-prefetch none", True),
+    ("gpt-toy", 2, "--micro-batch 16 --sharding none", True),
+    ("gpt-toy", 2, "--micro-batch 16 --flavour fsdp1", True),
+    ("gpt-toy", 2, "--micro-batch 16 --wrap whole", True),
+    ("llama-toy", 2, "--micro-batch 16", True),
+)
+GIGABIT = 0.118  # GB/s
 
 
 def read_options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("foreshard")
-    p.add_argument("--steps", type=int, default=6)
+    p.add_argument("--steps", type=int, help="of each run (default 6, of toys 40)")
+    p.add_argument("--toys", action="store_true")
     p.add_argument("--keep", help="leave the cluster files in this folder")
-    return p.parse_args()
+    options = p.parse_args()
+    options.steps = options.steps or (40 if options.toys else 6)
+    return options
 
 
 def output_of(*words):
     return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def slowed(text):
-    """The same machine with 1 GB/s between its ranks."""
+def slowed(text, gb_per_s):
+    """The same machine with so little between its ranks."""
     lines = []
     for line in text.splitlines():
         key = line.split(" = ")[0]
-        lines.append(key + " = 1" if key in ("bus_gb_per_s", "reduce_bus_gb_per_s") else line)
+        lines.append(f"{key} = {gb_per_s}" if key in ("bus_gb_per_s", "reduce_bus_gb_per_s") else line)
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +105,8 @@ def make_clusters(options, folder):
         print(f"calibrating with {ranks} rank(s)", flush=True)
         output_of(options.foreshard, "calibrate", "-n", str(ranks), "-o", clusters[ranks, False])
     with open(clusters[2, False]) as file:
-        clusters[2, True] = write(os.path.join(folder, "slow.ini"), slowed(file.read()))
+        slow = slowed(file.read(), GIGABIT if options.toys else 1)
+    clusters[2, True] = write(os.path.join(folder, "slow.ini"), slow)
     return clusters
 
 
@@ -108,16 +128,16 @@ def ranked_right(pairs):
 
 
 def bench(options, folder):
-    networks = {"gpt": write(os.path.join(folder, "gpt.ini"), GPT),
+    networks = {"gpt-toy": "gpt-toy", "llama-toy": "llama-toy", "gpt": write(os.path.join(folder, "gpt.ini"), GPT),
                 "llama": write(os.path.join(folder, "llama.ini"), LLAMA)}
     clusters = make_clusters(options, folder)
-    pairs = []
-    for network, ranks, strategy, paced in RUNS:
+    pairs, digits = [], 2 if options.toys else 0
+    for network, ranks, strategy, paced in TOYS if options.toys else RUNS:
         words = [networks[network], "-n", str(ranks), *strategy.split()]
         predicted, measured = step_ms(options, words, clusters[ranks, paced], paced)
         pairs.append((predicted, measured))
         name = f"{network} -n {ranks} {strategy}" + (", paced" if paced else "")
-        print(f"{name:64} predicted {predicted:7.0f} ms, measured {measured:7.0f} ms, "
+        print(f"{name:64} predicted {predicted:7.{digits}f} ms, measured {measured:7.{digits}f} ms, "
               f"{100 * (predicted / measured - 1):+6.1f} %", flush=True)
     right, total = ranked_right(pairs)
     print(f"median error {100 * statistics.median(abs(p / m - 1) for p, m in pairs):.1f} %; "

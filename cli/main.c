@@ -3,6 +3,8 @@
 #include <glib.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
@@ -55,17 +57,32 @@ static int complain_of(const char *name) {
                         name, *near != '\0' ? near : ";");
 }
 
-/* What a full disk kept from being printed is a failure of whatever printed it. */
+static int ending = CLI_OK; /* the status that this program is about to end with */
+
+/* What a full disk, or a standard output that is closed, kept from being printed is a failure of
+ * whatever printed it. Also after --help, with which GLib ends the program. */
+static void check_output(void) {
+    errno = 0;
+    bool kept = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !kept) {
+        return;
+    }
+    if (ending == CLI_OK) {
+        cli_complain(CLI_FAILED, "the output cannot be written%s%s", errno ? ": " : "",
+                     errno ? g_strerror(errno) : "");
+        _exit(CLI_FAILED);
+    }
+}
+
 static int end(int status) {
-    bool written = fflush(stdout) == 0 && !ferror(stdout);
-    return written || status != CLI_OK
-               ? status
-               : cli_complain(CLI_FAILED, "the output cannot be written: %s", g_strerror(errno));
+    ending = status;
+    return status;
 }
 
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
     g_set_prgname("foreshard");
+    atexit(check_output);
     if (argc < 2) {
         print_help(stderr);
         return CLI_BAD_INPUT;
@@ -73,11 +90,11 @@ int main(int argc, char **argv) {
     if (g_str_equal(argv[1], "--help") || g_str_equal(argv[1], "-h") ||
         g_str_equal(argv[1], "help")) {
         print_help(stdout);
-        return end(CLI_OK);
+        return CLI_OK;
     }
     if (g_str_equal(argv[1], "--version")) {
         printf("foreshard %s\n", FORESHARD_VERSION);
-        return end(CLI_OK);
+        return CLI_OK;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (g_str_equal(commands[i].name, argv[1])) {

@@ -32,7 +32,7 @@ static bool barrier(gpointer self, GError **error) {
     return true;
 }
 
-static bool meet(gpointer self, PlanAxis axis, GError **error) {
+static bool meet(gpointer self, PlanAxis axis, int64_t *ns, GError **error) {
     return true;
 }
 

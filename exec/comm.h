@@ -32,7 +32,10 @@ typedef struct {
     /* From the axis's first rank. */
     bool (*broadcast)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                       PlanDtype dtype, GError **error);
-    bool (*meet)(gpointer self, PlanAxis axis, GError **error); /* waits for the axis's ranks */
+    /* Waits for the axis's ranks. ns: when this one came, by its clock; becomes the latest of all.
+     * A rank may learn late that all have come, so on one machine, which has one clock, this says
+     * better when. */
+    bool (*meet)(gpointer self, PlanAxis axis, int64_t *ns, GError **error);
 
     bool (*barrier)(gpointer self, GError **error); /* of all ranks; so are the rest */
     /* The mean over all ranks of n numbers, in place. */

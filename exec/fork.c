@@ -25,6 +25,7 @@ enum {
 /* Where the ranks of a group wait for one another. */
 typedef struct {
     atomic_uint arrived, generation;
+    _Atomic int64_t last_ns[2]; /* when the last one came, in even and odd generations */
 } Gate;
 
 typedef struct {
@@ -72,22 +73,42 @@ static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **
     return true;
 }
 
-/* All ranks of the group have come, and what they wrote before is seen by all. */
-static bool meet(gpointer self, PlanAxis axis, GError **error) {
-    const Fork *fork = self;
+static void raise_to(_Atomic int64_t *most, int64_t ns) {
+    int64_t now = atomic_load(most);
+    while (now < ns && !atomic_compare_exchange_weak(most, &now, ns)) {
+    }
+}
+
+/* All ranks of the group have come, and what they wrote before is seen by all. The time of the next
+ * generation is cleared while nobody can be there yet, nor still reads that of the one before. */
+static bool meet_on(const Fork *fork, PlanAxis axis, int64_t *ns, GError **error) {
     const Group *group = &fork->groups[axis];
     Gate *gate = group->gate;
     unsigned generation = atomic_load(&gate->generation);
+    _Atomic int64_t *last_ns = &gate->last_ns[generation % 2];
+    raise_to(last_ns, *ns);
     if (atomic_fetch_add(&gate->arrived, 1) + 1 == group->n_members) {
+        atomic_store(&gate->last_ns[(generation + 1) % 2], 0);
         atomic_store(&gate->arrived, 0);
         atomic_fetch_add(&gate->generation, 1);
-        return true;
+    } else if (!wait_at(fork, gate, generation, error)) {
+        return false;
     }
-    return wait_at(fork, gate, generation, error);
+    *ns = atomic_load(last_ns);
+    return true;
+}
+
+static bool meet(gpointer self, PlanAxis axis, int64_t *ns, GError **error) {
+    return meet_on(self, axis, ns, error);
+}
+
+static bool all_come(const Fork *fork, PlanAxis axis, GError **error) {
+    int64_t unasked = 0;
+    return meet_on(fork, axis, &unasked, error);
 }
 
 static bool barrier(gpointer self, GError **error) {
-    return meet(self, PLAN_AXIS_NONE, error);
+    return all_come(self, PLAN_AXIS_NONE, error);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------- */
@@ -118,13 +139,13 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
     for (gsize at = 0, n; at < slice; at += n) {
         n = MIN(slice - at, BLOCK);
         memcpy(block_of(fork, axis, fork->rank), mine + at, n);
-        if (!meet(self, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
         for (uint32_t m = 0; m < group->n_members; m++) {
             memcpy((char *)gathered + m * slice + at, block_of(fork, axis, group->members[m]), n);
         }
-        if (!meet(self, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
     }
@@ -143,12 +164,12 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
             memcpy(block_of(fork, axis, fork->rank) + m * n * size,
                    (const char *)packed + (m * slice + at) * size, n * size);
         }
-        if (!meet(self, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
         sum_blocks(fork, axis, group->mine * n * size, n, dtype, average,
                    (char *)shard + at * size);
-        if (!meet(self, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
     }
@@ -163,11 +184,11 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
         char *part = (char *)buffer + at * size;
         n = MIN(elements - at, BLOCK / size);
         memcpy(block_of(fork, axis, fork->rank), part, n * size);
-        if (!meet(self, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
         sum_blocks(fork, axis, 0, n, dtype, average, part);
-        if (!meet(self, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
     }
@@ -184,13 +205,13 @@ static bool spread(Fork *fork, PlanAxis axis, uint32_t from, gpointer bytes, gsi
         if (group->mine == from) {
             memcpy(block, (char *)bytes + at, n);
         }
-        if (!meet(fork, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
         if (group->mine != from) {
             memcpy((char *)bytes + at, block, n);
         }
-        if (!meet(fork, axis, error)) {
+        if (!all_come(fork, axis, error)) {
             return false;
         }
     }

@@ -17,6 +17,7 @@
 #include "exec/fork.h"
 #include "exec/gpu.h"
 #include "exec/mpi.h"
+#include "exec/patience.h"
 #include "exec/rehearse.h"
 #include "exec/results.h"
 #include "exec/watchdog.h"
@@ -190,6 +191,11 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     if (exec_results_speaks(&run->comm)) {
         (options->json ? exec_results_print_json : exec_results_print_summary)(&run->results, play);
     }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED,
+                    "trained to the end, but the output cannot be written");
+        return false;
+    }
     return true;
 }
 
@@ -304,6 +310,7 @@ int main(int argc, char **argv) {
     g_auto(ExecArguments) options = EXEC_ARGUMENTS_DEFAULT;
     g_autoptr(GError) error = NULL;
     Run run = {.options = &options};
+    exec_patience_mind();
     if (!exec_arguments_read(&argc, &argv, &options, &error) || /* --help needs no MPI */
         !(run.device = find_device(options.device, &error))) {
         fprintf(stderr, "foreshard-exec: %s\n", error->message);

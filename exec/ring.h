@@ -3,8 +3,8 @@
  * MPI's own nonblocking reductions keep copies as large as the whole buffer, which would make the
  * process larger than the device that it models, and Open MPI's adds all of a reduce-scatter up on
  * one rank. Here each rank sends its neighbour partial sums of one slice after another and adds its
- * own; scratch is EXEC_RING_SCRATCH_BYTES, whatever the buffer. (exec/README.md has both measured,
- * with an operation of our own for bf16, too.)
+ * own; scratch is EXEC_RING_SCRATCH_BYTES, whatever the buffer. (exec/README.md has both as
+ * bench-reductions measures them, with an operation of our own for bf16, too.)
  *
  * A slice is added up in the order of the ranks behind its owner's, so every run gives the same
  * bits.

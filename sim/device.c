@@ -506,6 +506,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     sim_op_rows_init(&device->ops);
     device->watcher = watcher_for(setup);
     device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &device->watcher, device);
+    sim_engine_set_wake(device->engine, sim_time_from_us(device->cluster->device_lane_wake_us));
     device->account = sim_account_new(setup->steps, plan->n_lanes, compute_lane(plan));
     device->memory = memory_for(device, setup, error);
     return device->memory ? g_steal_pointer(&device) : NULL;

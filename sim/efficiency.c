@@ -90,6 +90,10 @@ double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
+double sim_attention_rows(const SimAttention *attention) {
+    return attention->batch * attention->heads * attention->seq;
+}
+
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention) {
     double share = attention->backward ? cluster->device_attention_backward_efficiency
                                        : cluster->device_attention_efficiency;
@@ -98,6 +102,10 @@ double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attenti
         double blocks = attention->batch * attention->heads * ceil(attention->seq / QUERIES);
         double longest = ns * (double)cluster->device_sms / blocks * (attention->causal ? 2 : 1);
         ns += cluster->attention_start_us * 1e3 + cluster->attention_tail_share * longest;
+    } else {
+        double row_us =
+            attention->backward ? cluster->attention_row_backward_us : cluster->attention_row_us;
+        ns += row_us * 1e3 * sim_attention_rows(attention);
     }
     return fmax(ns, sim_traffic_ns(cluster, attention->bytes));
 }

@@ -11,7 +11,8 @@
  * unequal length; a share of the longest finds the other multiprocessors at rest in the end.
  *
  * Every number is the cluster's: [device], [matmul] and [attention] of its file. A device without
- * `sms` (a CPU) has no tiles: arithmetic at the reachable share, or bytes.
+ * `sms` (a CPU) has no tiles: arithmetic at the reachable share, or bytes; of attention row_us a
+ * query of a head beside it, which is most of it where heads and sequences are as small as a toy's.
  */
 #pragma once
 
@@ -32,6 +33,7 @@ typedef struct {
     double peak_flops;
 } SimAttention;
 
+double sim_attention_rows(const SimAttention *attention); /* queries of all heads */
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention);
 
 /* What a kernel that only moves bytes takes. */

@@ -11,7 +11,10 @@ typedef struct {
 
 struct _SimEngine {
     SimTime now;
-    SimQueue *queue; /* two slots a lane: the end of the op that runs there; n_lanes on: a change */
+    SimTime wake_ns;
+    SimQueue
+        *queue; /* two slots a lane: the end of the op that runs there, or its start if the lane
+                      * wakes; n_lanes on: a change */
     SimLane *lanes;
     uint32_t n_lanes;
     Axis *axes;
@@ -61,6 +64,11 @@ void sim_engine_free(SimEngine *engine) {
         g_free(engine->speeds);
         g_free(engine);
     }
+}
+
+void sim_engine_set_wake(SimEngine *engine, SimTime wake_ns) {
+    g_assert(wake_ns >= 0);
+    engine->wake_ns = wake_ns;
 }
 
 SimTime sim_engine_now(const SimEngine *engine) {
@@ -130,7 +138,8 @@ static void leave_axis(SimEngine *engine, uint32_t axis_index) {
 
 static void start_op(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
-    SimTime duration = sim_lane_first(lane)->duration_ns;
+    const SimCommand *op = sim_lane_first(lane);
+    SimTime duration = op->duration_ns;
     lane->state = SIM_LANE_RUNS;
     lane->start_ns = lane->since_ns = engine->now;
     lane->left_ns = (double)duration;
@@ -138,6 +147,17 @@ static void start_op(SimEngine *engine, uint32_t index) {
     engine->changed = true;
     if (duration != SIM_NEVER) {
         sim_queue_set(engine->queue, index, engine->now + duration);
+    }
+    engine->watcher->op_starts(engine->self, index, op, engine->now);
+}
+
+static void wake_or_start(SimEngine *engine, uint32_t index) {
+    SimLane *lane = &engine->lanes[index];
+    if (engine->wake_ns > 0 && lane->ended_ns < engine->now) {
+        lane->state = SIM_LANE_WAKES;
+        sim_queue_set(engine->queue, index, engine->now + engine->wake_ns);
+    } else {
+        start_op(engine, index);
     }
 }
 
@@ -150,9 +170,7 @@ static void advance_lane(SimEngine *engine, uint32_t index) {
         switch (first->kind) {
         case SIM_COMMAND_OP:
             if (take_axis(engine, lane, first)) {
-                lane->state = SIM_LANE_RUNS;
-                start_op(engine, index);
-                engine->watcher->op_starts(engine->self, index, first, engine->now);
+                wake_or_start(engine, index);
             }
             break;
         case SIM_COMMAND_RECORD:
@@ -207,6 +225,7 @@ static void finish_op(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
     SimCommand op = sim_lane_pop(lane);
     lane->state = SIM_LANE_IDLE;
+    lane->ended_ns = engine->now;
     engine->changed = true;
     engine->watcher->op_ends(engine->self, index, &op, lane->start_ns, engine->now);
     if (op.axis != SIM_NO_AXIS) {
@@ -229,10 +248,12 @@ static bool do_next(SimEngine *engine) {
         return false;
     }
     engine->now = at;
-    if (slot < engine->n_lanes) {
-        finish_op(engine, slot);
-    } else {
+    if (slot >= engine->n_lanes) {
         change_op(engine, slot - engine->n_lanes);
+    } else if (engine->lanes[slot].state == SIM_LANE_WAKES) {
+        start_op(engine, slot);
+    } else {
+        finish_op(engine, slot);
     }
     share(engine);
     return true;

@@ -55,6 +55,9 @@ SimTime sim_engine_now(const SimEngine *engine);
 void sim_engine_advance(SimEngine *engine, SimTime until);
 /* Lets time pass to the next thing that happens; false when nothing will. */
 bool sim_engine_step(SimEngine *engine);
+/* An op on a lane that has rested, be it for lack of commands or waiting, starts so much later than
+ * it could (0 at first): a CPU rank's lane is a thread, and asleep by then. */
+void sim_engine_set_wake(SimEngine *engine, SimTime wake_ns);
 /* Nothing runs and nothing is queued. */
 bool sim_engine_idle(const SimEngine *engine);
 

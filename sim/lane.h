@@ -32,6 +32,7 @@ typedef struct {
 
 typedef enum {
     SIM_LANE_IDLE,      /* nothing left to do */
+    SIM_LANE_WAKES,     /* its first command is an op that could run, but the lane has rested */
     SIM_LANE_RUNS,      /* its first command is an op that runs */
     SIM_LANE_WAITS,     /* its first command waits for a recording */
     SIM_LANE_WAITS_AXIS /* its first command is a collective whose turn has not come */
@@ -39,6 +40,7 @@ typedef enum {
 
 typedef struct {
     SimLaneState state;
+    SimTime ended_ns; /* of the op before, when */
     SimTime start_ns; /* of the op that runs */
     SimTime since_ns; /* its speed was last set, when */
     double left_ns;   /* this much of it was left, at speed 1 */

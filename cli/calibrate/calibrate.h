@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdio.h>
+
 #include "models/cluster.h"
 #include "plan/plan.h"
 
@@ -16,6 +18,7 @@ typedef struct {
     PlanOpKind kind;
     PlanDtype dtype;
     double flops, bytes, ns;
+    double rows; /* of attention, sim/efficiency.h; else 0 */
 } CliSample;
 
 typedef struct {
@@ -29,10 +32,10 @@ void cli_samples_init(CliSamples *samples);
 void cli_samples_clear(CliSamples *samples);
 double cli_median(GArray *numbers); /* doubles, which it sorts; 0 of none */
 
-/* Plays every network of the device's list on n ranks at once, each by itself. Says what it
+/* Plays every network of the device's list on n ranks at once, each by itself. Says there what it
  * does. */
-bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliSamples *samples,
-                        GError **error);
+bool cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
+                        CliSamples *samples, GError **error);
 /* What foreshard-exec --costs says on n ranks. Transfer full. */
 char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
 

@@ -89,17 +89,39 @@ static bool counts(const CliSamples *samples, const CliSample *s) {
     return samples->dtype == PLAN_N_DTYPES || s->dtype == samples->dtype;
 }
 
-static double rate_of_kind(const CliSamples *samples, PlanOpKind kind, bool of_flops,
-                           double least_bytes) {
-    double work = 0, ns = 0;
+static double rate_of_kind(const CliSamples *samples, PlanOpKind kind, double least_bytes) {
+    double bytes = 0, ns = 0;
     for (guint i = 0; i < samples->ops->len; i++) {
         const CliSample *s = sample_at(samples, i);
         if (s->kind == kind && counts(samples, s) && s->bytes >= least_bytes) {
-            work += of_flops ? s->flops : s->bytes;
+            bytes += s->bytes;
             ns += s->ns;
         }
     }
-    return ns > 0 ? work / ns : 0;
+    return ns > 0 ? bytes / ns : 0;
+}
+
+/* ns = rows * a_row + flops * a_flop, likewise, of all attention of a kind. What sets the two apart
+ * is how long sequences are, and the size of heads. */
+static void fit_attention(const CliSamples *samples, PlanOpKind kind, double *ret_a_row_us,
+                          double *ret_a_flop) {
+    double srr = 0, srf = 0, sff = 0, sr = 0, sf = 0;
+    for (guint i = 0; i < samples->ops->len; i++) {
+        const CliSample *s = sample_at(samples, i);
+        if (s->kind == kind && s->dtype == PLAN_FP32) {
+            double r = s->rows / s->ns, f = s->flops / s->ns;
+            srr += r * r;
+            srf += r * f;
+            sff += f * f;
+            sr += r;
+            sf += f;
+        }
+    }
+    bool apart = srr * sff > 1.01 * srf * srf;
+    double a_row = apart ? (sff * sr - srf * sf) / (srr * sff - srf * srf) : 0;
+    a_row = CLAMP(a_row, 0, sf / srf); /* neither takes less than no time */
+    *ret_a_row_us = a_row / 1e3;
+    *ret_a_flop = (sf - a_row * srf) / sff;
 }
 
 /* A flop a ns is a Gflop/s; files speak of Tflop/s. */
@@ -112,10 +134,12 @@ static void fit_products(const CliSamples *samples, ModelCluster *cluster) {
     cluster->device_matmul_fp32_tflops = peak / 1e3;
     cluster->device_matmul_bf16_tflops = rate_in(samples, PLAN_BF16, start) * slope * peak / 1e3;
     cluster->device_matmul_fp16_tflops = rate_in(samples, PLAN_FP16, start) * slope * peak / 1e3;
-    cluster->device_attention_efficiency =
-        rate_of_kind(samples, PLAN_OP_ATTENTION, true, LEAST_BYTES) / peak;
-    cluster->device_attention_backward_efficiency =
-        rate_of_kind(samples, PLAN_OP_ATTENTION_BACKWARD, true, LEAST_BYTES) / peak;
+    double a_flop;
+    fit_attention(samples, PLAN_OP_ATTENTION, &cluster->attention_row_us, &a_flop);
+    cluster->device_attention_efficiency = fmin(1, 1 / a_flop / peak);
+    fit_attention(samples, PLAN_OP_ATTENTION_BACKWARD, &cluster->attention_row_backward_us,
+                  &a_flop);
+    cluster->device_attention_backward_efficiency = fmin(1, 1 / a_flop / peak);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -129,8 +153,7 @@ void cli_calibrate_fit_kernels(const CliSamples *samples, double least_bytes,
                                ModelCluster *cluster) {
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         if (has_own_rate((PlanOpKind)kind)) {
-            cluster->kernel_gb_per_s[kind] =
-                rate_of_kind(samples, (PlanOpKind)kind, false, least_bytes);
+            cluster->kernel_gb_per_s[kind] = rate_of_kind(samples, (PlanOpKind)kind, least_bytes);
         }
     }
 }
@@ -187,6 +210,12 @@ static void fit_collectives(const Collective *c, unsigned n, ModelCluster *clust
         fmax(0, c[0].least_us - cluster->intra_node_step_latency_us * (n - 1));
 }
 
+static bool says_too_little(GError **error) {
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                "foreshard-exec --costs did not say everything; is it of this build?");
+    return false;
+}
+
 bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
                               GError **error) {
     Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
@@ -218,11 +247,19 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
         }
     }
     if (found != G_N_ELEMENTS(numbers) || (n > 1 && !collectives[2].n_large)) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "foreshard-exec --costs did not say everything; is it of this build?");
-        return false;
+        return says_too_little(error);
     }
     fit_collectives(collectives, n, cluster);
+    return true;
+}
+
+/* What CPU ranks alone say. */
+static bool take_wake(const char *costs, ModelCluster *cluster, GError **error) {
+    const char *line = strstr(costs, "lane_wake_us ");
+    if (!line) {
+        return says_too_little(error);
+    }
+    cluster->device_lane_wake_us = g_ascii_strtod(line + strlen("lane_wake_us "), NULL);
     return true;
 }
 
@@ -231,7 +268,7 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error) {
     g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
-    if (!cli_calibrate_take_costs(costs, n, cluster, error)) {
+    if (!cli_calibrate_take_costs(costs, n, cluster, error) || !take_wake(costs, cluster, error)) {
         return NULL;
     }
     fit_products(samples, cluster);

@@ -11,6 +11,7 @@
 #include "plan/op-work.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
+#include "sim/efficiency.h"
 #include "trace/from-plan.h"
 #include "trace/text.h"
 
@@ -33,6 +34,8 @@ static const Play on_host[] = {
      "flavour=fsdp1 micro_batch=4 optimizer_kernel=loop"},
     {"gpt-small", "family=gpt layers=2 width=128 heads=4 vocab=512 seq=64 attention=math gelu=erf",
      "sharding=none micro_batch=2 optimizer_kernel=fused accumulate=2"},
+    {"llama-small", "family=llama layers=2 width=128 heads=4 ffn=384 vocab=512 seq=64",
+     "sharding=none micro_batch=8"},
     {"gpt-bf16", "family=gpt layers=1 width=768 heads=12 vocab=2048 seq=256",
      "flavour=fsdp2 micro_batch=4 param_dtype=bf16"},
     {"gpt-fp16", "family=gpt layers=1 width=768 heads=12 vocab=2048 seq=256",
@@ -185,6 +188,14 @@ static double fact(const Trace *trace, const char *key) {
     return value ? g_ascii_strtod(value, NULL) : 0;
 }
 
+static double rows_of(const PlanRole *role, const PlanOp *op) {
+    const int64_t *dims = plan_op_dims(role, op); /* as sim/cost-compute.c reads them */
+    SimAttention attention = {
+        .batch = (double)dims[0], .heads = (double)dims[1], .seq = (double)dims[3]};
+    return plan_op_info(op->kind)->op_class == PLAN_CLASS_ATTENTION ? sim_attention_rows(&attention)
+                                                                    : 0;
+}
+
 static bool take_traces(const Plan *plan, unsigned n, char **paths, CliSamples *samples,
                         GError **error) {
     const PlanRole *role = &plan->roles[0];
@@ -207,6 +218,7 @@ static bool take_traces(const Plan *plan, unsigned n, char **paths, CliSamples *
                                 .dtype = (PlanDtype)op->dtype,
                                 .flops = work.flops,
                                 .bytes = work.bytes,
+                                .rows = rows_of(role, op),
                                 .ns = cli_median(times[i])};
             g_array_append_val(samples->ops, sample);
             g_array_unref(times[i]);
@@ -233,8 +245,8 @@ static bool play(const Play *which, const char *device, unsigned n, const char *
     return ok;
 }
 
-bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliSamples *samples,
-                        GError **error) {
+bool cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
+                        CliSamples *samples, GError **error) {
     bool gpu = cli_ranks_is_cuda(device);
     const Play *plays = gpu ? on_gpu : on_host;
     for (unsigned i = 0; i < (gpu ? G_N_ELEMENTS(on_gpu) : G_N_ELEMENTS(on_host)); i++) {
@@ -243,9 +255,9 @@ bool cli_calibrate_play(const char *device, unsigned n, const char *folder, CliS
             g_prefix_error(error, "%s: ", plays[i].name);
             return false;
         }
-        printf("%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n, n == 1 ? "" : "s",
-               (double)(g_get_monotonic_time() - start) / 1e6);
-        fflush(stdout);
+        fprintf(say, "%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n,
+                n == 1 ? "" : "s", (double)(g_get_monotonic_time() - start) / 1e6);
+        fflush(say);
     }
     return true;
 }

@@ -41,8 +41,14 @@ static void write_device(GString *text, const ModelCluster *c, unsigned n) {
     number(text, "launch_overhead_ns", c->device_launch_overhead_ns);
     g_string_append(text, "# this machine's, shared out to the ranks\n");
     number(text, "cores", c->device_cores);
+    g_string_append(text, "# of lanes that rested 2 ms, on all ranks at the same time\n");
+    number(text, "lane_wake_us", c->device_lane_wake_us);
     g_string_append(text, "\n[matmul]\n");
     number(text, "start_us", c->matmul_start_us);
+    g_string_append(
+        text, "\n[attention]\n# time = rows * these + flops / (peak * efficiency), likewise\n");
+    number(text, "row_us", c->attention_row_us);
+    number(text, "row_backward_us", c->attention_row_backward_us);
 }
 
 /* The numbers stand below what they were fitted to. */

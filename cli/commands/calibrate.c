@@ -9,6 +9,7 @@
 #include "cli/calibrate/calibrate.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/ranks.h"
 #include "trace/text.h"
 
@@ -34,7 +35,8 @@ static GString *fit_gpu(const CliSamples *samples, const char *costs, unsigned n
     return cluster ? cli_calibrate_text_gpu(cluster, name, n, date) : NULL;
 }
 
-static GString *measure(const char *device, unsigned n, const char *folder, GError **error) {
+static GString *measure(const char *device, unsigned n, const char *folder, FILE *say,
+                        GError **error) {
     CliSamples samples;
     GString *text = NULL;
     bool gpu = cli_ranks_is_cuda(device);
@@ -42,7 +44,7 @@ static GString *measure(const char *device, unsigned n, const char *folder, GErr
     samples.dtype = gpu ? PLAN_N_DTYPES : PLAN_FP32;
     g_autofree char *costs = cli_calibrate_costs(device, n, error);
     /* Ops are timed on one GPU; CPU ranks slow one another, and work at once. */
-    if (costs && cli_calibrate_play(device, gpu ? 1 : n, folder, &samples, error)) {
+    if (costs && cli_calibrate_play(device, gpu ? 1 : n, folder, say, &samples, error)) {
         text = (gpu ? fit_gpu : fit_host)(&samples, costs, n, error);
     }
     cli_samples_clear(&samples);
@@ -52,14 +54,15 @@ static GString *measure(const char *device, unsigned n, const char *folder, GErr
 /* What cannot be read back is not written. */
 static bool write_cluster(const GString *text, const char *path, GError **error) {
     g_autoptr(ModelCluster) cluster = model_cluster_read(text->str, text->len, path, error);
-    return cluster && trace_write_bytes(path, text->str, text->len, error);
+    return cluster && cli_output_write(path, text->str, text->len, error);
 }
 
 static int calibrate(const Options *options) {
     g_autoptr(GError) error = NULL;
+    FILE *say = cli_output_beside(options->output);
     g_autofree char *folder = g_dir_make_tmp("foreshard-calibrate-XXXXXX", &error);
     g_autoptr(GString) text =
-        folder ? measure(options->device, (unsigned)options->ranks, folder, &error) : NULL;
+        folder ? measure(options->device, (unsigned)options->ranks, folder, say, &error) : NULL;
     bool ok = text && write_cluster(text, options->output, &error);
     if (folder) {
         g_rmdir(folder);
@@ -67,7 +70,9 @@ static int calibrate(const Options *options) {
     if (!ok) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    printf("cluster    %s\n", options->output);
+    if (!cli_output_is_standard(options->output)) {
+        printf("cluster    %s\n", options->output);
+    }
     return CLI_OK;
 }
 
@@ -78,6 +83,9 @@ static int check(const Options *options) {
     }
     if (options->ranks < 1 || options->ranks > CLI_RANKS_MOST || !options->output) {
         return cli_complain(CLI_BAD_INPUT, "give -o FILE, and -n from 1 to %d", CLI_RANKS_MOST);
+    }
+    if (cli_output_is_standard(options->output)) {
+        return CLI_OK;
     }
     if (g_file_test(options->output, G_FILE_TEST_IS_DIR)) {
         return cli_complain(CLI_BAD_INPUT, "%s is a folder; name a file to write", options->output);
@@ -114,8 +122,8 @@ int cmd_calibrate(int argc, char **argv) {
          "what is measured: host (default) or cuda", "DEVICE"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &options.ranks,
          "ranks that work at once, as they will in training (default 1)", "N"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the cluster file here",
-         "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+         "write the cluster file here; - is standard output", "FILE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "trace/compare/compare.h"
 #include "trace/text.h"
 
@@ -81,6 +82,9 @@ int cmd_compare(int argc, char **argv) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;
+    if (!cli_output_is_file("-o", output, &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
     g_autoptr(Trace) first = trace_read_file(argv[1], &error);
     g_autoptr(Trace) second = first != NULL ? trace_read_file(argv[2], &error) : NULL;
     if (second == NULL) {

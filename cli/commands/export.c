@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "trace/export/export.h"
 #include "trace/text.h"
 
@@ -34,7 +35,7 @@ static int export_trace(const char *path, Exporter *exporter, const char *output
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(GString) bytes = exporter(trace);
-    if (!trace_write_bytes(output, bytes->str, bytes->len, &error)) {
+    if (!cli_output_write(output, bytes->str, bytes->len, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return CLI_OK;
@@ -48,7 +49,8 @@ int cmd_export(int argc, char **argv) {
          "JSON for Perfetto: lanes as threads, memory as counters", NULL},
         {"memory-viz", 0, 0, G_OPTION_ARG_NONE, &memory_viz,
          "a memory snapshot as PyTorch pickles it", NULL},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "the file to write", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+         "the file to write; - is standard output", "FILE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

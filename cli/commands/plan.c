@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/nearest.h"
+#include "cli/output.h"
 #include "cli/plan-memory.h"
 #include "cli/plan-source.h"
 #include "plan/op-work.h"
@@ -188,6 +189,11 @@ static void print_part(const Plan *plan, const Options *o) {
     fwrite(text->str, 1, text->len, stdout);
 }
 
+static void print_text(const Plan *plan) {
+    g_autoptr(GString) text = plan_text(plan);
+    fwrite(text->str, 1, text->len, stdout);
+}
+
 static int show(const Plan *plan, const Options *options, Facts *facts) {
     g_autoptr(GError) error = NULL;
     if (options->memory) {
@@ -202,8 +208,7 @@ static int show(const Plan *plan, const Options *options, Facts *facts) {
         return CLI_OK;
     }
     if (options->print) {
-        g_autoptr(GString) text = plan_text(plan);
-        fwrite(text->str, 1, text->len, stdout);
+        print_text(plan);
         return CLI_OK;
     }
     if (options->check) {
@@ -240,7 +245,8 @@ static const CliCommand command = {
 int cmd_plan(int argc, char **argv) {
     g_auto(Options) options = {0};
     const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "write the plan here", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+         "write the plan here; - is standard output, which then gets no summary", "FILE"},
         {"print", 0, 0, G_OPTION_ARG_NONE, &options.print, "print the plan's text", NULL},
         {"unit", 0, 0, G_OPTION_ARG_STRING, &options.unit,
          "print rank 0's instructions of this unit alone", "NAME"},
@@ -270,6 +276,10 @@ int cmd_plan(int argc, char **argv) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     facts.build_ms = (double)(g_get_monotonic_time() - start) / 1e3;
+    if (cli_output_is_standard(options.output)) {
+        print_text(plan);
+        return CLI_OK;
+    }
     if (options.output && !plan_write_file(plan, options.output, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }

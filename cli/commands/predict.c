@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/every-rank.h"
+#include "cli/output.h"
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
 #include "models/cluster.h"
@@ -125,9 +126,11 @@ int cmd_predict(int argc, char **argv) {
     }
     g_autoptr(GError) error = NULL;
     const char *const inputs[] = {argv[1], options.cluster};
-    g_autoptr(Plan) plan = cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error)
-                               ? cli_plan_source_load(source, argv[1], &error)
-                               : NULL;
+    g_autoptr(Plan) plan =
+        cli_output_is_file("--trace", options.trace, &error) &&
+                cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error)
+            ? cli_plan_source_load(source, argv[1], &error)
+            : NULL;
     return plan ? predict(plan, &options, every)
                 : cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }

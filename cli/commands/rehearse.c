@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
@@ -109,7 +110,8 @@ static bool options_are_sound(const Options *options, GError **error) {
                     "--memory-limit not negative");
         return false;
     }
-    return cli_ranks_know_device(options->device, error);
+    return cli_output_is_file("--trace", options->trace, error) &&
+           cli_ranks_know_device(options->device, error);
 }
 
 static bool has_rank(const Plan *plan, gint rank, GError **error) {

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/plot/pictures.h"
 #include "cli/report/report.h"
 #include "trace/text.h"
@@ -90,7 +91,7 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
     if (page == NULL) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    if (!trace_write_bytes(output, page->str, page->len, &error)) {
+    if (!cli_output_write(output, page->str, page->len, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     return CLI_OK;
@@ -99,7 +100,8 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
 int cmd_report(int argc, char **argv) {
     g_autofree char *output = NULL, *cluster = NULL;
     const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "the page to write", "FILE.html"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+         "the page to write; - is standard output", "FILE.html"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "the machine of the diagnosis (default: the one the trace names)", "C"},
         G_OPTION_ENTRY_NULL,

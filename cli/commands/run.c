@@ -1,7 +1,9 @@
 /* cli/commands/run.c - `foreshard run`: starts foreshard-exec on local ranks and watches over it.
  *
  * It writes the plan where the ranks can read it, starts them (cli/ranks.h), passes on what rank 0
- * says, and turns the pages that mpirun prints about a dead rank into one line.
+ * says, line by line, and turns the pages that mpirun prints about a dead rank into one line. (Were
+ * its own standard output the ranks', nobody would learn that it cannot be written: mpirun drops
+ * what it cannot pass on.)
  */
 #include <gio/gio.h>
 #include <glib-unix.h>
@@ -14,6 +16,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
@@ -31,7 +34,8 @@ typedef struct {
 typedef struct {
     GSubprocess *process;
     GMainLoop *loop;
-    GDataInputStream *errors;
+    GDataInputStream *said, *errors;
+    unsigned n_open; /* of these two */
     bool verbose;
     bool said_why; /* a rank has said what is wrong */
     int dead_rank, dead_signal;
@@ -63,15 +67,28 @@ static void hear(Watch *watch, const char *line) {
 
 static void on_line(GObject *source, GAsyncResult *result, gpointer data) {
     Watch *watch = data;
-    g_autofree char *line =
-        g_data_input_stream_read_line_finish(G_DATA_INPUT_STREAM(source), result, NULL, NULL);
-    if (line) {
-        hear(watch, line);
-        g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line,
-                                            watch);
-    } else {
-        g_main_loop_quit(watch->loop); /* every process that could write has gone */
+    GDataInputStream *from = G_DATA_INPUT_STREAM(source);
+    g_autofree char *line = g_data_input_stream_read_line_finish(from, result, NULL, NULL);
+    if (!line) {
+        if (--watch->n_open == 0) {
+            g_main_loop_quit(watch->loop); /* every process that could write has gone */
+        }
+        return;
     }
+    if (from == watch->said) {
+        printf("%s\n", line);
+        fflush(stdout); /* whether that went well, main.c asks at the end: training goes on */
+    } else {
+        hear(watch, line);
+    }
+    g_data_input_stream_read_line_async(from, G_PRIORITY_DEFAULT, NULL, on_line, watch);
+}
+
+static GDataInputStream *listen(Watch *watch, GInputStream *pipe) {
+    GDataInputStream *lines = g_data_input_stream_new(pipe);
+    watch->n_open++;
+    g_data_input_stream_read_line_async(lines, G_PRIORITY_DEFAULT, NULL, on_line, watch);
+    return lines;
 }
 
 static gboolean on_signal(Watch *watch, int sig) {
@@ -143,15 +160,16 @@ static GPtrArray *command_line(const Options *options, const Plan *plan, const C
 
 static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     g_autoptr(GSubprocessLauncher) launcher =
-        cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDERR_PIPE | G_SUBPROCESS_FLAGS_STDIN_PIPE);
+        cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE |
+                           G_SUBPROCESS_FLAGS_STDIN_PIPE);
     watch->process =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
     if (!watch->process) {
         return false;
     }
     watch->loop = g_main_loop_new(NULL, FALSE);
-    watch->errors = g_data_input_stream_new(g_subprocess_get_stderr_pipe(watch->process));
-    g_data_input_stream_read_line_async(watch->errors, G_PRIORITY_DEFAULT, NULL, on_line, watch);
+    watch->said = listen(watch, g_subprocess_get_stdout_pipe(watch->process));
+    watch->errors = listen(watch, g_subprocess_get_stderr_pipe(watch->process));
     guint sources[] = {g_unix_signal_add(SIGINT, on_int, watch),
                        g_unix_signal_add(SIGTERM, on_term, watch),
                        g_unix_signal_add(SIGHUP, on_hup, watch)};
@@ -163,6 +181,7 @@ static bool watch_over(Watch *watch, GPtrArray *argv, GError **error) {
     bool exited = g_subprocess_get_if_exited(watch->process);
     watch->status = exited ? g_subprocess_get_exit_status(watch->process) : CLI_FAILED;
     watch->killed_by = exited ? 0 : g_subprocess_get_term_sig(watch->process);
+    g_object_unref(watch->said);
     g_object_unref(watch->errors);
     g_main_loop_unref(watch->loop);
     g_object_unref(watch->process);
@@ -284,7 +303,9 @@ static bool options_are_sound(const Options *options, GError **error) {
     if (wrong) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, wrong);
     }
-    return !wrong && cli_ranks_know_device(options->device, error);
+    return !wrong && cli_output_is_file("--trace", options->trace, error) &&
+           cli_output_is_file("--save", options->save, error) &&
+           cli_ranks_know_device(options->device, error);
 }
 
 static void clear_options(Options *options) {

@@ -3,6 +3,7 @@
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
+#include "exec/pace.h"
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
@@ -46,6 +47,35 @@ static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
            exec_costs_report(comm, lines, "host_wait_us", exec_costs_median(host_wait, ROUNDS),
                              error) &&
            exec_costs_report(comm, lines, "lane_us", exec_costs_median(through, ROUNDS), error);
+}
+
+static bool note_time(gpointer work, GError **error) {
+    *(double *)work = exec_costs_now_us();
+    return true;
+}
+
+/* A lane that has rested a while is given work by a thread that has slept, on all ranks at the same
+ * time: as when a paced collective ends. */
+static bool wake_cost(const ExecComm *comm, GString *lines, GError **error) {
+    enum {
+        TIMES = 100
+    };
+    const int64_t rest_ns = 2000000;
+    double us[TIMES];
+    int64_t at_ns = exec_pace_now_ns();
+    if (!comm->meet(comm->self, PLAN_AXIS_SHARD, &at_ns, error)) {
+        return false;
+    }
+    g_autoptr(ExecLanes) lanes = exec_lanes_new(1);
+    for (unsigned i = 0; i < TIMES; i++) {
+        double began = 0;
+        exec_pace_sleep_until(at_ns += rest_ns);
+        double given = exec_costs_now_us();
+        exec_lanes_give(lanes, 0, note_time, &began, NULL);
+        exec_lanes_drain(lanes);
+        us[i] = began - given;
+    }
+    return exec_costs_report(comm, lines, "lane_wake_us", exec_costs_median(us, TIMES), error);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------- */
@@ -108,7 +138,7 @@ GString *exec_host_costs(const ExecComm *comm, const char *between, GError **err
     ExecSegments segments = {.limit_bytes = UINT64_C(1) << 40};
     GString *lines = g_string_new(NULL);
     bool ok = comm->barrier(comm->self, error) && lane_costs(comm, lines, error) &&
-              comm->barrier(comm->self, error) &&
+              wake_cost(comm, lines, error) && comm->barrier(comm->self, error) &&
               exec_costs_of_memory(comm, lines, &exec_segments_source, &segments, error) &&
               (comm->world == 1 || collective_costs(comm, lines, error));
     if (!ok) {

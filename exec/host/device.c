@@ -12,6 +12,7 @@
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
+#include "exec/patience.h"
 #include "exec/results.h"
 #include "kernels/host/runtime.h"
 
@@ -58,14 +59,17 @@ static bool run_paced(const Work *work, GError **error) {
     const ExecPlay *play = &work->host->play;
     const ExecComm *comm = play->context.comm;
     uint32_t op = (uint32_t)(work->task.op - play->context.role->ops);
-    if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, error)) {
+    int64_t last_ns = exec_play_now_ns();
+    if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, &last_ns, error)) {
         return false;
     }
-    int64_t all_here = exec_play_now_ns();
+    if (comm->world != comm->local_world) { /* other machines have clocks of their own */
+        last_ns = exec_play_now_ns();
+    }
     if (!exec_host_run(&work->task, error)) {
         return false;
     }
-    exec_pace_sleep_until(all_here + exec_pace_of(play->options.pace, play->role_id, op).least_ns);
+    exec_pace_sleep_until(last_ns + exec_pace_of(play->options.pace, play->role_id, op).least_ns);
     return true;
 }
 
@@ -224,6 +228,23 @@ static const PlanDevice instructions = {
     .host_op = host_op,
 };
 
+/* ---- paced ---------------------------------------------------------------------------------- */
+
+static bool hurry(gpointer work, GError **error) {
+    exec_patience_hurry();
+    return true;
+}
+
+/* All but the compute lane sleep most of the time, and what they then do is due at once. */
+static void hurry_others(ExecLanes *lanes, const Plan *plan) {
+    exec_patience_hurry(); /* the host */
+    for (uint32_t lane = 0; lane < plan->n_lanes; lane++) {
+        if (!g_str_equal(plan->lanes[lane], "compute")) {
+            exec_lanes_give(lanes, lane, hurry, NULL, NULL);
+        }
+    }
+}
+
 /* ---- the device itself ---------------------------------------------------------------------- */
 
 static ExecPlay *open_host(const Plan *plan, const ExecComm *comm, uint32_t steps,
@@ -236,6 +257,9 @@ static ExecPlay *open_host(const Plan *plan, const ExecComm *comm, uint32_t step
     }
     play->context.slots = exec_slots_new(NULL);
     host->lanes = exec_lanes_new(plan->n_lanes);
+    if (options->pace) {
+        hurry_others(host->lanes, plan);
+    }
     host->segments = (ExecSegments){host->lanes, options->memory_limit_bytes, 0};
     for (unsigned i = 0; i <= PLAN_MAX_BEFORE; i++) {
         host->events[i] = g_new0(ExecMoment, play->context.role->n_events);

@@ -1,7 +1,9 @@
-/* exec/host/lanes.c - one lock and one condition for all lanes of a rank.
+/* exec/host/lanes.c - one lock for all lanes of a rank, and for each wait a condition of its own.
  *
  * There are a handful of lanes and some thousand pieces of work a step, so one lock is not
- * contended; whoever waits is woken when any lane gets on.
+ * contended. Whoever waits says for what, and whoever gets on wakes those whose waiting is over and
+ * no others: a core that rests takes longer to wake than a small kernel to run, and who wakes it
+ * pays a part.
  */
 #include "exec/host/lanes.h"
 
@@ -21,9 +23,27 @@ typedef struct {
     GThread *thread;
 } Lane;
 
+typedef enum {
+    FOR_WORK,   /* the lane's next item, once it can be done */
+    FOR_ROOM,   /* fewer pieces of work ahead of the lane */
+    FOR_MOMENT, /* to pass */
+    FOR_TURN    /* the ticket's */
+} WaitKind;
+
+typedef struct Wait Wait;
+struct Wait {
+    WaitKind kind;
+    const Lane *lane;       /* FOR_WORK, FOR_ROOM */
+    ExecMoment moment;      /* FOR_MOMENT */
+    const ExecTurns *turns; /* FOR_TURN */
+    uint64_t ticket;
+    pthread_cond_t over;
+    Wait *next;
+};
+
 struct _ExecLanes {
     pthread_mutex_t mutex;
-    pthread_cond_t progress;
+    Wait *waits; /* all that go on; each on its thread's stack */
     uint32_t n_lanes;
     Lane *lane;
     bool stopping;
@@ -34,19 +54,64 @@ static bool passed(const ExecLanes *lanes, ExecMoment moment) {
     return lanes->lane[moment.lane].done >= moment.position;
 }
 
+/* ---- waiting; all with the lock held --------------------------------------------------------- */
+
+static bool can_work(const ExecLanes *lanes, const Lane *lane) {
+    const Item *item = g_queue_peek_head((GQueue *)&lane->items);
+    return item && (item->run || passed(lanes, item->moment));
+}
+
+static bool is_over(const ExecLanes *lanes, const Wait *wait) {
+    if (lanes->stopping || lanes->error) {
+        return true;
+    }
+    switch (wait->kind) {
+    case FOR_WORK:
+        return can_work(lanes, wait->lane);
+    case FOR_ROOM:
+        return wait->lane->n_ahead < EXEC_LANE_DEPTH;
+    case FOR_MOMENT:
+        return passed(lanes, wait->moment);
+    case FOR_TURN:
+        return wait->turns->now_serving == wait->ticket;
+    }
+    g_assert_not_reached();
+}
+
+static void wait_until_over(ExecLanes *lanes, Wait wait) {
+    if (is_over(lanes, &wait)) {
+        return;
+    }
+    pthread_cond_init(&wait.over, NULL);
+    wait.next = lanes->waits;
+    lanes->waits = &wait;
+    while (!is_over(lanes, &wait)) {
+        pthread_cond_wait(&wait.over, &lanes->mutex);
+    }
+    Wait **at = &lanes->waits;
+    while (*at != &wait) {
+        at = &(*at)->next;
+    }
+    *at = wait.next;
+    pthread_cond_destroy(&wait.over);
+}
+
+/* To be called whenever something has changed that a wait may be for. */
+static void wake(ExecLanes *lanes) {
+    for (Wait *wait = lanes->waits; wait; wait = wait->next) {
+        if (is_over(lanes, wait)) {
+            pthread_cond_signal(&wait->over);
+        }
+    }
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
 /* The next item, or NULL when the lane shall end. Called and returns with the lock held. */
 static Item *next_item(Lane *lane) {
     ExecLanes *lanes = lane->lanes;
-    for (;;) {
-        if (lanes->stopping || lanes->error) {
-            return NULL;
-        }
-        Item *item = g_queue_peek_head(&lane->items);
-        if (item && (item->run || passed(lanes, item->moment))) {
-            return g_queue_pop_head(&lane->items);
-        }
-        pthread_cond_wait(&lanes->progress, &lanes->mutex);
-    }
+    wait_until_over(lanes, (Wait){.kind = FOR_WORK, .lane = lane});
+    return lanes->stopping || lanes->error ? NULL : g_queue_pop_head(&lane->items);
 }
 
 static void free_item(Item *item) {
@@ -73,7 +138,7 @@ static gpointer work_on(gpointer data) {
             lanes->error = g_steal_pointer(&error);
         }
         g_clear_error(&error);
-        pthread_cond_broadcast(&lanes->progress);
+        wake(lanes);
     }
     pthread_mutex_unlock(&lanes->mutex);
     return NULL;
@@ -82,7 +147,6 @@ static gpointer work_on(gpointer data) {
 ExecLanes *exec_lanes_new(uint32_t n_lanes) {
     ExecLanes *lanes = g_new0(ExecLanes, 1);
     pthread_mutex_init(&lanes->mutex, NULL);
-    pthread_cond_init(&lanes->progress, NULL);
     lanes->n_lanes = n_lanes;
     lanes->lane = g_new0(Lane, n_lanes);
     for (uint32_t i = 0; i < n_lanes; i++) {
@@ -101,7 +165,7 @@ void exec_lanes_free(ExecLanes *lanes) {
     }
     pthread_mutex_lock(&lanes->mutex);
     lanes->stopping = true;
-    pthread_cond_broadcast(&lanes->progress);
+    wake(lanes);
     pthread_mutex_unlock(&lanes->mutex);
     for (uint32_t i = 0; i < lanes->n_lanes; i++) {
         g_thread_join(lanes->lane[i].thread);
@@ -109,7 +173,6 @@ void exec_lanes_free(ExecLanes *lanes) {
     }
     g_clear_error(&lanes->error);
     pthread_mutex_destroy(&lanes->mutex);
-    pthread_cond_destroy(&lanes->progress);
     g_free(lanes->lane);
     g_free(lanes);
 }
@@ -118,13 +181,13 @@ static void give(ExecLanes *lanes, uint32_t number, Item item) {
     Lane *lane = &lanes->lane[number];
     g_assert(number < lanes->n_lanes);
     pthread_mutex_lock(&lanes->mutex);
-    while (item.run && lane->n_ahead >= EXEC_LANE_DEPTH && !lanes->error) {
-        pthread_cond_wait(&lanes->progress, &lanes->mutex);
+    if (item.run) {
+        wait_until_over(lanes, (Wait){.kind = FOR_ROOM, .lane = lane});
     }
     g_queue_push_tail(&lane->items, g_memdup2(&item, sizeof item));
     lane->given++;
     lane->n_ahead += item.run != NULL;
-    pthread_cond_broadcast(&lanes->progress);
+    wake(lanes);
     pthread_mutex_unlock(&lanes->mutex);
 }
 
@@ -154,9 +217,7 @@ bool exec_lanes_passed(ExecLanes *lanes, ExecMoment moment) {
 
 bool exec_lanes_host_wait(ExecLanes *lanes, ExecMoment moment) {
     pthread_mutex_lock(&lanes->mutex);
-    while (!lanes->error && !passed(lanes, moment)) {
-        pthread_cond_wait(&lanes->progress, &lanes->mutex);
-    }
+    wait_until_over(lanes, (Wait){.kind = FOR_MOMENT, .moment = moment});
     bool ok = !lanes->error;
     pthread_mutex_unlock(&lanes->mutex);
     return ok;
@@ -173,9 +234,7 @@ bool exec_lanes_drain(ExecLanes *lanes) {
 
 bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket) {
     pthread_mutex_lock(&lanes->mutex);
-    while (!lanes->error && !lanes->stopping && turns->now_serving != ticket) {
-        pthread_cond_wait(&lanes->progress, &lanes->mutex);
-    }
+    wait_until_over(lanes, (Wait){.kind = FOR_TURN, .turns = turns, .ticket = ticket});
     bool ok = turns->now_serving == ticket;
     pthread_mutex_unlock(&lanes->mutex);
     return ok;
@@ -184,7 +243,7 @@ bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket) {
 void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns) {
     pthread_mutex_lock(&lanes->mutex);
     turns->now_serving++;
-    pthread_cond_broadcast(&lanes->progress);
+    wake(lanes);
     pthread_mutex_unlock(&lanes->mutex);
 }
 
@@ -193,7 +252,7 @@ void exec_lanes_fail(ExecLanes *lanes, const GError *error) {
     if (!lanes->error) {
         lanes->error = g_error_copy(error);
     }
-    pthread_cond_broadcast(&lanes->progress);
+    wake(lanes);
     pthread_mutex_unlock(&lanes->mutex);
 }
 

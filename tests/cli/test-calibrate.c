@@ -8,7 +8,7 @@
 
 static const char costs[] = "launch_us 0.5\nwait_us 0.05\nhost_wait_us 20\nlane_us 3\n"
                             "segment_new_us 3000\nsegment_free_us 500\nalloc_us 0.03\n"
-                            "free_us 0.04\n"
+                            "free_us 0.04\nlane_wake_us 60\n"
                             /* of 4 ranks: 10 us, 2 us a step; 8 GB/s, 2 GB/s where it adds */
                             "all_gather 8192 16.77\nall_gather 33554432 3151.7\n"
                             "reduce_scatter 8192 19.07\nreduce_scatter 33554432 12589\n"
@@ -16,7 +16,13 @@ static const char costs[] = "launch_us 0.5\nwait_us 0.05\nhost_wait_us 20\nlane_
 
 static void add(CliSamples *samples, PlanOpKind kind, PlanDtype dtype, double flops, double bytes,
                 double ns) {
-    CliSample sample = {kind, dtype, flops, bytes, ns};
+    CliSample sample = {kind, dtype, flops, bytes, ns, 0};
+    g_array_append_val(samples->ops, sample);
+}
+
+static void add_attention(CliSamples *samples, PlanOpKind kind, double flops, double rows,
+                          double ns) {
+    CliSample sample = {kind, PLAN_FP32, flops, 1e6, ns, rows};
     g_array_append_val(samples->ops, sample);
 }
 
@@ -33,8 +39,10 @@ static CliSamples known(void) {
     add(&samples, PLAN_OP_ADD, PLAN_FP32, 0, 3e6, 3e5);
     add(&samples, PLAN_OP_GELU_TANH, PLAN_FP32, 0, 4e6, 1e6);
     add(&samples, PLAN_OP_GELU_TANH, PLAN_FP32, 0, 64, 1e6); /* so small that it says nothing */
-    add(&samples, PLAN_OP_ATTENTION, PLAN_FP32, 1e9, 1e6, 4e7);
-    add(&samples, PLAN_OP_ATTENTION_BACKWARD, PLAN_FP32, 1e9, 1e6, 5e7);
+    add_attention(&samples, PLAN_OP_ATTENTION, 1e9, 1e4, 4e7 + 1e4 * 200);
+    add_attention(&samples, PLAN_OP_ATTENTION, 1e7, 2e3, 4e5 + 2e3 * 200);
+    add_attention(&samples, PLAN_OP_ATTENTION_BACKWARD, 1e9, 1e4, 5e7);
+    add_attention(&samples, PLAN_OP_ATTENTION_BACKWARD, 1e7, 2e3, 5e5);
     for (double gap = 100; gap <= 500; gap += 100) {
         g_array_append_val(samples.gaps_ns, gap);
     }
@@ -63,10 +71,13 @@ static void known_numbers_come_back(void) {
     near(c->matmul_start_us, 2, 1e-3);
     near(c->device_attention_efficiency * c->device_matmul_fp32_tflops, 0.025, 1e-3);
     near(c->device_attention_backward_efficiency * c->device_matmul_fp32_tflops, 0.02, 1e-3);
+    near(c->attention_row_us, 0.2, 1e-3);
+    g_assert_cmpfloat(c->attention_row_backward_us, <, 1e-6);
     near(c->kernel_gb_per_s[PLAN_OP_ADD], 10, 1e-3);
     near(c->kernel_gb_per_s[PLAN_OP_GELU_TANH], 4, 1e-3);
     g_assert_cmpfloat(c->kernel_gb_per_s[PLAN_OP_SILU], ==, 0);
     near(c->device_launch_overhead_ns, 300, 1e-3);
+    near(c->device_lane_wake_us, 60, 1e-3);
     near(c->host_launch_us, 0.5, 1e-3);
     near(c->allocator_segment_new_us, 3000, 1e-3);
     near(c->intra_node_bus_gb_per_s, 8, 1e-2);

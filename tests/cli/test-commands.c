@@ -113,10 +113,21 @@ static void help(void) {
     }
 }
 
-/* Linux's /dev/full takes nothing, as a full disk. */
+/* Linux's /dev/full takes nothing, as a full disk. Long output finds out before the end, short only
+ * there, and after --help it is GLib that ends the program. (tests/exec/failures.c has runs.) */
 static void full_disk(void) {
-    static const char *const commands[] = {"--help", "list", "plan gpt-toy", "units gpt-toy --tree",
-                                           "collectives --cluster a100-node"};
+    static const char *const commands[] = {
+        "--help",
+        "plan --help",
+        "list",
+        "plan gpt-toy",
+        "plan gpt-toy --print",
+        "plan gpt-toy -o -",
+        "units gpt-toy --tree",
+        "predict gpt-toy --cluster this-machine",
+        "predict gpt-toy --cluster this-machine --json",
+        "collectives --cluster a100-node",
+    };
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         g_auto(GStrv) words = g_strsplit(commands[i], " ", -1);
         g_autoptr(GPtrArray) argv = g_ptr_array_new();
@@ -133,8 +144,48 @@ static void full_disk(void) {
         g_autofree char *said = NULL;
         g_assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, NULL));
         g_assert_cmpint(g_subprocess_get_exit_status(process), ==, 1);
-        g_assert_nonnull(strstr(said, "the output cannot be written: No space left"));
+        g_assert_nonnull(strstr(said, "the output cannot be written"));
+        g_assert_true(strchr(said, '\n') == said + strlen(said) - 1); /* and nothing else */
     }
+}
+
+/* "-o -" is standard output, which then has the file alone; elsewhere it is refused, and no file
+ * gets that name. */
+static void standard_output(void) {
+    static const char *const refused[] = {
+        "predict gpt-toy --cluster this-machine --trace -",
+        "run gpt-toy --steps 1 --trace -",
+        "run gpt-toy --steps 1 --save -",
+        "rehearse gpt-toy -n 2 --rank 1 --cluster two-laptops --trace -",
+        "compare gpt.trace gpt.trace -o -",
+    };
+    static const struct {
+        const char *to_file, *to_standard;
+    } alike[] = {
+        {"plan gpt-toy -n 2 -o alike", "plan gpt-toy -n 2 -o -"},
+        {"export --chrome gpt.trace -o alike", "export --chrome gpt.trace -o -"},
+        {"report gpt.trace -o alike", "report gpt.trace -o -"}, /* the last: needs gnuplot */
+    };
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    expect("predict gpt-toy -n 2 --cluster this-machine --trace gpt.trace", 0, "step ", "");
+    g_autofree char *path = g_build_filename(folder, "alike", NULL);
+    g_autofree char *dash = g_build_filename(folder, "-", NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(alike) - !gnuplot; i++) {
+        g_autofree char *written = NULL;
+        expect(alike[i].to_file, 0, "", "");
+        Result result = run(alike[i].to_standard);
+        g_assert_cmpint(result.status, ==, 0);
+        g_assert_true(g_file_get_contents(path, &written, NULL, NULL));
+        g_assert_cmpuint(strlen(written), >, 1000);
+        g_assert_cmpstr(result.out, ==, written);
+        g_free(result.out);
+        g_free(result.err);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        expect(refused[i], 2, "", " -: standard output has what is printed already; give a name");
+    }
+    expect("plot gpt-toy --cluster this-machine -o -", 2, "", "a picture's name ends in");
+    g_assert_false(g_file_test(dash, G_FILE_TEST_EXISTS));
 }
 
 /* A file of this folder needs no "./", whatever its name ends in. */
@@ -700,6 +751,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/inputs are spared", inputs_are_spared);
     g_test_add_func("/cli/commands/help", help);
     g_test_add_func("/cli/commands/full disk", full_disk);
+    g_test_add_func("/cli/commands/standard output", standard_output);
     g_test_add_func("/cli/commands/files here", files_here);
     g_test_add_func("/cli/commands/bad networks", bad_networks);
     g_test_add_func("/cli/commands/bad strategies", bad_strategies);

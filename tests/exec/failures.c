@@ -325,6 +325,22 @@ static void out_of_memory_leaves_the_curve_up_to_the_wall(void) {
     leave_scene(&scene);
 }
 
+/* Nobody can read what was learned, so it counts as failed; /dev/full takes nothing. */
+static void a_full_disk_is_a_failure(void) {
+    static const char *const words[] = {
+        "run gpt-toy -n 2 --steps 2",
+        "run gpt-toy --steps 2 --json",
+        "rehearse gpt-toy -n 2 --rank 1 --steps 2 --cluster two-laptops",
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        TestRun run = test_run_finish(test_run_start_into(words[i], "/dev/full"));
+        g_assert_cmpint(run.status, ==, 1);
+        says_all(run.err, "output cannot be written");
+        g_assert_true(strchr(run.err, '\n') == run.err + strlen(run.err) - 1);
+        test_run_clear(&run);
+    }
+}
+
 /* Whoever starts ranks by hand may start the wrong number; foreshard itself knows the plan's. */
 static void other_rank_counts_are_refused(void) {
     Scene scene = set_scene();
@@ -394,6 +410,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/each says why", failures_say_why);
     g_test_add_func("/exec/failures/out of memory leaves the curve up to the wall",
                     out_of_memory_leaves_the_curve_up_to_the_wall);
+    g_test_add_func("/exec/failures/a full disk is a failure", a_full_disk_is_a_failure);
     g_test_add_func("/exec/failures/other rank counts are refused", other_rank_counts_are_refused);
     g_test_add_func("/exec/failures/signals end all ranks", signals_end_all_ranks);
     g_test_add_func("/exec/failures/a calibration needs a file", a_calibration_needs_a_file);

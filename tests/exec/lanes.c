@@ -3,6 +3,10 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "exec/patience.h"
 
 typedef struct {
     pthread_mutex_t mutex;
@@ -133,11 +137,62 @@ static void turns_are_the_hosts(void) {
     end(&diary);
 }
 
+static bool note_sleeps(gpointer data, GError **error) {
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    *(long *)data = usage.ru_nvcsw; /* how often this thread has gone to sleep */
+    return true;
+}
+
+/* Lane 1 sleeps until lane 0 is through, and does not look again after each of its pieces. */
+static void only_those_wake_whose_wait_is_over(void) {
+    enum {
+        PIECES = 200
+    };
+    Diary diary;
+    long before = 0, after = 0;
+    begin(&diary);
+    ExecLanes *lanes = exec_lanes_new(2);
+    exec_lanes_give(lanes, 1, note_sleeps, &before, NULL);
+    g_assert_true(exec_lanes_drain(lanes));
+    exec_lanes_wait(lanes, 1, (ExecMoment){0, PIECES});
+    exec_lanes_give(lanes, 1, note_sleeps, &after, NULL);
+    for (unsigned i = 0; i < PIECES; i++) {
+        give(lanes, 0, &diary, 'a', 50, false);
+    }
+    g_assert_true(exec_lanes_drain(lanes));
+    g_test_message("lane 1 slept %ld times while lane 0 did %d pieces", after - before, PIECES);
+    g_assert_cmpint(after - before, >=, 1);
+    g_assert_cmpint(after - before, <, PIECES / 10);
+    exec_lanes_free(lanes);
+    end(&diary);
+}
+
+static bool note_slack(gpointer data, GError **error) {
+    *(int *)data = prctl(PR_GET_TIMERSLACK);
+    return true;
+}
+
+/* Of lanes too, which inherit it. */
+static void sleeps_are_as_short_as_asked_for(void) {
+    int slack_ns = 0;
+    exec_patience_mind();
+    ExecLanes *lanes = exec_lanes_new(1);
+    exec_lanes_give(lanes, 0, note_slack, &slack_ns, NULL);
+    g_assert_true(exec_lanes_drain(lanes));
+    g_assert_cmpint(slack_ns, ==, 1);
+    exec_lanes_free(lanes);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/exec/lanes/work runs in order", in_order);
     g_test_add_func("/exec/lanes/lanes wait for moments", waits);
     g_test_add_func("/exec/lanes/an error stops all", an_error_stops_all);
     g_test_add_func("/exec/lanes/turns are the host's", turns_are_the_hosts);
+    g_test_add_func("/exec/lanes/only those wake whose wait is over",
+                    only_those_wake_whose_wait_is_over);
+    g_test_add_func("/exec/lanes/sleeps are as short as asked for",
+                    sleeps_are_as_short_as_asked_for);
     return g_test_run();
 }

@@ -22,10 +22,17 @@ static GPtrArray *split(const char *words) {
 }
 
 GSubprocess *test_run_start(const char *words) {
+    return test_run_start_into(words, NULL);
+}
+
+GSubprocess *test_run_start_into(const char *words, const char *path) {
     g_autoptr(GPtrArray) argv = split(words);
     g_autoptr(GError) error = NULL;
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDERR_PIPE | (path ? 0 : G_SUBPROCESS_FLAGS_STDOUT_PIPE));
+    if (path) {
+        g_subprocess_launcher_set_stdout_file_path(launcher, path);
+    }
     if (test_run_name) {
         g_subprocess_launcher_setenv(launcher, test_run_name, test_run_value, TRUE);
     }

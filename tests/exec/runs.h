@@ -16,6 +16,7 @@ typedef struct {
 
 /* words are split at blanks. */
 GSubprocess *test_run_start(const char *words);
+GSubprocess *test_run_start_into(const char *words, const char *path); /* its standard output */
 TestRun test_run_finish(GSubprocess *process);
 void test_run_clear(TestRun *run);
 

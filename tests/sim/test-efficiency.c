@@ -75,8 +75,14 @@ static void roofline(void) {
     product.k = 1;
     product.peak_flops = 1e15;
     g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 40800 / 5.0, 1e-3);
-    SimAttention attention = {1, 2, 128, true, false, 1e6, 10, 1e9};
+    SimAttention attention = {1, 2, 128, false, false, 1e6, 10, 1e9};
     g_assert_cmpfloat_with_epsilon(sim_attention_ns(&cluster, &attention), 4e6, 1e-3);
+    cluster.attention_row_us = 0.1;
+    g_assert_cmpfloat_with_epsilon(sim_attention_ns(&cluster, &attention), 4e6 + 25600, 1e-3);
+    cluster.attention_row_backward_us = 0.2;
+    cluster.device_attention_backward_efficiency = 0.5;
+    attention.backward = true;
+    g_assert_cmpfloat_with_epsilon(sim_attention_ns(&cluster, &attention), 2e6 + 51200, 1e-3);
 }
 
 /* The same work on few heads leaves multiprocessors idle. */

@@ -97,6 +97,22 @@ static void test_axis_in_issue_order(Fixture *fixture, gconstpointer data) {
     assert_ends(fixture, "a:0-20 x:20-24 g:20-30 r:30-40");
 }
 
+/* A lane that goes on at once has not rested: a is the first thing of all, b follows it; c was
+ * waited for, x comes late, and g's turn comes when r, on another lane, ends. */
+static void test_rested_lanes_wake(Fixture *fixture, gconstpointer data) {
+    sim_engine_set_wake(fixture->engine, 3);
+    launch(fixture, 0, 10, 'a');
+    uint32_t recording = sim_engine_record(fixture->engine, 0);
+    sim_engine_wait(fixture->engine, 1, recording);
+    launch(fixture, 1, 4, 'c');
+    launch(fixture, 0, 10, 'b');
+    sim_engine_advance(fixture->engine, 25);
+    launch(fixture, 0, 5, 'x');
+    sim_engine_launch(fixture->engine, 1, 10, 0, 'r');
+    sim_engine_launch(fixture->engine, 2, 10, 0, 'g');
+    assert_ends(fixture, "a:0-10 c:13-17 b:10-20 x:28-33 r:28-38 g:41-51");
+}
+
 /* Random programs over lanes, recordings and axes always come to their end. */
 static void test_nothing_stalls(Fixture *fixture, gconstpointer data) {
     g_autoptr(GRand) dice = g_rand_new_with_seed(3);
@@ -286,6 +302,7 @@ int main(int argc, char **argv) {
     ADD("/sim/engine/recording_passes", test_recording);
     ADD("/sim/engine/chain_over_lanes", test_chain);
     ADD("/sim/engine/axis_in_issue_order", test_axis_in_issue_order);
+    ADD("/sim/engine/rested lanes wake", test_rested_lanes_wake);
     ADD("/sim/engine/nothing_stalls", test_nothing_stalls);
     ADD("/sim/engine/many_recordings", test_many_recordings);
     g_test_add_func("/sim/account/every_nanosecond_once", test_account);

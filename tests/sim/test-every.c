@@ -133,6 +133,11 @@ static void test_law(void) {
         check_law("gpt-toy", strategies[i], slow, i % 2);
     }
     check_law("mlp-toy", strategies[0], fast, false);
+    g_autoptr(ModelCluster) cores = cluster_named("this-machine");
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        cores->device_lane_wake_us = 3 * i;
+        check_law("gpt-toy", strategies[i], cores, false);
+    }
 }
 
 /* 3 ranks do not divide the toy's rows: the last has smaller shards, some of them empty, whose
