@@ -72,7 +72,7 @@ static void next_section(PlanPlayer *player) {
     player->at_end = player->at.step >= (int32_t)player->steps;
 }
 
-PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
+static inline PlanAnswer step(PlanPlayer *player, GError **error) {
     PlanPosition *at = &player->at;
     PlanAnswer answer;
     if (player->at_end) {
@@ -95,6 +95,10 @@ PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
     return answer;
 }
 
+PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
+    return step(player, error);
+}
+
 bool plan_player_at_end(const PlanPlayer *player) {
     return player->at_end;
 }
@@ -102,7 +106,7 @@ bool plan_player_at_end(const PlanPlayer *player) {
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error) {
     PlanAnswer answer = PLAN_DONE;
     while (answer == PLAN_DONE && !player->at_end) {
-        answer = plan_player_step(player, error);
+        answer = step(player, error);
     }
     return answer;
 }

@@ -21,6 +21,7 @@ struct _SimEngine {
     uint32_t base, n_recordings, capacity;
     const SimWatcher *watcher;
     gpointer self;
+    uint64_t runs;              /* lanes on which an op does, a bit each */
     const SimCommand **running; /* by lane, for share() */
     double *speeds;
     bool changed; /* what runs, since speeds were last asked for */
@@ -33,6 +34,7 @@ SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *w
     SimEngine *engine = g_new0(SimEngine, 1);
     engine->queue = sim_queue_new(2 * n_lanes);
     engine->lanes = g_new0(SimLane, n_lanes);
+    g_assert(n_lanes <= 64); /* the bits of runs */
     engine->n_lanes = n_lanes;
     for (uint32_t i = 0; i < n_lanes; i++) {
         sim_lane_init(&engine->lanes[i]);
@@ -132,6 +134,7 @@ static void start_op(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
     SimTime duration = sim_lane_first(lane)->duration_ns;
     lane->state = SIM_LANE_RUNS;
+    engine->runs |= UINT64_C(1) << index;
     lane->start_ns = lane->since_ns = engine->now;
     lane->left_ns = (double)duration;
     lane->speed = 1;
@@ -188,17 +191,17 @@ static void share(SimEngine *engine) {
     }
     engine->changed = false;
     uint32_t n_running = 0;
-    for (uint32_t i = 0; i < engine->n_lanes; i++) {
-        SimLane *lane = &engine->lanes[i];
-        bool runs = lane->state == SIM_LANE_RUNS;
-        engine->running[i] = runs ? sim_lane_first(lane) : NULL;
-        engine->speeds[i] = 1;
-        n_running += runs;
+    for (uint64_t left = engine->runs; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(left);
+        engine->running[lane] = sim_lane_first(&engine->lanes[lane]);
+        engine->speeds[lane] = 1;
+        n_running++;
     }
     engine->watcher->share(engine->self, engine->running, n_running, engine->speeds);
-    for (uint32_t i = 0; i < engine->n_lanes; i++) {
-        if (engine->running[i] && engine->running[i]->duration_ns != SIM_NEVER) {
-            set_speed(engine, i, engine->speeds[i]);
+    for (uint64_t left = engine->runs; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(left);
+        if (engine->running[lane]->duration_ns != SIM_NEVER) {
+            set_speed(engine, lane, engine->speeds[lane]);
         }
     }
 }
@@ -207,6 +210,8 @@ static void finish_op(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
     SimCommand op = sim_lane_pop(lane);
     lane->state = SIM_LANE_IDLE;
+    engine->runs &= ~(UINT64_C(1) << index);
+    engine->running[index] = NULL;
     engine->changed = true;
     engine->watcher->op_ends(engine->self, index, &op, lane->start_ns, engine->now);
     if (op.axis != SIM_NO_AXIS) {
@@ -248,7 +253,8 @@ bool sim_engine_step(SimEngine *engine) {
     return do_next(engine);
 }
 
-void sim_engine_advance(SimEngine *engine, SimTime until) {
+/* Does what is due; asks before each moment, the last one too. */
+static void advance_held(SimEngine *engine, SimTime until) {
     for (;;) {
         SimTime next = sim_queue_next(engine->queue);
         bool lane_acts = next <= until;
@@ -256,6 +262,16 @@ void sim_engine_advance(SimEngine *engine, SimTime until) {
             if (!lane_acts) {
                 break;
             }
+            do_next(engine);
+        }
+    }
+}
+
+void sim_engine_advance(SimEngine *engine, SimTime until) {
+    if (engine->watcher->hold) {
+        advance_held(engine, until);
+    } else {
+        while (sim_queue_next(engine->queue) <= until) {
             do_next(engine);
         }
     }
