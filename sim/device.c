@@ -282,36 +282,36 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
     return PLAN_DONE;
 }
 
-static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer,
-                            int64_t delta) {
-    if (device->memory_rows) {
-        const MemoryTotals *now = sim_memory_now(device->memory);
-        TraceMemoryRow row = {
-            .step = at->step,
-            .instruction = number_of(device, at),
-            .category = device->role->buffers[buffer].sub,
-            .host_ns = device->host_ns,
-            .delta = delta,
-            .allocated = now->allocated_bytes,
-            .active = now->active_bytes,
-            .reserved = now->reserved_bytes,
-        };
-        g_array_append_val(device->memory_rows, row);
-    }
+/* Each change of what is allocated has its row. */
+static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer) {
+    GArray *rows = device->memory_rows;
+    const MemoryTotals *now = sim_memory_now(device->memory);
+    uint64_t before = rows->len ? g_array_index(rows, TraceMemoryRow, rows->len - 1).allocated : 0;
+    TraceMemoryRow row = {
+        .step = at->step,
+        .instruction = number_of(device, at),
+        .category = device->role->buffers[buffer].sub,
+        .host_ns = device->host_ns,
+        .delta = (int64_t)(now->allocated_bytes - before),
+        .allocated = now->allocated_bytes,
+        .active = now->active_bytes,
+        .reserved = now->reserved_bytes,
+    };
+    g_array_append_val(rows, row);
 }
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     SimDevice *device = self;
     charge(device, at, sim_issue_cost(device->issue, at->instr));
     SimMemoryPlace place = {at->step, at->section, at->index};
-    uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, &place)) {
         device->failed_at = *at;
         device->failed_buffer = buffer;
         return PLAN_STOPPED;
     }
-    uint64_t after = sim_memory_now(device->memory)->allocated_bytes;
-    keep_memory_row(device, at, buffer, (int64_t)(after - before));
+    if (device->memory_rows) {
+        keep_memory_row(device, at, buffer);
+    }
     return done(device);
 }
 
@@ -320,10 +320,10 @@ static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t bu
     SimDevice *device = self;
     charge(device, at, sim_issue_cost(device->issue, at->instr));
     SimMemoryPlace place = {at->step, at->section, at->index};
-    uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     sim_memory_release(device->memory, buffer, &place);
-    uint64_t after = sim_memory_now(device->memory)->allocated_bytes;
-    keep_memory_row(device, at, buffer, (int64_t)(after - before));
+    if (device->memory_rows) {
+        keep_memory_row(device, at, buffer);
+    }
     return done(device);
 }
 
