@@ -289,9 +289,13 @@ bool sim_engine_idle(const SimEngine *engine) {
     return true;
 }
 
-static void give(SimEngine *engine, uint32_t lane, const SimCommand *command) {
+static SimCommand *place_for(SimEngine *engine, uint32_t lane, SimCommandKind kind) {
     g_assert(lane < engine->n_lanes);
-    sim_lane_push(&engine->lanes[lane], command);
+    return sim_lane_push(&engine->lanes[lane], kind);
+}
+
+/* A command has been put in its place. */
+static void given(SimEngine *engine, uint32_t lane) {
     if (engine->lanes[lane].state == SIM_LANE_IDLE) {
         advance_lane(engine, lane);
         share(engine);
@@ -306,14 +310,14 @@ uint32_t sim_engine_queued_ops(const SimEngine *engine, uint32_t lane) {
 void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
                        uint32_t tag) {
     g_assert(duration >= 0 && (axis == SIM_NO_AXIS || axis < engine->n_axes));
-    SimCommand command = {
+    *place_for(engine, lane, SIM_COMMAND_OP) = (SimCommand){
         .kind = SIM_COMMAND_OP,
         .axis = axis,
         .tag = tag,
         .ticket = axis == SIM_NO_AXIS ? 0 : engine->axes[axis].issued++,
         .duration_ns = duration,
     };
-    give(engine, lane, &command);
+    given(engine, lane);
 }
 
 void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at) {
@@ -332,8 +336,9 @@ uint32_t sim_engine_record(SimEngine *engine, uint32_t lane) {
     }
     uint32_t recording = engine->n_recordings++;
     engine->passed[recording - engine->base] = false;
-    SimCommand command = {.kind = SIM_COMMAND_RECORD, .recording = recording};
-    give(engine, lane, &command);
+    *place_for(engine, lane, SIM_COMMAND_RECORD) =
+        (SimCommand){.kind = SIM_COMMAND_RECORD, .recording = recording};
+    given(engine, lane);
     return recording;
 }
 
@@ -341,6 +346,7 @@ void sim_engine_wait(SimEngine *engine, uint32_t lane, uint32_t recording) {
     if (sim_engine_passed(engine, recording) && engine->lanes[lane].n == 0) {
         return;
     }
-    SimCommand command = {.kind = SIM_COMMAND_WAIT, .recording = recording};
-    give(engine, lane, &command);
+    *place_for(engine, lane, SIM_COMMAND_WAIT) =
+        (SimCommand){.kind = SIM_COMMAND_WAIT, .recording = recording};
+    given(engine, lane);
 }

@@ -52,12 +52,13 @@ void sim_lane_init(SimLane *lane);
 void sim_lane_clear(SimLane *lane);
 void sim_lane_grow(SimLane *lane);
 
-static inline void sim_lane_push(SimLane *lane, const SimCommand *command) {
+/* The place of one more command, for the caller to fill in. */
+static inline SimCommand *sim_lane_push(SimLane *lane, SimCommandKind kind) {
     if (lane->n == lane->capacity) {
         sim_lane_grow(lane);
     }
-    lane->ring[(lane->head + lane->n++) & (lane->capacity - 1)] = *command;
-    lane->n_ops += command->kind == SIM_COMMAND_OP;
+    lane->n_ops += kind == SIM_COMMAND_OP;
+    return &lane->ring[(lane->head + lane->n++) & (lane->capacity - 1)];
 }
 
 static inline const SimCommand *sim_lane_first(const SimLane *lane) { /* NULL when empty */
