@@ -8,8 +8,8 @@
  * waits for them.
  *
  * A section ends at rest when every lane knows of all that was launched: no use before it can be
- * raced any more. Where it ends so, and with the same buffers alive as when it began, it is not walked
- * again: lanes would know at least what they knew the first time.
+ * raced any more. Where it ends so, and with the same buffers alive as when it began, it is not
+ * walked again: lanes would know at least what they knew the first time.
  */
 #include "plan/check.h"
 

@@ -166,8 +166,8 @@ static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
     }
 }
 
-/* Of what is asked of the allocator alone: the lanes stay behind until somebody looks at them. Other
- * ranks look at any time. */
+/* Of what is asked of the allocator alone: the lanes stay behind until somebody looks at them.
+ * Other ranks look at any time. */
 static void charge_memory(SimDevice *device, const PlanPosition *at) {
     pay_instr(device, at, sim_issue_cost(device->issue, at->instr));
     if (device->setup.peers) {
