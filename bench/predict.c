@@ -3,6 +3,8 @@
  * known. No trace is kept. Each in a process of its own: the best of seven, in all and by part, and
  * the first, of the process's own time. Then the first case once more with every rank played by
  * itself, under 5 % jitter.
+ *
+ * bench-predict CASE plays that one alone, once and in this process, for a profiler to look at.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -33,21 +35,31 @@ static Plan *build(unsigned i) {
     return bench_plan(cases[i].network, cases[i].strategy);
 }
 
+typedef struct {
+    double build_ms, play_ms;
+} Times;
+
+static Times time_once(unsigned i, const ModelCluster *cluster) {
+    double start = bench_cpu_ns();
+    g_autoptr(Plan) plan = build(i);
+    double built = bench_cpu_ns();
+    SimOptions options = {.steps = 3}; /* two that make state, and a steady one */
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, NULL);
+    double end = bench_cpu_ns();
+    g_assert_nonnull(prediction);
+    return (Times){(built - start) / 1e6, (end - built) / 1e6};
+}
+
 static void run(unsigned i) {
     g_autoptr(ModelCluster) cluster = cluster_of(i);
     double best_build = 1e9, best_play = 1e9, best = 1e9, first = 0;
     for (unsigned turn = 0; turn < 7; turn++) {
-        double start = bench_cpu_ns();
-        g_autoptr(Plan) plan = build(i);
-        double built = bench_cpu_ns();
-        SimOptions options = {.steps = 3}; /* two that make state, and a steady one */
-        g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, NULL);
-        double end = bench_cpu_ns();
-        g_assert_nonnull(prediction);
-        first = turn == 0 ? (end - start) / 1e6 : first;
-        best_build = MIN(best_build, (built - start) / 1e6);
-        best_play = MIN(best_play, (end - built) / 1e6);
-        best = MIN(best, (end - start) / 1e6);
+        Times times = time_once(i, cluster);
+        double all = times.build_ms + times.play_ms;
+        first = turn == 0 ? all : first;
+        best_build = MIN(best_build, times.build_ms);
+        best_play = MIN(best_play, times.play_ms);
+        best = MIN(best, all);
     }
     printf("%-28s %8.2f ms: plan %7.2f ms, construction and 3 steps played %7.2f ms; "
            "the first in a process %7.2f ms\n",
@@ -70,7 +82,25 @@ static void run_every_rank(unsigned i) {
            cases[i].name, seconds, (double)after.ru_maxrss * 1024 / 1e9);
 }
 
-int main(void) {
+/* By its number, from 1. */
+static bool run_once(const char *number) {
+    uint64_t n = g_ascii_strtoull(number, NULL, 10);
+    if (n < 1 || n > G_N_ELEMENTS(cases)) {
+        fprintf(stderr, "no case %s; there are 1 to %zu\n", number, G_N_ELEMENTS(cases));
+        return false;
+    }
+    unsigned i = (unsigned)n - 1;
+    g_autoptr(ModelCluster) cluster = cluster_of(i);
+    Times times = time_once(i, cluster);
+    printf("%-28s %8.2f ms: plan %7.2f ms, construction and 3 steps played %7.2f ms\n",
+           cases[i].name, times.build_ms + times.play_ms, times.build_ms, times.play_ms);
+    return true;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) {
+        return run_once(argv[1]) ? 0 : 2;
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         bench_apart(run, i);
     }

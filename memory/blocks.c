@@ -140,14 +140,59 @@ uint64_t memory_block_swallow(MemoryCaching *caching, MemoryBlock *block, Memory
 /* What becomes a free piece of a segment counts as inactive split; what is whole again does not.
  * As in PyTorch only the net change is booked, so that a merge leaves no peak behind. */
 static void book_inactive_split(MemoryCaching *caching, const MemoryBlock *block,
-                                uint64_t swallowed_bytes) {
+                                uint64_t gained_bytes) {
     MemoryPool pool = block->segment->pool;
     uint64_t now = memory_block_is_split(block) ? block->bytes : 0;
-    if (now > swallowed_bytes) {
-        MEMORY_STAT_ADD(caching, pool, inactive_split_bytes, now - swallowed_bytes);
-    } else if (now < swallowed_bytes) {
-        MEMORY_STAT_SUB(caching, pool, inactive_split_bytes, swallowed_bytes - now);
+    if (now > gained_bytes) {
+        MEMORY_STAT_ADD(caching, pool, inactive_split_bytes, now - gained_bytes);
+    } else if (now < gained_bytes) {
+        MEMORY_STAT_SUB(caching, pool, inactive_split_bytes, gained_bytes - now);
     }
+}
+
+static MemoryBlock *if_free(MemoryBlock *block) {
+    return block && block->state == MEMORY_BLOCK_FREE ? block : NULL;
+}
+
+/* The neighbour takes the block's bytes and place. */
+static void give_to(MemoryBlock *neighbour, const MemoryBlock *block) {
+    if (neighbour == block->prev) {
+        neighbour->next = block->next;
+        if (block->next) {
+            block->next->prev = neighbour;
+        }
+    } else {
+        neighbour->address = block->address;
+        neighbour->prev = block->prev;
+        if (block->prev) {
+            block->prev->next = neighbour;
+        } else {
+            neighbour->segment->first = neighbour;
+        }
+    }
+    neighbour->bytes += block->bytes;
+}
+
+/* A block of no list, free by now, joins its free neighbours. One of them stays, so that its entry
+ * in the list only moves. Returns the block that it is part of then. */
+static MemoryBlock *join(MemoryCaching *caching, MemoryBlock *block, uint64_t *ret_gained_bytes) {
+    MemoryBlock *low = if_free(block->prev), *high = if_free(block->next);
+    *ret_gained_bytes = (low ? low->bytes : 0) + (high ? high->bytes : 0);
+    if (!low && !high) {
+        memory_block_file(caching, block);
+        return block;
+    }
+    if (low && high) {
+        memory_block_swallow(caching, block, high);
+    }
+    MemoryBlock *stays = low ? low : high;
+    MemoryCache *cache = &caching->caches[stays->segment->pool];
+    const MemoryFreeList *list = &cache->free[stays->segment->stream];
+    MemoryFreeCursor cursor = memory_free_list_find(list, stays->bytes, stays->address);
+    give_to(stays, block);
+    recycle(caching, block);
+    memory_block_refile(caching, stays, cursor);
+    return stays;
 }
 
 void memory_block_release(MemoryCaching *caching, MemoryBlock *block) {
@@ -158,11 +203,10 @@ void memory_block_release(MemoryCaching *caching, MemoryBlock *block) {
     MEMORY_STAT_SUB(caching, pool, active_bytes, block->bytes);
     MEMORY_STAT_SUB(caching, pool, requested_bytes, block->requested_bytes);
     block->state = MEMORY_BLOCK_FREE;
-    uint64_t swallowed = memory_block_swallow(caching, block, block->prev);
-    swallowed += memory_block_swallow(caching, block, block->next);
-    memory_block_file(caching, block);
+    uint64_t gained;
+    const MemoryBlock *whole = join(caching, block, &gained);
     if (!caching->options.expandable_segments) {
-        book_inactive_split(caching, block, swallowed);
+        book_inactive_split(caching, whole, gained);
     }
 }
 

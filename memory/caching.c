@@ -208,18 +208,19 @@ bool memory_caching_alloc(MemoryCaching *caching, uint32_t stream, uint64_t byte
     }
     MemoryRequest request = {.bytes = memory_round(&caching->options, bytes), .stream = stream};
     request.pool = request.bytes <= MEMORY_SMALL_MOST ? MEMORY_POOL_SMALL : MEMORY_POOL_LARGE;
-    MemoryFreeCursor cursor;
-    MemoryBlock *block = find_cached(caching, &request, &cursor);
-    if (block) {
-        *ret_block = hand_out(caching, &request, block, &cursor, bytes);
-        return true;
+    MemoryFreeCursor at;
+    const MemoryFreeCursor *cursor = &at;
+    MemoryBlock *block = find_cached(caching, &request, &at);
+    if (!block) {
+        cursor = NULL;
+        request.segment_bytes = memory_segment_size(&caching->options, request.bytes);
+        block = make_room(caching, &request);
     }
-    request.segment_bytes = memory_segment_size(&caching->options, request.bytes);
-    block = make_room(caching, &request);
-    if (block) {
-        *ret_block = hand_out(caching, &request, block, NULL, bytes);
+    if (!block) {
+        return false;
     }
-    return block != NULL;
+    *ret_block = hand_out(caching, &request, block, cursor, bytes);
+    return true;
 }
 
 bool memory_caching_drop(MemoryCaching *caching, MemoryBlock *block) {

@@ -3,14 +3,13 @@
 /* Of what the first and the second op use. */
 static bool same_operand(const PlanBuffer *first, const PlanOperand *a, const PlanBuffer *second,
                          const PlanOperand *b) {
-    if ((a->elements ^ b->elements) | (a->offset_bytes ^ b->offset_bytes) | (a->rows ^ b->rows)) {
-        return false;
-    }
+    uint64_t differs =
+        (a->elements ^ b->elements) | (a->offset_bytes ^ b->offset_bytes) | (a->rows ^ b->rows);
     if (a->buffer == PLAN_NONE || b->buffer == PLAN_NONE) {
-        return a->buffer == b->buffer;
+        return !differs && a->buffer == b->buffer;
     }
     const PlanBuffer *x = &first[a->buffer], *y = &second[b->buffer];
-    return !((x->bytes ^ y->bytes) | (x->dtype ^ y->dtype));
+    return !(differs | (x->bytes ^ y->bytes) | (uint64_t)(x->dtype ^ y->dtype));
 }
 
 static bool is_like(const PlanRole *r, const PlanOp *a, const PlanRole *s, const PlanOp *b) {

@@ -193,13 +193,13 @@ static void play_passes(PlanRun *run) {
 /* torch.cuda.synchronize(): every lane that this step has given work. */
 static void wait_for_device(PlanRun *run) {
     PlanBuilder *builder = &run->builder;
-    bool works[PLAN_MAX_LANES] = {false};
+    unsigned works = 0; /* bits */
     const PlanInstr *instrs = builder->sections[builder->section].items;
     for (uint32_t i = 0; i < builder->sections[builder->section].len; i++) {
-        works[instrs[i].lane] |= instrs[i].kind == PLAN_LAUNCH;
+        works |= (unsigned)(instrs[i].kind == PLAN_LAUNCH) << instrs[i].lane;
     }
     for (uint8_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
-        if (works[lane]) {
+        if (works >> lane & 1) {
             plan_builder_host_wait(builder, plan_builder_record(builder, lane), 0);
         }
     }

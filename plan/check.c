@@ -6,6 +6,10 @@
  * pool (the lane whose stream allocated it) is in debt for; whoever first uses memory allocated
  * later from that pool must know of those uses. Marked lanes are left out: the allocator itself
  * waits for them.
+ *
+ * A section ends at rest when every lane knows of all that was launched: no use before it can be
+ * raced any more. Where it ends so, and with the same buffers alive as when it began, it is not
+ * walked again: lanes would know at least what they knew the first time.
  */
 #include "plan/check.h"
 
@@ -40,6 +44,7 @@ typedef struct {
     PlanSection section;
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
+    uint8_t settled[PLAN_MAX_LANES]; /* lanes that know of all that a pool is in debt for, bits */
     /* Of each buffer, by themselves: those of the plan are many times as large. */
     uint8_t *pool;   /* lane whose pool serves it */
     uint32_t *place; /* in: */
@@ -48,6 +53,7 @@ typedef struct {
     PLAN_VECTOR(BufferState) states;
     PLAN_VECTOR(uint32_t) spare;
     PLAN_VECTOR(uint32_t) carried; /* buffers that some section leaves alive */
+    uint16_t *began_with;          /* standing_of() each of them when the section began */
     PlanAlike sound;               /* ops of all roles so far */
     Meetings meetings[2];          /* of role 0, and of the role at hand */
     /* Of this section and those before it. */
@@ -106,7 +112,10 @@ static bool free_buffer(Check *c, uint32_t b) {
     unsigned owed = state->used_by & ~(unsigned)state->marks;
     for (; owed; owed &= owed - 1) {
         unsigned lane = (unsigned)__builtin_ctz(owed);
-        debt->of[lane] = MAX(debt->of[lane], state->used.of[lane]);
+        if (debt->of[lane] < state->used.of[lane]) {
+            debt->of[lane] = state->used.of[lane];
+            c->settled[c->pool[b]] &= (uint8_t)(1u << lane); /* which knows itself best */
+        }
     }
     plan_vector_push(&c->spare, c->place[b]);
     c->place[b] = 0;
@@ -125,15 +134,32 @@ static bool fail_in_debt(Check *c, uint32_t b, uint8_t lane) {
                 b, c->plan->lanes[other], c->plan->lanes[lane]);
 }
 
-/* The first use since it was allocated. A lane knows itself best, so it owes itself nothing. */
-static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
-    BufferState *state = state_of(c, b);
+static bool knows(const Clock *lane, const Clock *debt) {
     unsigned owes = 0;
     for (unsigned other = 0; other < PLAN_MAX_LANES; other++) {
-        owes |= state->used.of[other] > c->lanes[lane].of[other];
+        owes |= debt->of[other] > lane->of[other];
     }
-    if (owes) {
-        return fail_in_debt(c, b, lane);
+    return !owes;
+}
+
+/* The lane knows of all that the pool was in debt for when the buffer was allocated. Most know of
+ * all that it is in debt for by now. */
+static bool may_touch(Check *c, uint32_t b, uint8_t lane) {
+    uint8_t pool = c->pool[b];
+    if (c->settled[pool] >> lane & 1) {
+        return true;
+    }
+    if (knows(&c->lanes[lane], &c->debt[pool])) {
+        c->settled[pool] |= (uint8_t)(1u << lane);
+        return true;
+    }
+    return knows(&c->lanes[lane], &state_of(c, b)->used) || fail_in_debt(c, b, lane);
+}
+
+/* The first use since it was allocated. */
+static bool first_touch(Check *c, uint32_t b, BufferState *state, uint8_t lane) {
+    if (!may_touch(c, b, lane)) {
+        return false;
     }
     state->used = (Clock){0};
     state->used_by = (uint8_t)(1u << lane);
@@ -141,13 +167,12 @@ static bool first_touch(Check *c, uint32_t b, uint8_t lane) {
 }
 
 /* Whether the lane knows of all that other lanes do with the buffer; most have one lane only. */
-static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
-    BufferState *state = state_of(c, b);
+static bool may_use(Check *c, uint32_t b, BufferState *state, const PlanSlot *slot, uint8_t lane) {
     if (!lives(c, b)) {
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
     if (!state->used_by) {
-        return first_touch(c, b, lane);
+        return first_touch(c, b, state, lane);
     }
     const Clock *known = &c->lanes[lane];
     if (known->of[state->written_by] < state->written_at) {
@@ -166,10 +191,10 @@ static bool may_use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane) {
     return true;
 }
 
-static bool use(Check *c, uint32_t b, const PlanSlot *slot, uint8_t lane, uint32_t now) {
-    BufferState *state = state_of(c, b);
+static bool use(Check *c, uint32_t b, BufferState *state, const PlanSlot *slot, uint8_t lane,
+                uint32_t now) {
     bool is_sole = state->used_by == 1u << lane;
-    if (!is_sole && !may_use(c, b, slot, lane)) {
+    if (!is_sole && !may_use(c, b, state, slot, lane)) {
         return false;
     }
     state->used.of[lane] = now;
@@ -187,15 +212,18 @@ static bool launch(Check *c, const PlanInstr *instr) {
     unsigned length = plan_op_list_length(info, op->n_operands);
     uint8_t lane = instr->lane;
     uint32_t now = ++c->lanes[lane].of[lane];
+    const uint32_t *place = c->place;
+    BufferState *states = c->states.items; /* a launch allocates nothing */
     const PlanSlot *slot = info->slots, *end = slot + info->n_slots;
     for (; slot < end; slot++) {
         const PlanOperand *last = operands + (slot->flags & PLAN_SLOT_LIST ? length : 1);
         for (; operands < last; operands++) {
-            if (operands->buffer == PLAN_NONE) {
+            uint32_t b = operands->buffer;
+            if (b == PLAN_NONE) {
                 if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
                     return fail(c, "operand %s of %s is missing", slot->name, info->name);
                 }
-            } else if (!use(c, operands->buffer, slot, lane, now)) {
+            } else if (!use(c, b, &states[place[b]], slot, lane, now)) {
                 return false;
             }
         }
@@ -284,6 +312,50 @@ static bool check_end(Check *c) {
     return (all_live && n_declared == n_live) || fail_at_end(c);
 }
 
+/* ---- rest ----------------------------------------------------------------------------------- */
+
+static bool is_at_rest(const Check *c) {
+    bool rests = true;
+    for (unsigned lane = 0; lane < c->plan->n_lanes; lane++) {
+        for (unsigned other = 0; other < c->plan->n_lanes; other++) {
+            rests &= c->lanes[lane].of[other] == c->lanes[other].of[other];
+        }
+    }
+    return rests;
+}
+
+/* Whether it lives, and for which lanes the allocator will wait: all that matters of a buffer at
+ * rest. */
+static uint16_t standing_of(const Check *c, uint32_t b) {
+    return (uint16_t)(lives(c, b) << 8 | c->states.items[c->place[b]].marks);
+}
+
+static void note_begin(Check *c) {
+    for (uint32_t i = 0; i < c->carried.len; i++) {
+        c->began_with[i] = standing_of(c, c->carried.items[i]);
+    }
+}
+
+/* The section just walked ends at rest, with the buffers alive that it began with, and with every
+ * event recorded that was then. */
+static bool ends_as_it_began(const Check *c) {
+    if (!is_at_rest(c)) {
+        return false;
+    }
+    unsigned differs = 0;
+    for (uint32_t i = 0; i < c->carried.len; i++) {
+        differs |= c->began_with[i] ^ standing_of(c, c->carried.items[i]);
+    }
+    for (unsigned before = 0; before < PLAN_MAX_BEFORE; before++) {
+        for (uint32_t e = 0; e < c->role->n_events; e++) {
+            differs |= c->recorded[before + 1][e] & !c->recorded[before][e];
+        }
+    }
+    return !differs;
+}
+
+/* ---- sections ------------------------------------------------------------------------------- */
+
 static bool check_section(Check *c, PlanSection section) {
     uint32_t n_events = c->role->n_events;
     Clock *events = c->events[PLAN_MAX_BEFORE];
@@ -297,6 +369,7 @@ static bool check_section(Check *c, PlanSection section) {
     if (n_events) {
         memset(recorded, 0, n_events * sizeof *recorded);
     }
+    note_begin(c);
     c->section = section;
     c->meetings[c->role_id > 0].at[section].len = 0;
     const PlanInstr *instrs = c->role->sections[section];
@@ -310,6 +383,8 @@ static bool check_section(Check *c, PlanSection section) {
     c->index = n;
     return check_end(c);
 }
+
+/* ---- ops ------------------------------------------------------------------------------------ */
 
 static bool check_shapes(Check *c) {
     for (uint32_t i = 0; i < c->role->n_ops; i++) {
@@ -333,6 +408,7 @@ static void begin_role(Check *c, uint32_t role_id) {
     c->role = &c->plan->roles[role_id];
     memset(c->lanes, 0, sizeof c->lanes);
     memset(c->debt, 0, sizeof c->debt);
+    memset(c->settled, 0xff, sizeof c->settled); /* nobody owes anything */
     c->spare.len = c->carried.len = 0;
     c->states.len = 1;
     c->states.items[0] = (BufferState){0};
@@ -346,6 +422,11 @@ static void begin_role(Check *c, uint32_t role_id) {
     }
 }
 
+/* The program just walked once more. */
+static bool check_again(Check *c, PlanSection section) {
+    return ends_as_it_began(c) || check_section(c, section);
+}
+
 static bool check_role(Check *c, uint32_t role_id) {
     begin_role(c, role_id);
     gsize n = c->role->n_events;
@@ -355,17 +436,23 @@ static bool check_role(Check *c, uint32_t role_id) {
         c->events[before] = events + before * n;
         c->recorded[before] = recorded + before * n;
     }
-    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+    g_autofree uint16_t *began_with = c->began_with = g_new(uint16_t, c->carried.len);
+    for (PlanSection s = 0; s < PLAN_SECTION_STEADY; s++) {
         if (!check_section(c, s)) {
             return false;
         }
     }
-    if (plan_steps_alternate(c->role) && !check_section(c, PLAN_SECTION_SECOND)) {
+    if (plan_section_repeats(c->role, PLAN_SECTION_STEADY)) {
+        return check_again(c, PLAN_SECTION_STEADY);
+    }
+    if (!check_section(c, PLAN_SECTION_STEADY)) {
         return false;
     }
     /* After second it has been played; must it be played after itself, or after second's turn? */
-    return plan_section_repeats(c->role, PLAN_SECTION_STEADY) ||
-           check_section(c, PLAN_SECTION_STEADY);
+    if (plan_steps_alternate(c->role)) {
+        return check_section(c, PLAN_SECTION_SECOND) && check_section(c, PLAN_SECTION_STEADY);
+    }
+    return check_again(c, PLAN_SECTION_STEADY);
 }
 
 /* ---- collectives across roles --------------------------------------------------------------- */
@@ -382,10 +469,13 @@ static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRol
 static bool check_collectives(const Check *c) {
     const PlanRole *a = &c->plan->roles[0], *b = c->role;
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-        uint32_t n = c->meetings[0].at[s].len, m = c->meetings[1].at[s].len;
+        /* A section that repeats the one before it may not have been walked. */
+        PlanSection x = plan_section_repeats(a, s) ? s - 1 : s;
+        PlanSection y = plan_section_repeats(b, s) ? s - 1 : s;
+        uint32_t n = c->meetings[0].at[x].len, m = c->meetings[1].at[y].len;
         for (uint32_t k = 0; k < MAX(n, m); k++) {
-            uint32_t i = k < n ? c->meetings[0].at[s].items[k] : a->n_instrs[s];
-            uint32_t j = k < m ? c->meetings[1].at[s].items[k] : b->n_instrs[s];
+            uint32_t i = k < n ? c->meetings[0].at[x].items[k] : a->n_instrs[s];
+            uint32_t j = k < m ? c->meetings[1].at[y].items[k] : b->n_instrs[s];
             if (k >= n || k >= m ||
                 !same_collective(a, &a->sections[s][i], b, &b->sections[s][j])) {
                 g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK,

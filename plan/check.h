@@ -5,8 +5,9 @@
  * lane's work depends on is ordered by events, including the reuse of freed memory; an event is
  * recorded before it is waited for, at most once a section; at a section's end exactly the buffers
  * declared as carried live, and steady ends as it begins; collectives of one axis come in the same
- * order with the same sizes in every role. The steady section is checked twice in a row, so that
- * what one step leaves to the next is checked too.
+ * order with the same sizes in every role. The steady section is walked twice in a row, so that
+ * what one step leaves to the next is checked too; once, where it ends with every lane at rest
+ * and otherwise as it began, for then the second walk would find what the first one found.
  */
 #pragma once
 

@@ -72,39 +72,38 @@ static void next_section(PlanPlayer *player) {
     player->at_end = player->at.step >= (int32_t)player->steps;
 }
 
-PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
+static PlanAnswer play(PlanPlayer *player, uint64_t most, GError **error) {
     PlanPosition *at = &player->at;
-    PlanAnswer answer;
-    if (player->at_end) {
-        return PLAN_DONE;
-    }
-    if (!player->begun) {
-        answer = player->device->section_begins(player->self, at, error);
-        player->begun = answer == PLAN_DONE;
-    } else if (at->index < at->role->n_instrs[at->section]) {
-        at->instr = &at->role->sections[at->section][at->index];
-        answer = ask(player, at->instr, error);
-        at->index += answer == PLAN_DONE;
-    } else {
-        at->instr = &player->boundary;
-        answer = player->device->section_ends(player->self, at, error);
-        if (answer == PLAN_DONE) {
-            next_section(player);
+    PlanAnswer answer = PLAN_DONE;
+    for (; most > 0 && answer == PLAN_DONE && !player->at_end; most--) {
+        if (!player->begun) {
+            answer = player->device->section_begins(player->self, at, error);
+            player->begun = answer == PLAN_DONE;
+        } else if (at->index < at->role->n_instrs[at->section]) {
+            at->instr = &at->role->sections[at->section][at->index];
+            answer = ask(player, at->instr, error);
+            at->index += answer == PLAN_DONE;
+        } else {
+            at->instr = &player->boundary;
+            answer = player->device->section_ends(player->self, at, error);
+            if (answer == PLAN_DONE) {
+                next_section(player);
+            }
         }
     }
     return answer;
 }
 
-bool plan_player_at_end(const PlanPlayer *player) {
-    return player->at_end;
+PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
+    return play(player, 1, error);
 }
 
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error) {
-    PlanAnswer answer = PLAN_DONE;
-    while (answer == PLAN_DONE && !player->at_end) {
-        answer = plan_player_step(player, error);
-    }
-    return answer;
+    return play(player, UINT64_MAX, error);
+}
+
+bool plan_player_at_end(const PlanPlayer *player) {
+    return player->at_end;
 }
 
 const PlanPosition *plan_player_position(const PlanPlayer *player) {

@@ -127,10 +127,19 @@ static bool hold(gpointer self, SimTime at, SimActs who) {
 
 /* ---- the host ---- */
 
-static void spend(SimDevice *device, SimTime cost) {
+/* The lanes come to where the host is. */
+static void let_pass(SimDevice *device) {
+    sim_engine_advance(device->engine, device->host_ns);
+}
+
+static void pay(SimDevice *device, SimTime cost) {
     device->host_ns += cost;
     device->book->busy_ns += cost;
-    sim_engine_advance(device->engine, device->host_ns);
+}
+
+static void spend(SimDevice *device, SimTime cost) {
+    pay(device, cost);
+    let_pass(device);
 }
 
 static uint32_t number_of(const SimDevice *device, const PlanPosition *at) {
@@ -143,13 +152,26 @@ static SimTime with_host_jitter(const SimDevice *device, const PlanPosition *at,
     return sim_time_from_ns((double)cost * factor);
 }
 
+static void pay_instr(SimDevice *device, const PlanPosition *at, SimTime cost) {
+    bool jitters = device->setup.jitter.shares[SIM_JITTER_HOST] > 0;
+    pay(device, jitters ? with_host_jitter(device, at, cost) : cost);
+}
+
 /* The instruction at hand is paid for once, however often it is asked. */
 static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
     if (!device->charged) {
         device->charged = true;
-        spend(device, device->setup.jitter.shares[SIM_JITTER_HOST] > 0
-                          ? with_host_jitter(device, at, cost)
-                          : cost);
+        pay_instr(device, at, cost);
+        let_pass(device);
+    }
+}
+
+/* Of what is asked of the allocator alone: the lanes stay behind until somebody looks at them.
+ * Other ranks look at any time. */
+static void charge_memory(SimDevice *device, const PlanPosition *at) {
+    pay_instr(device, at, sim_issue_cost(device->issue, at->instr));
+    if (device->setup.peers) {
+        let_pass(device);
     }
 }
 
@@ -166,6 +188,7 @@ static void catch_up(SimDevice *device) {
 
 /* A recording that was issued passes: nothing stalls, but a play of many that was given up. */
 static void block_until(SimDevice *device, uint32_t recording) {
+    let_pass(device);
     bool more = true;
     while (more && !sim_engine_passed(device->engine, recording)) {
         more = sim_engine_step(device->engine);
@@ -175,6 +198,7 @@ static void block_until(SimDevice *device, uint32_t recording) {
 }
 
 static void block_until_idle(SimDevice *device) {
+    let_pass(device);
     while (sim_engine_step(device->engine)) {
     }
     catch_up(device);
@@ -198,11 +222,13 @@ static SimTime memory_now(gpointer self) {
 
 static MemoryEvent memory_record(gpointer self, uint32_t lane) {
     SimDevice *device = self;
+    let_pass(device);
     return sim_engine_record(device->engine, lane);
 }
 
 static bool memory_query(gpointer self, MemoryEvent event) {
     SimDevice *device = self;
+    let_pass(device);
     return sim_engine_passed(device->engine, (uint32_t)event);
 }
 
@@ -212,6 +238,7 @@ static void memory_sync(gpointer self, MemoryEvent event) {
 
 static void memory_stream_sync(gpointer self, uint32_t lane) {
     SimDevice *device = self;
+    let_pass(device);
     block_until(device, sim_engine_record(device->engine, lane));
 }
 
@@ -282,57 +309,57 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
     return PLAN_DONE;
 }
 
-static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer,
-                            int64_t delta) {
-    if (device->memory_rows) {
-        const MemoryTotals *now = sim_memory_now(device->memory);
-        TraceMemoryRow row = {
-            .step = at->step,
-            .instruction = number_of(device, at),
-            .category = device->role->buffers[buffer].sub,
-            .host_ns = device->host_ns,
-            .delta = delta,
-            .allocated = now->allocated_bytes,
-            .active = now->active_bytes,
-            .reserved = now->reserved_bytes,
-        };
-        g_array_append_val(device->memory_rows, row);
-    }
+/* Each change of what is allocated has its row. */
+static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer) {
+    GArray *rows = device->memory_rows;
+    const MemoryTotals *now = sim_memory_now(device->memory);
+    uint64_t before = rows->len ? g_array_index(rows, TraceMemoryRow, rows->len - 1).allocated : 0;
+    TraceMemoryRow row = {
+        .step = at->step,
+        .instruction = number_of(device, at),
+        .category = device->role->buffers[buffer].sub,
+        .host_ns = device->host_ns,
+        .delta = (int64_t)(now->allocated_bytes - before),
+        .allocated = now->allocated_bytes,
+        .active = now->active_bytes,
+        .reserved = now->reserved_bytes,
+    };
+    g_array_append_val(rows, row);
 }
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     SimDevice *device = self;
-    charge(device, at, sim_issue_cost(device->issue, at->instr));
+    charge_memory(device, at);
     SimMemoryPlace place = {at->step, at->section, at->index};
-    uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, &place)) {
         device->failed_at = *at;
         device->failed_buffer = buffer;
         return PLAN_STOPPED;
     }
-    uint64_t after = sim_memory_now(device->memory)->allocated_bytes;
-    keep_memory_row(device, at, buffer, (int64_t)(after - before));
-    return done(device);
+    if (device->memory_rows) {
+        keep_memory_row(device, at, buffer);
+    }
+    return PLAN_DONE;
 }
 
 static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t buffer,
                               GError **error) {
     SimDevice *device = self;
-    charge(device, at, sim_issue_cost(device->issue, at->instr));
+    charge_memory(device, at);
     SimMemoryPlace place = {at->step, at->section, at->index};
-    uint64_t before = sim_memory_now(device->memory)->allocated_bytes;
     sim_memory_release(device->memory, buffer, &place);
-    uint64_t after = sim_memory_now(device->memory)->allocated_bytes;
-    keep_memory_row(device, at, buffer, (int64_t)(after - before));
-    return done(device);
+    if (device->memory_rows) {
+        keep_memory_row(device, at, buffer);
+    }
+    return PLAN_DONE;
 }
 
 static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, uint32_t lane,
                        GError **error) {
     SimDevice *device = self;
-    charge(device, at, sim_issue_cost(device->issue, at->instr));
+    charge_memory(device, at);
     sim_memory_mark(device->memory, buffer, lane);
-    return done(device);
+    return PLAN_DONE;
 }
 
 /* What a kernel takes this time; SIM_NEVER for what ends when other ranks let it. */

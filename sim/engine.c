@@ -12,9 +12,9 @@ typedef struct {
 struct _SimEngine {
     SimTime now;
     SimTime wake_ns;
-    SimQueue
-        *queue; /* two slots a lane: the end of the op that runs there, or its start if the lane
-                      * wakes; n_lanes on: a change */
+    /* Two slots a lane: the end of the op that runs there, or its start if the lane wakes; n_lanes
+     * on: a change. */
+    SimQueue *queue;
     SimLane *lanes;
     uint32_t n_lanes;
     Axis *axes;
@@ -24,6 +24,7 @@ struct _SimEngine {
     uint32_t base, n_recordings, capacity;
     const SimWatcher *watcher;
     gpointer self;
+    uint64_t runs;              /* lanes on which an op does, a bit each */
     const SimCommand **running; /* by lane, for share() */
     double *speeds;
     bool changed; /* what runs, since speeds were last asked for */
@@ -36,6 +37,7 @@ SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *w
     SimEngine *engine = g_new0(SimEngine, 1);
     engine->queue = sim_queue_new(2 * n_lanes);
     engine->lanes = g_new0(SimLane, n_lanes);
+    g_assert(n_lanes <= 64); /* the bits of runs */
     engine->n_lanes = n_lanes;
     for (uint32_t i = 0; i < n_lanes; i++) {
         sim_lane_init(&engine->lanes[i]);
@@ -141,6 +143,7 @@ static void start_op(SimEngine *engine, uint32_t index) {
     const SimCommand *op = sim_lane_first(lane);
     SimTime duration = op->duration_ns;
     lane->state = SIM_LANE_RUNS;
+    engine->runs |= UINT64_C(1) << index;
     lane->start_ns = lane->since_ns = engine->now;
     lane->left_ns = (double)duration;
     lane->speed = 1;
@@ -206,17 +209,17 @@ static void share(SimEngine *engine) {
     }
     engine->changed = false;
     uint32_t n_running = 0;
-    for (uint32_t i = 0; i < engine->n_lanes; i++) {
-        SimLane *lane = &engine->lanes[i];
-        bool runs = lane->state == SIM_LANE_RUNS;
-        engine->running[i] = runs ? sim_lane_first(lane) : NULL;
-        engine->speeds[i] = 1;
-        n_running += runs;
+    for (uint64_t left = engine->runs; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(left);
+        engine->running[lane] = sim_lane_first(&engine->lanes[lane]);
+        engine->speeds[lane] = 1;
+        n_running++;
     }
     engine->watcher->share(engine->self, engine->running, n_running, engine->speeds);
-    for (uint32_t i = 0; i < engine->n_lanes; i++) {
-        if (engine->running[i] && engine->running[i]->duration_ns != SIM_NEVER) {
-            set_speed(engine, i, engine->speeds[i]);
+    for (uint64_t left = engine->runs; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(left);
+        if (engine->running[lane]->duration_ns != SIM_NEVER) {
+            set_speed(engine, lane, engine->speeds[lane]);
         }
     }
 }
@@ -226,6 +229,8 @@ static void finish_op(SimEngine *engine, uint32_t index) {
     SimCommand op = sim_lane_pop(lane);
     lane->state = SIM_LANE_IDLE;
     lane->ended_ns = engine->now;
+    engine->runs &= ~(UINT64_C(1) << index);
+    engine->running[index] = NULL;
     engine->changed = true;
     engine->watcher->op_ends(engine->self, index, &op, lane->start_ns, engine->now);
     if (op.axis != SIM_NO_AXIS) {
@@ -269,7 +274,8 @@ bool sim_engine_step(SimEngine *engine) {
     return do_next(engine);
 }
 
-void sim_engine_advance(SimEngine *engine, SimTime until) {
+/* Does what is due; asks before each moment, the last one too. */
+static void advance_held(SimEngine *engine, SimTime until) {
     for (;;) {
         SimTime next = sim_queue_next(engine->queue);
         bool lane_acts = next <= until;
@@ -277,6 +283,16 @@ void sim_engine_advance(SimEngine *engine, SimTime until) {
             if (!lane_acts) {
                 break;
             }
+            do_next(engine);
+        }
+    }
+}
+
+void sim_engine_advance(SimEngine *engine, SimTime until) {
+    if (engine->watcher->hold) {
+        advance_held(engine, until);
+    } else {
+        while (sim_queue_next(engine->queue) <= until) {
             do_next(engine);
         }
     }
@@ -294,9 +310,13 @@ bool sim_engine_idle(const SimEngine *engine) {
     return true;
 }
 
-static void give(SimEngine *engine, uint32_t lane, const SimCommand *command) {
+static SimCommand *place_for(SimEngine *engine, uint32_t lane, SimCommandKind kind) {
     g_assert(lane < engine->n_lanes);
-    sim_lane_push(&engine->lanes[lane], command);
+    return sim_lane_push(&engine->lanes[lane], kind);
+}
+
+/* A command has been put in its place. */
+static void given(SimEngine *engine, uint32_t lane) {
     if (engine->lanes[lane].state == SIM_LANE_IDLE) {
         advance_lane(engine, lane);
         share(engine);
@@ -311,14 +331,14 @@ uint32_t sim_engine_queued_ops(const SimEngine *engine, uint32_t lane) {
 void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
                        uint32_t tag) {
     g_assert(duration >= 0 && (axis == SIM_NO_AXIS || axis < engine->n_axes));
-    SimCommand command = {
+    *place_for(engine, lane, SIM_COMMAND_OP) = (SimCommand){
         .kind = SIM_COMMAND_OP,
         .axis = axis,
         .tag = tag,
         .ticket = axis == SIM_NO_AXIS ? 0 : engine->axes[axis].issued++,
         .duration_ns = duration,
     };
-    give(engine, lane, &command);
+    given(engine, lane);
 }
 
 void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at) {
@@ -337,8 +357,9 @@ uint32_t sim_engine_record(SimEngine *engine, uint32_t lane) {
     }
     uint32_t recording = engine->n_recordings++;
     engine->passed[recording - engine->base] = false;
-    SimCommand command = {.kind = SIM_COMMAND_RECORD, .recording = recording};
-    give(engine, lane, &command);
+    *place_for(engine, lane, SIM_COMMAND_RECORD) =
+        (SimCommand){.kind = SIM_COMMAND_RECORD, .recording = recording};
+    given(engine, lane);
     return recording;
 }
 
@@ -346,6 +367,7 @@ void sim_engine_wait(SimEngine *engine, uint32_t lane, uint32_t recording) {
     if (sim_engine_passed(engine, recording) && engine->lanes[lane].n == 0) {
         return;
     }
-    SimCommand command = {.kind = SIM_COMMAND_WAIT, .recording = recording};
-    give(engine, lane, &command);
+    *place_for(engine, lane, SIM_COMMAND_WAIT) =
+        (SimCommand){.kind = SIM_COMMAND_WAIT, .recording = recording};
+    given(engine, lane);
 }

@@ -80,10 +80,7 @@ static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *inst
     return sim_time_from_us(costs->collective_us + (of_unit ? costs->unit_us[instr->unit] : 0));
 }
 
-SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
-    if (instr->kind != PLAN_LAUNCH) {
-        return costs->ns[instr->kind];
-    }
+SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
     return plan_op_is_collective(op->kind) ? collective_cost(costs, instr, op->kind)
                                            : kernel_cost(costs, op);

@@ -23,4 +23,9 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
                                    const ModelCluster *cluster);
 void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
-SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr);
+
+SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
+static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
+    bool launches = instr->kind == PLAN_LAUNCH;
+    return launches ? sim_issue_launch_cost(costs, instr) : costs->ns[instr->kind];
+}

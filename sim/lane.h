@@ -52,6 +52,26 @@ typedef struct {
 
 void sim_lane_init(SimLane *lane);
 void sim_lane_clear(SimLane *lane);
-void sim_lane_push(SimLane *lane, const SimCommand *command);
-const SimCommand *sim_lane_first(const SimLane *lane); /* NULL when empty */
-SimCommand sim_lane_pop(SimLane *lane);
+void sim_lane_grow(SimLane *lane);
+
+/* The place of one more command, for the caller to fill in. */
+static inline SimCommand *sim_lane_push(SimLane *lane, SimCommandKind kind) {
+    if (lane->n == lane->capacity) {
+        sim_lane_grow(lane);
+    }
+    lane->n_ops += kind == SIM_COMMAND_OP;
+    return &lane->ring[(lane->head + lane->n++) & (lane->capacity - 1)];
+}
+
+static inline const SimCommand *sim_lane_first(const SimLane *lane) { /* NULL when empty */
+    return lane->n ? &lane->ring[lane->head] : NULL;
+}
+
+static inline SimCommand sim_lane_pop(SimLane *lane) {
+    g_assert(lane->n > 0);
+    SimCommand command = lane->ring[lane->head];
+    lane->head = (lane->head + 1) & (lane->capacity - 1);
+    lane->n--;
+    lane->n_ops -= command.kind == SIM_COMMAND_OP;
+    return command;
+}

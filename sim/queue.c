@@ -25,7 +25,7 @@ static void put(SimQueue *queue, uint32_t place, const Entry *entry) {
     queue->place[entry->slot] = place;
 }
 
-static void sift_up(SimQueue *queue, uint32_t place, Entry entry) {
+static inline void sift_up(SimQueue *queue, uint32_t place, Entry entry) {
     while (place > 0 && before(&entry, &queue->heap[(place - 1) / 2])) {
         put(queue, place, &queue->heap[(place - 1) / 2]);
         place = (place - 1) / 2;
@@ -33,7 +33,7 @@ static void sift_up(SimQueue *queue, uint32_t place, Entry entry) {
     put(queue, place, &entry);
 }
 
-static void sift_down(SimQueue *queue, uint32_t place, Entry entry) {
+static inline void sift_down(SimQueue *queue, uint32_t place, Entry entry) {
     for (;;) {
         uint32_t child = 2 * place + 1;
         if (child >= queue->n) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <glib.h>
-#include <math.h>
 #include <stdint.h>
 
 typedef int64_t SimTime; /* ns */
@@ -14,7 +13,8 @@ typedef int64_t SimTime; /* ns */
 
 static inline SimTime sim_time_from_ns(double ns) {
     g_assert(ns >= 0 && ns < 9e18);
-    return (SimTime)llround(ns);
+    SimTime whole = (SimTime)ns;
+    return whole + (ns - (double)whole >= 0.5); /* llround(), which is a call */
 }
 
 static inline SimTime sim_time_from_us(double us) {

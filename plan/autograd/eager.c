@@ -50,23 +50,6 @@ void plan_run_unref(PlanRun *run, PlanTensor tensor) {
     }
 }
 
-uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
-    return storage_at(run, tensor.storage)->buffer;
-}
-
-PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
-    uint32_t buffer = plan_run_buffer_of(run, tensor);
-    uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
-    return (PlanOperand){
-        .buffer = buffer, .offset_bytes = tensor.offset * size, .elements = tensor.elements};
-}
-
-void plan_run_operand(PlanRun *run, PlanTensor tensor) {
-    PlanOperand at = tensor.storage == PLAN_NONE ? (PlanOperand){.buffer = PLAN_NONE}
-                                                 : plan_run_operand_of(run, tensor);
-    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
-}
-
 void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
@@ -74,11 +57,6 @@ void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, u
     plan_builder_operand(&run->builder, from, 0, elements);
     plan_builder_operand(&run->builder, to, 0, elements);
     plan_builder_launch(&run->builder, lane);
-}
-
-PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */

@@ -209,13 +209,32 @@ PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that d
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
-PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor); /* of one that there is */
-void plan_run_operand(PlanRun *run, PlanTensor tensor); /* adds it to the op being built */
 /* Launches an op that takes the first elements of one buffer to those of another: COPY or CAST. */
 void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements);
-PlanTensor plan_run_value(PlanRun *run, uint32_t value);
-uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor);
+
+/* Inline, so that tensors need not be copied whole. */
+static inline PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
+}
+static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
+    return run->storages.items[tensor.storage].buffer;
+}
+static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) { /* there is one */
+    uint32_t buffer = plan_run_buffer_of(run, tensor);
+    uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
+    return (PlanOperand){
+        .buffer = buffer, .offset_bytes = tensor.offset * size, .elements = tensor.elements};
+}
+/* Adds it to the op being built; it may be none. */
+static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
+    PlanOperand at = {.buffer = PLAN_NONE};
+    if (tensor.storage != PLAN_NONE) {
+        at = plan_run_operand_of(run, tensor);
+    }
+    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
+}
 
 /* Checkpoints (recompute.c). */
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);

@@ -16,24 +16,28 @@ PlanOver plan_over_one(const PlanOver *over, uint32_t parameter) {
     return one;
 }
 
-static PlanOperand listed(const PlanOver *over, uint32_t p, unsigned list) {
+/* Written where it stays: a processor waits for a copy of what has just been put together. */
+static void put(const PlanOver *over, uint32_t p, unsigned list, PlanOperand *ret) {
     PlanRun *run = over->run;
     uint64_t elements = over->owned[p].elements;
     if (list == PLAN_LIST_PARAMETER) {
-        return over->owned[p];
+        *ret = over->owned[p];
+        return;
     }
     if (list == PLAN_LIST_GRADIENT && over->temporaries[PLAN_TEMPORARY_DECAYED][p] == PLAN_NONE) {
-        return run->flavour->gradient(run, p);
+        *ret = run->flavour->gradient(run, p);
+        return;
     }
     if (list == PLAN_LIST_GRADIENT) {
         list = PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_DECAYED;
     }
     if (list >= PLAN_LIST_TEMPORARY) {
         uint32_t buffer = over->temporaries[list - PLAN_LIST_TEMPORARY][p];
-        return (PlanOperand){.buffer = buffer, .elements = elements};
+        *ret = (PlanOperand){.buffer = buffer, .elements = elements};
+        return;
     }
     unsigned state = list - PLAN_LIST_STATE;
-    return (PlanOperand){.buffer = run->states[PLAN_N_STATES * p + state],
+    *ret = (PlanOperand){.buffer = run->states[PLAN_N_STATES * p + state],
                          .elements = state == PLAN_STATE_STEPS ? 1 : elements};
 }
 
@@ -45,7 +49,7 @@ void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const u
     for (unsigned i = 0; i < n; i++) {
         for (uint32_t p = over->from; p < over->to; p++) {
             if (over->owned[p].elements > 0) {
-                *end++ = listed(over, p, lists[i]);
+                put(over, p, lists[i], end++);
             }
         }
     }
@@ -108,9 +112,12 @@ void plan_over_decay_gradients(const PlanOver *over) {
     for (unsigned list = 0; list < 3; list++) {
         for (uint32_t p = over->from; p < over->to; p++) {
             if (plan_over_owns(over, p)) {
-                PlanOperand o = list == 0   ? over->run->flavour->gradient(over->run, p)
-                                : list == 1 ? over->owned[p]
-                                            : listed(over, p, PLAN_LIST_GRADIENT);
+                PlanOperand o = over->owned[p];
+                if (list == 0) {
+                    o = over->run->flavour->gradient(over->run, p);
+                } else if (list == 2) {
+                    put(over, p, PLAN_LIST_GRADIENT, &o);
+                }
                 plan_builder_operand(&over->run->builder, o.buffer, o.offset_bytes, o.elements);
             }
         }

@@ -99,6 +99,15 @@ static const Fault faults[] = {
     {"integers where numbers should be", "b2 64 fp32", "b2 64 int64", "operand y cannot be int64"},
 };
 
+static void must_refuse(const char *text, const char *expected) {
+    g_autofree char *message = error_of(text);
+    g_assert_nonnull(message);
+    if (!strstr(message, expected)) {
+        g_test_message("expected '%s' in '%s'", expected, message);
+        g_test_fail();
+    }
+}
+
 static void fault_is_found(gconstpointer data) {
     const Fault *fault = data;
     g_autoptr(GString) text = g_string_new(sound);
@@ -108,12 +117,77 @@ static void fault_is_found(gconstpointer data) {
                          strstr(fault->to, "alloc b1") ? "section steady 18" : "section steady 17",
                          1);
     }
-    g_autofree char *message = error_of(text->str);
-    g_assert_nonnull(message);
-    if (!strstr(message, fault->expected)) {
-        g_test_message("expected '%s' in '%s'", fault->expected, message);
-        g_test_fail();
-    }
+    must_refuse(text->str, fault->expected);
+}
+
+/* Steady repeats second, and each step ends at rest: the host waits for both lanes. */
+static const char rested[] = "foreshard-plan 1\n"
+                             "title t\n"
+                             "tokens_per_rank 1\n"
+                             "network\n"
+                             "strategy\n"
+                             "mesh replicate=1 shard=1 part=1\n"
+                             "lanes compute side\n"
+                             "modules 0\n"
+                             "units 0\n"
+                             "parameters 0\n"
+                             "roles 1\n"
+                             "role 0 ranks 0\n"
+                             "owns 0\n"
+                             "loss\n"
+                             "buffers 1\n"
+                             "b0 64 fp32 parameters/sharded compute - cfst p\n"
+                             "section construct 2\n"
+                             "@setup - -\n"
+                             "alloc b0\n"
+                             "launch compute fill n=16 value=0 y=b0\n"
+                             "section first 6\n"
+                             "@forward - -\n"
+                             "mark b0 side\n"
+                             "record compute e0\n"
+                             "host_wait e0\n"
+                             "record side e1\n"
+                             "record side e2\n"
+                             "host_wait e1\n"
+                             "section second 11\n"
+                             "@forward - -\n"
+                             "wait compute e2@-1\n"
+                             "launch side fill n=16 value=1 y=b0\n"
+                             "free b0\n"
+                             "alloc b0\n"
+                             "launch compute fill n=16 value=0 y=b0\n"
+                             "mark b0 side\n"
+                             "record compute e0\n"
+                             "host_wait e0\n"
+                             "record side e1\n"
+                             "record side e2\n"
+                             "host_wait e1\n"
+                             "section steady = second\n"
+                             "end\n";
+
+static void rested_is_sound(void) {
+    g_autofree char *message = error_of(rested);
+    g_assert_cmpstr(message, ==, NULL);
+}
+
+/* The second step is sound, and its very program is not in the third, which finds other things than
+ * the first step had left. */
+static const Fault later_faults[] = {
+    {"a step without rest", "y=b0\nmark b0 side\nrecord compute e0\nhost_wait e0\n",
+     "y=b0\nmark b0 side\nrecord compute e0\nwait compute e0\n",
+     "section steady, instruction 1: lane side uses b0 (y) without waiting for lane compute"},
+    {"a mark of the first step only", "y=b0\nmark b0 side\n", "y=b0\nmark b0 compute\n",
+     "section steady, instruction 4: b0 may lie in memory that lane side still uses"},
+    {"an event of the first step only", "record side e2\nhost_wait e1\nsection steady",
+     "record side e3\nhost_wait e1\nsection steady",
+     "section steady, instruction 0: event e2@-1 is waited for but not recorded"},
+};
+
+static void later_fault_is_found(gconstpointer data) {
+    const Fault *fault = data;
+    g_autoptr(GString) text = g_string_new(rested);
+    g_assert_cmpuint(g_string_replace(text, fault->from, fault->to, 1), ==, 1);
+    must_refuse(text->str, fault->expected);
 }
 
 /* A mark lets memory be freed while another lane uses it: the allocator waits for that lane. */
@@ -190,6 +264,11 @@ int main(int argc, char **argv) {
     for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
         g_autofree char *name = g_strdup_printf("/plan/check/%s", faults[i].name);
         g_test_add_data_func(name, &faults[i], fault_is_found);
+    }
+    g_test_add_func("/plan/check/steps that end at rest", rested_is_sound);
+    for (unsigned i = 0; i < G_N_ELEMENTS(later_faults); i++) {
+        g_autofree char *name = g_strdup_printf("/plan/check/%s", later_faults[i].name);
+        g_test_add_data_func(name, &later_faults[i], later_fault_is_found);
     }
     g_test_add_func("/plan/check/a mark excuses", mark_excuses);
     g_test_add_func("/plan/check/an earlier step's event", earlier_step);
