@@ -209,11 +209,30 @@ static void cut(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     }
 }
 
+/* Offloaded, neither sharded nor original: the parameters stay views of what the device had. */
+static bool keeps_on_device(const PlanFsdp1 *f) {
+    return !f->shards && !f->keeps_views;
+}
+
+static void make_shard_on_host(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    uint64_t elements = plan_fsdp1_elements(run, f->units[u].b.local);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        plan_offload_init_parameter(run, p, f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE,
+                                    f->shards ? elements : 0, f->flat.start[p], elements);
+    }
+    plan_offload_end_init(run, plan_fsdp1_parameter_of(run, u, 0), elements);
+}
+
 static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construct, uint32_t u) {
     if (!plan_fsdp1_has_parameters(run, u)) {
         return;
     }
     name_buffers(run, f, u);
+    if (plan_offload_constructs(run) && !keeps_on_device(f)) {
+        make_shard_on_host(run, f, u);
+        return;
+    }
     uint32_t local = f->units[u].b.local;
     uint64_t stride = f->shards ? f->flat.units[u].shard : 0;
     plan_construct_begin_unit(construct, run, u);
@@ -228,8 +247,8 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construc
     if (plan_offload_has_params(run)) {
         plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
     }
-    if (plan_offload_has_params(run) && (f->shards || f->keeps_views)) {
-        plan_builder_free(&run->builder, local); /* else parameters are views of it */
+    if (plan_offload_has_params(run) && !keeps_on_device(f)) {
+        plan_builder_free(&run->builder, local);
     }
 }
 
