@@ -195,16 +195,46 @@ static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after)
     *ret_after = (double)ranks / (double)before;
 }
 
-/* What is whole first is copied into one flat parameter, of which this rank's part is cloned. */
-static void cut(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
-    uint32_t flat = PLAN_NONE, local = f->units[u].b.local;
-    if (f->shards && run->strategy->init != PLAN_CONSTRUCTION_SHARD) {
-        flat = buffer_for(run, f->flat.units[u].elements, f->master, PLAN_PARAMETERS_UNSHARDED,
-                          PLAN_FSDP1_COMPUTE, "flat_parameter");
-        plan_builder_alloc(&run->builder, flat);
+/* Ones, and a multiple of them. */
+static uint32_t make_padding(PlanRun *run, const PlanFsdp1 *f, uint64_t elements) {
+    uint32_t made[2];
+    for (unsigned i = 0; i < 2; i++) {
+        made[i] =
+            buffer_for(run, elements, f->master, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE, "padding");
+        plan_builder_alloc(&run->builder, made[i]);
     }
-    plan_builder_alloc(&run->builder, local);
-    if (flat != PLAN_NONE) {
+    plan_builder_free(&run->builder, made[0]);
+    return made[1];
+}
+
+/* What is whole first is copied into one flat parameter, with what pads original ones. */
+static void join(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_t flat) {
+    uint32_t n = run->units[u].parameters->len, n_paddings = 0;
+    g_autofree uint32_t *paddings = g_new(uint32_t, n + 1);
+    for (uint32_t i = 0; i <= n && f->keeps_views; i++) {
+        uint64_t elements = plan_flat_padding(&f->flat, run, u, i);
+        if (elements) {
+            paddings[n_paddings++] = make_padding(run, f, elements);
+        }
+    }
+    plan_builder_alloc(&run->builder, flat);
+    for (uint32_t i = 0; i < n_paddings; i++) {
+        plan_builder_free(&run->builder, paddings[i]);
+    }
+}
+
+/* This rank's part of the flat parameter is cloned; where nothing is sharded, that is all of it. */
+static void cut(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    uint32_t local = f->units[u].b.local;
+    if (run->strategy->init == PLAN_CONSTRUCTION_SHARD) {
+        plan_builder_alloc(&run->builder, local);
+    } else if (!f->shards) {
+        join(run, f, u, local);
+    } else {
+        uint32_t flat = buffer_for(run, f->flat.units[u].elements, f->master,
+                                   PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP1_COMPUTE, "flat_parameter");
+        join(run, f, u, flat);
+        plan_builder_alloc(&run->builder, local);
         plan_builder_free(&run->builder, flat);
     }
 }
