@@ -5,6 +5,7 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "exec/first-values.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/reduce.h"
 
@@ -39,11 +40,12 @@ static uint64_t offset_of(const PlanRole *role, const PlanOp *op) {
 }
 
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error) {
-    if (!exec_host_step_slots(role, op)) {
+    const int64_t *dims = plan_op_dims(role, op);
+    bool inits = plan_op_is_host_init((PlanOpKind)op->kind);
+    if (!inits && !exec_host_step_slots(role, op)) {
         return true;
     }
-    const int64_t *dims = plan_op_dims(role, op);
-    uint64_t n = (uint64_t)dims[0], offset = offset_of(role, op);
+    uint64_t n = (uint64_t)dims[inits], offset = inits ? 0 : offset_of(role, op);
     if (op->kind == PLAN_OP_HOST_NORM) {
         n = MAX(n, (uint64_t)dims[4]);
     }
@@ -150,6 +152,9 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
 }
 
 bool exec_host_step(const ExecTask *t, GError **error) {
+    if (plan_op_is_host_init((PlanOpKind)t->op->kind)) {
+        return exec_first_values_on_host(t, error);
+    }
     if (is_on_gradients(t->op)) {
         return work_on_gradients(t, error);
     }

@@ -1,9 +1,5 @@
 #include "exec/places.h"
 
-static bool is_init(const PlanOp *op) {
-    return op->kind == PLAN_OP_INIT_NORMAL || op->kind == PLAN_OP_INIT_FILL;
-}
-
 ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
     uint32_t parameter = (uint32_t)dims[0];
@@ -12,9 +8,10 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
     uint64_t start = plan_rank_on_axis(plan, rank, (PlanAxis)init->axis) * (uint64_t)dims[2];
     uint64_t first = offset > start ? MIN(n, offset - start) : 0;
     uint64_t from = start > offset ? start - offset : 0;
+    bool on_host = plan_op_is_host_init((PlanOpKind)init->kind);
     return (ExecPlace){.parameter = parameter,
-                       .buffer = plan_op_operands(role, init)[0].buffer,
-                       .slot = PLAN_NONE,
+                       .buffer = on_host ? PLAN_NONE : plan_op_operands(role, init)[0].buffer,
+                       .slot = on_host ? (uint32_t)dims[4] : PLAN_NONE,
                        .first = first,
                        .from = from,
                        .count = from < total ? MIN(n - first, total - from) : 0};
@@ -60,16 +57,18 @@ GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t ran
     g_autofree const PlanOp **last = g_new0(const PlanOp *, plan->n_parameters);
     GArray *places = g_array_new(FALSE, FALSE, sizeof(ExecPlace));
     for (uint32_t i = 0; i < role->n_ops; i++) {
-        if (is_init(&role->ops[i])) {
+        if (plan_op_is_init((PlanOpKind)role->ops[i].kind)) {
             last[plan_op_dims(role, &role->ops[i])[0]] = &role->ops[i];
         }
     }
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         if (last[p] && saves(plan, role, last[p], rank)) {
             ExecPlace place = exec_place_of(plan, role, last[p], rank);
-            if (place.count) { /* else the plan may hold no buffer for it after the first step */
+            if (place.count && place.slot == PLAN_NONE) {
                 place.buffer = moved_to(role, place.buffer);
                 place.slot = sent_to(role, place.buffer);
+            }
+            if (place.count) { /* else the plan may hold no buffer for it after the first step */
                 g_array_append_val(places, place);
             }
         }

@@ -373,8 +373,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
             return g_strdup_printf("%s is 0", info->dims[i]);
         }
     }
-    bool inits = kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL;
-    if (inits && d[0] >= plan->n_parameters) {
+    if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
         return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
     }
     bool attends = kind == PLAN_OP_ATTENTION || kind == PLAN_OP_ATTENTION_BACKWARD;

@@ -97,6 +97,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;
+    } else if (plan_op_is_host_init(kind)) {
+        work.bytes = 4 * (double)dims[1];
     } else if (moved_on_host(kind, dims)) {
         work.bytes = 4 * (double)moved_on_host(kind, dims) * (double)dims[0];
     } else if (kind == PLAN_OP_PART) {

@@ -84,6 +84,16 @@ static inline bool plan_op_joins_ranks(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
 }
 
+/* Gives a parameter its first values, in the host's memory; or there or on the device, with dims
+ * that begin alike. */
+static inline bool plan_op_is_host_init(PlanOpKind kind) {
+    return kind == PLAN_OP_HOST_INIT_NORMAL || kind == PLAN_OP_HOST_INIT_FILL;
+}
+
+static inline bool plan_op_is_init(PlanOpKind kind) {
+    return kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL || plan_op_is_host_init(kind);
+}
+
 /* The slot that operand number i of an op with n operands belongs to. Operands lie slot by slot, a
  * list's elements together; a missing optional operand is present with buffer PLAN_NONE. */
 unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i);

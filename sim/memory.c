@@ -156,6 +156,12 @@ void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane) {
     }
 }
 
+void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers) {
+    if (memory->caching) {
+        memory_caching_keep_answers(memory->caching, answers);
+    }
+}
+
 const MemoryTotals *sim_memory_now(const SimMemory *memory) {
     return memory_ledger_now(memory->ledger);
 }

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "memory/answers.h"
 #include "memory/ledger.h"
 #include "memory/options.h"
 #include "memory/virtual.h"
@@ -44,6 +45,9 @@ bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
                       const SimMemoryPlace *place);
 void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place);
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane);
+/* From now on what the allocator is told of events is added to answers (borrowed); an arena is told
+ * nothing. */
+void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers);
 
 const MemoryTotals *sim_memory_now(const SimMemory *memory);
 /* Bytes as the allocator rounds them, PLAN_N_SUBCATEGORIES of them; the memory's own. */

@@ -81,6 +81,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     }
     if (trace) {
         sim_device_keep_rows(device);
+        sim_memory_keep_answers(sim_device_memory(device), task->options->answers);
     }
     g_autoptr(PlanPlayer) player =
         plan_player_new(task->plan, task->role, task->options->steps, &sim_device, device);

@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "memory/answers.h"
 #include "memory/options.h"
 #include "models/cluster.h"
 #include "plan/plan.h"
@@ -53,6 +54,8 @@ typedef struct {
     bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
     bool arena; /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
+    MemoryAnswers *answers; /* NULL; representative play: gets what the traced one's allocator was
+                               told */
 
     bool every_rank; /* and for it: */
     SimJitter jitter;

@@ -106,9 +106,8 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (attention && d[4] > 256) {
         return refuse(op, "heads are at most 256 wide; set attention = math in the network", error);
     }
-    if (exec_host_step_slots(context->role, op) &&
-        (!exec_host_step_is_bounded(context->role, op, error) ||
-         !host_step_fits(context->role, op, error))) {
+    if (!exec_host_step_is_bounded(context->role, op, error) ||
+        (exec_host_step_slots(context->role, op) && !host_step_fits(context->role, op, error))) {
         return false;
     }
     if (op->kind == PLAN_OP_BATCH && context->data &&

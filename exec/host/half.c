@@ -47,7 +47,7 @@ static uint64_t start_of(const ExecTask *t, unsigned i) {
 
 /* An init op leaves alone what does not belong to its parameter, so it must find it. */
 static bool writes_in_part(const ExecTask *t) {
-    return t->op->kind == PLAN_OP_INIT_NORMAL || t->op->kind == PLAN_OP_INIT_FILL;
+    return plan_op_is_init((PlanOpKind)t->op->kind);
 }
 
 static Span span_of(const ExecTask *t, unsigned i) {

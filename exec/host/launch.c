@@ -9,29 +9,11 @@
 #include "exec/batch.h"
 #include "exec/data.h"
 #include "exec/error.h"
+#include "exec/first-values.h"
 #include "exec/host-step.h"
 #include "exec/host/half.h"
-#include "exec/places.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/random.h"
-
-/* ---- data and construction ------------------------------------------------------------------ */
-
-/* Element i of a parameter is the same on whichever rank it lies. */
-static void init(const ExecTask *t) {
-    const ExecContext *c = t->context;
-    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    float *to = f32(t, 0) + place.first;
-    if (c->weights) {
-        exec_weights_get(c->weights, place.parameter, place.from, place.count, to);
-    } else if (t->op->kind == PLAN_OP_INIT_FILL) {
-        kernel_fill_f32(to, (float)attr(t, 0), place.count);
-    } else {
-        kernel_philox_normal_f32(to, place.count, c->seed, place.parameter, place.from, 0,
-                                 (float)attr(t, 0));
-    }
-}
 
 /* ---- the host's memory ---------------------------------------------------------------------- */
 
@@ -91,7 +73,7 @@ static bool run(const ExecTask *t, GError **error) {
         return from_host(t, error);
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
-        init(t);
+        exec_first_values(t, f32(t, 0));
         return true;
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

@@ -52,11 +52,13 @@ void plan_offload_add_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, u
             NULL);
 }
 
-void plan_offload_round_gradient(PlanRun *run, uint32_t p, uint64_t elements, PlanDtype dtype) {
+void plan_offload_round(PlanRun *run, uint32_t slot, uint64_t elements, PlanDtype dtype) {
     on_host(run, PLAN_OP_HOST_ROUND, PLAN_AXIS_NONE,
-            (int64_t[]){(int64_t)elements, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
-                        dtype == PLAN_BF16 ? 7 : 10},
-            NULL);
+            (int64_t[]){(int64_t)elements, slot, dtype == PLAN_BF16 ? 7 : 10}, NULL);
+}
+
+void plan_offload_round_gradient(PlanRun *run, uint32_t p, uint64_t elements, PlanDtype dtype) {
+    plan_offload_round(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), elements, dtype);
 }
 
 void plan_offload_zero_gradients(const PlanOver *all) {

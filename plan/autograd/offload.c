@@ -187,6 +187,30 @@ bool plan_offload_has_params(const PlanRun *run) {
     return run->strategy->offload == PLAN_OFFLOAD_PARAMS;
 }
 
+bool plan_offload_constructs(const PlanRun *run) {
+    return plan_offload_has_params(run) && run->strategy->init == PLAN_CONSTRUCTION_SHARD;
+}
+
+void plan_offload_init_parameter(PlanRun *run, uint32_t p, PlanAxis axis, uint64_t rank_stride,
+                                 uint64_t offset, uint64_t elements) {
+    static const PlanOpKind kinds[] = {
+        [PLAN_INIT_NORMAL] = PLAN_OP_HOST_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_HOST_INIT_FILL};
+    const PlanGraphParameter *parameter =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    plan_builder_begin_op(&run->builder, kinds[parameter->init], axis,
+                          (int64_t[]){p, (int64_t)elements, (int64_t)rank_stride, (int64_t)offset,
+                                      plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER)},
+                          &parameter->init_value);
+    plan_builder_host_op(&run->builder);
+}
+
+void plan_offload_end_init(PlanRun *run, uint32_t p, uint64_t elements) {
+    PlanDtype dtype = plan_strategy_model_dtype(run->strategy);
+    if (dtype != PLAN_FP32) {
+        plan_offload_round(run, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER), elements, dtype);
+    }
+}
+
 static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
     const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
     return (PlanOperand){.buffer = buffer,
@@ -196,6 +220,7 @@ static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
 void plan_offload_put_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {
     plan_offload_move(run, PLAN_OP_TO_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
                       all_of(run, buffer), lane);
+    plan_builder_host_wait(&run->builder, plan_builder_record(&run->builder, lane), 0);
 }
 
 void plan_offload_get_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {

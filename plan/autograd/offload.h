@@ -29,7 +29,15 @@ typedef enum {
 extern const char *const plan_offload_lanes[]; /* NULL-terminated, after the flavour's */
 
 bool plan_offload_has_params(const PlanRun *run);
-/* What the tensor's owner (its unit's first parameter with FSDP1, else itself) has on the host. */
+/* Shards never come to the device before training: they are made on the host. */
+bool plan_offload_constructs(const PlanRun *run);
+/* As plan_init_parameter(), in a shard of so many elements; when all that it holds has been made
+ * it is rounded to the model's dtype. */
+void plan_offload_init_parameter(PlanRun *run, uint32_t parameter, PlanAxis axis,
+                                 uint64_t rank_stride, uint64_t offset, uint64_t elements);
+void plan_offload_end_init(PlanRun *run, uint32_t parameter, uint64_t elements);
+/* What the tensor's owner (its unit's first parameter with FSDP1, else itself) has on the host. It
+ * gets a shard where it is cut on the device, by a copy that blocks. */
 void plan_offload_put_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, uint8_t lane);
 void plan_offload_get_shard(PlanRun *run, uint32_t parameter, uint32_t buffer, uint8_t lane);
 void plan_offload_put_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
@@ -66,3 +74,4 @@ uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost wh
 uint32_t plan_offload_slots_end(const PlanRun *run);
 void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
                        uint8_t lane);
+void plan_offload_round(PlanRun *run, uint32_t slot, uint64_t elements, PlanDtype dtype);

@@ -9,7 +9,8 @@
 
 #include "plan/autograd/eager.h"
 
-/* The buffer of each parameter; with init = shard no buffer comes to be. */
+/* The buffer of each parameter; with init = shard no buffer comes to be, and offloaded parameters
+ * are made by the host (autograd/offload.h). */
 typedef struct {
     uint32_t *whole;
 } PlanConstruct;

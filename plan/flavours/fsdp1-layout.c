@@ -195,18 +195,63 @@ static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after)
     *ret_after = (double)ranks / (double)before;
 }
 
-/* What is whole first is copied into one flat parameter, of which this rank's part is cloned. */
-static void cut(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
-    uint32_t flat = PLAN_NONE, local = f->units[u].b.local;
-    if (f->shards && run->strategy->init != PLAN_CONSTRUCTION_SHARD) {
-        flat = buffer_for(run, f->flat.units[u].elements, f->master, PLAN_PARAMETERS_UNSHARDED,
-                          PLAN_FSDP1_COMPUTE, "flat_parameter");
-        plan_builder_alloc(&run->builder, flat);
+/* Ones, and a multiple of them. */
+static uint32_t make_padding(PlanRun *run, const PlanFsdp1 *f, uint64_t elements) {
+    uint32_t made[2];
+    for (unsigned i = 0; i < 2; i++) {
+        made[i] =
+            buffer_for(run, elements, f->master, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE, "padding");
+        plan_builder_alloc(&run->builder, made[i]);
     }
-    plan_builder_alloc(&run->builder, local);
-    if (flat != PLAN_NONE) {
+    plan_builder_free(&run->builder, made[0]);
+    return made[1];
+}
+
+/* What is whole first is copied into one flat parameter, with what pads original ones. */
+static void join(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_t flat) {
+    uint32_t n = run->units[u].parameters->len, n_paddings = 0;
+    g_autofree uint32_t *paddings = g_new(uint32_t, n + 1);
+    for (uint32_t i = 0; i <= n && f->keeps_views; i++) {
+        uint64_t elements = plan_flat_padding(&f->flat, run, u, i);
+        if (elements) {
+            paddings[n_paddings++] = make_padding(run, f, elements);
+        }
+    }
+    plan_builder_alloc(&run->builder, flat);
+    for (uint32_t i = 0; i < n_paddings; i++) {
+        plan_builder_free(&run->builder, paddings[i]);
+    }
+}
+
+/* This rank's part of the flat parameter is cloned; where nothing is sharded, that is all of it. */
+static void cut(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    uint32_t local = f->units[u].b.local;
+    if (run->strategy->init == PLAN_CONSTRUCTION_SHARD) {
+        plan_builder_alloc(&run->builder, local);
+    } else if (!f->shards) {
+        join(run, f, u, local);
+    } else {
+        uint32_t flat = buffer_for(run, f->flat.units[u].elements, f->master,
+                                   PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP1_COMPUTE, "flat_parameter");
+        join(run, f, u, flat);
+        plan_builder_alloc(&run->builder, local);
         plan_builder_free(&run->builder, flat);
     }
+}
+
+/* Offloaded, neither sharded nor original: the parameters stay views of what the device had. */
+static bool keeps_on_device(const PlanFsdp1 *f) {
+    return !f->shards && !f->keeps_views;
+}
+
+static void make_shard_on_host(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
+    uint64_t elements = plan_fsdp1_elements(run, f->units[u].b.local);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        plan_offload_init_parameter(run, p, f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE,
+                                    f->shards ? elements : 0, f->flat.start[p], elements);
+    }
+    plan_offload_end_init(run, plan_fsdp1_parameter_of(run, u, 0), elements);
 }
 
 static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construct, uint32_t u) {
@@ -214,6 +259,10 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construc
         return;
     }
     name_buffers(run, f, u);
+    if (plan_offload_constructs(run) && !keeps_on_device(f)) {
+        make_shard_on_host(run, f, u);
+        return;
+    }
     uint32_t local = f->units[u].b.local;
     uint64_t stride = f->shards ? f->flat.units[u].shard : 0;
     plan_construct_begin_unit(construct, run, u);
@@ -228,8 +277,8 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construc
     if (plan_offload_has_params(run)) {
         plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
     }
-    if (plan_offload_has_params(run) && (f->shards || f->keeps_views)) {
-        plan_builder_free(&run->builder, local); /* else parameters are views of it */
+    if (plan_offload_has_params(run) && !keeps_on_device(f)) {
+        plan_builder_free(&run->builder, local);
     }
 }
 

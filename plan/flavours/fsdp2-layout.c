@@ -89,22 +89,37 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     }
 }
 
+static void make_shard_on_host(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
+    uint64_t chunk = plan_fsdp2_chunk(f, p);
+    plan_offload_init_parameter(run, p, PLAN_AXIS_SHARD, chunk, 0, chunk);
+    plan_offload_end_init(run, p, chunk);
+    f->shards[p] = PLAN_NONE;
+}
+
+static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
+    f->shards[p] =
+        plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
+                            PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+    plan_builder_alloc(&run->builder, f->shards[p]);
+    if (f->local[p] < plan_fsdp2_chunk(f, p)) {
+        zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
+    }
+    plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, plan_fsdp2_chunk(f, p), 0);
+    if (plan_offload_has_params(run)) {
+        plan_offload_put_shard(run, p, f->shards[p], PLAN_FSDP2_COMPUTE);
+        plan_builder_free(&run->builder, f->shards[p]);
+    }
+}
+
 static void make_shards(PlanRun *run, PlanFsdp2 *f, const PlanConstruct *construct, uint32_t u) {
     plan_construct_begin_unit(construct, run, u);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         plan_run_at(run, PLAN_PHASE_SETUP, plan_fsdp2_parameter(run, p)->module);
-        f->shards[p] = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
-                                           PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                           run->parameters[p].name);
-        plan_builder_alloc(&run->builder, f->shards[p]);
-        if (f->local[p] < plan_fsdp2_chunk(f, p)) {
-            zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
-        }
-        plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, plan_fsdp2_chunk(f, p), 0);
-        if (plan_offload_has_params(run)) {
-            plan_offload_put_shard(run, p, f->shards[p], PLAN_FSDP2_COMPUTE);
-            plan_builder_free(&run->builder, f->shards[p]);
+        if (plan_offload_constructs(run)) {
+            make_shard_on_host(run, f, p);
+        } else {
+            make_shard(run, f, p);
         }
     }
     plan_construct_end_unit(construct, run, u);

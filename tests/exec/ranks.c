@@ -377,6 +377,45 @@ static void weights_are_saved(void) {
     test_run_remove_folder(folder);
 }
 
+static void expect_floats(const char *folder, const char *name, const float *expected, gsize n) {
+    gsize n_got;
+    g_autofree float *got = read_floats(folder, name, &n_got);
+    g_assert_cmpmem(got, n_got * sizeof(float), expected, n * sizeof(float));
+}
+
+/* Made by the host, or on the device and sent there: the same bytes as on one rank, rounded to the
+ * model's dtype also where it trains on. */
+static void first_weights_are_the_same_wherever_they_are_made(void) {
+    static const char *const dtypes[] = {"fp32", "bf16"};
+    static const char *const strategies[] = {
+        "-n 3",
+        "-n 4 --sharding hybrid --replicate 2",
+        "-n 3 --flavour fsdp1",
+        "-n 3 --flavour fsdp1 --use-orig-params yes",
+        "-n 2 --flavour fsdp1 --sharding none --use-orig-params yes",
+    };
+    const char *run = "run gpt-toy %s --model-dtype %s --optimizer sgd --seed 7 --micro-batch 2 "
+                      "--steps %d --lr %s --save %s/w";
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    for (unsigned d = 0; d < G_N_ELEMENTS(dtypes); d++) {
+        gsize n;
+        test_run_ok(run, "-n 1 --sharding none", dtypes[d], 1, "0", folder);
+        g_autofree float *first = read_floats(folder, "w", &n);
+        for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+            g_autofree char *by_host = g_strconcat(strategies[i], " --offload params", NULL);
+            g_autofree char *on_device = g_strconcat(by_host, " --init whole", NULL);
+            test_run_ok(run, by_host, dtypes[d], 1, "0", folder);
+            expect_floats(folder, "w", first, n);
+            test_run_ok(run, by_host, dtypes[d], 2, "0.05", folder);
+            g_autofree float *trained = read_floats(folder, "w", &n);
+            g_assert_true(memcmp(trained, first, n * sizeof *first));
+            test_run_ok(run, on_device, dtypes[d], 2, "0.05", folder);
+            expect_floats(folder, "w", trained, n);
+        }
+    }
+    test_run_remove_folder(folder);
+}
+
 /* A rank that holds nothing of a parameter has no buffer for it, either. */
 static void a_row_for_two_ranks_is_saved(void) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
@@ -477,6 +516,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/reads are waited for", reads_are_waited_for);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
+    g_test_add_func("/exec/ranks/first weights are the same wherever they are made",
+                    first_weights_are_the_same_wherever_they_are_made);
     g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);
     g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);
     g_test_add_func("/exec/ranks/inputs are not offloaded", inputs_are_not_offloaded);

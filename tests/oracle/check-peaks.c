@@ -24,9 +24,6 @@ enum {
 
 static const char *const names[N_COUNTERS] = {"allocated", "active", "reserved"};
 
-/* What to_allocator.py gives the allocator unless told otherwise. */
-static const uint64_t MEMORY_BYTES = UINT64_C(80) << 30;
-
 typedef struct {
     uint64_t most[N_COUNTERS];
 } Peaks;
@@ -123,7 +120,8 @@ int main(int argc, char **argv) {
     g_autoptr(Plan) plan =
         recording ? recording_plan(recording, RECORDING_OF_ALLOCATOR, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, MEMORY_BYTES, &error) : NULL;
+    g_autoptr(Trace) trace =
+        plan ? oracle_predicted(plan, steps, ORACLE_MEMORY_BYTES, NULL, &error) : NULL;
     if (!trace) {
         fprintf(stderr, "check-peaks: %s\n", error->message);
         return 2;

@@ -3,7 +3,8 @@
  * check RECORD.jsonl...: for each, the plan for its settings is built, and step by step compared:
  * parameters; bytes by category at start and end; the peak, exact and rounded to 512 bytes, with
  * its categories and module; every collective in order with unit, bytes and phase; and, where the
- * file has events, every allocation, free and collective in order. Exits 0 when all is equal, 1
+ * file has events, every allocation, free and collective in order, of construction too where it has
+ * those. Exits 0 when all is equal, 1
  * with what differs, 2 when a file cannot be read or expressed.
  */
 #include <stdio.h>
@@ -217,14 +218,7 @@ static void compare_collectives(Check *c, JsonObject *summary, PlanSection secti
 
 /* ---- every event, where the recording has them ---------------------------------------------- */
 
-static void compare_events(Check *c, const Recording *recording, unsigned step,
-                           PlanSection section) {
-    g_autoptr(GArray) theirs = oracle_recorded_events(c->recorded, recording, step);
-    g_autoptr(GArray) ours = oracle_planned_events(c->planned, c->role, section);
-    if (json_object_has_member(recording->header, "frees_in_order")) {
-        oracle_sort_frees(theirs);
-        oracle_sort_frees(ours);
-    }
+static void compare_event_by_event(Check *c, const GArray *theirs, const GArray *ours) {
     for (unsigned i = 0; i < MIN(theirs->len, ours->len); i++) {
         const OracleEvent *a = &g_array_index(theirs, OracleEvent, i),
                           *b = &g_array_index(ours, OracleEvent, i);
@@ -241,6 +235,30 @@ static void compare_events(Check *c, const Recording *recording, unsigned step,
     if (theirs->len != ours->len) {
         differ(c, "PyTorch has %u events, the plan %u", theirs->len, ours->len);
     }
+}
+
+static void compare_events(Check *c, const Recording *recording, unsigned step,
+                           PlanSection section) {
+    g_autoptr(GArray) theirs = oracle_recorded_events(c->recorded, recording, step);
+    g_autoptr(GArray) ours = oracle_planned_events(c->planned, c->role, section);
+    if (json_object_has_member(recording->header, "frees_in_order")) {
+        oracle_sort_frees(theirs);
+        oracle_sort_frees(ours);
+    }
+    compare_event_by_event(c, theirs, ours);
+}
+
+/* Python lets go of a unit's parameters forwards or backwards. */
+static void compare_construction(Check *c, const Recording *recording) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = recording_plan(recording, RECORDING_OF_CONSTRUCTION, &error);
+    g_assert_no_error(error); /* the plan of its steps could be made */
+    g_autoptr(GArray) theirs = oracle_recorded_construction(c->recorded, recording);
+    g_autoptr(GArray) ours = oracle_planned_construction(&plan->roles[c->role - c->plan->roles]);
+    oracle_sort_frees(theirs);
+    oracle_sort_frees(ours);
+    c->step = -1;
+    compare_event_by_event(c, theirs, ours);
 }
 
 /* ---- a recording ---------------------------------------------------------------------------- */
@@ -289,6 +307,9 @@ static int check_file(const char *path) {
     if (parameters != recorded) {
         differ(&c, "PyTorch has %" G_GUINT64_FORMAT " parameters, the plan %" G_GUINT64_FORMAT,
                recorded, parameters);
+    }
+    if (recording->construction->len) {
+        compare_construction(&c, recording);
     }
     Peak unused[2];
     play(&c, PLAN_SECTION_CONSTRUCT, unused);

@@ -95,9 +95,8 @@ static GPtrArray *as_on_a_device(GPtrArray *lines) {
     return kept;
 }
 
-GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *recording,
-                               unsigned step) {
-    g_autoptr(GPtrArray) lines = as_on_a_device(recording->events->pdata[step]);
+static GArray *events_of(OracleRecorded *recorded, GPtrArray *raw, unsigned step) {
+    g_autoptr(GPtrArray) lines = as_on_a_device(raw);
     GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
     g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
     uint32_t n_allocs = 0;
@@ -132,6 +131,35 @@ GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *record
         }
     }
     return events;
+}
+
+GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *recording,
+                               unsigned step) {
+    return events_of(recorded, recording->events->pdata[step], step);
+}
+
+/* Its tokens are cut out of what is drawn at random. */
+static bool is_of_batch(JsonObject *line) {
+    return is_made_by(line, "aten.randint") || is_made_by(line, "aten.randn") ||
+           (json_object_has_member(line, "category") &&
+            g_str_equal(json_object_get_string_member(line, "category"), "input"));
+}
+
+GArray *oracle_recorded_construction(OracleRecorded *recorded, const Recording *recording) {
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    g_autoptr(GHashTable) of_batch = g_hash_table_new(NULL, NULL);
+    for (unsigned i = 0; i < recording->construction->len; i++) {
+        JsonObject *line = recording->construction->pdata[i];
+        const char *kind = json_object_get_string_member(line, "kind");
+        bool is_alloc = g_str_equal(kind, "alloc");
+        if (is_alloc && is_of_batch(line)) {
+            g_hash_table_add(of_batch, number_at(line, "block"));
+        } else if (is_alloc || (g_str_equal(kind, "free") &&
+                                !g_hash_table_contains(of_batch, number_at(line, "block")))) {
+            g_ptr_array_add(kept, line);
+        }
+    }
+    return events_of(recorded, kept, 0);
 }
 
 /* ---- of a plan ------------------------------------------------------------------------------ */
@@ -208,6 +236,29 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
         if (e.what) {
             g_array_append_val(events, e);
         }
+    }
+    return events;
+}
+
+GArray *oracle_planned_construction(const PlanRole *role) {
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
+    g_autofree uint32_t *alloc_of = g_new(uint32_t, role->n_buffers);
+    uint32_t n_allocs = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_CONSTRUCT]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_CONSTRUCT][i];
+        bool is_alloc = instr->kind == PLAN_ALLOC;
+        if ((!is_alloc && instr->kind != PLAN_FREE) ||
+            role->buffers[instr->arg].sub == PLAN_ACTIVATIONS_INPUT) {
+            continue;
+        }
+        OracleEvent e = {.what = is_alloc ? 'a' : 'f'};
+        if (is_alloc) {
+            e.bytes = role->buffers[instr->arg].bytes;
+            alloc_of[instr->arg] = n_allocs++;
+        } else {
+            e.which = alloc_of[instr->arg];
+        }
+        g_array_append_val(events, e);
     }
     return events;
 }

@@ -15,6 +15,7 @@ void recording_free(Recording *recording) {
         g_clear_pointer(&recording->header, json_object_unref);
         g_ptr_array_unref(recording->summaries);
         g_ptr_array_unref(recording->events);
+        g_ptr_array_unref(recording->construction);
         g_free(recording);
     }
 }
@@ -25,6 +26,8 @@ static void take_line(Recording *recording, JsonObject *line) {
     } else if (json_object_has_member(line, "summary")) {
         g_ptr_array_add(recording->summaries,
                         json_object_ref(json_object_get_object_member(line, "summary")));
+    } else if (json_object_has_member(line, "construction")) {
+        g_ptr_array_add(recording->construction, json_object_ref(line));
     } else if (json_object_has_member(line, "step")) {
         gint64 step = json_object_get_int_member(line, "step");
         while ((gint64)recording->events->len <= step) {
@@ -43,6 +46,7 @@ Recording *recording_read(const char *path, GError **error) {
     g_autoptr(Recording) recording = g_new0(Recording, 1);
     recording->file_name = g_strdup(path);
     recording->summaries = g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
+    recording->construction = g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
     recording->events = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (unsigned i = 0; lines[i]; i++) {
@@ -290,8 +294,9 @@ static PlanConstruction construction_on_gpu(JsonObject *options, const PlanStrat
 
 static void set_program(RecordingProgram program, JsonObject *options, PlanStrategy *strategy) {
     strategy->step_sync = program == RECORDING_OF_ALLOCATOR ? PLAN_YES : PLAN_NO;
-    strategy->init = program == RECORDING_OF_GPU ? construction_on_gpu(options, strategy)
-                                                 : PLAN_CONSTRUCTION_SHARD;
+    strategy->init = program == RECORDING_OF_GPU            ? construction_on_gpu(options, strategy)
+                     : program == RECORDING_OF_CONSTRUCTION ? PLAN_CONSTRUCTION_WHOLE
+                                                            : PLAN_CONSTRUCTION_SHARD;
 }
 
 static bool set_strategy(const Recording *recording, JsonObject *options, PlanStrategy *strategy,

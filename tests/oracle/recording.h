@@ -12,8 +12,9 @@
 typedef struct {
     char *file_name;
     JsonObject *header;
-    GPtrArray *summaries; /* JsonObject, one a step */
-    GPtrArray *events;    /* GPtrArray of JsonObject, one a step; empty without --events */
+    GPtrArray *summaries;    /* JsonObject, one a step */
+    GPtrArray *events;       /* GPtrArray of JsonObject, one a step; empty without --events */
+    GPtrArray *construction; /* JsonObject, its events; empty without --construction */
 } Recording;
 
 Recording *recording_read(const char *path, GError **error);
@@ -31,10 +32,12 @@ uint64_t recording_forgotten_bytes(const Recording *recording);
 
 /* Whose program the plan is of, which a header does not say. The recorders' loops never wait for
  * the device; recorder/to_allocator.py synchronizes where a step ends. Both begin with the shards
- * alone, gpu/record_memory.py with what wrapping leaves: FSDP1 unit by unit or, with --real-start,
+ * alone; before that recorder/ has a network that was whole, as --construction says.
+ * gpu/record_memory.py begins with what wrapping leaves: FSDP1 unit by unit or, with --real-start,
  * either FSDP of a network that was whole. */
 typedef enum {
     RECORDING_OF_RECORDER,
+    RECORDING_OF_CONSTRUCTION,
     RECORDING_OF_ALLOCATOR,
     RECORDING_OF_GPU
 } RecordingProgram;

@@ -464,6 +464,47 @@ static void offloaded_parameters(void) {
     }
 }
 
+/* As recorded: what is made on the host never comes to the device before training; what is whole
+ * there first is cut there, and each shard goes to the host before the next one is made. */
+static void offloaded_construction(void) {
+    static const char *const flavours[] = {"fsdp1", "fsdp2"}, *const inits[] = {"shard", "whole"};
+    for (unsigned i = 0; i < 4; i++) {
+        g_autofree char *words = g_strdup_printf("ranks=2 offload=params flavour=%s init=%s",
+                                                 flavours[i / 2], inits[i % 2]);
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+        const PlanRole *role = &plan->roles[0];
+        unsigned n_shards = 0, n_alive = 0, most = 0, n_sent = 0;
+        uint64_t on_host = 0;
+        for (uint32_t n = 0; n < role->n_instrs[PLAN_SECTION_CONSTRUCT]; n++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_CONSTRUCT][n];
+            bool moves = instr->kind == PLAN_ALLOC || instr->kind == PLAN_FREE;
+            if (moves && role->buffers[instr->arg].sub == PLAN_PARAMETERS_SHARDED) {
+                n_shards += instr->kind == PLAN_ALLOC;
+                n_alive += instr->kind == PLAN_ALLOC ? 1 : -1;
+                most = MAX(most, n_alive);
+            } else if (instr->kind == PLAN_ALLOC) {
+                g_assert_true(i % 2 || role->buffers[instr->arg].sub == PLAN_ACTIVATIONS_INPUT);
+            } else if (instr->kind == PLAN_LAUNCH) {
+                n_sent += role->ops[instr->arg].kind == PLAN_OP_TO_HOST;
+            } else if (instr->kind == PLAN_HOST_OP) {
+                const PlanOp *op = &role->ops[instr->arg];
+                g_assert_true(plan_op_is_host_init((PlanOpKind)op->kind));
+                on_host += (uint64_t)plan_op_dims(role, op)[1];
+            }
+        }
+        uint64_t shards = 0;
+        for (uint32_t p = 0; p < plan->n_parameters; p++) {
+            uint32_t unit = plan->parameters[p].unit;
+            shards += i / 2 ? plan->parameters[p].elements / 2 : plan->units[unit].shard_elements;
+        }
+        unsigned owners = i / 2 ? plan->n_parameters : plan->n_units; /* FSDP1's shards are flat */
+        g_assert_cmpuint(n_shards, ==, i % 2 ? owners : 0);
+        g_assert_cmpuint(n_sent, ==, n_shards);
+        g_assert_cmpuint(most, ==, i % 2);
+        g_assert_cmpuint(on_host, ==, i % 2 ? 0 : shards);
+    }
+}
+
 /* Each step leaves its gradients where the step before it had none. */
 static void steps_by_turns(void) {
     static const PlanSection sections[] = {PLAN_SECTION_FIRST, PLAN_SECTION_SECOND,
@@ -780,6 +821,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/schedule/offloaded optimizer", offloaded_optimizer);
     g_test_add_func("/plan/schedule/steps by turns", steps_by_turns);
     g_test_add_func("/plan/schedule/offloaded parameters", offloaded_parameters);
+    g_test_add_func("/plan/schedule/offloaded construction", offloaded_construction);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);

@@ -1,0 +1,32 @@
+#include "exec/first-values.h"
+
+#include "exec/places.h"
+#include "kernels/host/elementwise.h"
+#include "kernels/host/random.h"
+
+static bool is_fill(const PlanOp *op) {
+    return op->kind == PLAN_OP_INIT_FILL || op->kind == PLAN_OP_HOST_INIT_FILL;
+}
+
+void exec_first_values(const ExecTask *t, float *ret_values) {
+    const ExecContext *c = t->context;
+    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    float *to = ret_values + place.first;
+    if (c->weights) {
+        exec_weights_get(c->weights, place.parameter, place.from, place.count, to);
+    } else if (is_fill(t->op)) {
+        kernel_fill_f32(to, (float)attr(t, 0), place.count);
+    } else {
+        kernel_philox_normal_f32(to, place.count, c->seed, place.parameter, place.from, 0,
+                                 (float)attr(t, 0));
+    }
+}
+
+bool exec_first_values_on_host(const ExecTask *t, GError **error) {
+    float *slot =
+        exec_slots_at(t->context->slots, (uint32_t)dim(t, 4), dim(t, 1) * sizeof(float), error);
+    if (slot) {
+        exec_first_values(t, slot);
+    }
+    return slot != NULL;
+}
