@@ -95,7 +95,8 @@ static uint32_t run_gelu(const Gpt *gpt, const Block *block, uint32_t h) {
 static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     const ModelWalk *w = &gpt->walk;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
-    uint32_t a = w->graph->fused
+    bool at_its_end = w->graph->fused && !w->graph->compiled; /* a compiler leaves products alone */
+    uint32_t a = at_its_end
                      ? model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, !gpt->gelu_tanh)
                      : run_gelu(gpt, block, model_run_linear(w, &block->up, x, gpt->ffn, w->width));
     uint32_t y = model_run_linear(w, &block->down, a, w->width, gpt->ffn);
@@ -106,12 +107,14 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
 
 static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
     const ModelWalk *w = &gpt->walk;
+    model_begin_block(w);
     plan_graph_enter(w->graph, block->module, &x, 1);
     uint32_t a = run_attention(gpt, block, model_run_layernorm(w, &block->ln_1, x));
     uint32_t normed = model_run_add_norm(w, &block->ln_2, x, a, 0, &x);
     uint32_t m = run_mlp(gpt, block, normed);
     uint32_t y = model_run_residual(w, x, m);
     plan_graph_leave(w->graph, &y, 1);
+    model_end_block(w);
     return y;
 }
 
@@ -147,6 +150,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
                           .rows = batch * seq,
                           .width = network->width,
                           .loss = network->loss,
+                          .loss_at = network->loss_at,
                           .dropout = network->dropout,
                           .no_bias = network->no_bias},
                  .heads = network->heads,
@@ -239,7 +243,8 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
 
 const ModelFamily model_gpt = {
     "gpt",
-    "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers bias positions loss",
+    "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers bias positions "
+    "loss loss_at",
     emit_gpt};
 const ModelFamily model_mpt = {
-    "mpt", "layers width heads vocab seq|ffn attention bias positions loss", emit_mpt};
+    "mpt", "layers width heads vocab seq|ffn attention bias positions loss loss_at", emit_mpt};

@@ -59,6 +59,14 @@ ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name
 
 /* ---- walking -------------------------------------------------------------------------------- */
 
+void model_begin_block(const ModelWalk *w) {
+    w->graph->fused |= w->graph->compiled;
+}
+
+void model_end_block(const ModelWalk *w) {
+    w->graph->fused &= !w->graph->compiled;
+}
+
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in) {
     uint64_t elements = w->rows * out;
@@ -249,34 +257,60 @@ static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t t
     }
 }
 
+static bool loss_is_wide(const ModelWalk *w) {
+    return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
+}
+
+static uint32_t widened(const ModelWalk *w, uint32_t logits, uint64_t vocab) {
+    uint64_t n = w->rows * vocab;
+    bool is_wide = plan_graph_at(w->graph->values, PlanGraphValue, logits)->dtype == PLAN_FP32;
+    return is_wide ? logits : run_wide(w, PLAN_OP_CAST, logits, n, (int64_t[]){(int64_t)n}, 0);
+}
+
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
                                   uint64_t vocab) {
-    PlanDtype dtype = w->loss == MODEL_LOSS_FP32 ? PLAN_FP32 : w->graph->dtype;
+    PlanDtype dtype = loss_is_wide(w) ? PLAN_FP32 : w->graph->dtype;
     PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
     if (w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL)) {
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
                              fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);
     }
     plan_graph_hold(w->graph, logits);
-    if (dtype != w->graph->dtype) {
-        logits = plan_graph_op(w->graph, PLAN_OP_CAST, &logits, 1, &dtype, &elements, 1, &n, NULL);
-        plan_graph_hold(w->graph, logits);
+    if (loss_is_wide(w)) {
+        logits = widened(w, logits, vocab);
     }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
-    return plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes,
-                         scalars, 2, dims, NULL);
+    uint32_t loss = plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2,
+                                  dtypes, scalars, 2, dims, NULL);
+    plan_graph_keep(w->graph, logits); /* the call's argument */
+    return loss;
 }
 
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab) {
+    PlanGraph *graph = w->graph;
+    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL;
+    if (w->loss == MODEL_LOSS_FP32_LOGITS) {
+        logits = widened(w, logits, vocab);
+    }
+    if (!in_model) {
+        plan_graph_leave(graph, &logits, 1);
+        plan_graph_call(graph, root);
+    }
     uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
-    plan_graph_leave(w->graph, &loss, 1);
+    if (in_model) {
+        plan_graph_leave(graph, &loss, 1);
+    } else {
+        plan_graph_return(graph);
+    }
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
+    } else if (w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING) {
+        plan_graph_hold_past_backward(graph, root, logits);
     }
-    plan_graph_finish(w->graph, loss);
+    plan_graph_finish(graph, loss);
 }

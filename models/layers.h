@@ -13,6 +13,7 @@ typedef struct {
     uint64_t width;
     double dropout; /* share of elements dropped; 0: none */
     ModelLoss loss;
+    ModelLossAt loss_at;
     bool no_bias; /* no layer has one */
 } ModelWalk;
 
@@ -30,6 +31,11 @@ ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name);
 uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name);
 ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name, uint64_t rows,
                            uint64_t width);
+
+/* What is walked between the two is a block, which torch.compile makes into kernels of its own
+ * where it is asked to. */
+void model_begin_block(const ModelWalk *w);
+void model_end_block(const ModelWalk *w);
 
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in);

@@ -10,7 +10,7 @@ static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
-    bool in_memory, wide_softmax, qkv_bias;
+    bool in_memory, wide_softmax, qkv_bias, complex_rope;
     uint32_t cosines, sines;
 } Llama;
 
@@ -73,23 +73,75 @@ static uint32_t rotate(const Llama *llama, const ModelAttention *attention, uint
     return y;
 }
 
-static uint32_t rotate_fused(const Llama *llama, uint32_t x, uint64_t heads) {
+static uint32_t turn(const Llama *llama, uint32_t x, uint64_t heads, PlanDtype dtype) {
     const ModelWalk *w = &llama->walk;
     uint64_t n = w->rows * heads * llama->head_dim;
     return plan_graph_op(
-        w->graph, PLAN_OP_ROPE, (uint32_t[]){x, llama->cosines, llama->sines}, 3, &w->graph->dtype,
-        &n, 1,
+        w->graph, PLAN_OP_ROPE, (uint32_t[]){x, llama->cosines, llama->sines}, 3, &dtype, &n, 1,
         (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)llama->head_dim, (int64_t)w->seq, 0},
         NULL);
+}
+
+static uint32_t widened(const Llama *llama, uint32_t x, uint64_t heads) {
+    const ModelWalk *w = &llama->walk;
+    PlanDtype wide = PLAN_FP32;
+    uint64_t n = w->rows * heads * llama->head_dim;
+    return w->graph->dtype == PLAN_FP32 ? x
+                                        : plan_graph_op(w->graph, PLAN_OP_CAST, &x, 1, &wide, &n, 1,
+                                                        (int64_t[]){(int64_t)n}, NULL);
+}
+
+static uint32_t narrowed(const Llama *llama, uint32_t x, uint64_t heads) {
+    const ModelWalk *w = &llama->walk;
+    return w->graph->dtype == PLAN_FP32 ? x
+                                        : model_run_cast(w, x, w->rows * heads * llama->head_dim);
+}
+
+/* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
+ * own; no compiler joins it with what is before and behind. Python's function holds what it made
+ * until it returns, a compiler nothing. */
+static void rotate_complex(const Llama *llama, uint32_t *q, uint32_t *k) {
+    PlanGraph *graph = llama->walk.graph;
+    if (graph->compiled) {
+        *q = narrowed(llama, turn(llama, widened(llama, *q, llama->heads), llama->heads, PLAN_FP32),
+                      llama->heads);
+        *k = narrowed(llama,
+                      turn(llama, widened(llama, *k, llama->kv_heads), llama->kv_heads, PLAN_FP32),
+                      llama->kv_heads);
+        return;
+    }
+    uint32_t made[] = {widened(llama, *q, llama->heads), widened(llama, *k, llama->kv_heads), 0, 0};
+    made[2] = turn(llama, made[0], llama->heads, PLAN_FP32);
+    made[3] = turn(llama, made[1], llama->kv_heads, PLAN_FP32);
+    uint32_t turned_q = narrowed(llama, made[2], llama->heads);
+    uint32_t turned_k = narrowed(llama, made[3], llama->kv_heads);
+    for (unsigned i = 0; i < G_N_ELEMENTS(made); i++) {
+        plan_graph_keep(graph, made[i]);
+    }
+    plan_graph_keep(graph, *q);
+    plan_graph_keep(graph, *k);
+    plan_graph_let_go_after(graph, *q, made[3]);
+    plan_graph_let_go_after(graph, *k, *q);
+    *q = turned_q;
+    *k = turned_k;
 }
 
 /* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
 static void rotate_both(const Llama *llama, const ModelAttention *attention, uint32_t *q,
                         uint32_t *k, uint32_t v) {
     const ModelWalk *w = &llama->walk;
+    if (llama->complex_rope) {
+        rotate_complex(llama, q, k);
+        if (!w->graph->fused) {
+            plan_graph_hold(w->graph, *q);
+            plan_graph_hold(w->graph, *k);
+            plan_graph_hold(w->graph, v);
+        }
+        return;
+    }
     if (w->graph->fused) {
-        *q = rotate_fused(llama, *q, llama->heads);
-        *k = rotate_fused(llama, *k, llama->kv_heads);
+        *q = turn(llama, *q, llama->heads, w->graph->dtype);
+        *k = turn(llama, *k, llama->kv_heads, w->graph->dtype);
         return;
     }
     uint32_t last, turned_q = rotate(llama, attention, *q, 'q', &last);
@@ -149,19 +201,21 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
 
 static uint32_t run_block(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
+    model_begin_block(w);
     plan_graph_enter(w->graph, block->module, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
     uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, x, EPS));
     uint32_t normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
     uint32_t m = run_mlp(llama, block, normed);
     uint32_t y = model_run_residual(w, x, m);
     plan_graph_leave(w->graph, &y, 1);
+    model_end_block(w);
     return y;
 }
 
-/* The tables are used in the dtype of compute. */
+/* The tables are used in the dtype of compute, complex ones in fp32. */
 static uint32_t table_of(const Llama *llama, uint32_t table) {
     const ModelWalk *w = &llama->walk;
-    if (w->graph->dtype == PLAN_FP32) {
+    if (w->graph->dtype == PLAN_FP32 || llama->complex_rope) {
         return table;
     }
     uint32_t cast = model_run_cast(w, table, w->seq * llama->head_dim);
@@ -175,7 +229,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                             .seq = seq,
                             .rows = batch * seq,
                             .width = network->width,
-                            .loss = network->loss},
+                            .loss = network->loss,
+                            .loss_at = network->loss_at},
                    .heads = network->heads,
                    .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
                    .head_dim =
@@ -184,7 +239,9 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .vocab = network->vocab,
                    .in_memory = network->scores_in_memory && !graph->fused,
                    .wide_softmax = network->wide_softmax,
-                   .qkv_bias = network->qkv_bias};
+                   .qkv_bias = network->qkv_bias,
+                   .complex_rope = network->complex_rope &&
+                                   (graph->compiled || !graph->fused)}; /* a tuned kernel is one */
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
@@ -221,5 +278,5 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 const ModelFamily model_llama = {"llama",
                                  "layers width heads vocab seq ffn|kv_heads head_dim tied "
                                  "rope_base rope_scaling attention qkv_bias "
-                                 "loss",
+                                 "loss loss_at rope",
                                  emit};

@@ -57,6 +57,7 @@ static const struct {
     {"positions", "alibi", "learned", offsetof(ModelNetwork, alibi)},
     {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
+    {"rope", "complex", "real", offsetof(ModelNetwork, complex_rope)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
     {"gelu", "tanh", "erf", offsetof(ModelNetwork, gelu_tanh)},
 };
@@ -74,15 +75,29 @@ static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIni
 
 static bool read_loss(const PlanIni *ini, const PlanIniEntry *entry, ModelLoss *ret_loss,
                       GError **error) {
-    static const char *const names[] = {"model", "ops", "fp32", "metered"};
+    static const char *const names[] = {"model", "ops", "fp32-logits", "fp32", "metered"};
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         if (g_str_equal(entry->value, names[i])) {
             *ret_loss = (ModelLoss)i;
             return true;
         }
     }
-    return plan_ini_refuse(ini, entry, error, "loss must be model, ops, fp32 or metered, not '%s'",
+    return plan_ini_refuse(ini, entry, error,
+                           "loss must be model, ops, fp32-logits, fp32 or metered, not '%s'",
                            entry->value);
+}
+
+static bool read_loss_at(const PlanIni *ini, const PlanIniEntry *entry, ModelLossAt *ret_place,
+                         GError **error) {
+    static const char *const names[] = {"model", "loop", "loop-holding"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_equal(entry->value, names[i])) {
+            *ret_place = (ModelLossAt)i;
+            return true;
+        }
+    }
+    return plan_ini_refuse(ini, entry, error,
+                           "loss_at must be model, loop or loop-holding, not '%s'", entry->value);
 }
 
 static bool read_attention(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
@@ -139,6 +154,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "loss")) {
         return read_loss(ini, entry, &network->loss, error);
+    }
+    if (g_str_equal(entry->key, "loss_at")) {
+        return read_loss_at(ini, entry, &network->loss_at, error);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
         if (g_str_equal(numbers[i].key, entry->key)) {
@@ -213,6 +231,15 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
     if (network->wide_softmax && !g_str_equal(families[network->family]->name, "llama")) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "attention"), error,
                                "attention = math-fp32 is of family llama; set attention = math");
+    }
+    if (network->complex_rope && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rope"), error,
+                               "rope = complex is known with attention's kernel alone; set "
+                               "attention = kernel, or rope = real");
+    }
+    if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,
+                               "loss = metered holds the logits anyhow; set loss_at = model");
     }
     if (network->alibi && network->scores_in_memory) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "positions"), error,
@@ -305,7 +332,8 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
         return NULL;
     }
     PlanGraph *graph = plan_graph_new(pass->dtype);
-    graph->fused = pass->fused;
+    graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
+    graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
     graph->samples = pass->batch;
@@ -328,9 +356,30 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
     return !is_old || !asks;
 }
 
+/* What a compiler makes of a block was recorded of GPT's and Llama's, with attention in one kernel
+ * and without dropout. */
+static bool can_be_compiled(const ModelNetwork *network, GError **error) {
+    const ModelFamily *family = families[network->family];
+    const char *why = NULL;
+    if (family != &model_gpt && family != &model_mpt && family != &model_llama) {
+        why = "a family other than gpt, mpt and llama; set kernels = eager";
+    } else if (network->scores_in_memory) {
+        why = "attention with its scores in memory; set attention = kernel in the network, or "
+              "kernels = eager";
+    } else if (network->dropout > 0) {
+        why = "dropout; set dropout = 0 in the network, or kernels = eager";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: kernels = compiled does not know %s",
+                    network->name, why);
+    }
+    return !why;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
-    if (!pytorch_has_kernel(network, strategy, error)) {
+    if (!pytorch_has_kernel(network, strategy, error) ||
+        (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error))) {
         return NULL;
     }
     return model_network_emit(
@@ -338,7 +387,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
         &(ModelPass){.batch = strategy->micro_batch,
                      .seq = strategy->seq,
                      .dtype = plan_strategy_param_dtype(strategy),
-                     .fused = strategy->kernels == PLAN_KERNELS_FUSED,
+                     .kernels = (PlanKernels)strategy->kernels,
                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
                      .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0},
         error);

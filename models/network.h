@@ -13,11 +13,19 @@
 
 /* How the loss is made of the logits; a file has these names in small. */
 typedef enum {
-    MODEL_LOSS_MODEL,  /* in the network's dtype; one kernel where kernels are fused */
-    MODEL_LOSS_OPS,    /* by PyTorch's ops, also where a network's kernels are fused */
-    MODEL_LOSS_FP32,   /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
+    MODEL_LOSS_MODEL,       /* in the network's dtype; one kernel where kernels are fused */
+    MODEL_LOSS_OPS,         /* by PyTorch's ops, also where a network's kernels are fused */
+    MODEL_LOSS_FP32_LOGITS, /* so, of logits that the network itself makes fp32 */
+    MODEL_LOSS_FP32,        /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
     MODEL_LOSS_METERED /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
 } ModelLoss;
+
+/* Where the loss is made; a file has these words in small. */
+typedef enum {
+    MODEL_LOSS_IN_MODEL, /* by the network's own forward */
+    MODEL_LOSS_IN_LOOP,  /* by the training loop, which lets go of the logits before backward */
+    MODEL_LOSS_IN_LOOP_HOLDING /* likewise, but a variable of it holds them in backward */
+} ModelLossAt;
 
 typedef struct {
     char *name;
@@ -27,9 +35,11 @@ typedef struct {
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     double rope_base;
+    bool complex_rope;        /* llama: angles are turned by a product of complex numbers in fp32 */
     const char *rope_scaling; /* llama: how angles are stretched, which no run does; NULL: not */
     double dropout;           /* gpt, t5: share of elements dropped wherever they drop any */
     ModelLoss loss;
+    ModelLossAt loss_at;
     bool tied;
     bool gelu_tanh;
     bool no_bias;          /* gpt, mpt: no layer has one */
@@ -48,13 +58,12 @@ ModelNetwork *model_network_read_file(const char *path, GError **error);
 void model_network_free(ModelNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 
-/* One pass over `batch` sequences of `seq` tokens (0: the network's own), computed in dtype, by
- * PyTorch's ops or by fused kernels. */
+/* One pass over `batch` sequences of `seq` tokens (0: the network's own), computed in dtype. */
 typedef struct {
     uint64_t batch, seq;
     PlanDtype dtype;
-    bool fused;
-    bool rms_norm_of_ops; /* where kernels are not fused */
+    PlanKernels kernels;
+    bool rms_norm_of_ops; /* where kernels are eager */
     bool before_2_1;      /* by a PyTorch that old */
 } ModelPass;
 

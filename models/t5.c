@@ -286,6 +286,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                       .rows = batch * seq,
                       .width = network->width,
                       .loss = network->loss,
+                      .loss_at = network->loss_at,
                       .dropout = network->dropout},
              .heads = network->heads,
              .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
@@ -301,4 +302,5 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 }
 
 const ModelFamily model_t5 = {
-    "t5", "layers width heads vocab seq ffn|head_dim tied gated attention dropout loss", emit};
+    "t5", "layers width heads vocab seq ffn|head_dim tied gated attention dropout loss loss_at",
+    emit};

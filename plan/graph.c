@@ -147,18 +147,27 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
     g_array_append_vals(graph->frames, frame, 2);
 }
 
-void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
+static uint32_t current_module(const PlanGraph *graph) {
+    g_assert(graph->frames->len >= 2);
+    return g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
+}
+
+void plan_graph_call(PlanGraph *graph, uint32_t module) {
+    uint32_t frame[2] = {module, graph->steps->len};
+    g_array_append_vals(graph->frames, frame, 2);
+}
+
+/* Returns the first step of what returns. */
+static uint32_t pop_frame(PlanGraph *graph) {
     g_assert(graph->frames->len >= 2);
     uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
     uint32_t module = g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
     g_array_set_size(graph->frames, graph->frames->len - 2);
-    uint32_t return_step = graph->steps->len;
     add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
-    add_step(graph, PLAN_STEP_LEAVE, module, results, n);
-    PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
-    for (unsigned i = 0; i < entered.n_values; i++) {
-        hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
-    }
+    return enter;
+}
+
+static void let_go_of_locals(PlanGraph *graph, uint32_t enter, uint32_t return_step) {
     while (graph->locals->len) {
         Local local = g_array_index(graph->locals, Local, graph->locals->len - 1);
         if (local.enter_step != enter) {
@@ -167,6 +176,22 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
         g_array_set_size(graph->locals, graph->locals->len - 1);
         hold_until(graph, local.value, return_step + local.is_argument);
     }
+}
+
+void plan_graph_return(PlanGraph *graph) {
+    uint32_t enter = pop_frame(graph);
+    let_go_of_locals(graph, enter, graph->steps->len - 1);
+}
+
+void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
+    uint32_t module = current_module(graph), enter = pop_frame(graph);
+    uint32_t return_step = graph->steps->len - 1;
+    add_step(graph, PLAN_STEP_LEAVE, module, results, n);
+    PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
+    for (unsigned i = 0; i < entered.n_values; i++) {
+        hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
+    }
+    let_go_of_locals(graph, enter, return_step);
     for (unsigned i = 0; i < n; i++) {
         hold_until(graph, results[i], return_step + 1);
     }
@@ -217,11 +242,6 @@ static uint32_t add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint6
                                              .elements = elements,
                                              .dtype = of.dtype,
                                              .requires_grad = of.requires_grad});
-}
-
-static uint32_t current_module(const PlanGraph *graph) {
-    g_assert(graph->frames->len >= 2);
-    return g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
 }
 
 static uint32_t add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values) {
@@ -345,6 +365,12 @@ void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
     g_assert(graph->frames->len == 0);
     graph->n_train_steps = graph->steps->len;
     g_array_append_vals(graph->frames, frame, 2);
+}
+
+void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value) {
+    plan_graph_after_backward(graph, module);
+    add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    hold_until(graph, value, graph->steps->len - 1);
 }
 
 void plan_graph_finish(PlanGraph *graph, uint32_t loss) {

@@ -107,7 +107,8 @@ struct _PlanGraph {
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
     PlanDtype dtype;        /* that its floating-point values are computed in */
-    bool fused;             /* made of the kernels of a tuned stack */
+    bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
+    bool compiled; /* blocks are made by torch.compile, the rest is eager */
     bool rms_norm_of_ops;
     bool before_2_1;  /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t samples; /* sequences a pass */
@@ -156,6 +157,12 @@ uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
 void plan_graph_hold(PlanGraph *graph, uint32_t value);
 /* The call of the module being walked holds it: until its hooks have run, too. */
 void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
+/* A function that is no module: what is walked until it returns is of the module, whose hooks do
+ * not run. */
+void plan_graph_call(PlanGraph *graph, uint32_t module);
+void plan_graph_return(PlanGraph *graph);
+/* Whoever called forward and backward holds the value until both are through. */
+void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value);
 /* What is walked from here on runs after backward and has no gradients: metrics. It is of the
  * module, whose hooks do not run. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module);

@@ -92,7 +92,8 @@ typedef enum {
 } PlanPytorch;
 typedef enum {
     PLAN_KERNELS_EAGER,
-    PLAN_KERNELS_FUSED
+    PLAN_KERNELS_FUSED,
+    PLAN_KERNELS_COMPILED
 } PlanKernels;
 typedef enum {
     PLAN_OFFLOAD_NONE,

@@ -16,7 +16,11 @@ void plan_rope_backward(const PlanBackward *b) {
     launch(b);
 }
 
+/* Of a checkpointed block a compiler makes the hidden layer again in the same kernel, so that both
+ * gradients and it are there at once. */
 void plan_swiglu_backward(const PlanBackward *b) {
+    bool again = b->run->graph->compiled && b->run->nodes.items[b->node].checkpoint != PLAN_NONE;
+    PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
     b->dx[0] = like_input(b, 0, "dgate");
     b->dx[1] = like_input(b, 1, "dup");
     begin(b, PLAN_OP_SWIGLU_BACKWARD, dims(b), NULL);
@@ -26,6 +30,7 @@ void plan_swiglu_backward(const PlanBackward *b) {
     operand(b, b->dx[0]);
     operand(b, b->dx[1]);
     launch(b);
+    plan_run_unref(b->run, hidden);
 }
 
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */

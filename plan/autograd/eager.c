@@ -363,11 +363,12 @@ void plan_run_forward(PlanRun *run) {
             const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
             remember_for_backward(run, step->index, op);
             if (run->checkpoint != PLAN_NONE) {
-                plan_run_keep_selected(run, op);
+                plan_run_keep_selected(run, step->index);
             }
         }
         plan_run_let_go(run, step);
     }
+    run->frame_buffers.len = 0; /* what is made outside of all modules is nobody's activation */
 }
 
 void plan_run_after_backward(PlanRun *run) {

@@ -84,6 +84,7 @@ typedef struct {
     uint32_t arguments, n_arguments; /* in saved */
     uint32_t n_pending;              /* nodes that will need their tensors */
     uint32_t last_op;                /* the last that keeps anything */
+    uint32_t last_selected;          /* the last whose outputs selective-op chooses */
     uint32_t kept, n_kept;           /* outputs that are not computed again */
     uint32_t next_kept;              /* that a recomputation takes next */
     bool recomputed;
@@ -239,7 +240,7 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
 /* Checkpoints (recompute.c). */
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
 void plan_run_leave_checkpoint(PlanRun *run);
-void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op); /* of the block forward is in */
+void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
 /* What recomputing shares with forward (eager.c). */

@@ -14,6 +14,7 @@ void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
     PlanCheckpoint checkpoint = {.enter_step = step_id,
                                  .arguments = run->saved.len,
                                  .last_op = PLAN_NONE,
+                                 .last_selected = PLAN_NONE,
                                  .kept = run->kept.len,
                                  .next_kept = run->kept.len};
     for (uint32_t i = 0; i < step->n_values; i++) {
@@ -27,7 +28,33 @@ void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
     plan_vector_push(&run->checkpoints, checkpoint);
 }
 
+static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
+    uint8_t positions[PLAN_MAX_SLOTS];
+    unsigned n = plan_saved_values(run->graph, op, positions);
+    for (unsigned i = 0; i < n; i++) {
+        if (positions[i] >= op->n_inputs) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A compiler keeps of what was chosen only what backward asks for: not the result of a block's last
+ * product, from which nothing is computed again. */
+static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
+    const PlanGraphOp *last =
+        c->last_op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, c->last_op);
+    if (last && c->last_selected == c->last_op && !keeps_an_output(run, last)) {
+        for (unsigned i = 0; i < last->n_outputs; i++, c->n_kept--) {
+            plan_run_unref(run, run->kept.items[--run->kept.len]);
+        }
+    }
+}
+
 void plan_run_leave_checkpoint(PlanRun *run) {
+    if (run->graph->compiled) {
+        drop_unneeded(run, &run->checkpoints.items[run->checkpoint]);
+    }
     plan_offload_send(run, run->checkpoint);
     run->checkpoint = PLAN_NONE;
 }
@@ -44,11 +71,13 @@ static bool selects(const PlanRun *run) {
     return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
 }
 
-void plan_run_keep_selected(PlanRun *run, const PlanGraphOp *op) {
+void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
+    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
     if (!selects(run) || !is_selected(run, op)) {
         return;
     }
     PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
+    c->last_selected = op_id;
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
@@ -77,17 +106,6 @@ void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
 }
 
 /* ---- running it again ----------------------------------------------------------------------- */
-
-static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
-    uint8_t positions[PLAN_MAX_SLOTS];
-    unsigned n = plan_saved_values(run->graph, op, positions);
-    for (unsigned i = 0; i < n; i++) {
-        if (positions[i] >= op->n_inputs) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* The exception that ends a recompute unwinds what its frames still hold, the innermost first,
  * which made theirs last; at its regular end that are the results. */
@@ -125,7 +143,8 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     if (run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE) {
         plan_run_begin_frame(run); /* the block itself is called again */
     }
-    bool early = run->strategy->checkpoint_early_stop == PLAN_YES;
+    /* In a compiled block what nobody asks for is no part of the program. */
+    bool early = run->strategy->checkpoint_early_stop == PLAN_YES || graph->compiled;
     const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
     for (uint32_t i = c->enter_step + 1;; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);

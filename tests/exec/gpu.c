@@ -138,6 +138,7 @@ static const Case cases[] = {
     {"gpt-toy-dropout -n 2 --checkpointing full", FP32},
     {"llama-toy -n 2 --checkpointing selective-op", FP32},
     {"llama-toy -n 2 --kernels fused --flavour fsdp1", FP32},
+    {"llama-toy -n 2 --kernels compiled --checkpointing selective-op", FP32},
     {"llama-toy -n 2 --rms-norm ops", FP32},
     {"t5-toy -n 2", FP32},
     {"t5-kernel -n 2 --micro-batch 2", FP32},

@@ -157,6 +157,20 @@ static void fused(void) {
     }
 }
 
+/* Blocks as a compiler makes them, the loss in the training loop, complex rotary embedding. */
+static void compiled(void) {
+    static const char *const networks[] = {
+        "[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n",
+        "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
+        "vocab=11\nseq=9\nloss_at=loop-holding\n",
+        "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=20\nvocab=11\nseq=9\n"
+        "rope=complex\nloss_at=loop\nloss=fp32-logits\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
+        gradients_by("compiled", networks[i], 2, 2e-3);
+    }
+    gradients_of(networks[2], 2, 2e-3);
+}
+
 static void gpt(void) {
     gradients_of("[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n", 2, 2e-3);
 }
@@ -354,6 +368,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/mlp equals finite differences", mlp);
     g_test_add_func("/exec/gradients/gpt with its scores in memory", gpt_scores_in_memory);
     g_test_add_func("/exec/gradients/by fused kernels", fused);
+    g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);
     g_test_add_func("/exec/gradients/RMSNorm of ops", rms_norm_of_ops);

@@ -154,6 +154,8 @@ static const char *const with_llama[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 3 --micro-batch 4 --checkpointing selective-op",
     "-n 3 --micro-batch 4 --kernels fused",
+    "-n 3 --micro-batch 4 --kernels compiled --checkpointing selective-op",
+    "-n 2 --micro-batch 6 --kernels compiled --flavour fsdp1 --rms-norm ops",
     "-n 2 --micro-batch 6 --rms-norm ops --checkpointing full",
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
     NULL,

@@ -111,13 +111,13 @@ static bool try_plan(const GString *text, GError **error) {
 static bool try_network(const GString *text, GError **error) {
     g_autoptr(ModelNetwork) network = model_network_read(text->str, text->len, FILE_NAME, error);
     if (network && network->layers <= 64) {
-        g_autoptr(PlanGraph) graph =
-            model_network_emit(network,
-                               &(ModelPass){.batch = 1,
-                                            .dtype = PLAN_BF16,
-                                            .fused = network->layers % 2,
-                                            .rms_norm_of_ops = network->layers % 4 == 0},
-                               NULL);
+        g_autoptr(PlanGraph) graph = model_network_emit(
+            network,
+            &(ModelPass){.batch = 1,
+                         .dtype = PLAN_BF16,
+                         .kernels = network->layers % 2 ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
+                         .rms_norm_of_ops = network->layers % 4 == 0},
+            NULL);
         g_assert_true(graph || network->vocab);
     }
     return network != NULL;

@@ -121,10 +121,18 @@ static void bad_files(void) {
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\ntied=maybe\n",
          "n.ini:8: tied must be yes or no"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=bf16\n",
-         "n.ini:8: loss must be model, ops, fp32 or metered"},
+         "n.ini:8: loss must be model, ops, fp32-logits, fp32 or metered"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "rope_scaling=su\n",
          "n.ini:9: rope_scaling must be linear, dynamic, yarn, longrope or llama3"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss_at=trainer\n",
+         "n.ini:8: loss_at must be model, loop or loop-holding"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
+         "loss_at=loop\n",
+         "n.ini:9: loss = metered holds the logits anyhow"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "attention=math\nrope=complex\n",
+         "n.ini:10: rope = complex is known with attention's kernel alone"},
         {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
         {"family=gpt\n", "n.ini: [network] has no 'family'"},
     };
@@ -138,6 +146,32 @@ static void bad_files(void) {
             g_test_message("expected '%s', got '%s'", cases[i].expected, error->message);
             g_test_fail();
         }
+    }
+}
+
+/* What was never recorded of a compiler is refused. */
+static void not_compiled(void) {
+    static const struct {
+        const char *keys, *expected;
+    } cases[] = {
+        {"family=mlp\nlayers=2\nwidth=8\nseq=1\n",
+         "n: kernels = compiled does not know a family other than gpt, mpt and llama"},
+        {"family=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nattention=math\n",
+         "n: kernels = compiled does not know attention with its scores in memory"},
+        {"family=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\ndropout=0.1\n",
+         "n: kernels = compiled does not know dropout"},
+    };
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    strategy.kernels = PLAN_KERNELS_COMPILED;
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strconcat("[network]\n", cases[i].keys, NULL);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
+        g_assert_no_error(error);
+        g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, &error);
+        g_assert_null(graph);
+        g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
     }
 }
 
@@ -163,7 +197,10 @@ static void loss(void) {
         g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
         g_assert_no_error(error);
         g_autoptr(PlanGraph) graph = model_network_emit(
-            network, &(ModelPass){.batch = 1, .dtype = cases[i].dtype, .fused = cases[i].fused},
+            network,
+            &(ModelPass){.batch = 1,
+                         .dtype = cases[i].dtype,
+                         .kernels = cases[i].fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER},
             &error);
         g_assert_no_error(error);
         unsigned casts = 0, fused_losses = 0;
@@ -213,7 +250,7 @@ static void rms_norm_of_ops(void) {
         bool is_fp32 = bits & 1, fused = bits & 2;
         ModelPass pass = {.batch = 1,
                           .dtype = is_fp32 ? PLAN_FP32 : PLAN_BF16,
-                          .fused = fused,
+                          .kernels = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
                           .rms_norm_of_ops = true};
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
         uint32_t all = graph->steps->len, tables = 2 * !is_fp32;
@@ -302,6 +339,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/parameter counts are exact", counts);
     g_test_add_func("/models/network/names are PyTorch's", names);
     g_test_add_func("/models/network/bad files name line and remedy", bad_files);
+    g_test_add_func("/models/network/not compiled", not_compiled);
     g_test_add_func("/models/network/loss", loss);
     g_test_add_func("/models/network/too long a sequence", too_long);
     g_test_add_func("/models/network/mutations end in a message", mutated);

@@ -158,6 +158,14 @@ static char *network_text(JsonObject *shape) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
     }
+    static const char *const words[] = {"loss", "loss_at", "rope"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        bool is_known = !g_str_equal(kind, "mlp") && has(shape, words[i]) &&
+                        (g_str_equal(kind, "llama") || !g_str_equal(words[i], "rope"));
+        if (is_known) {
+            g_string_append_printf(text, "%s = %s\n", words[i], text_of(shape, words[i]));
+        }
+    }
     if (has(shape, "dropout") && real_of(shape, "dropout") > 0) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
         g_string_append_printf(text, "dropout = %s\n",
@@ -182,6 +190,11 @@ uint64_t recording_forgotten_bytes(const Recording *recording) {
         text_of(options, has(options, "param_dtype") ? "param_dtype" : "model_dtype");
     uint64_t beyond = (uint64_t)int_of(shape, "seq") % 16;
     return beyond ? (16 - beyond) * (g_str_equal(dtype, "fp32") ? 4 : 2) : 0;
+}
+
+bool recording_is_compiled(const Recording *recording) {
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    return has(options, "compile") && flag_of(options, "compile");
 }
 
 static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
@@ -248,6 +261,9 @@ static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **err
 static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "rms_norm") && g_str_equal(text_of(options, "rms_norm"), "ops")) {
         strategy->rms_norm = PLAN_RMS_NORM_OPS;
+    }
+    if (has(options, "compile") && flag_of(options, "compile")) {
+        strategy->kernels = PLAN_KERNELS_COMPILED;
     }
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;

@@ -18,6 +18,11 @@ def add_training_options(p):
     net.add_argument("--gelu", choices=("tanh", "none"))
     net.add_argument("--bias", action=argparse.BooleanOptionalAction, help="gpt: linear layers and norms have one")
     net.add_argument("--rms-norm", choices=("kernel", "ops"), help="llama, t5: one kernel, or written out in Python")
+    net.add_argument("--rope", choices=("real", "complex"), help="llama: complex turns pairs of fp32 as complex numbers")
+    net.add_argument("--loss", choices=("ops", "fp32-logits", "fp32"),
+                     help="of logits.float(), made at the end of the network or for the loss")
+    net.add_argument("--loss-at", choices=("model", "loop", "loop-holding"),
+                     help="made by the network's forward, or by the training loop, which holds the logits or not")
     net.add_argument("--qkv-bias", action="store_true", default=None, help="llama: q, k and v have one, as Qwen 2's")
     net.add_argument("--gated", action="store_true", default=None, help="t5: gated GELU instead of ReLU")
     net.add_argument("--batch", type=int, default=1, help="sequences per rank and pass")
@@ -29,6 +34,7 @@ def add_training_options(p):
                      help="checkpointing keeps attention's outputs and every other matrix product's")
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
+    p.add_argument("--compile", action="store_true", help="each block by torch.compile")
     par = p.add_argument_group("parallelism")
     par.add_argument("--mode", choices=("none", "ddp", "fsdp1", "fsdp2"), default="fsdp2")
     par.add_argument("--world", type=int, default=8)
@@ -68,7 +74,7 @@ def add_training_options(p):
 def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
-                 "gelu", "bias", "qkv_bias", "gated", "dropout", "rms_norm", "selective"):
+                 "gelu", "bias", "qkv_bias", "gated", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)

@@ -74,6 +74,9 @@ if VERSION >= (2, 5) and not _setup_device:
 FUSED_NORM_OPS = ("_fused_rms_norm", "_fused_rms_norm_backward") if VERSION >= (2, 9) else ()
 
 
+# Inside of what torch.compile traces; it takes the answer for a constant.
+is_compiling = torch.compiler.is_compiling if VERSION >= (2, 3) else lambda: False
+
 # ---- the device ----------------------------------------------------------------------------------
 
 # An older backward asks a slot that was given a name for hooks that only C++ can write, so it keeps its own.
