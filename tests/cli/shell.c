@@ -1,0 +1,79 @@
+#include "tests/cli/shell.h"
+
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+Shell shell;
+
+Result run(const char *words) {
+    g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(argv, g_strdup(shell.program));
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    for (char **word = list; *word; word++) {
+        if (**word) {
+            g_ptr_array_add(argv, g_strdup(*word));
+        }
+    }
+    g_ptr_array_add(argv, NULL);
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_subprocess_launcher_set_cwd(launcher, shell.folder);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSubprocess) process =
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, &error);
+    g_assert_no_error(error);
+    Result result = {0};
+    g_subprocess_communicate_utf8(process, NULL, NULL, &result.out, &result.err, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_subprocess_get_if_exited(process));
+    result.status = g_subprocess_get_exit_status(process);
+    return result;
+}
+
+void expect(const char *words, int status, const char *in_out, const char *in_err) {
+    Result result = run(words);
+    if (result.status != status || !strstr(result.out, in_out) || !strstr(result.err, in_err)) {
+        g_test_message("foreshard %s\nstatus %d, expected %d\nstdout: %.300s\nexpected '%s'\n"
+                       "stderr: %.300s\nexpected '%s'",
+                       words, result.status, status, result.out, in_out, result.err, in_err);
+        g_test_fail();
+    }
+    g_free(result.out);
+    g_free(result.err);
+}
+
+void write_file(const char *name, const char *text) {
+    g_autofree char *path = g_build_filename(shell.folder, name, NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+void write_cluster(const char *name, const char *from, const char *key, const char *value) {
+    g_autofree char *path = g_strdup_printf("%s/models/clusters/%s.ini", g_getenv("SOURCE"), from);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    char *line = strstr(text, key);
+    g_assert_nonnull(line);
+    g_autoptr(GString) changed = g_string_new_len(text, line - text);
+    g_string_append_printf(changed, "%s = %s%s", key, value, strchr(line + 1, '\n'));
+    write_file(name, changed->str);
+}
+
+void shell_init(int *argc, char ***argv) {
+    g_test_init(argc, argv, NULL);
+    g_assert(*argc == 2);
+    shell.program = (*argv)[1];
+    shell.folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+}
+
+int shell_finish(int status) {
+    GDir *dir = g_dir_open(shell.folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(shell.folder, name, NULL);
+        g_unlink(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(shell.folder);
+    g_free(shell.folder);
+    return status;
+}

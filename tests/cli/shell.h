@@ -1,0 +1,29 @@
+/* tests/cli/shell.h - foreshard from outside, in a folder of its own: what it is given, prints and
+ * ends with. One folder a program; threads: one.
+ */
+#pragma once
+
+#include <glib.h>
+
+typedef struct {
+    const char *program; /* foreshard's path */
+    char *folder;        /* where it runs, and files are written */
+} Shell;
+extern Shell shell;
+
+typedef struct {
+    int status;
+    char *out, *err;
+} Result;
+
+/* The program takes foreshard's path as its one argument. */
+void shell_init(int *argc, char ***argv);
+/* Removes the folder; returns the status. */
+int shell_finish(int status);
+
+Result run(const char *words); /* words apart by spaces; both texts are the caller's */
+/* Fails the test unless it ends so, and says so on each side. */
+void expect(const char *words, int status, const char *in_out, const char *in_err);
+void write_file(const char *name, const char *text);
+/* A copy of a cluster with one number changed. */
+void write_cluster(const char *name, const char *from, const char *key, const char *value);

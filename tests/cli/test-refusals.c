@@ -1,0 +1,258 @@
+/* What foreshard refuses: bad input ends in status 2 and one line with place and remedy; nothing is
+ * lost. Takes the path of foreshard as its argument.
+ */
+#include <gio/gio.h>
+#include <string.h>
+
+#include "tests/cli/shell.h"
+
+/* What a broken file holds does not flood the terminal, nor break the line. */
+static void messages_are_one_line(void) {
+    g_autofree char *junk = g_strnfill(100000, 'x');
+    g_autofree char *text =
+        g_strconcat("[network]\nfamily = gpt\nlayers = 2\x1b[31m", junk, "\n", NULL);
+    write_file("junk.ini", text);
+    Result result = run("plan ./junk.ini -n 2");
+    g_assert_cmpint(result.status, ==, 2);
+    g_assert_nonnull(strstr(result.err, "junk.ini:3: layers must be a whole number"));
+    g_assert_nonnull(strstr(result.err, "xxx..."));
+    g_assert_null(strchr(result.err, '\x1b'));
+    g_assert_cmpuint(strlen(result.err), <, 500);
+    g_assert_true(strchr(result.err, '\n') == result.err + strlen(result.err) - 1);
+    g_free(result.out);
+    g_free(result.err);
+}
+
+/* What is read is not written over, whatever name it has. */
+static void inputs_are_spared(void) {
+    static const char *const words[] = {
+        "plan mine.ini -n 2 -o mine.ini",
+        "plan mine.ini -n 2 -o ./mine.ini",
+        "predict mine.ini -n 2 --cluster this-machine --trace mine.ini",
+        "run mine.ini -n 2 --steps 1 --trace mine.ini",
+        "run gpt-toy -n 2 --steps 1 --data mine.ini --trace mine.ini",
+        "run mine.ini -n 2 --steps 1 --save mine.ini",
+        "rehearse mine.ini -n 2 --rank 0 --cluster two-laptops --trace mine.ini",
+        "export --chrome mine.ini -o mine.ini",
+        "report mine.ini -o mine.ini",
+    };
+    static const char text[] = "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 4\n";
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        write_file("mine.ini", text);
+        expect(words[i], 2, "", "is read and would be written over");
+        g_autofree char *path = g_build_filename(shell.folder, "mine.ini", NULL);
+        g_autofree char *left = NULL;
+        g_assert_true(g_file_get_contents(path, &left, NULL, NULL));
+        g_assert_cmpstr(left, ==, text);
+    }
+}
+
+/* Linux's /dev/full takes nothing, as a full disk. Long output finds out before the end, short only
+ * there, and after --help it is GLib that ends the program. (tests/exec/failures.c has runs.) */
+static void full_disk(void) {
+    static const char *const commands[] = {
+        "--help",
+        "plan --help",
+        "list",
+        "plan gpt-toy",
+        "plan gpt-toy --print",
+        "plan gpt-toy -o -",
+        "units gpt-toy --tree",
+        "predict gpt-toy --cluster this-machine",
+        "predict gpt-toy --cluster this-machine --json",
+        "collectives --cluster a100-node",
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_auto(GStrv) words = g_strsplit(commands[i], " ", -1);
+        g_autoptr(GPtrArray) argv = g_ptr_array_new();
+        g_ptr_array_add(argv, (gpointer)shell.program);
+        for (char **word = words; *word; word++) {
+            g_ptr_array_add(argv, *word);
+        }
+        g_ptr_array_add(argv, NULL);
+        g_autoptr(GSubprocessLauncher) launcher =
+            g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+        g_subprocess_launcher_set_stdout_file_path(launcher, "/dev/full");
+        g_autoptr(GSubprocess) process =
+            g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, NULL);
+        g_autofree char *said = NULL;
+        g_assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, NULL));
+        g_assert_cmpint(g_subprocess_get_exit_status(process), ==, 1);
+        g_assert_nonnull(strstr(said, "the output cannot be written"));
+        g_assert_true(strchr(said, '\n') == said + strlen(said) - 1); /* and nothing else */
+    }
+}
+
+/* "-o -" is standard output, which then has the file alone; elsewhere it is refused, and no file
+ * gets that name. */
+static void standard_output(void) {
+    static const char *const refused[] = {
+        "predict gpt-toy --cluster this-machine --trace -",
+        "run gpt-toy --steps 1 --trace -",
+        "run gpt-toy --steps 1 --save -",
+        "rehearse gpt-toy -n 2 --rank 1 --cluster two-laptops --trace -",
+        "compare gpt.trace gpt.trace -o -",
+    };
+    static const struct {
+        const char *to_file, *to_standard;
+    } alike[] = {
+        {"plan gpt-toy -n 2 -o alike", "plan gpt-toy -n 2 -o -"},
+        {"export --chrome gpt.trace -o alike", "export --chrome gpt.trace -o -"},
+        {"report gpt.trace -o alike", "report gpt.trace -o -"}, /* the last: needs gnuplot */
+    };
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    expect("predict gpt-toy -n 2 --cluster this-machine --trace gpt.trace", 0, "step ", "");
+    g_autofree char *path = g_build_filename(shell.folder, "alike", NULL);
+    g_autofree char *dash = g_build_filename(shell.folder, "-", NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(alike) - !gnuplot; i++) {
+        g_autofree char *written = NULL;
+        expect(alike[i].to_file, 0, "", "");
+        Result result = run(alike[i].to_standard);
+        g_assert_cmpint(result.status, ==, 0);
+        g_assert_true(g_file_get_contents(path, &written, NULL, NULL));
+        g_assert_cmpuint(strlen(written), >, 1000);
+        g_assert_cmpstr(result.out, ==, written);
+        g_free(result.out);
+        g_free(result.err);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        expect(refused[i], 2, "", " -: standard output has what is printed already; give a name");
+    }
+    expect("plot gpt-toy --cluster this-machine -o -", 2, "", "a picture's name ends in");
+    g_assert_false(g_file_test(dash, G_FILE_TEST_EXISTS));
+}
+
+static void bad_networks(void) {
+    write_file("bad.ini", "[network]\nfamily = gpt\nlayers = 2\nwidth = x\n");
+    expect("plan bad.ini", 2, "", "bad.ini:4: width must be a whole number");
+    expect("plan no-such-network", 2, "", "no-such-network");
+    expect("predict bad.ini --cluster this-machine", 2, "", "bad.ini:4:");
+    expect("run bad.ini", 2, "", "bad.ini:4:");
+}
+
+static void bad_strategies(void) {
+    write_file("s.ini", "[strategy]\nranks = 2\nwrap = blok\n");
+    expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini:3: wrap must be one of block, whole");
+    expect("plan gpt-toy --wrap blok", 2, "", "option --wrap: wrap must be one of");
+    expect("plan gpt-toy -n 0", 2, "", "ranks must be a whole number");
+    expect("plan gpt-toy -n 2 --flavour plain --sharding none", 2, "", "nothing that joins ranks");
+    expect("plan gpt-toy --host-reads nrm", 2, "", "must be one of none, loss, norm, both");
+    expect("plan gpt-toy -n 2 --host-reads norm", 2, "", "set clip, or host_reads=loss or none");
+    expect("plan gpt-toy -n 2 --optimizer-count device", 2, "", "and optimizer_kernel=loop, or");
+    write_file("reads.ini", "[strategy]\nranks = 2\n\nhost_reads = both\n");
+    expect("plan gpt-toy --strategy reads.ini", 2, "", "plan: reads.ini:4: host_reads=norm and");
+    expect("plan gpt-toy --strategy reads.ini --host-reads norm", 2, "", "plan: host_reads=norm");
+    expect("plan gpt-toy --strategy reads.ini --clip 1 -o reads.plan", 0, "", "");
+    expect("plan gpt-toy --seq 33", 2, "", "longer than the 32 positions");
+}
+
+static void bad_clusters(void) {
+    write_file("c.ini", "[cluster]\ntitle = x\n[device]\nkind = toaster\n");
+    expect("predict gpt-toy --cluster c.ini", 2, "", "c.ini:4:");
+    expect("predict gpt-toy --cluster no-such-cluster", 2, "", "no-such-cluster");
+    expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8");
+}
+
+static void bad_plans(void) {
+    expect("plan gpt-toy -n 2 -o good.plan", 0, "sha256:", "");
+    expect("plan good.plan --check", 0, "sound", "");
+    expect("plan good.plan -n 3", 2, "", "is a plan for 2 ranks");
+    expect("plan good.plan --wrap whole", 2, "", "whose wrap is settled");
+    g_autofree char *path = g_build_filename(shell.folder, "good.plan", NULL);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    text[strlen(text) / 2] = 0;
+    write_file("short.plan", text);
+    static const char *const commands[] = {"plan", "predict --cluster this-machine", "run"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strdup_printf("%s short.plan", commands[i]);
+        expect(words, 2, "", "short.plan:");
+    }
+}
+
+static void output_is_not_lost(void) {
+    expect("plan gpt-toy -o no-such-folder/x.plan", 1, "", "no-such-folder/x.plan");
+    expect("predict gpt-toy --cluster this-machine --trace no-such-folder/x.trace", 1, "",
+           "no-such-folder/x.trace");
+}
+
+static void every_rank_refused(void) {
+    static const struct {
+        const char *options, *words;
+    } bad[] = {
+        {"--every-rank --slow rank=9:1.2", "--slow: there is no rank 9; the plan has 4"},
+        {"--every-rank --slow node=1:1.2", "--slow: there is no node 1; the plan has 1"},
+        {"--every-rank --slow rank=1", "'rank=1' is not WHO:FACTOR"},
+        {"--every-rank --slow rank=1:fast", "is not WHO:FACTOR"},
+        {"--every-rank --slow rank=x:2", "names no ranks"},
+        {"--every-rank --slow rank=2-1:2", "names no ranks"},
+        {"--every-rank --slow nic=1:2", "'nic' is unknown; give rank or node"},
+        {"--every-rank --slow rank=1:-2", "out of bounds"},
+        {"--every-rank --degrade rank=1:0", "out of bounds"},
+        {"--every-rank --degrade gpu=1:0.5", "'gpu' is unknown"},
+        {"--every-rank --jitter -1", "no percentage"},
+        {"--every-rank --jitter much", "no percentage"},
+        {"--every-rank --host-jitter 1001", "--host-jitter: '1001' is no percentage"},
+        {"--every-rank --link-jitter nan", "--link-jitter: 'nan' is no percentage"},
+        {"--link-jitter 5", "add --every-rank"},
+        {"--every-rank --spread 8%", "no percentage"},
+        {"--every-rank --seed -1", "no whole number"},
+        {"--every-rank --trace-ranks 0,4", "there is no rank 4"},
+        {"--jitter 5", "--jitter is for every-rank play"},
+        {"--slow rank=1:2", "--slow is for every-rank play"},
+        {"--trace-ranks 0", "--trace-ranks is for every-rank play"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *words =
+            g_strdup_printf("predict gpt-toy -n 4 --cluster a100-node %s", bad[i].options);
+        expect(words, 2, "", bad[i].words);
+    }
+    write_cluster("wide.ini", "a100-roce", "\nnodes", "100000");
+    expect("predict gpt-toy -n 400000 --cluster wide.ini --every-rank", 2, "",
+           "400000 ranks are too many to play each (32768 at most)");
+    expect("predict gpt-toy -n 400000 --cluster wide.ini", 0, "fits: yes", "");
+}
+
+/* Names, options and commands that are nearly right. */
+static void slips(void) {
+    expect("predcit gpt2", 2, "", "did you mean predict?");
+    expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
+    expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
+    expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
+    expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
+    expect("predict something-else --cluster dgx-h100", 2, "", "there are: gpt-100b, ");
+    expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");
+    expect("explain peak_alocated_bytes gpt-toy", 2, "", "did you mean peak_allocated_bytes?");
+    expect("explain layer.1 gpt-toy", 2, "", "did you mean layers.1?");
+    expect("explain nonsense gpt-toy", 2, "", "Keys: step_ms, ");
+    expect("compare no.trace no.trace", 2, "", "no.trace: cannot be read: No such file");
+    expect("predict gpt-toy --frob", 2, "", "Unknown option --frob; --help lists those there are");
+    expect("rehearse gpt-toy --rank 0 --cluster a100-node --device tpu", 2, "", "no device 'tpu'");
+    expect("collectives --cluster a100-node -n 16", 2, "", "more than the cluster has ranks");
+}
+
+/* A run that no machine here has memory for is refused before it takes any; one within its limit is
+ * not. */
+static void too_large_to_run(void) {
+    expect("run gpt-1t -n 2", 2, "", "2 ranks of 10080.39 GB (1e9 bytes) at the peak, and ");
+    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce", 2, "", "1 rank of 10080.39 GB");
+    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce --memory-limit 1000000", 1, "",
+           "out of memory");
+}
+
+int main(int argc, char **argv) {
+    shell_init(&argc, &argv);
+    g_test_add_func("/cli/refusals/messages are one line", messages_are_one_line);
+    g_test_add_func("/cli/refusals/inputs are spared", inputs_are_spared);
+    g_test_add_func("/cli/refusals/full disk", full_disk);
+    g_test_add_func("/cli/refusals/standard output", standard_output);
+    g_test_add_func("/cli/refusals/bad networks", bad_networks);
+    g_test_add_func("/cli/refusals/bad strategies", bad_strategies);
+    g_test_add_func("/cli/refusals/bad clusters", bad_clusters);
+    g_test_add_func("/cli/refusals/bad plans", bad_plans);
+    g_test_add_func("/cli/refusals/unwritable output", output_is_not_lost);
+    g_test_add_func("/cli/refusals/every rank, refused", every_rank_refused);
+    g_test_add_func("/cli/refusals/slips", slips);
+    g_test_add_func("/cli/refusals/too large to run", too_large_to_run);
+    return shell_finish(g_test_run());
+}

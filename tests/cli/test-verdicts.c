@@ -1,0 +1,307 @@
+/* What foreshard finds out: verdicts, diagnoses and what would make a plan fit, on every rank too.
+ * Takes the path of foreshard as its argument.
+ */
+#include <gio/gio.h>
+#include <string.h>
+
+#include "tests/cli/shell.h"
+
+/* Fitting and training well are two verdicts. */
+static void two_verdicts(void) {
+    expect("predict gpt2-xl -n 8 --param-dtype bf16 --micro-batch 8 --cluster dgx-h100", 0,
+           "trains well: yes", "");
+    expect("predict gpt2-xl -n 16 --param-dtype bf16 --cluster two-nodes-ethernet", 0,
+           "most is lost to inter-node network", "");
+    expect("predict gpt-175b -n 128 --micro-batch 2 --flavour fsdp1 --param-dtype bf16 "
+           "--checkpointing full --pytorch 2.0 --cluster a100-roce",
+           0, "trains well: NO, the allocator gave memory back", "");
+}
+
+/* Each rank by itself: jitter, stragglers, links, kinds of node; then what reads such traces. */
+static void every_rank(void) {
+    expect(
+        "predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
+        "who waits for whom (4 ranks, jitter 0 %, spread 1.5 %, of hosts 0 %, of links 0 %, seed 0",
+        "");
+    expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 --seed 7 --steps 6 "
+           "--slow rank=3:30 --slow node=1:1.1 --degrade nic=8-9:0.5 --degrade node=0:0.9 "
+           "--trace every.trace --trace-ranks 0,3,9-10",
+           0, "below: rank 3, which loses least to others", "");
+    expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --json", 0,
+           "\"times_of_rank\" : 0", "");
+    expect("predict gpt-toy -n 3 --cluster a100-node --every-rank", 0,
+           "peak reserved, least rank's", "");
+    expect("plot every.trace --picture jitter", 0, "rank 0: median", "");
+    expect("plot every.trace --picture jitter --rank 3 -o every.svg", 0, "", "");
+    expect("diagnose every.trace", 0, "jitter: 4 steady steps from", "");
+    expect("diagnose every.trace --rank 10", 0, "jitter: 4 steady steps from", "");
+    expect("diagnose every.trace --rank 1", 2, "", "has not recorded rank 1");
+    expect("export --chrome every.trace -o every.json", 0, "", "");
+    Result result = run("predict gpt-toy -n 4 --cluster a100-node --every-rank --jitter 5");
+    g_assert_null(strstr(result.err, "playing")); /* no progress where nobody looks on */
+    g_free(result.out);
+    g_free(result.err);
+}
+
+/* Of the JSON that was printed. */
+static double figure(const Result *result, const char *key) {
+    g_autofree char *quoted = g_strdup_printf("\"%s\" : ", key);
+    const char *place = strstr(result->out, quoted);
+    g_assert_nonnull(place);
+    return g_ascii_strtod(place + strlen(quoted), NULL);
+}
+
+/* 400 W and 2.5 an hour: 8 GPUs, 32 tokens each a step. Known or not, for all ranks or none. */
+static void energy_and_money(void) {
+    write_cluster("priced.ini", "a100-node", "\nwatts", "400\nprice_per_hour = 2.5");
+    Result result = run("predict gpt-toy -n 8 --cluster priced.ini --json");
+    double hours = figure(&result, "step_ms") / 3.6e6 / (8 * 32 / 1e6);
+    double kwh = figure(&result, "kwh_per_million_tokens");
+    double price = figure(&result, "price_per_million_tokens");
+    g_assert_cmpfloat_with_epsilon(kwh / (8 * 0.4 * hours), 1, 1e-9);
+    g_assert_cmpfloat_with_epsilon(price / (8 * 2.5 * hours), 1, 1e-9);
+    g_free(result.out);
+    g_free(result.err);
+    expect("predict gpt-toy -n 8 --cluster priced.ini", 0, "price of a million tokens: ", "");
+    write_cluster("unknown.ini", "a100-node", "\nwatts", "0");
+    result = run("predict gpt-toy -n 8 --cluster unknown.ini");
+    g_assert_null(strstr(result.out, "kWh"));
+    g_assert_null(strstr(result.out, "price"));
+    g_free(result.out);
+    g_free(result.err);
+}
+
+/* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
+static void kinds_of_node(void) {
+    write_cluster("old.ini", "v100-dgx", "\nwatts", "250");
+    write_cluster("mixed.ini", "a100-roce", "\nwatts",
+                  "400\n[nodes old]\nat = 1\nlike = old.ini\ndevice.sms = 40\n[device]");
+    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini", 2, "",
+           "add --every-rank to foreshard predict");
+    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0, "old",
+           "");
+    expect("predict gpt-toy -n 16 --param-dtype bf16 --cluster mixed.ini --every-rank", 0,
+           "fits: NO, V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype", "");
+    expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
+}
+
+/* A trace tells its own cluster file from another of the same name. */
+static void clusters_of_one_name(void) {
+    write_cluster("a100-node.ini", "a100-node", "memory_gb_per_s", "1000");
+    expect("predict gpt-toy -n 8 --cluster ./a100-node.ini --trace own.trace", 0, "fits", "");
+    expect("diagnose own.trace", 2, "", "predicted on another a100-node");
+    expect("diagnose own.trace --cluster ./a100-node.ini", 0, "predicted on a100-node", "");
+}
+
+/* Five situations planted, each of which is to be named first. */
+static void diagnoses(void) {
+    expect("diagnose gpt-toy -n 2 --cluster this-machine", 0, "7. bottleneck: ", "");
+    expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is no trace");
+    expect("predict gpt-toy -n 2 --cluster this-machine --trace s.trace", 0, "fits", "");
+    static const char *const commands[] = {"diagnose", "plot", "explain step_ms"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strdup_printf("%s s.trace --micro-batch 2", commands[i]);
+        expect(words, 2, "", "s.trace is a trace, whose strategy is settled");
+    }
+    static const struct {
+        const char *options, *cluster, *bottleneck;
+    } planted[] = {
+        {"gpt2-xl -n 16 --wrap whole --micro-batch 4", "dgx-h100", "units are too coarse"},
+        {"gpt2-xl -n 16 --backward-prefetch none --checkpointing full --micro-batch 2", "dgx-h100",
+         "gathers of backward begin only when they are needed"},
+        {"gpt2-xl -n 16 --micro-batch 2", "two-nodes-ethernet", "the link between nodes is slow"},
+        {"gpt-toy -n 8 --micro-batch 2", "dgx-h100", "host-bound"},
+        {"gpt2-xl -n 8 --checkpointing full --offload activations --micro-batch 2", "hot.ini",
+         "the path to the host's memory (PCIe) is hot"},
+    };
+    write_cluster("hot.ini", "a100-node", "\nhost_link_gb_per_s", "1");
+    for (unsigned i = 0; i < G_N_ELEMENTS(planted); i++) {
+        g_autofree char *words =
+            g_strdup_printf("predict %s --param-dtype bf16 --cluster %s --trace planted.trace",
+                            planted[i].options, planted[i].cluster);
+        g_autofree char *first = g_strconcat("7. bottleneck: ", planted[i].bottleneck, NULL);
+        expect(words, 0, "fits: yes", "");
+        g_autofree char *diagnose =
+            g_strdup_printf("diagnose planted.trace --cluster %s", planted[i].cluster);
+        expect(diagnose, 0, first, "");
+    }
+    /* The simple strategy wins over whole-model units, and is said to. */
+    expect("predict gpt2-xl -n 8 --cluster a100-node --wrap whole --trace planted.trace", 0, "fits",
+           "");
+    expect("diagnose planted.trace", 0, "this strategy LOSES to", "");
+    expect("diagnose planted.trace --cluster dgx-h100", 0, "predicted on dgx-h100", "");
+    /* So does checkpointing without need, against the same tuned. */
+    expect("predict gpt2-xl -n 8 --cluster a100-node --checkpointing full --sharding grad-op "
+           "--trace planted.trace",
+           0, "fits", "");
+    expect("diagnose planted.trace", 0, "this strategy LOSES to FSDP2 grad-op by", "");
+    /* Hybrid sharding's groups are no part of the simple strategies. */
+    expect("predict gpt2-xl -n 16 --sharding hybrid --cluster two-nodes-ethernet "
+           "--trace planted.trace",
+           0, "fits", "");
+    expect("diagnose planted.trace", 0, "this strategy beats the best of them", "");
+    expect("diagnose planted.trace --cluster no-such-cluster", 2, "", "no-such-cluster");
+    expect("diagnose", 2, "", "give one trace");
+}
+
+/* And others, of which the first cause and what is said of it are known too. */
+static void more_diagnoses(void) {
+    static const struct {
+        const char *options, *said;
+    } cases[] = {
+        {"gpt2-xl -n 1 --cluster a100-node --param-dtype bf16",
+         "and there is memory for --micro-batch "},
+        {"t5-11b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
+         "bf16",
+         "7. bottleneck: collectives span more ranks than they need"},
+        {"gpt-10b -n 8 --sharding none --cluster a100-node",
+         "this strategy does not fit, FSDP2 full does: use that"},
+        {"gpt-10b -n 8 --sharding none --cluster a100-node", "it fits with --sharding full\n"},
+        {"gpt2-xl -n 8 --offload params --cluster a100-node --micro-batch 4 --param-dtype bf16",
+         "7. bottleneck: what was offloaded is waited for"},
+        {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+         "--limit-all-gathers 0 --param-dtype bf16",
+         "7. bottleneck: the allocator gives memory back and asks for it again (retries); one unit "
+         "ahead"},
+        {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
+         "7. bottleneck: blocks are computed twice"},
+        {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
+         "7. bottleneck: the host reads loss or norm within a step"},
+        {"gpt2-xl -n 8 --optimizer-kernel loop --optimizer-count device --cluster a100-node "
+         "--param-dtype bf16",
+         "the host reads each parameter's count of steps from the device"},
+        {"gpt2 -n 8 --wrap linear --micro-batch 8 --cluster dgx-h100 --param-dtype bf16",
+         "7. bottleneck: units are too fine"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strdup_printf("predict %s --trace more.trace", cases[i].options);
+        expect(words, 0, "fits: ", "");
+        expect("diagnose more.trace", 0, cases[i].said, "");
+    }
+    /* One precision is not held against another. */
+    expect("predict gpt2-xl -n 1 --cluster a100-node --param-dtype bf16 --trace more.trace", 0,
+           "fits: ", "");
+    expect("diagnose more.trace", 0, ", keeps no fp32 weights\n", "");
+    expect("diagnose more.trace", 0, "this strategy LOSES to FSDP2 grad-op", "");
+}
+
+/* What does not fit is told at once what would make it fit; and that is true. */
+static void ways_to_fit(void) {
+    expect("predict llama3-70b -n 64 --cluster dgx-h100", 0,
+           "  fits with --checkpointing full --param-dtype bf16: step ", "");
+    expect("predict llama3-70b -n 64 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "fits: yes", "");
+    expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
+}
+
+/* What does not fit is told what would make it fit. */
+static void diagnoses_of_too_much(void) {
+    expect("predict gpt2-xl -n 2 --micro-batch 32 --cluster a100-node --trace big.trace", 0,
+           "fits: NO", "");
+    expect("diagnose big.trace", 0, "it fits with --checkpointing full\n", "");
+    expect("predict llama2-70b -n 8 --param-dtype bf16 --cluster dgx-h100 --trace big.trace", 0,
+           "fits: NO", "");
+    expect("diagnose big.trace", 0, "it fits with -n ", "");
+    expect("diagnose big.trace", 0, "none of them fits", "");
+    expect("predict gpt-1t -n 8 --param-dtype bf16 --cluster a100-node --trace big.trace", 0,
+           "fits: NO", "");
+    expect("diagnose big.trace", 0, "no setting tried makes it fit", "");
+    expect("predict gpt2 -n 2 --cluster v100-dgx --param-dtype bf16 --trace none.trace", 0,
+           "cannot compute in bf16", "none.trace was not written");
+    expect("explain step gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 2, "",
+           "V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype");
+    expect("explain --sharding gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 0,
+           "not possible: V100-SXM2-32GB cannot compute in bf16", "");
+}
+
+/* What stands at the end of the first line that has the word before it. */
+static char *after(const char *text, const char *word) {
+    const char *at = strstr(text, word);
+    g_assert_nonnull(at);
+    return g_strndup(at + strlen(word), strcspn(at + strlen(word), "\n"));
+}
+
+/* What a prediction was asked for stands in its trace, and neighbours are asked for it too: the
+ * plan as it is takes what predict said. */
+static void settings_are_kept(void) {
+    static const char *const settings[] = {
+        "--nccl-algo tree --nccl-proto ll",
+        "--no-sharing",
+        "--every-rank --jitter 7 --seed 3 --slow rank=3:1.5 --degrade nvlink=1:0.25 --steps 6",
+    };
+    Result plain = run("predict gpt2 -n 4 --cluster a100-node --trace plain.trace");
+    g_autofree char *usual = after(plain.out, "  step ");
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        g_autofree char *words = g_strdup_printf(
+            "predict gpt2 -n 4 --cluster a100-node --trace asked.trace %s", settings[i]);
+        Result asked = run(words), again = run("diagnose asked.trace");
+        g_assert_cmpint(asked.status, ==, 0);
+        g_assert_cmpint(again.status, ==, 0);
+        g_autofree char *step = after(asked.out, "  step ");
+        g_assert_cmpstr(step, !=, usual);
+        g_autofree char *said = after(again.out, "where this plan takes ");
+        step[strcspn(step, " ")] = '\0';
+        said[strcspn(said, " ")] = '\0';
+        g_assert_cmpstr(step, ==, said);
+        g_free(asked.out);
+        g_free(asked.err);
+        g_free(again.out);
+        g_free(again.err);
+    }
+    g_free(plain.out);
+    g_free(plain.err);
+}
+
+/* A prediction that does not fit is a result: its trace goes up to the wall, and each command that
+ * reads it says so. */
+static void up_to_the_wall(void) {
+    static const char oom[] = "out of memory in step 0, forward of unit root: no room for ";
+    expect("predict gpt2-xl -n 2 --sharding none --micro-batch 16 --cluster a100-node --trace "
+           "wall.trace",
+           0, "fits: NO, out of memory", "");
+    expect("predict gpt2-xl -n 2 --sharding none --micro-batch 16 --cluster b200-node --trace "
+           "room.trace",
+           0, "fits: yes", "");
+    expect("plot wall.trace", 0, oom, "");
+    expect("plot wall.trace -p lanes", 0, oom, "");
+    expect("diagnose wall.trace", 0, oom, "");
+    expect("explain oom wall.trace", 0, oom, "");
+    expect("explain oom.bytes wall.trace", 0, "activations/saved ", "");
+    expect("explain peak_allocated_bytes wall.trace", 0, "the rows end out of memory", "");
+    expect("explain oom room.trace", 0, "did not run out of memory", "");
+    expect("compare wall.trace room.trace", 0, "\nfirst ends out of memory in step 0, ", "");
+    expect("report wall.trace -o wall.html", 0, "", "");
+    g_autofree char *path = g_build_filename(shell.folder, "wall.html", NULL), *page = NULL;
+    g_assert_true(g_file_get_contents(path, &page, NULL, NULL));
+    g_assert_nonnull(strstr(page, oom));
+}
+
+/* Same input, same bytes. */
+static void deterministic(void) {
+    char *texts[2] = {NULL, NULL};
+    for (unsigned i = 0; i < 2; i++) {
+        expect("predict gpt-toy -n 3 --cluster this-machine --trace d.trace", 0, "fits", "");
+        g_autofree char *path = g_build_filename(shell.folder, "d.trace", NULL);
+        g_assert_true(g_file_get_contents(path, &texts[i], NULL, NULL));
+    }
+    g_assert_cmpstr(texts[0], ==, texts[1]);
+    g_free(texts[0]);
+    g_free(texts[1]);
+}
+
+int main(int argc, char **argv) {
+    shell_init(&argc, &argv);
+    g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
+    g_test_add_func("/cli/verdicts/every rank", every_rank);
+    g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
+    g_test_add_func("/cli/verdicts/energy and money", energy_and_money);
+    g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
+    g_test_add_func("/cli/verdicts/diagnoses", diagnoses);
+    g_test_add_func("/cli/verdicts/more diagnoses", more_diagnoses);
+    g_test_add_func("/cli/verdicts/ways to fit", ways_to_fit);
+    g_test_add_func("/cli/verdicts/diagnoses of too much", diagnoses_of_too_much);
+    g_test_add_func("/cli/verdicts/settings are kept", settings_are_kept);
+    g_test_add_func("/cli/verdicts/up to the wall", up_to_the_wall);
+    g_test_add_func("/cli/verdicts/same input, same bytes", deterministic);
+    return shell_finish(g_test_run());
+}
