@@ -200,7 +200,7 @@ static void wait_for_device(PlanRun *run) {
     }
     for (uint8_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
         if (works >> lane & 1) {
-            plan_builder_host_wait(builder, plan_builder_record(builder, lane), 0);
+            plan_builder_host_wait_lane(builder, lane);
         }
     }
 }

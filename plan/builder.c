@@ -144,6 +144,10 @@ void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other) {
     plan_builder_wait(builder, lane, plan_builder_record(builder, other));
 }
 
+void plan_builder_host_wait_lane(PlanBuilder *builder, uint8_t lane) {
+    plan_builder_host_wait(builder, plan_builder_record(builder, lane), 0);
+}
+
 uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis,
                                const int64_t *dims, const double *attrs) {
     const PlanOpInfo *info = plan_op_info(kind);

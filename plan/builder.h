@@ -54,6 +54,8 @@ void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event);
 void plan_builder_host_wait(PlanBuilder *builder, uint32_t event, uint8_t before);
 /* What PyTorch calls lane.wait_stream(other): all that other has been given so far. */
 void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other);
+/* The host waits for all that the lane was given. */
+void plan_builder_host_wait_lane(PlanBuilder *builder, uint8_t lane);
 
 /* Operands may be added after the op is begun and before the next is. */
 uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis,

@@ -38,6 +38,10 @@ uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy) {
                : ahead->choice == PLAN_FORWARD_PREFETCH_YES;
 }
 
+bool plan_strategy_reads_norm(const PlanStrategy *strategy) {
+    return strategy->host_reads == PLAN_READS_NORM || strategy->host_reads == PLAN_READS_BOTH;
+}
+
 const char *plan_allocator_conf(const char *strategy_text) {
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
@@ -186,7 +190,7 @@ static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
 
 /* FSDP1's own clipping of 1.13 returns nothing; it asks the host by itself whether to scale. */
 static bool reads_are_there(const PlanStrategy *s, GError **error) {
-    if (s->host_reads != PLAN_READS_NORM && s->host_reads != PLAN_READS_BOTH) {
+    if (!plan_strategy_reads_norm(s)) {
         return true;
     }
     if (s->clip == 0) {

@@ -189,6 +189,8 @@ uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy);
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
 /* FSDP2: blocks gathered ahead of the one whose forward begins. */
 uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
+/* Whether the host reads the gradients' norm after clipping. */
+bool plan_strategy_reads_norm(const PlanStrategy *strategy);
 /* Whether it means PyTorch 2.0 or what came before it. */
 bool plan_strategy_is_of_2_0(const PlanStrategy *strategy);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);

@@ -34,18 +34,13 @@ static Part part_of(PlanRun *run, uint32_t p) {
     return (Part){owned.offset_bytes / size, owned.elements};
 }
 
-static void copy_and_wait(PlanRun *run, uint32_t slot, PlanOperand tensor, uint8_t lane) {
-    plan_offload_move(run, PLAN_OP_TO_HOST, slot, tensor, lane);
-    plan_builder_host_wait(&run->builder, plan_builder_record(&run->builder, lane), 0);
-}
-
 void plan_offload_put_gradient_and_wait(PlanRun *run, uint32_t p, PlanOperand gradient,
                                         uint8_t lane) {
-    copy_and_wait(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), gradient, lane);
+    plan_offload_fetch(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), gradient, lane);
 }
 
 void plan_offload_add_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, uint8_t lane) {
-    copy_and_wait(run, slot_of(run, ARRIVED), gradient, lane);
+    plan_offload_fetch(run, slot_of(run, ARRIVED), gradient, lane);
     on_host(run, PLAN_OP_HOST_ADD, PLAN_AXIS_NONE,
             (int64_t[]){(int64_t)gradient.elements,
                         plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), slot_of(run, ARRIVED)},
@@ -76,7 +71,7 @@ void plan_offload_zero_gradients(const PlanOver *all) {
 }
 
 void plan_offload_ask(PlanRun *run, PlanTensor number) {
-    copy_and_wait(run, slot_of(run, NORM), plan_run_operand_of(run, number), 0);
+    plan_offload_fetch(run, slot_of(run, NORM), plan_run_operand_of(run, number), 0);
 }
 
 /* ---- clipping ------------------------------------------------------------------------------- */

@@ -35,6 +35,11 @@ void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand
     plan_builder_launch(&run->builder, lane);
 }
 
+void plan_offload_fetch(PlanRun *run, uint32_t slot, PlanOperand tensor, uint8_t lane) {
+    plan_offload_move(run, PLAN_OP_TO_HOST, slot, tensor, lane);
+    plan_builder_host_wait_lane(&run->builder, lane);
+}
+
 void plan_offload_send(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = checkpoint_at(run, id);
     PlanTensor *argument = argument_of(run, c);
@@ -218,9 +223,8 @@ static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
 }
 
 void plan_offload_put_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {
-    plan_offload_move(run, PLAN_OP_TO_HOST, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
-                      all_of(run, buffer), lane);
-    plan_builder_host_wait(&run->builder, plan_builder_record(&run->builder, lane), 0);
+    plan_offload_fetch(run, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER), all_of(run, buffer),
+                       lane);
 }
 
 void plan_offload_get_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {

@@ -74,4 +74,6 @@ uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost wh
 uint32_t plan_offload_slots_end(const PlanRun *run);
 void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
                        uint8_t lane);
+/* To the host, which waits for it. */
+void plan_offload_fetch(PlanRun *run, uint32_t slot, PlanOperand tensor, uint8_t lane);
 void plan_offload_round(PlanRun *run, uint32_t slot, uint64_t elements, PlanDtype dtype);

@@ -14,9 +14,7 @@ enum {
 };
 
 static void read_number(PlanRun *run, unsigned which, PlanOperand number) {
-    uint32_t slot = plan_offload_slots_end(run) + which;
-    plan_offload_move(run, PLAN_OP_TO_HOST, slot, number, LANE_COMPUTE);
-    plan_builder_host_wait(&run->builder, plan_builder_record(&run->builder, LANE_COMPUTE), 0);
+    plan_offload_fetch(run, plan_offload_slots_end(run) + which, number, LANE_COMPUTE);
 }
 
 void plan_run_read_loss(PlanRun *run, PlanTensor loss) {
@@ -26,13 +24,8 @@ void plan_run_read_loss(PlanRun *run, PlanTensor loss) {
     }
 }
 
-bool plan_run_reads_norm(const PlanRun *run) {
-    unsigned reads = run->strategy->host_reads;
-    return reads == PLAN_READS_NORM || reads == PLAN_READS_BOTH;
-}
-
 void plan_run_read_norm(PlanRun *run, PlanTensor norm) {
-    if (plan_run_reads_norm(run)) {
+    if (plan_strategy_reads_norm(run->strategy)) {
         read_number(run, NORM, plan_run_operand_of(run, norm));
     }
 }

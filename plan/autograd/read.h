@@ -13,6 +13,5 @@
 #include "plan/autograd/eager.h"
 
 void plan_run_read_loss(PlanRun *run, PlanTensor loss); /* after backward */
-bool plan_run_reads_norm(const PlanRun *run);
 void plan_run_read_norm(PlanRun *run, PlanTensor norm);  /* of all gradients, after clipping */
 void plan_run_read_count(PlanRun *run, uint32_t buffer); /* of a parameter's steps */

@@ -163,8 +163,7 @@ static void post_backward(PlanRun *run, uint32_t u) {
 /* The host waits until all gradients are its own; what was sent goes. */
 static void wait_for_host(PlanRun *run) {
     PlanFsdp1 *f = run->state;
-    uint32_t sent = plan_builder_record(&run->builder, PLAN_FSDP1_COMPUTE);
-    plan_builder_host_wait(&run->builder, sent, 0);
+    plan_builder_host_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE);
     plan_fsdp1_drop_gradients(run);
     for (uint32_t u = 0; u < run->n_units && f->keeps_low && f->shards; u++) {
         if (plan_fsdp1_has_parameters(run, u)) {

@@ -224,7 +224,7 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     plan_run_unref(run, ratio);
     scale(&c, factor, 0, c.n);
     plan_run_unref(run, factor);
-    if (plan_run_reads_norm(run)) {
+    if (plan_strategy_reads_norm(run->strategy)) {
         read_norm_of_2_4(&c, local, ranks);
     }
     plan_run_unref(run, local);
