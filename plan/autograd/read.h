@@ -12,6 +12,6 @@
 
 #include "plan/autograd/eager.h"
 
-void plan_run_read_loss(PlanRun *run, PlanTensor loss); /* after backward */
+void plan_run_read_loss(PlanRun *run, PlanTensor loss);  /* after backward */
 void plan_run_read_norm(PlanRun *run, PlanTensor norm);  /* of all gradients, after clipping */
 void plan_run_read_count(PlanRun *run, uint32_t buffer); /* of a parameter's steps */
