@@ -1,20 +1,14 @@
 #include "exec/costs.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "exec/clock.h"
 #include "exec/error.h"
 #include "memory/caching.h"
 
 enum {
     ROUNDS = 400
 };
-
-double exec_costs_now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
 
 bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, double us,
                        GError **error) {
@@ -46,15 +40,15 @@ static bool segment_costs(const ExecComm *comm, GString *lines, const MemorySour
     double get[N], give_back[N];
     for (unsigned i = 0; i < N; i++) {
         gpointer handle;
-        double start = exec_costs_now_us();
+        double start = exec_now_us();
         if (!source->segment_new(self, bytes, &handle)) {
             g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_FAILED, "no room for 20 MiB");
             return false;
         }
-        double got = exec_costs_now_us();
+        double got = exec_now_us();
         source->segment_free(self, handle, bytes);
         get[i] = got - start;
-        give_back[i] = exec_costs_now_us() - got;
+        give_back[i] = exec_now_us() - got;
     }
     return exec_costs_report(comm, lines, "segment_new_us", exec_costs_median(get, N), error) &&
            exec_costs_report(comm, lines, "segment_free_us", exec_costs_median(give_back, N),
@@ -71,16 +65,16 @@ static bool block_costs(const ExecComm *comm, GString *lines, const MemorySource
     MemoryBlock *blocks[BLOCKS];
     double take[ROUNDS], drop[ROUNDS];
     for (unsigned round = 0; caching && round < ROUNDS; round++) {
-        double start = exec_costs_now_us();
+        double start = exec_now_us();
         for (unsigned i = 0; i < BLOCKS; i++) {
             memory_caching_alloc(caching, 0, (1 + i % 7) * 100000, &blocks[i]);
         }
-        double taken = exec_costs_now_us();
+        double taken = exec_now_us();
         for (unsigned i = 0; i < BLOCKS; i++) {
             memory_caching_drop(caching, blocks[i * 5 % BLOCKS]);
         }
         take[round] = (taken - start) / BLOCKS;
-        drop[round] = (exec_costs_now_us() - taken) / BLOCKS;
+        drop[round] = (exec_now_us() - taken) / BLOCKS;
     }
     bool ok = caching != NULL;
     memory_caching_free(caching);

@@ -10,7 +10,6 @@
 #include "memory/source.h"
 
 /* What devices measure with. */
-double exec_costs_now_us(void);
 double exec_costs_median(double *x, unsigned n); /* sorts */
 /* Appends "name us", the mean over ranks. */
 bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, double us,

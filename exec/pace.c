@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "exec/clock.h"
 #include "exec/error.h"
 #include "plan/file.h"
 #include "plan/ini.h"
@@ -83,12 +84,6 @@ ExecPaced exec_pace_of(const ExecPace *pace, uint32_t role, uint32_t op) {
     return pace->of[role][op];
 }
 
-int64_t exec_pace_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* A core that rests wakes up late, 40 to 100 us on a virtual one (exec/README.md). So a thread asks
  * to be woken as much earlier as its sleeps have lately ended late, at their median: every other
  * one then ends too early, by less than that, and the rest of it is spent looking at the clock. */
@@ -99,12 +94,12 @@ void exec_pace_sleep_until(int64_t monotonic_ns) {
     };
     static _Thread_local int64_t late_ns;
     int64_t asked_ns = monotonic_ns - late_ns;
-    if (exec_pace_now_ns() < asked_ns) {
+    if (exec_now_ns() < asked_ns) {
         struct timespec until = {asked_ns / 1000000000, asked_ns % 1000000000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
         }
-        late_ns += CLAMP(exec_pace_now_ns() - asked_ns - late_ns, -STEP_NS, STEP_NS);
+        late_ns += CLAMP(exec_now_ns() - asked_ns - late_ns, -STEP_NS, STEP_NS);
     }
-    while (exec_pace_now_ns() < monotonic_ns) {
+    while (exec_now_ns() < monotonic_ns) {
     }
 }

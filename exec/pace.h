@@ -24,6 +24,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPace, exec_pace_free)
 
 const char *exec_pace_cluster(const ExecPace *pace);
 ExecPaced exec_pace_of(const ExecPace *pace, uint32_t role, uint32_t op);
-int64_t exec_pace_now_ns(void); /* CLOCK_MONOTONIC */
 /* Asleep but for the last few microseconds. */
 void exec_pace_sleep_until(int64_t monotonic_ns);

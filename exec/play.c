@@ -1,19 +1,13 @@
 #include "exec/play.h"
 
 #include <math.h>
-#include <time.h>
 
+#include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/error.h"
 #include "exec/places.h"
 #include "plan/strategy.h"
 #include "trace/from-plan.h"
-
-int64_t exec_play_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
@@ -117,7 +111,7 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
     uint64_t active = memory_caching_active(play->caching);
     uint64_t reserved = memory_caching_reserved(play->caching);
     uint32_t number = trace_instruction_number(at->role, at->section, at->index);
-    int64_t now = exec_play_now_ns();
+    int64_t now = exec_now_ns();
     MemoryMoment moment = {number, now};
     if (delta > 0) {
         memory_ledger_add(play->ledger, b->sub, unit, (uint64_t)delta, active, reserved, moment);
@@ -230,7 +224,7 @@ TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t la
     row->step = at->step;
     row->instruction = trace_instruction_number(at->role, at->section, at->index);
     row->lane = lane;
-    row->host_issue_ns = exec_play_now_ns();
+    row->host_issue_ns = exec_now_ns();
     g_ptr_array_add(play->op_rows, row);
     return row;
 }

@@ -67,7 +67,6 @@ bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer 
                            GError **error);
 void exec_play_clear(ExecPlay *play); /* half-made is fine */
 
-int64_t exec_play_now_ns(void);
 PlanAnswer exec_play_alloc(gpointer play, const PlanPosition *at, uint32_t buffer, GError **error);
 PlanAnswer exec_play_release(gpointer play, const PlanPosition *at, uint32_t buffer,
                              GError **error);

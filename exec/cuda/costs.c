@@ -1,5 +1,6 @@
 #include "exec/cuda/costs.h"
 
+#include "exec/clock.h"
 #include "exec/costs.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm.h"
@@ -216,37 +217,37 @@ static KernelCudaFault nothing_much(const Bench *bench, gconstpointer what) {
 }
 
 static bool launches(const Bench *bench, double *ret_us, GError **error) {
-    double start = exec_costs_now_us();
+    double start = exec_now_us();
     for (unsigned i = 0; i < CALLS; i++) {
         if (!exec_cuda_kernel_ok(nothing_much(bench, NULL), error)) {
             return false;
         }
     }
-    *ret_us = (exec_costs_now_us() - start) / CALLS;
+    *ret_us = (exec_now_us() - start) / CALLS;
     return true;
 }
 
 static bool event_calls(const Bench *bench, double *ret_record_us, double *ret_wait_us,
                         double *ret_host_us, GError **error) {
-    double start = exec_costs_now_us();
+    double start = exec_now_us();
     bool ok = true;
     for (unsigned i = 0; ok && i < CALLS; i++) {
         ok = exec_cuda_ok(cudaEventRecord(bench->start, bench->stream), "cudaEventRecord", error);
     }
-    double recorded = exec_costs_now_us();
+    double recorded = exec_now_us();
     for (unsigned i = 0; ok && i < CALLS; i++) {
         ok = exec_cuda_ok(cudaStreamWaitEvent(bench->stream, bench->start, 0),
                           "cudaStreamWaitEvent", error);
     }
-    double waited = exec_costs_now_us();
+    double waited = exec_now_us();
     ok = ok && exec_cuda_ok(cudaStreamSynchronize(bench->stream), "cudaStreamSynchronize", error);
-    double idle = exec_costs_now_us();
+    double idle = exec_now_us();
     for (unsigned i = 0; ok && i < CALLS; i++) {
         ok = exec_cuda_ok(cudaEventSynchronize(bench->start), "cudaEventSynchronize", error);
     }
     *ret_record_us = (recorded - start) / CALLS;
     *ret_wait_us = (waited - recorded) / CALLS;
-    *ret_host_us = (exec_costs_now_us() - idle) / CALLS;
+    *ret_host_us = (exec_now_us() - idle) / CALLS;
     return ok;
 }
 

@@ -1,5 +1,6 @@
 #include "exec/cuda/times.h"
 
+#include "exec/clock.h"
 #include "exec/cuda/calls.h"
 
 enum {
@@ -73,9 +74,9 @@ static bool record(ExecCudaTimes *times, cudaStream_t stream, cudaEvent_t *ret_e
         return false;
     }
     *ret_event = event;
-    int64_t start_ns = exec_play_now_ns();
+    int64_t start_ns = exec_now_ns();
     bool ok = exec_cuda_ok(cudaEventRecord(event, stream), "cudaEventRecord", error);
-    times->recording_ns += exec_play_now_ns() - start_ns;
+    times->recording_ns += exec_now_ns() - start_ns;
     times->n_recorded++;
     return ok;
 }
@@ -99,7 +100,7 @@ bool exec_cuda_times_start(ExecCudaTimes *times, cudaStream_t stream, int64_t *r
         !exec_cuda_ok(cudaEventSynchronize(event), "cudaEventSynchronize", error)) {
         return false;
     }
-    *ret_ns = exec_play_now_ns();
+    *ret_ns = exec_now_ns();
     add_base(times, event, *ret_ns);
     return true;
 }

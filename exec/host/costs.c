@@ -1,5 +1,6 @@
 /* exec/host/costs.c - what lanes, segments and collectives of CPU ranks cost, for exec/costs.h. */
 #include "exec/costs.h"
+#include "exec/clock.h"
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
@@ -20,27 +21,27 @@ static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
     g_autoptr(ExecLanes) lanes = exec_lanes_new(2);
     double launch[ROUNDS], wait[ROUNDS], host_wait[ROUNDS], through[ROUNDS];
     for (unsigned round = 0; round < ROUNDS; round++) {
-        double start = exec_costs_now_us();
+        double start = exec_now_us();
         for (unsigned i = 0; i < TURN; i++) {
             exec_lanes_give(lanes, 0, nothing, NULL, NULL);
         }
-        double given = exec_costs_now_us();
+        double given = exec_now_us();
         for (unsigned i = 0; i < TURN; i++) {
             exec_lanes_wait(lanes, 1, exec_lanes_moment(lanes, 0));
         }
-        double waited = exec_costs_now_us();
+        double waited = exec_now_us();
         exec_lanes_drain(lanes);
         launch[round] = (given - start) / TURN;
         wait[round] = (waited - given) / TURN;
-        host_wait[round] = exec_costs_now_us() - waited;
+        host_wait[round] = exec_now_us() - waited;
     }
     for (unsigned round = 0; round < ROUNDS; round++) {
-        double start = exec_costs_now_us();
+        double start = exec_now_us();
         for (unsigned i = 0; i < 4 * TURN; i++) {
             exec_lanes_give(lanes, 0, nothing, NULL, NULL);
         }
         exec_lanes_drain(lanes);
-        through[round] = (exec_costs_now_us() - start) / (4 * TURN);
+        through[round] = (exec_now_us() - start) / (4 * TURN);
     }
     return exec_costs_report(comm, lines, "launch_us", exec_costs_median(launch, ROUNDS), error) &&
            exec_costs_report(comm, lines, "wait_us", exec_costs_median(wait, ROUNDS), error) &&
@@ -50,7 +51,7 @@ static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
 }
 
 static bool note_time(gpointer work, GError **error) {
-    *(double *)work = exec_costs_now_us();
+    *(double *)work = exec_now_us();
     return true;
 }
 
@@ -62,7 +63,7 @@ static bool wake_cost(const ExecComm *comm, GString *lines, GError **error) {
     };
     const int64_t rest_ns = 2000000;
     double us[TIMES];
-    int64_t at_ns = exec_pace_now_ns();
+    int64_t at_ns = exec_now_ns();
     if (!comm->meet(comm->self, PLAN_AXIS_SHARD, &at_ns, error)) {
         return false;
     }
@@ -70,7 +71,7 @@ static bool wake_cost(const ExecComm *comm, GString *lines, GError **error) {
     for (unsigned i = 0; i < TIMES; i++) {
         double began = 0;
         exec_pace_sleep_until(at_ns += rest_ns);
-        double given = exec_costs_now_us();
+        double given = exec_now_us();
         exec_lanes_give(lanes, 0, note_time, &began, NULL);
         exec_lanes_drain(lanes);
         us[i] = began - given;
@@ -112,11 +113,11 @@ static bool collective_cost(const ExecComm *comm, GString *lines, unsigned which
         if (!comm->barrier(comm->self, error)) {
             return false;
         }
-        double start = exec_costs_now_us();
+        double start = exec_now_us();
         if (!call(comm, collectives[which].kind, whole, part, n, error)) {
             return false;
         }
-        us[i] = exec_costs_now_us() - start;
+        us[i] = exec_now_us() - start;
     }
     g_autofree char *name =
         g_strdup_printf("%s %" G_GUINT64_FORMAT, collectives[which].name, n * sizeof(float));

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "exec/clock.h"
 #include "exec/convert.h"
 #include "exec/device.h"
 #include "exec/host/lanes.h"
@@ -59,12 +60,12 @@ static bool run_paced(const Work *work, GError **error) {
     const ExecPlay *play = &work->host->play;
     const ExecComm *comm = play->context.comm;
     uint32_t op = (uint32_t)(work->task.op - play->context.role->ops);
-    int64_t last_ns = exec_play_now_ns();
+    int64_t last_ns = exec_now_ns();
     if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, &last_ns, error)) {
         return false;
     }
     if (comm->world != comm->local_world) { /* other machines have clocks of their own */
-        last_ns = exec_play_now_ns();
+        last_ns = exec_now_ns();
     }
     if (!exec_host_run(&work->task, error)) {
         return false;
@@ -89,12 +90,12 @@ static bool run_work(gpointer data, GError **error) {
     if (work->turns && !exec_lanes_enter(work->host->lanes, work->turns, work->ticket)) {
         return true; /* another lane has failed, and says why */
     }
-    int64_t start = exec_play_now_ns();
+    int64_t start = exec_now_ns();
     bool paced = work->turns && play->options.pace;
     bool ok = paced ? run_paced(work, error) : exec_host_run(&work->task, error);
     if (work->row) {
         work->row->start_ns = start;
-        work->row->end_ns = exec_play_now_ns();
+        work->row->end_ns = exec_now_ns();
     }
     if (work->turns) {
         exec_lanes_leave(work->host->lanes, work->turns);
@@ -189,7 +190,7 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
             g_prefix_error(error, "before step 0: ");
             return PLAN_FAILED;
         }
-        host->play.start_ns = exec_play_now_ns();
+        host->play.start_ns = exec_now_ns();
     }
     return PLAN_DONE;
 }
@@ -201,7 +202,7 @@ typedef struct {
 
 static bool note_step_end(gpointer data, GError **error) {
     const StepEnd *end = data;
-    exec_play_note_step_end(end->play, end->step, exec_play_now_ns());
+    exec_play_note_step_end(end->play, end->step, exec_now_ns());
     return true;
 }
 
