@@ -141,10 +141,15 @@ static void hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
     }
 }
 
-void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
+/* What is entered with the next step. */
+static void push_frame(PlanGraph *graph, uint32_t module) {
     uint32_t frame[2] = {module, graph->steps->len};
-    add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
     g_array_append_vals(graph->frames, frame, 2);
+}
+
+void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
+    push_frame(graph, module);
+    add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
 }
 
 static uint32_t current_module(const PlanGraph *graph) {
@@ -153,8 +158,7 @@ static uint32_t current_module(const PlanGraph *graph) {
 }
 
 void plan_graph_call(PlanGraph *graph, uint32_t module) {
-    uint32_t frame[2] = {module, graph->steps->len};
-    g_array_append_vals(graph->frames, frame, 2);
+    push_frame(graph, module);
 }
 
 /* Returns the first step of what returns. */
@@ -358,13 +362,10 @@ static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
     return p < q ? -1 : p > q;
 }
 
-/* Counting sort of the values by the step that lets go of them; within a step in order of
- * rank, which is that of making unless someone said otherwise. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
-    uint32_t frame[2] = {module, graph->steps->len};
     g_assert(graph->frames->len == 0);
     graph->n_train_steps = graph->steps->len;
-    g_array_append_vals(graph->frames, frame, 2);
+    push_frame(graph, module);
 }
 
 void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value) {
@@ -373,20 +374,20 @@ void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t v
     hold_until(graph, value, graph->steps->len - 1);
 }
 
-void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
-    if (graph->n_train_steps) {
-        g_array_set_size(graph->frames, 0);
-    } else {
-        graph->n_train_steps = graph->steps->len;
-    }
-    g_assert(graph->frames->len == 0);
-    graph->loss = loss;
-    *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
+/* The step that lets go of a value; PLAN_NONE: what is no tensor of the walk's own, or is kept. */
+static uint32_t released_by(const PlanGraph *graph, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    return v->parameter == PLAN_NONE && !v->is_input ? g_array_index(graph->holds, uint32_t, value)
+                                                     : PLAN_NONE;
+}
+
+/* Counting sort of the values by the step that lets go of them; within a step in order of
+ * rank, which is that of making unless someone said otherwise. */
+static void sort_releases(PlanGraph *graph) {
     for (uint32_t value = 0; value < graph->values->len; value++) {
-        uint32_t hold = g_array_index(graph->holds, uint32_t, value);
-        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-        if (hold != PLAN_NONE && v->parameter == PLAN_NONE && !v->is_input) {
-            plan_graph_at(graph->steps, PlanGraphStep, hold)->n_releases++;
+        uint32_t by = released_by(graph, value);
+        if (by != PLAN_NONE) {
+            plan_graph_at(graph->steps, PlanGraphStep, by)->n_releases++;
         }
     }
     uint32_t total = 0;
@@ -398,10 +399,9 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     }
     g_array_set_size(graph->releases, total);
     for (uint32_t value = 0; value < graph->values->len; value++) {
-        uint32_t hold = g_array_index(graph->holds, uint32_t, value);
-        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-        if (hold != PLAN_NONE && v->parameter == PLAN_NONE && !v->is_input) {
-            PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, hold);
+        uint32_t by = released_by(graph, value);
+        if (by != PLAN_NONE) {
+            PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, by);
             g_array_index(graph->releases, uint32_t, step->releases + step->n_releases++) = value;
         }
     }
@@ -412,4 +412,16 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
                               (gint)step->n_releases, sizeof(uint32_t), by_rank, graph);
         }
     }
+}
+
+void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
+    if (graph->n_train_steps) {
+        g_array_set_size(graph->frames, 0);
+    } else {
+        graph->n_train_steps = graph->steps->len;
+    }
+    g_assert(graph->frames->len == 0);
+    graph->loss = loss;
+    *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
+    sort_releases(graph);
 }
