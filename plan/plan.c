@@ -44,6 +44,15 @@ const char *plan_instr_name(PlanInstrKind kind) {
     return names[kind];
 }
 
+uint32_t plan_compute_lane(const Plan *plan) {
+    for (uint32_t lane = 0; lane < plan->n_lanes; lane++) {
+        if (g_str_equal(plan->lanes[lane], "compute")) {
+            return lane;
+        }
+    }
+    return 0;
+}
+
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank) {
     g_assert(rank < plan->world);
     for (uint32_t i = 0; i < plan->n_roles; i++) {

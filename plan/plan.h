@@ -204,6 +204,7 @@ const char *plan_phase_name(PlanPhase phase);
 const char *plan_axis_name(PlanAxis axis);
 const char *plan_instr_name(PlanInstrKind kind);
 
+uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
 /* Rank r's place on an axis; shard is the inner one: r = replicate * axes[SHARD] + shard. */
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);

@@ -483,15 +483,6 @@ static void set_host_costs(SimDevice *device) {
     device->segment_free_ns = sim_time_from_us(cluster->allocator_segment_free_us);
 }
 
-static uint32_t compute_lane(const Plan *plan) {
-    for (uint32_t lane = 0; lane < plan->n_lanes; lane++) {
-        if (g_str_equal(plan->lanes[lane], "compute")) {
-            return lane;
-        }
-    }
-    return 0;
-}
-
 static SimWatcher watcher_for(const SimDeviceSetup *setup) {
     return (SimWatcher){.op_starts = op_starts,
                         .op_ends = op_ends,
@@ -534,7 +525,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     device->watcher = watcher_for(setup);
     device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &device->watcher, device);
     sim_engine_set_wake(device->engine, sim_time_from_us(device->cluster->device_lane_wake_us));
-    device->account = sim_account_new(setup->steps, plan->n_lanes, compute_lane(plan));
+    device->account = sim_account_new(setup->steps, plan->n_lanes, plan_compute_lane(plan));
     device->memory = memory_for(device, setup, error);
     return device->memory ? g_steal_pointer(&device) : NULL;
 }
@@ -571,7 +562,7 @@ const SimOpCosts *sim_device_costs(const SimDevice *device) {
 }
 
 uint32_t sim_device_compute_lane(const SimDevice *device) {
-    return compute_lane(device->plan);
+    return plan_compute_lane(device->plan);
 }
 
 SimTime sim_device_zero(const SimDevice *device) {

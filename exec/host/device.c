@@ -240,7 +240,7 @@ static bool hurry(gpointer work, GError **error) {
 static void hurry_others(ExecLanes *lanes, const Plan *plan) {
     exec_patience_hurry(); /* the host */
     for (uint32_t lane = 0; lane < plan->n_lanes; lane++) {
-        if (!g_str_equal(plan->lanes[lane], "compute")) {
+        if (lane != plan_compute_lane(plan)) {
             exec_lanes_give(lanes, lane, hurry, NULL, NULL);
         }
     }
