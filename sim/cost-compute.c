@@ -40,17 +40,28 @@ static double product_ns(const ModelCluster *cluster, const PlanOp *op, const in
 #define BIASED_OVER_FLASH 0.5
 
 /* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
+static SimAttention attention_of(const PlanOp *op, const int64_t *dims) {
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[3],
+                          .causal = dims[8] != 0,
+                          .backward = op->kind == PLAN_OP_ATTENTION_BACKWARD};
+}
+
+double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
+    if (plan_op_info(op->kind)->op_class != PLAN_CLASS_ATTENTION) {
+        return 0;
+    }
+    SimAttention attention = attention_of(op, plan_op_dims(role, op));
+    return sim_attention_rows(&attention);
+}
+
 static double attention_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
                            const PlanOpWork *work, bool has_bias, double peak) {
-    double share = has_bias && cluster->device_sms > 0 ? BIASED_OVER_FLASH : 1;
-    SimAttention attention = {.batch = (double)dims[0],
-                              .heads = (double)dims[1],
-                              .seq = (double)dims[3],
-                              .causal = dims[8] != 0,
-                              .backward = op->kind == PLAN_OP_ATTENTION_BACKWARD,
-                              .flops = work->flops,
-                              .bytes = work->bytes,
-                              .peak_flops = peak * share};
+    SimAttention attention = attention_of(op, dims);
+    attention.flops = work->flops;
+    attention.bytes = work->bytes;
+    attention.peak_flops = has_bias && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
     return sim_attention_ns(cluster, &attention);
 }
 

@@ -20,6 +20,9 @@ typedef struct {
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       SimComputeCost *ret_cost);
 
+/* Queries of all heads, where the op is attention; 0 otherwise. */
+double sim_attention_rows_of(const PlanRole *role, const PlanOp *op);
+
 static inline SimTime sim_compute_time(const SimComputeCost *cost) {
     return sim_time_from_ns(cost->overhead_ns + MAX(cost->flops_ns, cost->bytes_ns));
 }

@@ -11,7 +11,7 @@
 #include "plan/op-work.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
-#include "sim/efficiency.h"
+#include "sim/cost-compute.h"
 #include "trace/from-plan.h"
 #include "trace/text.h"
 
@@ -188,14 +188,6 @@ static double fact(const Trace *trace, const char *key) {
     return value ? g_ascii_strtod(value, NULL) : 0;
 }
 
-static double rows_of(const PlanRole *role, const PlanOp *op) {
-    const int64_t *dims = plan_op_dims(role, op); /* as sim/cost-compute.c reads them */
-    SimAttention attention = {
-        .batch = (double)dims[0], .heads = (double)dims[1], .seq = (double)dims[3]};
-    return plan_op_info(op->kind)->op_class == PLAN_CLASS_ATTENTION ? sim_attention_rows(&attention)
-                                                                    : 0;
-}
-
 static bool take_traces(const Plan *plan, unsigned n, char **paths, CliSamples *samples,
                         GError **error) {
     const PlanRole *role = &plan->roles[0];
@@ -218,7 +210,7 @@ static bool take_traces(const Plan *plan, unsigned n, char **paths, CliSamples *
                                 .dtype = (PlanDtype)op->dtype,
                                 .flops = work.flops,
                                 .bytes = work.bytes,
-                                .rows = rows_of(role, op),
+                                .rows = sim_attention_rows_of(role, op),
                                 .ns = cli_median(times[i])};
             g_array_append_val(samples->ops, sample);
             g_array_unref(times[i]);
