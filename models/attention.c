@@ -124,15 +124,11 @@ static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t s
 /* softmax(scores, dtype=float32).to(dtype): PyTorch makes bf16 wide in a kernel of its own. */
 static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
     uint64_t rows = w->batch * a->heads * w->seq, elements = rows * w->seq;
-    int64_t dims[] = {(int64_t)rows, (int64_t)w->seq}, all[] = {(int64_t)elements};
-    PlanDtype wide = PLAN_FP32;
-    if (!a->wide_softmax || w->graph->dtype == PLAN_FP32) {
-        return plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &scores, 1, &w->graph->dtype, &elements, 1,
-                             dims, NULL);
-    }
-    uint32_t x = plan_graph_op(w->graph, PLAN_OP_CAST, &scores, 1, &wide, &elements, 1, all, NULL);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, 1, &wide, &elements, 1, dims, NULL);
-    return model_run_cast(w, y, elements);
+    int64_t dims[] = {(int64_t)rows, (int64_t)w->seq};
+    PlanDtype dtype = a->wide_softmax ? PLAN_FP32 : w->graph->dtype;
+    uint32_t x = a->wide_softmax ? model_run_widen(w, scores, elements) : scores;
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, 1, &dtype, &elements, 1, dims, NULL);
+    return model_run_narrow(w, y, elements);
 }
 
 /* Python's function returns: its variables go in the order in which it names them, after what was

@@ -102,6 +102,22 @@ static uint32_t run_wide(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64
     return plan_graph_op(w->graph, kind, &x, 1, &dtype, &elements, 1, dims, &attr);
 }
 
+static uint32_t cast(const ModelWalk *w, uint32_t x, uint64_t n, PlanDtype dtype) {
+    PlanDtype from = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    int64_t elements = (int64_t)n;
+    return from == dtype
+               ? x
+               : plan_graph_op(w->graph, PLAN_OP_CAST, &x, 1, &dtype, &n, 1, &elements, NULL);
+}
+
+uint32_t model_run_widen(const ModelWalk *w, uint32_t x, uint64_t n) {
+    return cast(w, x, n, PLAN_FP32);
+}
+
+uint32_t model_run_narrow(const ModelWalk *w, uint32_t x, uint64_t n) {
+    return cast(w, x, n, w->graph->dtype);
+}
+
 /* As Llama's code wrote it and PyTorch did it: in fp32 (a copy of x, unless it is), rounded before
  * it is scaled. */
 static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
@@ -110,18 +126,17 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     int64_t all[] = {(int64_t)n}, few[] = {(int64_t)w->rows};
     int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
     PlanDtype fp32 = PLAN_FP32;
-    bool is_wide = w->graph->dtype == PLAN_FP32;
-    uint32_t wide = is_wide ? x : run_wide(w, PLAN_OP_CAST, x, n, all, 0);
+    uint32_t wide = model_run_widen(w, x, n);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
     uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, w->rows, shape, 1 / (double)w->width);
     uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, w->rows, few, eps);
     uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, w->rows, few, -0.5);
     uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
                                     &fp32, &n, 1, shape, NULL);
-    if (!is_wide) {
+    if (wide != x) {
         plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
-        normed = model_run_cast(w, normed, n);
     }
+    normed = model_run_narrow(w, normed, n);
     return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){normed, layer->weight}, 2,
                          &w->graph->dtype, &n, 1, shape, NULL);
 }
@@ -233,25 +248,19 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
     return y;
 }
 
-uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n) {
-    return model_run_elementwise(w, PLAN_OP_CAST, x, PLAN_NONE, n);
-}
-
 /* Cross entropy and perplexity, as what watches the training works them out: each anew, under
  * autocast, which widens the logarithms. */
 static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                   uint64_t vocab) {
     PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab}, n = (int64_t)elements;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
     plan_graph_after_backward(w->graph, root);
     uint32_t seen = plan_graph_detached(w->graph, logits);
     for (unsigned i = 0; i < 2; i++) {
         uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, &w->graph->dtype,
                                       &elements, 1, dims, NULL);
-        if (w->graph->dtype != PLAN_FP32) {
-            logp = run_wide(w, PLAN_OP_CAST, logp, elements, &n, 0);
-        }
+        logp = model_run_widen(w, logp, elements);
         plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes, scalars,
                       2, dims, NULL);
     }
@@ -259,12 +268,6 @@ static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t t
 
 static bool loss_is_wide(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
-}
-
-static uint32_t widened(const ModelWalk *w, uint32_t logits, uint64_t vocab) {
-    uint64_t n = w->rows * vocab;
-    bool is_wide = plan_graph_at(w->graph->values, PlanGraphValue, logits)->dtype == PLAN_FP32;
-    return is_wide ? logits : run_wide(w, PLAN_OP_CAST, logits, n, (int64_t[]){(int64_t)n}, 0);
 }
 
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
@@ -280,7 +283,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     }
     plan_graph_hold(w->graph, logits);
     if (loss_is_wide(w)) {
-        logits = widened(w, logits, vocab);
+        logits = model_run_widen(w, logits, elements);
     }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
@@ -295,7 +298,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     PlanGraph *graph = w->graph;
     bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL;
     if (w->loss == MODEL_LOSS_FP32_LOGITS) {
-        logits = widened(w, logits, vocab);
+        logits = model_run_widen(w, logits, w->rows * vocab);
     }
     if (!in_model) {
         plan_graph_leave(graph, &logits, 1);

@@ -44,9 +44,9 @@ uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);
-/* An op that makes one tensor of n elements from one or two others of as many. */
 /* x + term, where x is a variable and term is none: it goes first. */
 uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term);
+/* An op that makes one tensor of n elements from one or two others of as many. */
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a
@@ -57,7 +57,9 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
                                uint64_t out, uint64_t in, bool erf);
 /* x itself without dropout; module PLAN_NONE: a call inside the current module. */
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
-uint32_t model_run_cast(const ModelWalk *w, uint32_t x, uint64_t n);
+/* x in fp32, and in the network's dtype: a copy, or x itself where it is that already. */
+uint32_t model_run_widen(const ModelWalk *w, uint32_t x, uint64_t n);
+uint32_t model_run_narrow(const ModelWalk *w, uint32_t x, uint64_t n);
 /* The end of every walk: the loss, the root left, what is metered, the graph finished. */
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab);

@@ -83,18 +83,11 @@ static uint32_t turn(const Llama *llama, uint32_t x, uint64_t heads, PlanDtype d
 }
 
 static uint32_t widened(const Llama *llama, uint32_t x, uint64_t heads) {
-    const ModelWalk *w = &llama->walk;
-    PlanDtype wide = PLAN_FP32;
-    uint64_t n = w->rows * heads * llama->head_dim;
-    return w->graph->dtype == PLAN_FP32 ? x
-                                        : plan_graph_op(w->graph, PLAN_OP_CAST, &x, 1, &wide, &n, 1,
-                                                        (int64_t[]){(int64_t)n}, NULL);
+    return model_run_widen(&llama->walk, x, llama->walk.rows * heads * llama->head_dim);
 }
 
 static uint32_t narrowed(const Llama *llama, uint32_t x, uint64_t heads) {
-    const ModelWalk *w = &llama->walk;
-    return w->graph->dtype == PLAN_FP32 ? x
-                                        : model_run_cast(w, x, w->rows * heads * llama->head_dim);
+    return model_run_narrow(&llama->walk, x, llama->walk.rows * heads * llama->head_dim);
 }
 
 /* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
@@ -126,36 +119,38 @@ static void rotate_complex(const Llama *llama, uint32_t *q, uint32_t *k) {
     *k = turned_k;
 }
 
+/* As transformers has it: in the dtype of compute, halves of a head for pairs. */
+static void rotate_real(const Llama *llama, const ModelAttention *attention, uint32_t *q,
+                        uint32_t *k, uint32_t v) {
+    PlanGraph *graph = llama->walk.graph;
+    uint32_t last, turned_q = rotate(llama, attention, *q, 'q', &last);
+    uint32_t turned_k = rotate(llama, attention, *k, 'k', &last);
+    plan_graph_keep(graph, *k);
+    plan_graph_keep(graph, *q);
+    plan_graph_let_go_after(graph, *k, last);
+    plan_graph_let_go_after(graph, *q, *k);
+    plan_graph_let_go_after(graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
 /* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
 static void rotate_both(const Llama *llama, const ModelAttention *attention, uint32_t *q,
                         uint32_t *k, uint32_t v) {
     const ModelWalk *w = &llama->walk;
     if (llama->complex_rope) {
         rotate_complex(llama, q, k);
-        if (!w->graph->fused) {
-            plan_graph_hold(w->graph, *q);
-            plan_graph_hold(w->graph, *k);
-            plan_graph_hold(w->graph, v);
-        }
-        return;
-    }
-    if (w->graph->fused) {
+    } else if (w->graph->fused) {
         *q = turn(llama, *q, llama->heads, w->graph->dtype);
         *k = turn(llama, *k, llama->kv_heads, w->graph->dtype);
-        return;
+    } else {
+        rotate_real(llama, attention, q, k, v);
     }
-    uint32_t last, turned_q = rotate(llama, attention, *q, 'q', &last);
-    uint32_t turned_k = rotate(llama, attention, *k, 'k', &last);
-    plan_graph_keep(w->graph, *k);
-    plan_graph_keep(w->graph, *q);
-    plan_graph_let_go_after(w->graph, *k, last);
-    plan_graph_let_go_after(w->graph, *q, *k);
-    plan_graph_hold(w->graph, turned_q);
-    plan_graph_hold(w->graph, turned_k);
-    plan_graph_hold(w->graph, v);
-    plan_graph_let_go_after(w->graph, v, turned_k);
-    *q = turned_q;
-    *k = turned_k;
+    if (!w->graph->fused) {
+        plan_graph_hold(w->graph, *q);
+        plan_graph_hold(w->graph, *k);
+        plan_graph_hold(w->graph, v);
+    }
 }
 
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
@@ -218,7 +213,7 @@ static uint32_t table_of(const Llama *llama, uint32_t table) {
     if (w->graph->dtype == PLAN_FP32 || llama->complex_rope) {
         return table;
     }
-    uint32_t cast = model_run_cast(w, table, w->seq * llama->head_dim);
+    uint32_t cast = model_run_narrow(w, table, w->seq * llama->head_dim);
     plan_graph_hold(w->graph, cast);
     return cast;
 }
