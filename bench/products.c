@@ -17,6 +17,7 @@
 #include "kernels/host/runtime.h"
 #include "plan/text/text.h"
 #include "trace/from-plan.h"
+#include "trace/quantile.h"
 
 typedef struct {
     double wall_s, cpu_s;
@@ -180,16 +181,6 @@ static void print_shares(const Plan *plan, const ExecPlay *play, int32_t step) {
     }
 }
 
-static int compare(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, unsigned n) {
-    qsort(x, n, sizeof *x, compare);
-    return x[n / 2];
-}
-
 static void bench(const Plan *plan, unsigned pairs) {
     g_autoptr(GError) error = NULL;
     ExecOptions options = {.seed = 1, .memory_limit_bytes = UINT64_C(1) << 42, .keep_rows = true};
@@ -223,7 +214,7 @@ static void bench(const Plan *plan, unsigned pairs) {
     print_shares(plan, play, (int32_t)pairs + 1);
     printf("forward and backward take %.3f times their matrix products alone (CPU time %.3f; "
            "medians of %u pairs)\n",
-           median(wall, pairs), median(cpu, pairs), pairs);
+           trace_median(wall, pairs), trace_median(cpu, pairs), pairs);
     g_free(arena.memory);
 }
 

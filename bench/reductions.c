@@ -9,12 +9,12 @@
 #include <glib.h>
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "exec/mpi-call.h"
 #include "exec/ring.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
+#include "trace/quantile.h"
 
 enum {
     ROUNDS = 15
@@ -111,11 +111,6 @@ static bool time_of(const Bench *bench, Way way, double *ret_ms, GError **error)
     return true;
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static bool measure(Bench *bench, const Case *of, GError **error) {
     double ms[N_WAYS][ROUNDS], peak[N_WAYS] = {0};
     for (int round = -1; round < ROUNDS; round++) {
@@ -131,8 +126,7 @@ static bool measure(Bench *bench, const Case *of, GError **error) {
     double ring_ms = 0;
     for (Way way = RING; way < N_WAYS && bench->rank == 0; way++) {
         if (is_there(of, way)) {
-            qsort(ms[way], ROUNDS, sizeof(double), compare);
-            double median = ms[way][ROUNDS / 2];
+            double median = trace_median(ms[way], ROUNDS);
             ring_ms = way == RING ? median : ring_ms;
             printf("%-18s %-20s %7.1f ms (%.1f to %.1f), %.2f of the ring's; resident by then %.0f "
                    "MB\n",

@@ -1,10 +1,9 @@
 #include "exec/costs.h"
 
-#include <stdlib.h>
-
 #include "exec/clock.h"
 #include "exec/error.h"
 #include "memory/caching.h"
+#include "trace/quantile.h"
 
 enum {
     ROUNDS = 400
@@ -17,16 +16,6 @@ bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, d
     }
     g_string_append_printf(lines, "%s %.4g\n", name, us);
     return true;
-}
-
-static int compare(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double exec_costs_median(double *x, unsigned n) {
-    qsort(x, n, sizeof *x, compare);
-    return x[n / 2];
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -50,9 +39,8 @@ static bool segment_costs(const ExecComm *comm, GString *lines, const MemorySour
         get[i] = got - start;
         give_back[i] = exec_now_us() - got;
     }
-    return exec_costs_report(comm, lines, "segment_new_us", exec_costs_median(get, N), error) &&
-           exec_costs_report(comm, lines, "segment_free_us", exec_costs_median(give_back, N),
-                             error);
+    return exec_costs_report(comm, lines, "segment_new_us", trace_median(get, N), error) &&
+           exec_costs_report(comm, lines, "segment_free_us", trace_median(give_back, N), error);
 }
 
 /* Requests that find their block among a few others. */
@@ -78,9 +66,8 @@ static bool block_costs(const ExecComm *comm, GString *lines, const MemorySource
     }
     bool ok = caching != NULL;
     memory_caching_free(caching);
-    return ok &&
-           exec_costs_report(comm, lines, "alloc_us", exec_costs_median(take, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "free_us", exec_costs_median(drop, ROUNDS), error);
+    return ok && exec_costs_report(comm, lines, "alloc_us", trace_median(take, ROUNDS), error) &&
+           exec_costs_report(comm, lines, "free_us", trace_median(drop, ROUNDS), error);
 }
 
 bool exec_costs_of_memory(const ExecComm *comm, GString *lines, const MemorySource *source,

@@ -9,8 +9,6 @@
 #include "exec/comm.h"
 #include "memory/source.h"
 
-/* What devices measure with. */
-double exec_costs_median(double *x, unsigned n); /* sorts */
 /* Appends "name us", the mean over ranks. */
 bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, double us,
                        GError **error);

@@ -6,6 +6,7 @@
 #include "exec/costs.h"
 #include "trace/from-plan.h"
 #include "trace/json.h"
+#include "trace/quantile.h"
 #include "trace/text.h"
 
 void exec_results_init(ExecResults *results, const Plan *plan, const ExecComm *comm,
@@ -106,7 +107,7 @@ bool exec_results_write_oom(const ExecResults *results, const ExecPlay *play, co
 static double median_step_ms(const ExecResults *results) {
     unsigned from = results->n_steps > 3 ? 2 : 0, n = results->n_steps - from;
     g_autofree double *sorted = g_memdup2(results->step_ms + from, n * sizeof *sorted);
-    return n ? exec_costs_median(sorted, n) : 0;
+    return trace_median(sorted, n);
 }
 
 bool exec_results_speaks(const ExecComm *comm) {

@@ -1,8 +1,8 @@
 /* What a picture of points shows, in words. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "plots/points.h"
+#include "trace/quantile.h"
 #include "trace/scale.h"
 
 static const PlotPoint *point_at(const GArray *points, guint i) {
@@ -103,11 +103,6 @@ static void append_scaling(GString *text, const GArray *points, const PlotPoints
     }
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Nearest ranks, as foreshard validate has them. */
 static void append_errors(GString *text, const GArray *points) {
     guint n = points->len;
@@ -115,9 +110,9 @@ static void append_errors(GString *text, const GArray *points) {
     for (guint i = 0; i < n; i++) {
         errors[i] = fabs(point_at(points, i)->step_ns / point_at(points, i)->x - 1);
     }
-    qsort(errors, n, sizeof(double), compare);
     g_string_append_printf(text, "%u runs, median error %.1f %%, nine of ten within %.1f %%", n,
-                           100 * errors[(n + 1) / 2 - 1], 100 * errors[(9 * n + 9) / 10 - 1]);
+                           100 * trace_quantile(errors, n, 0.5),
+                           100 * trace_quantile(errors, n, 0.9));
 }
 
 char *plot_points_lesson(PlotPointsPicture picture, const GArray *points,

@@ -30,7 +30,6 @@ typedef struct {
 
 void cli_samples_init(CliSamples *samples);
 void cli_samples_clear(CliSamples *samples);
-double cli_median(GArray *numbers); /* doubles, which it sorts; 0 of none */
 
 /* Plays every network of the device's list on n ranks at once, each by itself. Says there what it
  * does. */

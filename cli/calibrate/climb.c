@@ -2,7 +2,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "trace/quantile.h"
 
 double climb(ClimbKnob *knobs, unsigned n, unsigned tries, double (*misfit)(gpointer data),
              gpointer data) {
@@ -34,21 +35,11 @@ void climb_print(const ClimbKnob *knobs, unsigned n, const char *prefix) {
     }
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-void climb_sort(double *values, unsigned n) {
-    qsort(values, n, sizeof *values, by_value);
-}
-
 double climb_miss(double predicted, double measured) {
     return fmin(1, fabs(log(predicted / measured)));
 }
 
 void climb_print_errors(const char *what, double *errors, unsigned n) {
-    climb_sort(errors, n);
     printf("# %s, median error %.1f %%, 90th percentile %.1f %%\n", what,
-           n ? 100 * errors[n / 2] : 0, n ? 100 * errors[n * 9 / 10] : 0);
+           100 * trace_median(errors, n), 100 * trace_quantile(errors, n, 0.9));
 }

@@ -17,6 +17,5 @@ double climb(ClimbKnob *knobs, unsigned n, unsigned tries, double (*misfit)(gpoi
 void climb_print(const ClimbKnob *knobs, unsigned n, const char *prefix); /* "key = value" lines */
 /* |log(predicted / measured)|, and none counts for more than a factor of e. */
 double climb_miss(double predicted, double measured);
-void climb_sort(double *values, unsigned n);
 /* Sorts the errors; "# WHAT, median error M %, 90th percentile P %". */
 void climb_print_errors(const char *what, double *errors, unsigned n);

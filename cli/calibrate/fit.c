@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
+#include "trace/quantile.h"
 
 /* Below this, the time of an op is mostly its call's. */
 #define LEAST_BYTES 65536
@@ -20,16 +21,6 @@ void cli_samples_init(CliSamples *samples) {
 void cli_samples_clear(CliSamples *samples) {
     g_clear_pointer(&samples->ops, g_array_unref);
     g_clear_pointer(&samples->gaps_ns, g_array_unref);
-}
-
-static int compare(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double cli_median(GArray *numbers) {
-    g_array_sort(numbers, compare);
-    return numbers->len ? g_array_index(numbers, double, numbers->len / 2) : 0;
 }
 
 static bool is_product(PlanOpKind kind) {
@@ -273,7 +264,7 @@ ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, un
     }
     fit_products(samples, cluster);
     fit_memory(samples, cluster);
-    cluster->device_launch_overhead_ns = cli_median(samples->gaps_ns);
+    cluster->device_launch_overhead_ns = trace_median_of(samples->gaps_ns);
     cluster->device_cores = (double)g_get_num_processors() / n;
     cluster->device_outside_allocator_bytes = (uint64_t)samples->outside_bytes;
     return g_steal_pointer(&cluster);

@@ -13,6 +13,7 @@
 #include "plan/text/text.h"
 #include "sim/cost-compute.h"
 #include "trace/from-plan.h"
+#include "trace/quantile.h"
 #include "trace/text.h"
 
 enum {
@@ -211,7 +212,7 @@ static bool take_traces(const Plan *plan, unsigned n, char **paths, CliSamples *
                                 .flops = work.flops,
                                 .bytes = work.bytes,
                                 .rows = sim_attention_rows_of(role, op),
-                                .ns = cli_median(times[i])};
+                                .ns = trace_median_of(times[i])};
             g_array_append_val(samples->ops, sample);
             g_array_unref(times[i]);
         }

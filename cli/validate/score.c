@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "trace/quantile.h"
+
 void cli_score_add(CliScore *score, double predicted, double measured) {
     double error = predicted / measured - 1;
     if (isnan(error)) {
@@ -32,35 +34,17 @@ double cli_score_mean(const CliScore *score) {
     return n ? sum / n : 0;
 }
 
-static int by_size(gconstpointer a, gconstpointer b) {
-    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-    return (x > y) - (x < y);
-}
-
-static int by_value(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double cli_score_bias(const CliScore *score) {
-    unsigned n = cli_score_count(score);
-    if (n == 0) {
-        return 0;
-    }
-    g_array_sort(score->errors, by_value);
-    return (g_array_index(score->errors, double, (n - 1) / 2) +
-            g_array_index(score->errors, double, n / 2)) /
-           2;
+    return score->errors ? trace_median_of(score->errors) : 0;
 }
 
 double cli_score_quantile(const CliScore *score, double share) {
     unsigned n = cli_score_count(score);
-    if (n == 0) {
-        return 0;
+    g_autofree double *sizes = g_new(double, n);
+    for (unsigned i = 0; i < n; i++) {
+        sizes[i] = fabs(g_array_index(score->errors, double, i));
     }
-    g_array_sort(score->errors, by_size);
-    unsigned at = (unsigned)ceil(share * n);
-    return fabs(g_array_index(score->errors, double, at > 0 ? at - 1 : 0));
+    return trace_quantile(sizes, n, share);
 }
 
 void cli_score_clear(CliScore *score) {

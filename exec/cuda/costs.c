@@ -10,6 +10,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/random.h"
+#include "trace/quantile.h"
 
 typedef struct {
     const ExecComm *comm;
@@ -64,7 +65,7 @@ static bool time_us(const Bench *bench, Work work, gconstpointer what, double *r
             return false;
         }
     }
-    *ret_us = exec_costs_median(us, ROUNDS);
+    *ret_us = trace_median(us, ROUNDS);
     return true;
 }
 
@@ -264,10 +265,10 @@ static bool host_costs(const Bench *bench, GError **error) {
     const struct {
         const char *name;
         double us;
-    } costs[] = {{"launch_us", exec_costs_median(launch, ROUNDS)},
-                 {"record_us", exec_costs_median(record, ROUNDS)},
-                 {"wait_us", exec_costs_median(wait, ROUNDS)},
-                 {"host_wait_us", exec_costs_median(host, ROUNDS)}};
+    } costs[] = {{"launch_us", trace_median(launch, ROUNDS)},
+                 {"record_us", trace_median(record, ROUNDS)},
+                 {"wait_us", trace_median(wait, ROUNDS)},
+                 {"host_wait_us", trace_median(host, ROUNDS)}};
     for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
         if (!exec_costs_report(bench->comm, bench->lines, costs[i].name, costs[i].us, error)) {
             return false;
@@ -352,7 +353,7 @@ static bool collective_cost(const Bench *bench, const ExecCudaComm *between, Pla
     }
     g_autofree char *name =
         g_strdup_printf("%s %" G_GUINT64_FORMAT, plan_op_info(kind)->name, n * 2);
-    return exec_costs_report(bench->comm, bench->lines, name, exec_costs_median(us, ROUNDS), error);
+    return exec_costs_report(bench->comm, bench->lines, name, trace_median(us, ROUNDS), error);
 }
 
 static bool collective_costs(const Bench *bench, const char *name, GError **error) {

@@ -5,6 +5,7 @@
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
 #include "exec/pace.h"
+#include "trace/quantile.h"
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
 
@@ -43,11 +44,10 @@ static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
         exec_lanes_drain(lanes);
         through[round] = (exec_now_us() - start) / (4 * TURN);
     }
-    return exec_costs_report(comm, lines, "launch_us", exec_costs_median(launch, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "wait_us", exec_costs_median(wait, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "host_wait_us", exec_costs_median(host_wait, ROUNDS),
-                             error) &&
-           exec_costs_report(comm, lines, "lane_us", exec_costs_median(through, ROUNDS), error);
+    return exec_costs_report(comm, lines, "launch_us", trace_median(launch, ROUNDS), error) &&
+           exec_costs_report(comm, lines, "wait_us", trace_median(wait, ROUNDS), error) &&
+           exec_costs_report(comm, lines, "host_wait_us", trace_median(host_wait, ROUNDS), error) &&
+           exec_costs_report(comm, lines, "lane_us", trace_median(through, ROUNDS), error);
 }
 
 static bool note_time(gpointer work, GError **error) {
@@ -76,7 +76,7 @@ static bool wake_cost(const ExecComm *comm, GString *lines, GError **error) {
         exec_lanes_drain(lanes);
         us[i] = began - given;
     }
-    return exec_costs_report(comm, lines, "lane_wake_us", exec_costs_median(us, TIMES), error);
+    return exec_costs_report(comm, lines, "lane_wake_us", trace_median(us, TIMES), error);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static bool collective_cost(const ExecComm *comm, GString *lines, unsigned which
     }
     g_autofree char *name =
         g_strdup_printf("%s %" G_GUINT64_FORMAT, collectives[which].name, n * sizeof(float));
-    return exec_costs_report(comm, lines, name, exec_costs_median(us, TIMES), error);
+    return exec_costs_report(comm, lines, name, trace_median(us, TIMES), error);
 }
 
 static bool collective_costs(const ExecComm *comm, GString *lines, GError **error) {

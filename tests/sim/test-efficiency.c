@@ -6,6 +6,7 @@
 #include "cli/calibrate/climb.h"
 #include "cli/data-dir.h"
 #include "cli/validate/rows-gemm.h"
+#include "trace/quantile.h"
 
 static ModelCluster *cluster_called(const char *name) {
     g_autoptr(GError) error = NULL;
@@ -100,16 +101,10 @@ typedef struct {
     unsigned n;
 } Errors;
 
-static double median(Errors *errors) {
-    climb_sort(errors->errors, errors->n);
-    return errors->n ? errors->errors[errors->n / 2] : 0;
-}
-
 static void print_errors(const char *of, Errors *errors) {
-    double middle = median(errors);
     g_test_message("%-52s %4u rows held out, median error %5.1f %%, 90th percentile %5.1f %%", of,
-                   errors->n, 100 * middle,
-                   errors->n ? 100 * errors->errors[errors->n * 9 / 10] : 0);
+                   errors->n, 100 * trace_median(errors->errors, errors->n),
+                   100 * trace_quantile(errors->errors, errors->n, 0.9));
 }
 
 static void add(Errors *errors, guint room, double error) {
@@ -160,7 +155,7 @@ static void published(void) {
     }
     print_errors("all", &all);
     g_assert_cmpuint(all.n, >, 400);
-    g_assert_cmpfloat(median(&all), <=, 0.07);
+    g_assert_cmpfloat(trace_median(all.errors, all.n), <=, 0.07);
     g_free(all.errors);
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/data-dir.h"
 #include "cli/validate/rows-collectives.h"
+#include "trace/quantile.h"
 
 /* ---- NCCL's own numbers --------------------------------------------------------------------- */
 
@@ -139,16 +140,6 @@ static void barred_by_cluster(void) {
 
 /* ---- measurements --------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b) {
-    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-    return x < y ? -1 : x > y;
-}
-
-static double median(GArray *errors) {
-    g_array_sort(errors, by_size);
-    return fabs(g_array_index(errors, double, errors->len / 2));
-}
-
 static void add(GHashTable *bins, const char *name, double error) {
     GArray *errors = g_hash_table_lookup(bins, name);
     if (!errors) {
@@ -163,7 +154,7 @@ static void print_bins(GHashTable *bins) {
     for (GList *i = names; i; i = i->next) {
         GArray *errors = g_hash_table_lookup(bins, i->data);
         g_test_message("%-28s %3u rows, median error %5.1f %%", (const char *)i->data, errors->len,
-                       median(errors) * 100);
+                       trace_median_of(errors) * 100);
     }
 }
 
@@ -196,7 +187,7 @@ static void measurements(void) {
             continue;
         }
         SimNcclChoice choice = cli_collective_choice(row, row->cluster);
-        double off = cli_collective_predict_us(row, row->cluster) / row->time_us - 1;
+        double off = fabs(cli_collective_predict_us(row, row->cluster) / row->time_us - 1);
         g_autofree char *how =
             g_strdup_printf("%s %s, 1e%d bytes", sim_nccl_algo_name(choice.algo),
                             sim_nccl_proto_name(choice.proto), (int)floor(log10(row->bytes)));
@@ -205,11 +196,12 @@ static void measurements(void) {
         g_array_append_val(all, off);
     }
     print_bins(bins);
-    double middle = median(all); /* sorts them */
+    double middle = trace_median_of(all);
     g_test_message("all: %u rows held out, median error %.1f %%, 90th percentile %.1f %%", all->len,
-                   middle * 100, fabs(g_array_index(all, double, all->len * 9 / 10)) * 100);
+                   middle * 100,
+                   trace_quantile((double *)(gpointer)all->data, all->len, 0.9) * 100);
     g_assert_cmpuint(all->len, >=, 140);
-    g_assert_cmpfloat(median(all), <=, 0.12);
+    g_assert_cmpfloat(middle, <=, 0.12);
 }
 
 /* Between nodes, the four numbers of a machine that was measured on 16 GPUs alone (fit-collectives:
@@ -236,11 +228,12 @@ static void sixteen_gpus_tell_a_thousand(void) {
         large.collectives_far_bandwidth_factor = small->collectives_far_bandwidth_factor;
         large.collectives_far_ramp_factor = small->collectives_far_ramp_factor;
         double off = cli_collective_predict_us(row, &large) / row->time_us - 1;
-        g_array_append_val(errors, off);
         sum += off;
+        off = fabs(off);
+        g_array_append_val(errors, off);
     }
     g_assert_cmpuint(errors->len, ==, 33);
-    double middle = median(errors); /* sorts them */
+    double middle = trace_median_of(errors);
     g_test_message("512 and 1024 GPUs: %u rows, median error %.1f %%, mean %+.1f %%", errors->len,
                    middle * 100, sum / errors->len * 100);
     g_assert_cmpfloat(middle, <=, 0.2);

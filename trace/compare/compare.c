@@ -1,11 +1,7 @@
 #include <math.h>
 
 #include "trace/compare/private.h"
-
-static int compare_doubles(gconstpointer a, gconstpointer b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "trace/quantile.h"
 
 /* A figure of one step, looked up by an index whose meaning the group knows. */
 typedef double (*Figure)(const TraceStepSummary *step, guint index);
@@ -42,13 +38,6 @@ double trace_compare_relative(double first, double second) {
     return second != 0 ? (first - second) / second : NAN;
 }
 
-double trace_compare_median(GArray *values) {
-    g_array_sort(values, compare_doubles);
-    const double *sorted = (const double *)(gpointer)values->data;
-    guint n = values->len;
-    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
 static void add_row(TraceComparison *comparison, TraceCompareRow row) {
     if (row.value[0] != 0 || row.value[1] != 0) {
         row.error = trace_compare_relative(row.value[0], row.value[1]);
@@ -72,7 +61,7 @@ static void add_time(TraceComparison *comparison, TraceCompareGroup group, const
         if (values->len == 0) {
             continue;
         }
-        row.value[side] = trace_compare_median(values); /* sorts them */
+        row.value[side] = trace_median_of(values); /* sorts them */
         row.low[side] = g_array_index(values, double, 0);
         row.high[side] = g_array_index(values, double, values->len - 1);
     }

@@ -5,7 +5,6 @@
 
 double trace_compare_relative(double first, double second);
 /* Of doubles, at least one; sorts them. */
-double trace_compare_median(GArray *values);
 
 /* Fill worst_ops and worst_units; kept. The summaries are there. */
 void trace_compare_find_worst(TraceComparison *comparison);

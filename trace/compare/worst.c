@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "trace/compare/private.h"
+#include "trace/quantile.h"
 
 /* Time of a key (an instruction or a unit) within a step. */
 typedef struct {
@@ -70,7 +71,7 @@ static double *find_medians(const Trace *trace, const TraceSummary *summary, Key
             double ns = (double)g_array_index(shares, Share, i).ns;
             g_array_append_val(values, ns);
         }
-        medians[key] = trace_compare_median(values);
+        medians[key] = trace_median_of(values);
     }
     return medians;
 }
