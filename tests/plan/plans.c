@@ -4,6 +4,7 @@
 
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/op-work.h"
 
 static Plan *make(const char *network_text, const char *words, GError **error) {
     PlanStrategy strategy;
@@ -43,4 +44,18 @@ GError *test_plan_error(const char *network_text, const char *words) {
     g_assert_null(plan);
     g_assert_nonnull(error);
     return error;
+}
+
+TestCounts test_count_steady(const Plan *plan) {
+    TestCounts counts = {0};
+    const PlanRole *role = &plan->roles[0];
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind == PLAN_LAUNCH) {
+            const PlanOp *op = &role->ops[instr->arg];
+            counts.n[op->kind]++;
+            counts.bytes[op->kind] += (uint64_t)plan_op_work(role, op).bytes;
+        }
+    }
+    return counts;
 }

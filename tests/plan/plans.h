@@ -11,3 +11,11 @@
 Plan *test_plan(const char *network_text, const char *words);
 /* The same, but the error it must end in. */
 GError *test_plan_error(const char *network_text, const char *words);
+
+/* Rank 0's launches in a steady step, and what they read and write, by kind. */
+typedef struct {
+    unsigned n[PLAN_N_OP_KINDS];
+    uint64_t bytes[PLAN_N_OP_KINDS];
+} TestCounts;
+
+TestCounts test_count_steady(const Plan *plan);

@@ -1,0 +1,94 @@
+/* How much is gathered and reduced, by sharding. */
+#include "tests/plan/plans.h"
+
+/* Blocks are gathered twice, the root once; every unit is reduced once. */
+static void gathers_and_reduces(void) {
+    for (unsigned blocks = 1; blocks < 6; blocks++) {
+        g_autofree char *network = g_strdup_printf(
+            "[network]\nfamily=gpt\nlayers=%u\nwidth=16\nheads=2\nvocab=16\nseq=8\n", blocks);
+        g_autoptr(Plan) plan = test_plan(network, "ranks=4");
+        TestCounts counts = test_count_steady(plan);
+        g_assert_cmpuint(counts.n[PLAN_OP_ALL_GATHER], ==, 2 * blocks + 1);
+        g_assert_cmpuint(counts.n[PLAN_OP_REDUCE_SCATTER], ==, blocks + 1);
+    }
+}
+
+/* Without padding: full sharding gathers all but the root twice and reduces all once. */
+static void volumes(void) {
+    const char *network = "[network]\nfamily=gpt\nlayers=3\nwidth=32\nheads=2\nvocab=64\nseq=16\n";
+    g_autoptr(Plan) full = test_plan(network, "ranks=4");
+    uint64_t all = 0, root = full->units[0].elements * 4;
+    for (uint32_t u = 0; u < full->n_units; u++) {
+        g_assert_cmpuint(full->units[u].shard_elements * 4, ==, full->units[u].elements);
+        all += full->units[u].elements * 4;
+    }
+    TestCounts counts = test_count_steady(full);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, 2 * all - root);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+    g_autoptr(Plan) ddp = test_plan(network, "ranks=4 sharding=none");
+    g_assert_cmpuint(test_count_steady(ddp).bytes[PLAN_OP_ALL_REDUCE], ==, all);
+}
+
+/* What a rank sends, by axis: grad-op as much as replicated training; hybrid within its group what
+ * full sharding does there, and between groups one all-reduce of its shard. */
+static void volumes_of_other_strategies(void) {
+    const char *network = "[network]\nfamily=gpt\nlayers=3\nwidth=32\nheads=2\nvocab=64\nseq=16\n";
+    static const char *const flavours[] = {"fsdp1", "fsdp2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(flavours); i++) {
+        g_autofree char *grad_op =
+            g_strdup_printf("ranks=4 sharding=grad-op flavour=%s", flavours[i]);
+        g_autoptr(Plan) plan = test_plan(network, grad_op);
+        uint64_t all = 0, root = plan->units[0].elements * 4;
+        for (uint32_t u = 0; u < plan->n_units; u++) {
+            all += plan->units[u].elements * 4;
+        }
+        TestCounts counts = test_count_steady(plan);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, all);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+        g_autofree char *hybrid =
+            g_strdup_printf("ranks=8 sharding=hybrid replicate=2 flavour=%s", flavours[i]);
+        g_autoptr(Plan) mixed = test_plan(network, hybrid);
+        counts = test_count_steady(mixed);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, 2 * all - root);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+        g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_REDUCE], ==, all / 4);
+        g_assert_cmpuint(mixed->axes[PLAN_AXIS_SHARD], ==, 4);
+        g_assert_cmpuint(mixed->axes[PLAN_AXIS_REPLICATE], ==, 2);
+    }
+}
+
+/* The optimizer alone sharded: DDP's volume, a gather and a reduction for each unit; between steps
+ * whole parameters, and 3 of 16 bytes over the ranks: the part of the parameters and Adam's two. */
+static void optimizer_only(void) {
+    const char *network = "[network]\nfamily=gpt\nlayers=3\nwidth=32\nheads=2\nvocab=64\nseq=16\n";
+    g_autoptr(Plan) plan = test_plan(network, "ranks=4 sharding=optimizer-only");
+    uint64_t all = 0;
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        all += plan->units[u].elements * 4;
+    }
+    TestCounts counts = test_count_steady(plan);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_ALL_GATHER], ==, all);
+    g_assert_cmpuint(counts.bytes[PLAN_OP_REDUCE_SCATTER], ==, all);
+    g_assert_cmpuint(counts.n[PLAN_OP_ALL_REDUCE], ==, 0);
+    const PlanRole *role = &plan->roles[0];
+    uint64_t floor[PLAN_N_CATEGORIES] = {0};
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        if (role->buffers[b].carried >> PLAN_SECTION_STEADY & 1) {
+            floor[plan_subcategory_category((PlanSubcategory)role->buffers[b].sub)] +=
+                role->buffers[b].bytes;
+        }
+    }
+    g_assert_cmpuint(floor[PLAN_CATEGORY_PARAMETERS], ==, all + all / 4);
+    g_assert_cmpuint(floor[PLAN_CATEGORY_GRADIENTS], ==, 0);
+    g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], >=, 2 * all / 4); /* and a step count each */
+    g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], <=, 2 * all / 4 + 8 * plan->n_units);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/volumes/gathers and reductions", gathers_and_reduces);
+    g_test_add_func("/plan/volumes/full and replicated", volumes);
+    g_test_add_func("/plan/volumes/other strategies", volumes_of_other_strategies);
+    g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
+    return g_test_run();
+}
