@@ -6,6 +6,11 @@
 
 Shell shell;
 
+void result_clear(Result *result) {
+    g_clear_pointer(&result->out, g_free);
+    g_clear_pointer(&result->err, g_free);
+}
+
 Result run(const char *words) {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(argv, g_strdup(shell.program));
@@ -32,20 +37,25 @@ Result run(const char *words) {
 }
 
 void expect(const char *words, int status, const char *in_out, const char *in_err) {
-    Result result = run(words);
+    g_auto(Result) result = run(words);
     if (result.status != status || !strstr(result.out, in_out) || !strstr(result.err, in_err)) {
         g_test_message("foreshard %s\nstatus %d, expected %d\nstdout: %.300s\nexpected '%s'\n"
                        "stderr: %.300s\nexpected '%s'",
                        words, result.status, status, result.out, in_out, result.err, in_err);
         g_test_fail();
     }
-    g_free(result.out);
-    g_free(result.err);
 }
 
 void write_file(const char *name, const char *text) {
     g_autofree char *path = g_build_filename(shell.folder, name, NULL);
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+char *read_file(const char *name) {
+    g_autofree char *path = g_build_filename(shell.folder, name, NULL);
+    char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
 }
 
 void write_cluster(const char *name, const char *from, const char *key, const char *value) {

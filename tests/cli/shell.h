@@ -15,15 +15,18 @@ typedef struct {
     int status;
     char *out, *err;
 } Result;
+void result_clear(Result *result);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Result, result_clear)
 
 /* The program takes foreshard's path as its one argument. */
 void shell_init(int *argc, char ***argv);
 /* Removes the folder; returns the status. */
 int shell_finish(int status);
 
-Result run(const char *words); /* words apart by spaces; both texts are the caller's */
+Result run(const char *words); /* words apart by spaces */
 /* Fails the test unless it ends so, and says so on each side. */
 void expect(const char *words, int status, const char *in_out, const char *in_err);
 void write_file(const char *name, const char *text);
+char *read_file(const char *name); /* it must be there */
 /* A copy of a cluster with one number changed. */
 void write_cluster(const char *name, const char *from, const char *key, const char *value);

@@ -50,17 +50,14 @@ static void views_of_a_plan(void) {
     expect("plan gpt-toy -n 2 --phase forwrd", 2, "", "no phase 'forwrd'; did you mean forward?");
     expect("plan gpt-toy -n 2 --lane gater", 2, "", "no lane 'gater'; did you mean gather?");
     expect("plan gpt-toy -n 2 --unit layers.7", 2, "", "no unit 'layers.7'");
-    Result json = run("plan gpt-toy -n 2 --json"), table = run("plan gpt-toy -n 2 --memory");
+    g_auto(Result) json = run("plan gpt-toy -n 2 --json");
+    g_auto(Result) table = run("plan gpt-toy -n 2 --memory");
     const char *peak = strstr(json.out, "\"peak_bytes\" : ");
     const char *all = strstr(table.out, "\nin all");
     g_assert_nonnull(peak);
     g_assert_nonnull(all);
     g_assert_cmpuint(g_ascii_strtoull(strchr(peak, ':') + 1, NULL, 10), ==,
                      g_ascii_strtoull(all + strlen("\nin all"), NULL, 10));
-    g_free(json.out);
-    g_free(json.err);
-    g_free(table.out);
-    g_free(table.err);
 }
 
 static void collectives(void) {
@@ -140,9 +137,7 @@ static void traces(void) {
     expect("compare a.trace a.trace", 0, "equal", "");
     expect("compare a.trace b.trace", 2, "", "traces are of different plans");
     expect("compare a.trace nowhere.trace", 2, "", "nowhere.trace");
-    g_autofree char *path = g_build_filename(shell.folder, "a.trace", NULL);
-    g_autofree char *text = NULL;
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_autofree char *text = read_file("a.trace");
     text[strlen(text) / 2] = 0;
     write_file("short.trace", text);
     expect("compare a.trace short.trace", 2, "", "short.trace:");

@@ -12,15 +12,13 @@ static void messages_are_one_line(void) {
     g_autofree char *text =
         g_strconcat("[network]\nfamily = gpt\nlayers = 2\x1b[31m", junk, "\n", NULL);
     write_file("junk.ini", text);
-    Result result = run("plan ./junk.ini -n 2");
+    g_auto(Result) result = run("plan ./junk.ini -n 2");
     g_assert_cmpint(result.status, ==, 2);
     g_assert_nonnull(strstr(result.err, "junk.ini:3: layers must be a whole number"));
     g_assert_nonnull(strstr(result.err, "xxx..."));
     g_assert_null(strchr(result.err, '\x1b'));
     g_assert_cmpuint(strlen(result.err), <, 500);
     g_assert_true(strchr(result.err, '\n') == result.err + strlen(result.err) - 1);
-    g_free(result.out);
-    g_free(result.err);
 }
 
 /* What is read is not written over, whatever name it has. */
@@ -40,9 +38,7 @@ static void inputs_are_spared(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         write_file("mine.ini", text);
         expect(words[i], 2, "", "is read and would be written over");
-        g_autofree char *path = g_build_filename(shell.folder, "mine.ini", NULL);
-        g_autofree char *left = NULL;
-        g_assert_true(g_file_get_contents(path, &left, NULL, NULL));
+        g_autofree char *left = read_file("mine.ini");
         g_assert_cmpstr(left, ==, text);
     }
 }
@@ -102,18 +98,14 @@ static void standard_output(void) {
     };
     g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
     expect("predict gpt-toy -n 2 --cluster this-machine --trace gpt.trace", 0, "step ", "");
-    g_autofree char *path = g_build_filename(shell.folder, "alike", NULL);
     g_autofree char *dash = g_build_filename(shell.folder, "-", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(alike) - !gnuplot; i++) {
-        g_autofree char *written = NULL;
         expect(alike[i].to_file, 0, "", "");
-        Result result = run(alike[i].to_standard);
+        g_auto(Result) result = run(alike[i].to_standard);
         g_assert_cmpint(result.status, ==, 0);
-        g_assert_true(g_file_get_contents(path, &written, NULL, NULL));
+        g_autofree char *written = read_file("alike");
         g_assert_cmpuint(strlen(written), >, 1000);
         g_assert_cmpstr(result.out, ==, written);
-        g_free(result.out);
-        g_free(result.err);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
         expect(refused[i], 2, "", " -: standard output has what is printed already; give a name");
@@ -158,9 +150,7 @@ static void bad_plans(void) {
     expect("plan good.plan --check", 0, "sound", "");
     expect("plan good.plan -n 3", 2, "", "is a plan for 2 ranks");
     expect("plan good.plan --wrap whole", 2, "", "whose wrap is settled");
-    g_autofree char *path = g_build_filename(shell.folder, "good.plan", NULL);
-    g_autofree char *text = NULL;
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_autofree char *text = read_file("good.plan");
     text[strlen(text) / 2] = 0;
     write_file("short.plan", text);
     static const char *const commands[] = {"plan", "predict --cluster this-machine", "run"};

@@ -37,10 +37,8 @@ static void every_rank(void) {
     expect("diagnose every.trace --rank 10", 0, "jitter: 4 steady steps from", "");
     expect("diagnose every.trace --rank 1", 2, "", "has not recorded rank 1");
     expect("export --chrome every.trace -o every.json", 0, "", "");
-    Result result = run("predict gpt-toy -n 4 --cluster a100-node --every-rank --jitter 5");
+    g_auto(Result) result = run("predict gpt-toy -n 4 --cluster a100-node --every-rank --jitter 5");
     g_assert_null(strstr(result.err, "playing")); /* no progress where nobody looks on */
-    g_free(result.out);
-    g_free(result.err);
 }
 
 /* Of the JSON that was printed. */
@@ -54,21 +52,17 @@ static double figure(const Result *result, const char *key) {
 /* 400 W and 2.5 an hour: 8 GPUs, 32 tokens each a step. Known or not, for all ranks or none. */
 static void energy_and_money(void) {
     write_cluster("priced.ini", "a100-node", "\nwatts", "400\nprice_per_hour = 2.5");
-    Result result = run("predict gpt-toy -n 8 --cluster priced.ini --json");
+    g_auto(Result) result = run("predict gpt-toy -n 8 --cluster priced.ini --json");
     double hours = figure(&result, "step_ms") / 3.6e6 / (8 * 32 / 1e6);
     double kwh = figure(&result, "kwh_per_million_tokens");
     double price = figure(&result, "price_per_million_tokens");
     g_assert_cmpfloat_with_epsilon(kwh / (8 * 0.4 * hours), 1, 1e-9);
     g_assert_cmpfloat_with_epsilon(price / (8 * 2.5 * hours), 1, 1e-9);
-    g_free(result.out);
-    g_free(result.err);
     expect("predict gpt-toy -n 8 --cluster priced.ini", 0, "price of a million tokens: ", "");
     write_cluster("unknown.ini", "a100-node", "\nwatts", "0");
-    result = run("predict gpt-toy -n 8 --cluster unknown.ini");
-    g_assert_null(strstr(result.out, "kWh"));
-    g_assert_null(strstr(result.out, "price"));
-    g_free(result.out);
-    g_free(result.err);
+    g_auto(Result) unknown = run("predict gpt-toy -n 8 --cluster unknown.ini");
+    g_assert_null(strstr(unknown.out, "kWh"));
+    g_assert_null(strstr(unknown.out, "price"));
 }
 
 /* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
@@ -229,12 +223,13 @@ static void settings_are_kept(void) {
         "--no-sharing",
         "--every-rank --jitter 7 --seed 3 --slow rank=3:1.5 --degrade nvlink=1:0.25 --steps 6",
     };
-    Result plain = run("predict gpt2 -n 4 --cluster a100-node --trace plain.trace");
+    g_auto(Result) plain = run("predict gpt2 -n 4 --cluster a100-node --trace plain.trace");
     g_autofree char *usual = after(plain.out, "  step ");
     for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
         g_autofree char *words = g_strdup_printf(
             "predict gpt2 -n 4 --cluster a100-node --trace asked.trace %s", settings[i]);
-        Result asked = run(words), again = run("diagnose asked.trace");
+        g_auto(Result) asked = run(words);
+        g_auto(Result) again = run("diagnose asked.trace");
         g_assert_cmpint(asked.status, ==, 0);
         g_assert_cmpint(again.status, ==, 0);
         g_autofree char *step = after(asked.out, "  step ");
@@ -243,13 +238,7 @@ static void settings_are_kept(void) {
         step[strcspn(step, " ")] = '\0';
         said[strcspn(said, " ")] = '\0';
         g_assert_cmpstr(step, ==, said);
-        g_free(asked.out);
-        g_free(asked.err);
-        g_free(again.out);
-        g_free(again.err);
     }
-    g_free(plain.out);
-    g_free(plain.err);
 }
 
 /* A prediction that does not fit is a result: its trace goes up to the wall, and each command that
@@ -271,8 +260,7 @@ static void up_to_the_wall(void) {
     expect("explain oom room.trace", 0, "did not run out of memory", "");
     expect("compare wall.trace room.trace", 0, "\nfirst ends out of memory in step 0, ", "");
     expect("report wall.trace -o wall.html", 0, "", "");
-    g_autofree char *path = g_build_filename(shell.folder, "wall.html", NULL), *page = NULL;
-    g_assert_true(g_file_get_contents(path, &page, NULL, NULL));
+    g_autofree char *page = read_file("wall.html");
     g_assert_nonnull(strstr(page, oom));
 }
 
@@ -281,8 +269,7 @@ static void deterministic(void) {
     char *texts[2] = {NULL, NULL};
     for (unsigned i = 0; i < 2; i++) {
         expect("predict gpt-toy -n 3 --cluster this-machine --trace d.trace", 0, "fits", "");
-        g_autofree char *path = g_build_filename(shell.folder, "d.trace", NULL);
-        g_assert_true(g_file_get_contents(path, &texts[i], NULL, NULL));
+        texts[i] = read_file("d.trace");
     }
     g_assert_cmpstr(texts[0], ==, texts[1]);
     g_free(texts[0]);
