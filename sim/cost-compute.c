@@ -30,7 +30,10 @@ static double product_ns(const ModelCluster *cluster, const PlanOp *op, const in
                          double peak) {
     SimProduct product = product_of(op, dims);
     product.element_bytes = product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
-    product.peak_flops = peak * cluster->matmul_sustained;
+    if (op->dtype == PLAN_FP32) {
+        product.efficiency = cluster->matmul_fp32_efficiency;
+    }
+    product.peak_flops = product.efficiency > 0 ? peak : peak * cluster->matmul_sustained;
     return sim_product_ns(cluster, &product);
 }
 

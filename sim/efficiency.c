@@ -26,12 +26,18 @@ double sim_traffic_ns(const ModelCluster *cluster, double bytes) {
 
 /* ---- products ------------------------------------------------------------------------------- */
 
+/* Operations a ns. */
+static double reachable(const ModelCluster *cluster, const SimProduct *product) {
+    double share =
+        product->efficiency > 0 ? product->efficiency : cluster->device_matmul_efficiency;
+    return product->peak_flops * share / 1e9;
+}
+
 /* ns for one step of the sum of one tile on one multiprocessor. */
 static double step_ns(const ModelCluster *cluster, const SimProduct *product, unsigned tile) {
     double rows = tiles[tile].rows, columns = tiles[tile].columns;
-    double flops_per_ns =
-        product->peak_flops / 1e9 / (double)cluster->device_sms * cluster->device_matmul_efficiency;
-    double arithmetic = 2 * rows * columns / flops_per_ns;
+    double arithmetic =
+        2 * rows * columns * (double)cluster->device_sms / reachable(cluster, product);
     double feed = cluster->matmul_feed_gb_per_s > 0
                       ? (rows + columns) * product->element_bytes / cluster->matmul_feed_gb_per_s
                       : 0;
@@ -68,7 +74,10 @@ static double quickest_ns(const ModelCluster *cluster, const SimProduct *product
 }
 
 /* Half of the slowdown has come in when a product takes as long as the constant says. */
-static double when_hot(const ModelCluster *cluster, double ns) {
+static double when_hot(const ModelCluster *cluster, const SimProduct *product, double ns) {
+    if (product->efficiency > 0) {
+        return ns;
+    }
     double after = cluster->matmul_hot_after_us * 1e3;
     return ns * (1 + cluster->matmul_hot_slowdown * ns / (ns + after));
 }
@@ -81,10 +90,10 @@ double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
     double bytes_ns = sim_traffic_ns(cluster, product_bytes(product));
     if (cluster->device_sms == 0) {
         double flops = 2 * product->batch * product->m * product->n * product->k;
-        double ns = flops / (product->peak_flops * cluster->device_matmul_efficiency) * 1e9;
+        double ns = flops / reachable(cluster, product);
         return cluster->matmul_start_us * 1e3 + fmax(ns, bytes_ns);
     }
-    double tiled = when_hot(cluster, quickest_ns(cluster, product));
+    double tiled = when_hot(cluster, product, quickest_ns(cluster, product));
     return cluster->matmul_start_us * 1e3 + fmax(tiled, bytes_ns);
 }
 

@@ -22,6 +22,7 @@ typedef struct {
     double batch, m, n, k; /* [m, k] times [k, n], batch times */
     double element_bytes, output_bytes;
     double peak_flops; /* operations a second */
+    double efficiency; /* share of it that was measured of this dtype, hot; 0: the cluster's */
 } SimProduct;
 
 double sim_product_ns(const ModelCluster *cluster, const SimProduct *product);

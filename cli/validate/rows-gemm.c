@@ -137,8 +137,11 @@ static char *label_of(const Source *source, const CliGemmRow *row) {
                                  cli_csv_text(source->csv, source->row, "layout"));
 }
 
-/* Of 16 bits: GPUs before Ampere know fp16 alone. */
-static double peak_of(const ModelCluster *cluster) {
+/* But for fp32 of 16 bits: GPUs before Ampere know fp16 alone. */
+static double peak_of(const ModelCluster *cluster, bool is_fp32) {
+    if (is_fp32) {
+        return model_cluster_peak_flops(cluster, PLAN_FP32);
+    }
     double bf16 = model_cluster_peak_flops(cluster, PLAN_BF16);
     return bf16 > 0 ? bf16 : model_cluster_peak_flops(cluster, PLAN_FP16);
 }
@@ -152,13 +155,16 @@ static bool read_row(const Source *source, CliGemmRow *row, GError **error) {
     }
     row->cluster = cli_published_cluster(source->published, source->settings, error);
     row->is_attention = g_ascii_strncasecmp(kind, "attention", 9) == 0;
-    double share;
+    double share, fp32;
     if (!row->cluster || !setting(source, "peak_share", 1, &share, error) ||
+        !setting(source, "fp32", 0, &fp32, error) ||
         !(row->is_attention ? read_attention(source, row) : read_product(source, row, error)) ||
         !(row->skipped || read_time(source, row, error))) {
         return false;
     }
-    row->product.peak_flops = row->attention.peak_flops = peak_of(row->cluster) * share;
+    row->is_fp32 = fp32 != 0;
+    row->product.peak_flops = row->attention.peak_flops =
+        peak_of(row->cluster, row->is_fp32) * share;
     if (!row->skipped && !(row->product.peak_flops > 0)) {
         return skip(row, "no cluster file says how fast this GPU is in this dtype");
     }
@@ -193,7 +199,10 @@ GArray *cli_gemm_rows(const CliCsv *csv, CliPublished *published, GError **error
 }
 
 double cli_gemm_predict_us(const CliGemmRow *row, const ModelCluster *cluster) {
-    return (row->is_attention ? sim_attention_ns(cluster, &row->attention)
-                              : sim_product_ns(cluster, &row->product)) /
-           1e3;
+    if (row->is_attention) {
+        return sim_attention_ns(cluster, &row->attention) / 1e3;
+    }
+    SimProduct product = row->product;
+    product.efficiency = row->is_fp32 ? cluster->matmul_fp32_efficiency : 0;
+    return sim_product_ns(cluster, &product) / 1e3;
 }

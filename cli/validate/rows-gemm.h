@@ -11,6 +11,7 @@ typedef struct {
     const char *skipped; /* why; then nothing else is set */
     const ModelCluster *cluster;
     bool is_attention;
+    bool is_fp32;           /* a product on the ordinary cores */
     SimProduct product;     /* its peak: */
     SimAttention attention; /* of the cluster when it was read */
     double time_us;

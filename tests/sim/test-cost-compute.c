@@ -1,4 +1,4 @@
-/* sim/cost-compute: what a bias adds to attention, worked out by hand. */
+/* sim/cost-compute: attention with a bias and products by dtype, worked out by hand. */
 #include "sim/cost-compute.h"
 #include "tests/sim/toy.h"
 
@@ -63,9 +63,28 @@ static void bias_slows_a_gpu(void) {
     g_assert_cmpfloat_with_epsilon(cost_of(&gpu, role, with).flops_ns, flops, 1e-6);
 }
 
+/* With its own share fp32 is limited by no power; 16 bits are, and fp32 without it. */
+static void fp32_has_its_own_share(void) {
+    const char *const words[] = {"ranks=1 sharding=none", "ranks=1 sharding=none model_dtype=bf16"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) plan = toy_written_plan(t5, words[i]);
+        const PlanRole *role = &plan->roles[0];
+        const PlanOp *product = find(role, PLAN_OP_LINEAR, false);
+        ModelCluster cluster = toy_cluster;
+        cluster.device_matmul_bf16_tflops = cluster.device_matmul_fp32_tflops;
+        double whole = cost_of(&cluster, role, product).flops_ns;
+        cluster.matmul_sustained = 0.5;
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, product).flops_ns, 2 * whole, 1e-6);
+        cluster.matmul_fp32_efficiency = 0.8;
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, product).flops_ns,
+                                       i == 0 ? whole / 0.8 : 2 * whole, 1e-6);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/cost-compute/a bias is read and its gradient written", bias_is_moved);
     g_test_add_func("/sim/cost-compute/a bias slows a GPU's attention", bias_slows_a_gpu);
+    g_test_add_func("/sim/cost-compute/fp32 has a share of its own", fp32_has_its_own_share);
     return g_test_run();
 }
