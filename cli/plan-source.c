@@ -75,6 +75,11 @@ bool cli_plan_source_is_set(const CliPlanSource *source) {
     return source->settings->len > 0 || source->strategy_file;
 }
 
+bool cli_plan_source_spares(const CliPlanSource *source, const char *output, GError **error) {
+    const char *const inputs[] = {source->strategy_file};
+    return cli_spares_inputs(output, inputs, G_N_ELEMENTS(inputs), error);
+}
+
 char *cli_plan_source_text(const CliPlanSource *source) {
     GString *text = g_string_new(NULL);
     for (unsigned i = 0; i < source->settings->len; i++) {

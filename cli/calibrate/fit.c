@@ -207,6 +207,20 @@ static bool says_too_little(GError **error) {
     return false;
 }
 
+/* The line's numbers, behind its name; how many there are, 0 where one is none. */
+static unsigned read_numbers(char **words, double *ret_numbers, unsigned most) {
+    unsigned n = 0;
+    for (char **word = words + 1; *word; word++, n++) {
+        char *end;
+        double number = g_ascii_strtod(*word, &end);
+        if (n == most || end == *word || *end || !isfinite(number) || number < 0) {
+            return 0;
+        }
+        ret_numbers[n] = number;
+    }
+    return n;
+}
+
 bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
                               GError **error) {
     Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
@@ -220,24 +234,25 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
                    {"free_us", &cluster->host_free_us},
                    {"segment_new_us", &cluster->allocator_segment_new_us},
                    {"segment_free_us", &cluster->allocator_segment_free_us}};
-    unsigned found = 0;
+    unsigned found = 0; /* a bit each */
     g_auto(GStrv) lines = g_strsplit(costs, "\n", -1);
     for (char **line = lines; *line; line++) {
         g_auto(GStrv) words = g_strsplit(*line, " ", -1);
-        for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
-            if (words[0] && g_str_equal(words[0], numbers[i].name)) {
-                *numbers[i].to = g_ascii_strtod(words[1], NULL);
-                found++;
+        double said[2] = {0};
+        unsigned n_said = words[0] ? read_numbers(words, said, G_N_ELEMENTS(said)) : 0;
+        for (unsigned i = 0; i < G_N_ELEMENTS(numbers) && n_said == 1; i++) {
+            if (g_str_equal(words[0], numbers[i].name)) {
+                *numbers[i].to = said[0];
+                found |= 1u << i;
             }
         }
-        for (unsigned i = 0; i < G_N_ELEMENTS(collectives); i++) {
-            if (words[0] && g_str_equal(words[0], collectives[i].kind)) {
-                take_collective(&collectives[i], g_ascii_strtod(words[1], NULL),
-                                g_ascii_strtod(words[2], NULL), n);
+        for (unsigned i = 0; i < G_N_ELEMENTS(collectives) && n_said == 2 && said[1] > 0; i++) {
+            if (g_str_equal(words[0], collectives[i].kind)) {
+                take_collective(&collectives[i], said[0], said[1], n);
             }
         }
     }
-    if (found != G_N_ELEMENTS(numbers) || (n > 1 && !collectives[2].n_large)) {
+    if (found != (1u << G_N_ELEMENTS(numbers)) - 1 || (n > 1 && !collectives[2].n_large)) {
         return says_too_little(error);
     }
     fit_collectives(collectives, n, cluster);

@@ -128,7 +128,8 @@ int cmd_predict(int argc, char **argv) {
     const char *const inputs[] = {argv[1], options.cluster};
     g_autoptr(Plan) plan =
         cli_output_is_file("--trace", options.trace, &error) &&
-                cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error)
+                cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) &&
+                cli_plan_source_spares(source, options.trace, &error)
             ? cli_plan_source_load(source, argv[1], &error)
             : NULL;
     return plan ? predict(plan, &options, every)

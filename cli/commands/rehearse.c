@@ -172,6 +172,7 @@ int cmd_rehearse(int argc, char **argv) {
     const char *const inputs[] = {argv[1], options.cluster};
     if (!options_are_sound(&options, &error) ||
         !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
+        !cli_plan_source_spares(source, options.trace, &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !has_rank(plan, options.rank, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

@@ -308,6 +308,25 @@ static bool options_are_sound(const Options *options, GError **error) {
            cli_ranks_know_device(options->device, error);
 }
 
+/* Weights may go back to where they came from; nothing else is written over, nor is one output by
+ * the other. */
+static bool inputs_are_spared(const Options *options, const char *input, GError **error) {
+    const char *const inputs[] = {input, options->data, options->pace, options->load};
+    unsigned n = G_N_ELEMENTS(inputs);
+    if (options->trace && options->save) {
+        g_autofree char *trace = g_canonicalize_filename(options->trace, NULL);
+        g_autofree char *save = g_canonicalize_filename(options->save, NULL);
+        if (g_str_equal(trace, save)) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--trace and --save both name %s; give each a file of its own",
+                        options->save);
+            return false;
+        }
+    }
+    return cli_spares_inputs(options->trace, inputs, n, error) &&
+           cli_spares_inputs(options->save, inputs, n - 1, error);
+}
+
 static void clear_options(Options *options) {
     g_free(options->trace);
     g_free(options->load);
@@ -376,10 +395,9 @@ int cmd_run(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) pace = NULL;
-    const char *const inputs[] = {argv[1], options.data, options.load, options.pace};
-    if (!options_are_sound(&options, &error) ||
-        !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
-        !cli_spares_inputs(options.save, inputs, 2, &error) ||
+    if (!options_are_sound(&options, &error) || !inputs_are_spared(&options, argv[1], &error) ||
+        !cli_plan_source_spares(source, options.trace, &error) ||
+        !cli_plan_source_spares(source, options.save, &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !cli_ranks_fit_here(plan->world, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

@@ -208,8 +208,17 @@ static bool settle(Case *c, GError **error) {
     g_autoptr(GString) network = g_string_new("[network]\n");
     plan_strategy_init(&c->strategy);
     memory_options_init(&c->allocator);
-    if (!apply(c, network, error) || c->skipped || !read_network(c, network, error) || c->skipped) {
-        return c->skipped != NULL;
+    if (!apply(c, network, error)) {
+        return false;
+    }
+    if (c->skipped) {
+        return true;
+    }
+    if (!read_network(c, network, error)) {
+        return false;
+    }
+    if (c->skipped) {
+        return true;
     }
     set_topology(c);
     if (c->skipped) {

@@ -33,8 +33,16 @@ static void inputs_are_spared(void) {
         "rehearse mine.ini -n 2 --rank 0 --cluster two-laptops --trace mine.ini",
         "export --chrome mine.ini -o mine.ini",
         "report mine.ini -o mine.ini",
+        "run gpt-toy -n 2 --steps 1 --pace mine.ini --trace mine.ini",
+        "run gpt-toy -n 2 --steps 1 --pace mine.ini --save mine.ini",
+        "run gpt-toy -n 2 --steps 1 --strategy mine.ini --trace mine.ini",
+        "run gpt-toy -n 2 --steps 1 --strategy mine.ini --save mine.ini",
+        "plan gpt-toy --strategy mine.ini -o mine.ini",
+        "predict gpt-toy --strategy mine.ini --cluster two-laptops --trace mine.ini",
+        "rehearse gpt-toy --strategy mine.ini --rank 0 --cluster two-laptops --trace mine.ini",
     };
     static const char text[] = "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 4\n";
+    expect("run gpt-toy -n 2 --steps 1 --trace x --save ./x", 2, "", "both name ./x; give each a");
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         write_file("mine.ini", text);
         expect(words[i], 2, "", "is read and would be written over");
