@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "memory/rounding.h"
+
 #define MIB (UINT64_C(1) << 20)
 
 G_DEFINE_QUARK(foreshard_memory_error, memory_error)
@@ -233,6 +235,20 @@ static bool is_elsewhere(const char *key) {
     return g_strv_contains(keys, key);
 }
 
+/* Of memory: between none and all, or with both. */
+static bool take_share(Parser *parser, bool with_ends, double *ret_share, GError **error) {
+    if (!take_real(parser, ret_share, error)) {
+        return false;
+    }
+    double share = *ret_share;
+    if (with_ends ? share >= 0 && share <= 1 : share > 0 && share < 1) {
+        return true;
+    }
+    g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION, "allocator option %s: %g; it lies %s",
+                parser->key, share, with_ends ? "from 0 to 1" : "above 0 and below 1");
+    return false;
+}
+
 static bool take_value(Parser *parser, GError **error) {
     MemoryOptions *said = &parser->said;
     const char *key = parser->key;
@@ -250,28 +266,12 @@ static bool take_value(Parser *parser, GError **error) {
         return take_roundup(parser, error);
     }
     if (g_str_equal(key, "garbage_collection_threshold")) {
-        if (!take_real(parser, &said->garbage_collection_threshold, error)) {
-            return false;
-        }
-        double threshold = said->garbage_collection_threshold;
-        if (!(threshold > 0 && threshold < 1)) {
-            g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION,
-                        "allocator option %s: %g; it lies above 0 and below 1", key, threshold);
-            return false;
-        }
-        return true;
+        return take_share(parser, false, &said->garbage_collection_threshold, error);
     }
     if (g_str_equal(key, "per_process_memory_fraction")) {
-        if (!take_real(parser, &said->memory_fraction, error)) {
-            return false;
-        }
-        if (!(said->memory_fraction >= 0 && said->memory_fraction <= 1)) {
-            g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION,
-                        "allocator option %s: %g; it lies from 0 to 1", key, said->memory_fraction);
-            return false;
-        }
+        bool taken = take_share(parser, true, &said->memory_fraction, error);
         said->throw_fraction = said->memory_fraction;
-        return true;
+        return taken;
     }
     if (g_str_equal(key, "expandable_segments")) {
         return take_truth(parser, &said->expandable_segments, error);
@@ -315,6 +315,13 @@ static bool check_together(Parser *parser, GError **error) {
         g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION,
                     "allocator option large_segment_size_mb: %" G_GUINT64_FORMAT
                     "; it is more than 10, since requests up to 10 MiB share such segments",
+                    large / MIB);
+        return false;
+    }
+    if (large >= MEMORY_REQUEST_BEYOND) {
+        g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION,
+                    "allocator option large_segment_size_mb: %" G_GUINT64_FORMAT
+                    "; no memory holds a segment of that size",
                     large / MIB);
         return false;
     }

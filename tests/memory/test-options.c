@@ -102,6 +102,7 @@ static void test_errors(void) {
         {"max_split_size_mb:30,large_segment_size_mb:40", "at least 40"},
         {"max_non_split_rounding_mb:19", "at least 20"},
         {"large_segment_size_mb:10", "more than 10"},
+        {"large_segment_size_mb:99999999999999999", "no memory holds"},
         {"expandable_segments:true", "True or False"},
         {"throw_on_cudamalloc_oom:1", "True or False"},
         {"expandable_segments:True;foo:1", "True or False"},
