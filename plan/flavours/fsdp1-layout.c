@@ -185,16 +185,6 @@ static void name_buffers(PlanRun *run, PlanFsdp1 *f, uint32_t u) {
 
 /* ---- construction --------------------------------------------------------------------------- */
 
-/* Half of the ranks before the reduction and half after, so that neither over- nor underflows. */
-static void split_divisor(uint64_t ranks, double *ret_before, double *ret_after) {
-    uint64_t before = 1;
-    while (ranks % before == 0 && ranks / before > before) {
-        before *= 2;
-    }
-    *ret_before = (double)before;
-    *ret_after = (double)ranks / (double)before;
-}
-
 /* Ones, and a multiple of them. */
 static uint32_t make_padding(PlanRun *run, const PlanFsdp1 *f, uint64_t elements) {
     uint32_t made[2];
@@ -304,8 +294,8 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    split_divisor(f->is_of_2_0 && f->shards ? ranks : s->ranks, &f->before, &f->after);
-    split_divisor(f->replicas, &f->replicas_before, &f->replicas_after);
+    f->divisor = plan_divisor_of(f->is_of_2_0 && f->shards ? ranks : s->ranks);
+    f->replicas_divisor = plan_divisor_of(f->replicas);
     plan_flat_init(&f->flat, run, ranks, f->keeps_views);
     plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
     plan_builder_reserve_events(&run->builder, 2 * run->n_units * (uint32_t)s->accumulate);

@@ -166,10 +166,10 @@ static void free_if(PlanRun *run, uint32_t buffer) {
 static uint8_t reduce_replicas(PlanRun *run, const PlanFsdp1 *f, uint32_t reduced) {
     uint8_t lane = plan_fsdp1_lane_of_replicas(f);
     if (f->is_of_2_0) {
-        divide(run, lane, reduced, f->after);
-        divide(run, lane, reduced, f->replicas_before);
+        divide(run, lane, reduced, f->divisor.after);
+        divide(run, lane, reduced, f->replicas_divisor.before);
         all_reduce(run, lane, reduced, f->replicas);
-        divide(run, lane, reduced, f->replicas_after);
+        divide(run, lane, reduced, f->replicas_divisor.after);
         return lane;
     }
     plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP1_REDUCE);
@@ -188,7 +188,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     if (f->is_of_1_13) {
         plan_fsdp1_fill(run, lane, reduced);
     }
-    divide(run, lane, ready, f->before);
+    divide(run, lane, ready, f->divisor.before);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
         (int64_t[]){(int64_t)plan_fsdp1_elements(run, ready), (int64_t)f->flat.ranks},
@@ -200,7 +200,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
         lane = reduce_replicas(run, f, reduced);
     }
     if (f->replicas == 1 || !f->is_of_2_0) {
-        divide(run, lane, reduced, f->after);
+        divide(run, lane, reduced, f->divisor.after);
     }
     if (reduced != gradient) {
         plan_builder_alloc(&run->builder, gradient);
@@ -322,9 +322,9 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     uint32_t sum =
         unit->flat_grad.storage != PLAN_NONE ? buffer_of(run, unit->flat_grad) : unit->grad;
     uint32_t ready = make_ready(run, f, u, sum), gradient = ready;
-    divide(run, PLAN_FSDP1_REDUCE, ready, f->before);
+    divide(run, PLAN_FSDP1_REDUCE, ready, f->divisor.before);
     all_reduce(run, PLAN_FSDP1_REDUCE, ready, run->strategy->ranks);
-    divide(run, PLAN_FSDP1_REDUCE, ready, f->after);
+    divide(run, PLAN_FSDP1_REDUCE, ready, f->divisor.after);
     if (b->grad != PLAN_NONE) {
         gradient = plan_fsdp1_lives(run, b->grad) ? b->next_grad : b->grad;
         plan_builder_alloc(&run->builder, gradient);

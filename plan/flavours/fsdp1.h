@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "plan/flavours/divisor.h"
 #include "plan/flavours/flat.h"
 #include "plan/flavours/limiter.h"
 
@@ -54,8 +55,8 @@ typedef struct {
     bool pads_always;                /* gradients also by nothing, which copies them, as 1.13 did */
     uint64_t replicas;               /* groups that hold a copy of the model */
     PlanDtype master, param, reduce;
-    double before, after; /* what gradients are divided by, before and after the reduction */
-    double replicas_before, replicas_after; /* 2.0: and between replicas by themselves */
+    PlanDivisor divisor;
+    PlanDivisor replicas_divisor; /* 2.0: and between replicas by themselves */
     PlanFsdp1Unit *units;
     GArray *pre_forward_order, *post_forward_order; /* uint32_t */
     bool order_known;

@@ -15,6 +15,7 @@
  * other dtypes are averaged by the collective.
  */
 #include "plan/autograd/offload.h"
+#include "plan/flavours/divisor.h"
 #include "plan/flavours/fsdp2.h"
 
 /* ---- whole gradients ------------------------------------------------------------------------ */
@@ -87,24 +88,17 @@ static void pack_gradients(PlanRun *run, uint32_t u) {
 
 /* ---- reducing them -------------------------------------------------------------------------- */
 
-static uint64_t divided_before(const PlanFsdp2 *f) {
-    uint64_t ranks = f->ranks * f->replicas, factor = 1;
-    while (f->reduce == PLAN_FP16 && ranks % factor == 0 && ranks / factor > factor) {
-        factor *= 2;
-    }
-    return factor;
+/* fp16 alone is divided in two parts. */
+static PlanDivisor divisor_of(const PlanFsdp2 *f) {
+    return f->reduce == PLAN_FP16 ? plan_divisor_of(f->ranks * f->replicas) : (PlanDivisor){1, 1};
 }
 
-static uint64_t divided_after(const PlanFsdp2 *f) {
-    return f->reduce == PLAN_FP16 ? f->ranks * f->replicas / divided_before(f) : 1;
-}
-
-static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t elements, uint64_t by) {
+static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t elements, double by) {
     if (by == 1) {
         return;
     }
     plan_builder_begin_op(&run->builder, PLAN_OP_SCALE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, (double[]){1.0 / (double)by});
+                          (int64_t[]){(int64_t)elements}, (double[]){1.0 / by});
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, lane);
 }
@@ -140,7 +134,7 @@ static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     }
     uint32_t reduced =
         new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
-    divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divided_before(f));
+    divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divisor_of(f).before);
     if (!f->communicates) {
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
     } else {
@@ -224,7 +218,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         lane = PLAN_FSDP2_REPLICATE;
         all_reduce(run, u, reduced);
     }
-    divide(run, lane, reduced, unit->slice, divided_after(f));
+    divide(run, lane, reduced, unit->slice, divisor_of(f).after);
     if (f->reduce != f->master) {
         bool is_first = unit->gradients == PLAN_NONE && !plan_offload_has_params(run);
         gradients = new_shards(run, unit, f->master, lane,

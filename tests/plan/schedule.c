@@ -56,6 +56,28 @@ static void known_sums(void) {
     }
 }
 
+/* In fp16 gradients are divided before and after they are added, by all ranks in all. */
+static void gradients_are_means(void) {
+    static const char *const flavours[] = {"fsdp1", "fsdp1 pytorch=2.0", "fsdp2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(flavours); i++) {
+        for (unsigned ranks = 2; ranks < 10; ranks++) {
+            g_autofree char *words =
+                g_strdup_printf("ranks=%u param_dtype=fp16 flavour=%s", ranks, flavours[i]);
+            g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+            const PlanRole *role = &plan->roles[0];
+            double divided = 1;
+            for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
+                const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][j];
+                if (instr->kind == PLAN_LAUNCH && instr->unit == 1 &&
+                    role->ops[instr->arg].kind == PLAN_OP_SCALE) {
+                    divided *= plan_op_attrs(role, &role->ops[instr->arg])[0];
+                }
+            }
+            g_assert_cmpfloat_with_epsilon(divided * ranks, 1, 1e-12);
+        }
+    }
+}
+
 /* DDP: one bucket in the first step, PyTorch's limits afterwards. */
 static void buckets(void) {
     const char *network = "[network]\nfamily=mlp\nlayers=10\nwidth=1024\nseq=1\n";
@@ -233,6 +255,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/schedule/steps by turns", steps_by_turns);
     g_test_add_func("/plan/schedule/known sums", known_sums);
+    g_test_add_func("/plan/schedule/gradients are means", gradients_are_means);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
     g_test_add_func("/plan/schedule/prefetch order", prefetch_order);
     g_test_add_func("/plan/schedule/PyTorch 2.0, collectives", collectives_of_2_0);
