@@ -51,6 +51,62 @@ static bool flag_of(JsonObject *config, const char *name, bool otherwise) {
                : otherwise;
 }
 
+/* What is read as true or false, or as a word, in the file or in an object within. */
+static const char *const flags[] = {"add_cross_attention",
+                                    "reorder_and_upcast_attn",
+                                    "use_sliding_window",
+                                    "attention_bias",
+                                    "mlp_bias",
+                                    "qk_ln",
+                                    "qk_gn",
+                                    "prefix_lm",
+                                    "rope",
+                                    "alibi",
+                                    "learned_pos_emb",
+                                    "no_bias",
+                                    "tie_word_embeddings",
+                                    NULL};
+static const char *const texts[] = {
+    "model_type", "activation_function", "hidden_act", "feed_forward_proj",
+    "attn_type",  "norm_type",           "rope_type",  "type",
+    NULL};
+
+static const char *const objects[] = {"attn_config", "rope_scaling", "rope_parameters", NULL};
+
+static bool types_are_sound(JsonObject *config, const char *file_name, GError **error) {
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *node;
+    json_object_iter_init(&iter, config);
+    while (json_object_iter_next(&iter, &name, &node)) {
+        if (JSON_NODE_HOLDS_NULL(node)) {
+            continue;
+        }
+        GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
+        if (g_strv_contains(flags, name) && type != G_TYPE_BOOLEAN) {
+            return refuse(file_name, error, "the field '%s' must be true or false", name);
+        }
+        if (g_strv_contains(texts, name) && type != G_TYPE_STRING) {
+            return refuse(file_name, error, "the field '%s' must be a text", name);
+        }
+        if (g_strv_contains(objects, name) && JSON_NODE_HOLDS_OBJECT(node) &&
+            !types_are_sound(json_node_get_object(node), file_name, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The field goes along, for whoever refuses the value. */
+static void append_key(GString *ini, const char *key, const char *value, const char *from) {
+    g_string_append_printf(ini, "%s = %s # %s\n", key, value, from);
+}
+
+static void append_whole(GString *ini, const char *key, gint64 value, const char *from) {
+    g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, value);
+    append_key(ini, key, text, from);
+}
+
 static bool append_number(JsonObject *config, const char *word, GString *ini, const char *file_name,
                           GError **error) {
     g_auto(GStrv) pair = g_strsplit(word, "=", 2);
@@ -66,7 +122,7 @@ static bool append_number(JsonObject *config, const char *word, GString *ini, co
     JsonNode *node = field(config, pair[1]);
     if (!node) {
         if (otherwise) {
-            g_string_append_printf(ini, "%s = %s\n", pair[0], otherwise);
+            append_key(ini, pair[0], otherwise, pair[1]);
         }
         return optional || otherwise ||
                refuse(file_name, error,
@@ -76,14 +132,12 @@ static bool append_number(JsonObject *config, const char *word, GString *ini, co
     }
     GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
     if (type == G_TYPE_INT64) {
-        g_string_append_printf(ini, "%s = %" G_GINT64_FORMAT "\n", pair[0],
-                               json_node_get_int(node));
+        append_whole(ini, pair[0], json_node_get_int(node), pair[1]);
         return true;
     }
     if (type == G_TYPE_DOUBLE) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
-        g_string_append_printf(ini, "%s = %s\n", pair[0],
-                               plan_double_text(number, json_node_get_double(node)));
+        append_key(ini, pair[0], plan_double_text(number, json_node_get_double(node)), pair[1]);
         return true;
     }
     return refuse(file_name, error, "the field '%s' must be a number", pair[1]);
@@ -115,6 +169,7 @@ static bool append_seq(JsonObject *config, GString *ini, const char *file_name, 
         g_str_equal(model_type, "mistral") && !json_object_has_member(config, "sliding_window");
     const char *names[] = {"max_position_embeddings", "sliding_window"};
     gint64 seq = slides_unsaid ? 4096 : G_MAXINT64;
+    const char *from = names[slides_unsaid];
     for (unsigned i = 0; i < 1 + (unsigned)slides; i++) {
         JsonNode *node = field(config, names[i]);
         bool is_int =
@@ -124,9 +179,12 @@ static bool append_seq(JsonObject *config, GString *ini, const char *file_name, 
                           node ? "the field '%s' must be a number" : "the field '%s' is missing",
                           names[i]);
         }
-        seq = is_int ? MIN(seq, json_node_get_int(node)) : seq;
+        if (is_int && json_node_get_int(node) < seq) {
+            seq = json_node_get_int(node);
+            from = names[i];
+        }
     }
-    g_string_append_printf(ini, "seq = %" G_GINT64_FORMAT "\n", seq);
+    append_whole(ini, "seq", seq, from);
     return true;
 }
 
@@ -145,7 +203,7 @@ static bool append_scaling(JsonObject *config, const char *name, GString *ini,
     JsonObject *scaling = json_node_get_object(node);
     const char *kind = text_of(scaling, "rope_type", text_of(scaling, "type", "default"));
     if (!g_str_equal(kind, "default")) {
-        g_string_append_printf(ini, "rope_scaling = %s\n", kind);
+        append_key(ini, "rope_scaling", kind, name);
     }
     return true;
 }
@@ -241,7 +299,7 @@ static bool append_mpt_ffn(JsonObject *config, GString *ini, const char *file_na
         return refuse(file_name, error, "expansion_ratio must be a whole number from 1 to 64");
     }
     if (width > 0 && width <= G_MAXINT32) { /* else the width itself is refused */
-        g_string_append_printf(ini, "ffn = %" G_GINT64_FORMAT "\n", ratio * width);
+        append_whole(ini, "ffn", ratio * width, "expansion_ratio");
     }
     return true;
 }
@@ -340,6 +398,9 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
         return NULL;
     }
     JsonObject *config = json_node_get_object(root);
+    if (!types_are_sound(config, file_name, error)) {
+        return NULL;
+    }
     const char *model_type = text_of(config, "model_type", NULL);
     g_autoptr(GString) known = g_string_new(NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {

@@ -18,7 +18,7 @@ void model_network_free(ModelNetwork *network) {
     }
 }
 
-/* Bounds keep every product of shapes inside 64 bits. */
+/* Bounds catch slips; products of shapes are bounded when a pass is emitted. */
 static const struct {
     const char *key;
     gsize offset;
@@ -305,6 +305,23 @@ static char *name_of_config(const char *path) {
     return g_str_equal(base, "config.json") ? g_path_get_basename(folder) : g_strdup(base);
 }
 
+/* The reader names a line of the text that was made; whoever wrote the JSON knows its fields. */
+static void name_field(GError *error, const char *path, const char *ini) {
+    g_autofree char *prefix = g_strconcat(path, ":", NULL);
+    if (!g_str_has_prefix(error->message, prefix)) {
+        return;
+    }
+    char *rest;
+    guint64 line = g_ascii_strtoull(error->message + strlen(prefix), &rest, 10);
+    g_auto(GStrv) lines = g_strsplit(ini, "\n", -1);
+    const char *field =
+        line > 0 && line <= g_strv_length(lines) ? strstr(lines[line - 1], " # ") : NULL;
+    char *message = field ? g_strdup_printf("%s: field '%s'%s", path, field + strlen(" # "), rest)
+                          : g_strdup_printf("%s%s", path, rest);
+    g_free(error->message);
+    error->message = message;
+}
+
 ModelNetwork *model_network_read_file(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
@@ -313,13 +330,45 @@ ModelNetwork *model_network_read_file(const char *path, GError **error) {
     }
     g_autofree char *dropouts = NULL;
     g_autofree char *ini = model_config_json_to_ini(text, length, path, &dropouts, error);
-    ModelNetwork *network = ini ? model_network_read(ini, strlen(ini), path, error) : NULL;
-    if (network) {
-        g_free(network->name);
-        network->name = name_of_config(path);
-        network->dropouts = g_steal_pointer(&dropouts);
+    if (!ini) {
+        return NULL;
     }
+    g_autoptr(GError) cause = NULL;
+    ModelNetwork *network = model_network_read(ini, strlen(ini), path, &cause);
+    if (!network) {
+        name_field(cause, path, ini);
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return NULL;
+    }
+    g_free(network->name);
+    network->name = name_of_config(path);
+    network->dropouts = g_steal_pointer(&dropouts);
     return network;
+}
+
+/* The most elements that a tensor may have: a plan's file can say its bytes, and sums of many stay
+ * inside 64 bits. */
+#define MOST_ELEMENTS (UINT64_C(1) << 54)
+
+static bool is_beyond(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    uint64_t product;
+    return !(g_uint64_checked_mul(&product, a, b) && g_uint64_checked_mul(&product, product, c) &&
+             g_uint64_checked_mul(&product, product, d)) ||
+           product > MOST_ELEMENTS;
+}
+
+static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, uint64_t seq,
+                                  GError **error) {
+    uint64_t heads = MAX(network->heads, 1), inner = heads * MAX(network->head_dim, 1);
+    uint64_t widest = MAX(MAX(network->vocab, network->ffn), MAX(4 * network->width, inner));
+    if (is_beyond(batch, seq, widest, 1) || is_beyond(batch, heads, seq, seq)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "micro_batch %" G_GUINT64_FORMAT " and seq %" G_GUINT64_FORMAT
+                    " make tensors of network %s that no memory holds; lower one of them",
+                    batch, seq, network->name);
+        return false;
+    }
+    return true;
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
@@ -329,6 +378,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
                     "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
                     " positions of network %s; lower seq, or edit the network",
                     tokens_per_sequence, network->seq, network->name);
+        return NULL;
+    }
+    if (!tensors_are_countable(network, pass->batch, tokens_per_sequence, error)) {
         return NULL;
     }
     PlanGraph *graph = plan_graph_new(pass->dtype);

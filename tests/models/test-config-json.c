@@ -308,7 +308,13 @@ static void bad_configs(void) {
          "a GPT-2 with reorder_and_upcast_attn is not known"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_embd\": -768, \"n_head\": 12,"
          "\"vocab_size\": 50257, \"n_positions\": 1024}",
-         "width must be a whole number from 1"},
+         "field 'n_embd': width must be a whole number from 1"},
+        {LLAMA(2, 64, 4, 160, "\"max_position_embeddings\": 0, \"vocab_size\": 96"),
+         "field 'max_position_embeddings': seq must be"},
+        {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"attention_bias\": \"false\""),
+         "the field 'attention_bias' must be true or false"},
+        {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"hidden_act\": 1"),
+         "the field 'hidden_act' must be a text"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
