@@ -64,7 +64,11 @@ bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer 
                            GError **error) {
     MemoryOptions allocator;
     g_autoptr(GError) cause = NULL;
-    const char *conf = plan_allocator_conf(play->context.plan->strategy);
+    const char *conf;
+    if (!plan_allocator_conf(play->context.plan->strategy, &conf, &cause)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
+        return false;
+    }
     if (!conf) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "allocator=arena is a what-if of the predictor; set "

@@ -42,21 +42,30 @@ bool plan_strategy_reads_norm(const PlanStrategy *strategy) {
     return strategy->host_reads == PLAN_READS_NORM || strategy->host_reads == PLAN_READS_BOTH;
 }
 
-const char *plan_allocator_conf(const char *strategy_text) {
-    PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    plan_strategy_read(&strategy, strategy_text, strlen(strategy_text), "strategy", NULL);
-    switch ((PlanAllocator)strategy.allocator.choice) {
+static const char *conf_of(const PlanVariant *allocator) {
+    switch ((PlanAllocator)allocator->choice) {
     case PLAN_ALLOCATOR_CACHING:
         return "";
     case PLAN_ALLOCATOR_EXPANDABLE:
         return "expandable_segments:True";
     case PLAN_ALLOCATOR_CONF:
-        return strategy.allocator.text;
+        return allocator->text;
     case PLAN_ALLOCATOR_ARENA:
         return NULL;
     }
     g_assert_not_reached();
+}
+
+bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GError **error) {
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    if (!plan_strategy_read(&strategy, strategy_text, strlen(strategy_text), "strategy", error)) {
+        g_prefix_error_literal(error, "the plan says its strategy in other words than this version "
+                                      "has, so make it again: ");
+        return false;
+    }
+    *ret_conf = conf_of(&strategy.allocator);
+    return true;
 }
 
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {

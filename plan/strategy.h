@@ -198,8 +198,8 @@ PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 
 /* The text of PYTORCH_ALLOC_CONF that a plan's strategy asks for; "" for none; NULL: it asks for an
- * arena instead. */
-const char *plan_allocator_conf(const char *strategy_text);
+ * arena instead. False with error where the text is not of this version. */
+bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GError **error);
 
 /* One key's value, as plan_strategy_set() takes it; NULL: there is no such key. */
 char *plan_strategy_value(const PlanStrategy *strategy, const char *key);

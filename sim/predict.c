@@ -197,12 +197,13 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
     if (!own.allocator) {
-        const char *conf = plan_allocator_conf(plan->strategy);
-        own.allocator = &asked;
-        own.arena |= !conf;
-        if (!memory_options_parse(conf, &asked, error)) {
+        const char *conf;
+        if (!plan_allocator_conf(plan->strategy, &conf, error) ||
+            !memory_options_parse(conf, &asked, error)) {
             return NULL;
         }
+        own.allocator = &asked;
+        own.arena |= !conf;
     }
     if (!check_cluster(plan, cluster, error) ||
         (!own.every_rank && !check_alike(plan, cluster, error))) {

@@ -165,8 +165,17 @@ static uint64_t fact(const Trace *trace, const char *key, uint64_t otherwise) {
 
 static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError **error) {
     MemoryOptions options;
-    const char *conf = plan_allocator_conf(plan->strategy);
-    if (!conf || !memory_options_parse(conf, &options, error)) {
+    const char *conf;
+    if (!plan_allocator_conf(plan->strategy, &conf, error)) {
+        return false;
+    }
+    if (!conf) {
+        g_set_error_literal(error, SIM_ERROR, SIM_ERROR_PLAN,
+                            "allocator=arena is a what-if of the predictor, which nothing measured "
+                            "can have played; replay the plan that was run");
+        return false;
+    }
+    if (!memory_options_parse(conf, &options, error)) {
         return false;
     }
     uint64_t limit = fact(replay->trace, "memory_limit_bytes", UINT64_MAX);

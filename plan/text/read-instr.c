@@ -74,7 +74,12 @@ static bool read_axis(PlanReader *r, PlanOp *op) {
             return true;
         }
     }
-    return plan_reader_fail(r, "'%s' is no axis; they are replicate and shard", value);
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (unsigned axis = PLAN_AXIS_NONE + 1; axis < PLAN_N_AXES; axis++) {
+        g_string_append_printf(names, "%s%s", names->len ? ", " : "",
+                               plan_axis_name((PlanAxis)axis));
+    }
+    return plan_reader_fail(r, "'%s' is no axis; they are %s", value, names->str);
 }
 
 /* What hides a score from softmax is written -inf. */
@@ -172,7 +177,7 @@ static bool read_op(PlanReader *r, uint32_t *ret_id) {
     op.n_operands = r->operands->len - op.operands;
     op.dtype = op.dtype ? (uint8_t)(op.dtype - 1) : (uint8_t)PLAN_FP32;
     if (plan_op_is_collective(kind) && op.axis == PLAN_AXIS_NONE) {
-        return plan_reader_fail(r, "a collective names its axis: axis=shard or axis=replicate");
+        return plan_reader_fail(r, "a collective names its axis, as axis=shard");
     }
     *ret_id = r->ops->len;
     g_array_append_val(r->ops, op);

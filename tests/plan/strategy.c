@@ -248,6 +248,35 @@ static void kernels_that_were_not(void) {
     g_assert_cmpuint(plan->world, ==, 2);
 }
 
+/* A plan says its strategy; in words of another version the allocator is not guessed. */
+static void allocators(void) {
+    static const struct {
+        const char *text, *conf;
+    } rows[] = {{"", ""},
+                {"[strategy]\nallocator = expandable\n", "expandable_segments:True"},
+                {"[strategy]\nallocator = arena\n", NULL},
+                {"[strategy]\nallocator = conf=max_split_size_mb:64\n", "max_split_size_mb:64"}};
+    const char *conf;
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_true(plan_allocator_conf(rows[i].text, &conf, &error));
+        g_assert_cmpstr(conf, ==, rows[i].conf);
+    }
+    g_autoptr(GError) error = NULL;
+    g_assert_false(plan_allocator_conf("[strategy]\nalocator = expandable\n", &conf, &error));
+    g_assert_nonnull(strstr(error->message, "make it again: strategy:2: 'alocator' is no key"));
+}
+
+/* Tensors whose elements no number here counts. */
+static void tensors_beyond_all_memory(void) {
+    const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=64\nheads=4\nvocab=16777216\n"
+                       "seq=16777216\n";
+    g_autoptr(GError) error = test_plan_error(text, "ranks=1 sharding=none micro_batch=1000000");
+    g_assert_nonnull(strstr(error->message, "that no memory holds; lower one of them"));
+    g_autoptr(Plan) plan = test_plan(text, "ranks=1 sharding=none seq=4096 micro_batch=1000");
+    g_assert_cmpuint(plan->tokens_per_rank, ==, 4096000);
+}
+
 /* Weights that two units would share, and units that run twice. */
 static void units_that_cannot_be(void) {
     static const struct {
@@ -274,6 +303,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
+    g_test_add_func("/plan/strategy/allocators", allocators);
+    g_test_add_func("/plan/strategy/tensors beyond all memory", tensors_beyond_all_memory);
     g_test_add_func("/plan/ini/comments", comments);
     g_test_add_func("/plan/ini/numbers in as few digits as tell them", numbers_in_few_digits);
     return g_test_run();
