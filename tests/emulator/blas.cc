@@ -5,9 +5,9 @@
  *
  * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
  * aligned than the heuristics were told (of a bias and of what goes into GELU: than those that they
- * saw), and a choice that may add up parts of a sum as they are stored. A bias of halves that lies
- * on no 4 bytes beside an output on 16 is refused too, which no GPU is known to do: so the way
- * round it is tried.
+ * saw), a bias that is less aligned than the output was said to be, matrices without elements, and
+ * a choice that may add up parts of a sum as they are stored. A bias of halves that lies on no 4
+ * bytes is refused too, which no GPU is known to do: so the way round it is tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>
@@ -15,6 +15,7 @@
 #include <cuda_fp16.h>
 #include <math.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/emulator/emulator-private.h"
@@ -207,7 +208,7 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
                                           uint64_t rows, uint64_t cols, int64_t ld) {
-    if (ld < (int64_t)rows) {
+    if (ld < (int64_t)rows || !rows || !cols) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     *layout = new EmulatorLayout{type, rows, cols, ld, 1, 0};
@@ -284,8 +285,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (wanted < 1 || (keeps(*product) && product->aux_ld % 8) ||
-        (has_bias(*product) && d->type != CUDA_R_32F && alignments.bias < 4 &&
-         alignments.d >= 16)) {
+        (has_bias(*product) && d->type != CUDA_R_32F && alignments.bias < 4)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
@@ -300,7 +300,7 @@ static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *al
     EmulatorAlignments wanted;
     memcpy(&wanted, algo, sizeof wanted);
     return alignment(a) >= wanted.a && alignment(b) >= wanted.b && alignment(d) >= wanted.d &&
-           (!has_bias(p) || alignment(p.bias) >= wanted.bias) &&
+           (!has_bias(p) || alignment(p.bias) >= std::max(wanted.bias, wanted.d)) &&
            (!keeps(p) || alignment(p.aux) >= wanted.aux);
 }
 
