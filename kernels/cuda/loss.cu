@@ -321,10 +321,11 @@ KernelCudaFault kernel_cuda_nll_loss_forward(KernelCuda *lane, void *loss, void 
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
-        KERNEL_CUDA_TRY(launch(lane, "nll_loss", pick_kernel<T>,
-                               dim3((unsigned)divide_up(rows, THREADS)), dim3(THREADS), 0,
-                               (float *)row_loss, (const T *)logp, target, rows, classes,
-                               lane->flag, lane->tag));
+        KERNEL_CUDA_TRY(rows ? launch(lane, "nll_loss", pick_kernel<T>,
+                                      dim3((unsigned)divide_up(rows, THREADS)), dim3(THREADS), 0,
+                                      (float *)row_loss, (const T *)logp, target, rows, classes,
+                                      lane->flag, lane->tag)
+                             : NULL);
         return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
     });
 }
@@ -351,9 +352,11 @@ KernelCudaFault kernel_cuda_cross_entropy_forward(KernelCuda *lane, void *loss, 
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
-        KERNEL_CUDA_TRY(launch(lane, "cross_entropy", cross_entropy_kernel<T>, dim3((unsigned)rows),
-                               dim3(threads_for(classes)), 0, lse, (float *)row_loss,
-                               (const T *)logits, target, classes, lane->flag, lane->tag));
+        KERNEL_CUDA_TRY(rows && classes ? launch(lane, "cross_entropy", cross_entropy_kernel<T>,
+                                                 dim3((unsigned)rows), dim3(threads_for(classes)),
+                                                 0, lse, (float *)row_loss, (const T *)logits,
+                                                 target, classes, lane->flag, lane->tag)
+                                        : NULL);
         return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
     });
 }
