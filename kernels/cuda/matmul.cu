@@ -163,7 +163,8 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
     KERNEL_CUDA_TRY(prefer(preference, p->shape));
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(lane->blas, p->desc, p->b, p->a, p->y,
                                                            p->y, preference, 1, &result, &found);
-    p->is_possible = status == CUBLAS_STATUS_SUCCESS && found;
+    p->is_possible =
+        status == CUBLAS_STATUS_SUCCESS && found && result.state == CUBLAS_STATUS_SUCCESS;
     p->algo = result.algo;
     /* An ending that it refuses, whichever way, is done by another kernel. */
     bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
@@ -253,9 +254,14 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     }
     KERNEL_CUDA_TRY(set_pointers(p, bias, before));
     const float one = 1, zero = 0;
-    TRY_BLAS(cublasLtMatmul, lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &zero, y, p->y,
-             y, p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
-    return NULL;
+    cublasStatus_t status = cublasLtMatmul(lane->blas, p->desc, &one, b.data, p->b, a.data, p->a,
+                                           &zero, y, p->y, y, p->y, &p->algo, lane->blas_workspace,
+                                           KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && ret_possible) { /* it tells only now */
+        *ret_possible = p->is_possible = false;
+        return NULL;
+    }
+    return kernel_cuda_check_blas("cublasLtMatmul", status);
 }
 
 /* A dense y. cuBLASLt promises nothing of a sum of no products, which is 0. */
