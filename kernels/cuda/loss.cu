@@ -63,20 +63,30 @@ __device__ Fold row_fold(Fold mine) {
     return Fold{max, row_sum(part)};
 }
 
+/* While a piece is folded in, which takes about as long as memory does to answer, the next one is on
+ * its way. */
 template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
     constexpr int V = VECTOR<T>;
     Fold mine = {-INFINITY, 0.0f};
-    for_span<V>(
-        span_of<V>(cols, x), cols, threadIdx.x, blockDim.x,
-        [&](size_t i) {
-            float one[1] = {widen(x[i])};
-            fold<T>(&mine, one);
-        },
-        [&](size_t i) {
-            float many[V];
-            load<V>(many, x + i);
-            fold<T>(&mine, many);
-        });
+    Span span = span_of<V>(cols, x);
+    size_t stride = blockDim.x * V, i = span.head + threadIdx.x * V;
+    Raw<V, T> next = {};
+    if (i < span.tail) {
+        next = load_raw<V>(x + i);
+    }
+    for (; i < span.tail; i += stride) {
+        Raw<V, T> now = next;
+        if (i + stride < span.tail) {
+            next = load_raw<V>(x + i + stride);
+        }
+        float many[V];
+        widen_raw(many, now);
+        fold<T>(&mine, many);
+    }
+    for_rest(span, cols, threadIdx.x, blockDim.x, [&](size_t at) {
+        float one[1] = {widen(x[at])};
+        fold<T>(&mine, one);
+    });
     return row_fold(mine);
 }
 
