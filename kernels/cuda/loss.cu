@@ -63,8 +63,8 @@ __device__ Fold row_fold(Fold mine) {
     return Fold{max, row_sum(part)};
 }
 
-/* While a piece is folded in, which takes about as long as memory does to answer, the next one is on
- * its way. */
+/* While a piece is folded in, which takes about as long as memory does to answer, the next one is
+ * on its way. */
 template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
     constexpr int V = VECTOR<T>;
     Fold mine = {-INFINITY, 0.0f};
