@@ -32,6 +32,10 @@ void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only) {
     lane->own_attention = own_only;
 }
 
+static bool is_empty(const KernelCudaAttention *a) {
+    return !a->batch || !a->heads || !a->seq || !a->head_dim;
+}
+
 /* cuDNN's, where it takes the shape and all of these lie as its kernels load them. */
 #ifdef KERNEL_CUDA_CUDNN
 static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape,
@@ -48,6 +52,9 @@ static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape,
 KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *lse, const void *q,
                                               const void *k, const void *v, const void *bias,
                                               const KernelCudaAttention *shape) {
+    if (is_empty(shape)) {
+        return NULL;
+    }
 #ifdef KERNEL_CUDA_CUDNN
     if (!bias && goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
         lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN]++;
@@ -63,6 +70,9 @@ KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void 
                                                const void *k, const void *v, const void *bias,
                                                const void *o, const float *lse,
                                                const KernelCudaAttention *shape) {
+    if (is_empty(shape)) {
+        return NULL;
+    }
 #ifdef KERNEL_CUDA_CUDNN
     if (!bias && goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
         lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN]++;

@@ -63,20 +63,30 @@ __device__ Fold row_fold(Fold mine) {
     return Fold{max, row_sum(part)};
 }
 
+/* While a piece is folded in, which takes about as long as memory does to answer, the next one is
+ * on its way. */
 template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
     constexpr int V = VECTOR<T>;
     Fold mine = {-INFINITY, 0.0f};
-    for_span<V>(
-        span_of<V>(cols, x), cols, threadIdx.x, blockDim.x,
-        [&](size_t i) {
-            float one[1] = {widen(x[i])};
-            fold<T>(&mine, one);
-        },
-        [&](size_t i) {
-            float many[V];
-            load<V>(many, x + i);
-            fold<T>(&mine, many);
-        });
+    Span span = span_of<V>(cols, x);
+    size_t stride = blockDim.x * V, i = span.head + threadIdx.x * V;
+    Raw<V, T> next = {};
+    if (i < span.tail) {
+        next = load_raw<V>(x + i);
+    }
+    for (; i < span.tail; i += stride) {
+        Raw<V, T> now = next;
+        if (i + stride < span.tail) {
+            next = load_raw<V>(x + i + stride);
+        }
+        float many[V];
+        widen_raw(many, now);
+        fold<T>(&mine, many);
+    }
+    for_rest(span, cols, threadIdx.x, blockDim.x, [&](size_t at) {
+        float one[1] = {widen(x[at])};
+        fold<T>(&mine, one);
+    });
     return row_fold(mine);
 }
 
@@ -321,10 +331,11 @@ KernelCudaFault kernel_cuda_nll_loss_forward(KernelCuda *lane, void *loss, void 
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
-        KERNEL_CUDA_TRY(launch(lane, "nll_loss", pick_kernel<T>,
-                               dim3((unsigned)divide_up(rows, THREADS)), dim3(THREADS), 0,
-                               (float *)row_loss, (const T *)logp, target, rows, classes,
-                               lane->flag, lane->tag));
+        KERNEL_CUDA_TRY(rows ? launch(lane, "nll_loss", pick_kernel<T>,
+                                      dim3((unsigned)divide_up(rows, THREADS)), dim3(THREADS), 0,
+                                      (float *)row_loss, (const T *)logp, target, rows, classes,
+                                      lane->flag, lane->tag)
+                             : NULL);
         return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
     });
 }
@@ -351,9 +362,11 @@ KernelCudaFault kernel_cuda_cross_entropy_forward(KernelCuda *lane, void *loss, 
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
-        KERNEL_CUDA_TRY(launch(lane, "cross_entropy", cross_entropy_kernel<T>, dim3((unsigned)rows),
-                               dim3(threads_for(classes)), 0, lse, (float *)row_loss,
-                               (const T *)logits, target, classes, lane->flag, lane->tag));
+        KERNEL_CUDA_TRY(rows && classes ? launch(lane, "cross_entropy", cross_entropy_kernel<T>,
+                                                 dim3((unsigned)rows), dim3(threads_for(classes)),
+                                                 0, lse, (float *)row_loss, (const T *)logits,
+                                                 target, classes, lane->flag, lane->tag)
+                                        : NULL);
         return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
     });
 }

@@ -6,8 +6,9 @@
  *
  * What was decided for a shape (a Product) is kept for the lane's life. The heuristics are told how
  * the pointers are aligned, and look at those of a bias and of what goes into GELU themselves, so
- * that is part of the shape. Where k is split, the parts are added up in fp32: the schemes that add
- * them as they are stored are ruled out.
+ * that is part of the shape. A bias is read along with the output it is added to: the output is
+ * called no better aligned than its bias, as PyTorch does too. Where k is split, the parts are
+ * added up in fp32: the schemes that add them as they are stored are ruled out.
  */
 #include "kernels/cuda/matmul.h"
 
@@ -162,7 +163,8 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
     KERNEL_CUDA_TRY(prefer(preference, p->shape));
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(lane->blas, p->desc, p->b, p->a, p->y,
                                                            p->y, preference, 1, &result, &found);
-    p->is_possible = status == CUBLAS_STATUS_SUCCESS && found;
+    p->is_possible =
+        status == CUBLAS_STATUS_SUCCESS && found && result.state == CUBLAS_STATUS_SUCCESS;
     p->algo = result.algo;
     /* An ending that it refuses, whichever way, is done by another kernel. */
     bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
@@ -231,8 +233,11 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     s.a_batch = a.batch_stride, s.b_batch = b.batch_stride, s.y_batch = y_batch;
     s.a_align = alignment(a.data, a.stride, a.batch_stride, bytes);
     s.b_align = alignment(b.data, b.stride, b.batch_stride, bytes);
-    s.y_align = alignment(y, y_stride, y_batch, bytes);
     s.bias_align = alignment_of_extra(bias), s.before_align = alignment_of_extra(before);
+    s.y_align = alignment(y, y_stride, y_batch, bytes);
+    if (bias && s.bias_align < s.y_align) {
+        s.y_align = s.bias_align;
+    }
     s.a_transposed = a.transposed, s.b_transposed = b.transposed;
     s.type = (uint8_t)z.type;
     s.ending = (uint8_t)(before ? (bias ? BIAS_GELU : GELU) : bias ? BIAS : PLAIN);
@@ -249,14 +254,22 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     }
     KERNEL_CUDA_TRY(set_pointers(p, bias, before));
     const float one = 1, zero = 0;
-    TRY_BLAS(cublasLtMatmul, lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &zero, y, p->y,
-             y, p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
-    return NULL;
+    cublasStatus_t status = cublasLtMatmul(lane->blas, p->desc, &one, b.data, p->b, a.data, p->a,
+                                           &zero, y, p->y, y, p->y, &p->algo, lane->blas_workspace,
+                                           KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && ret_possible) { /* it tells only now */
+        *ret_possible = p->is_possible = false;
+        return NULL;
+    }
+    return kernel_cuda_check_blas("cublasLtMatmul", status);
 }
 
+/* A dense y. cuBLASLt promises nothing of a sum of no products, which is 0. */
 KernelCudaFault multiply_one(KernelCuda *lane, void *y, const Matrix &a, const Matrix &b,
                              const Sizes &z) {
-    return z.m && z.n ? multiply(lane, y, z.n, 0, a, b, z, NULL, NULL, NULL) : NULL;
+    return !z.m || !z.n ? NULL
+           : !z.k       ? kernel_cuda_fill(lane, y, z.m * z.n, 0, z.type)
+                        : multiply(lane, y, z.n, 0, a, b, z, NULL, NULL, NULL);
 }
 
 } // namespace
@@ -277,13 +290,13 @@ KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void
     if (!m || !n) {
         return NULL;
     }
-    if (bias) { /* cuBLASLt need not add one that lies anyhow */
+    if (bias && k) { /* cuBLASLt need not add one that lies anyhow */
         KERNEL_CUDA_TRY(multiply(lane, y, n, 0, left, right, sizes, bias, NULL, &is_done));
     }
     if (is_done) {
         return NULL;
     }
-    KERNEL_CUDA_TRY(multiply(lane, y, n, 0, left, right, sizes, NULL, NULL, NULL));
+    KERNEL_CUDA_TRY(multiply_one(lane, y, left, right, sizes));
     return bias ? kernel_cuda_add(lane, y, y, bias, m * n, n, type) : NULL;
 }
 
@@ -292,7 +305,7 @@ KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void 
                                                 size_t m, size_t n, size_t k,
                                                 KernelCudaActivation gelu, KernelCudaType type) {
     bool is_done = false, whole = n % 8 == 0 && (uintptr_t)before % 16 == 0; /* what it keeps */
-    if (gelu == KERNEL_CUDA_GELU_TANH && type != KERNEL_CUDA_F32 && m && n && whole) {
+    if (gelu == KERNEL_CUDA_GELU_TANH && type != KERNEL_CUDA_F32 && m && n && k && whole) {
         KERNEL_CUDA_TRY(multiply(lane, y, n, 0, {x, k, 0, false}, {w, k, 0, true},
                                  {m, n, k, 1, type}, bias, before, &is_done));
     }
@@ -325,7 +338,7 @@ KernelCudaFault kernel_cuda_heads_matmul(KernelCuda *lane, KernelCudaMatrices y,
     if (y.transposed) {
         return kernel_cuda_fault("heads_matmul: the output is transposed");
     }
-    if (!m || !n || !heads) {
+    if (!m || !n || !heads || !batch) {
         return NULL;
     }
     for (const KernelCudaMatrices *matrices : all) {

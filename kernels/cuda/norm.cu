@@ -503,23 +503,34 @@ HeldShape held_shape(size_t pieces) {
     return HeldShape{items, threads, BACKWARD_BLOCKS * (items > 1 ? 1u : threads <= 128 ? 4u : 2u)};
 }
 
+/* Bytes of shared memory that a block of backward may ask for. */
+size_t room_of(const KernelCuda *lane) {
+    size_t others = 1024; /* at most, of sums of rows */
+    return (size_t)lane->block_shared_bytes - others;
+}
+
+/* What a kernel may ask for belongs to the kernel, not to the launch: it is always set to the same,
+ * so that lanes of other threads and widths do not take it from each other. */
 template <typename T, bool CENTERED, int N>
 KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward<T> &b,
                               unsigned blocks, unsigned threads) {
-    size_t bytes = BackwardSums<T, CENTERED, N>::shared_bytes(threads);
+    typedef BackwardSums<T, CENTERED, N> Sums;
     auto kernel = backward_held_kernel<T, CENTERED, N>;
-    KERNEL_CUDA_TRY(kernel_cuda_check(
-        "cudaFuncSetAttribute",
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes)));
-    return launch(lane, name, kernel, dim3(blocks), dim3(threads), bytes, b);
+    size_t most = Sums::shared_bytes(ROW_THREADS), room = room_of(lane);
+    if (Sums::SHARED) {
+        KERNEL_CUDA_TRY(kernel_cuda_check(
+            "cudaFuncSetAttribute",
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 (int)(most < room ? most : room))));
+    }
+    return launch(lane, name, kernel, dim3(blocks), dim3(threads), Sums::shared_bytes(threads), b);
 }
 
 /* Whether a block may have as much shared memory as the widest rows need: GPUs of sm_80 and sm_90
  * do, some between them do not. */
 template <typename T, bool CENTERED> bool has_room(const KernelCuda *lane, const HeldShape &shape) {
-    size_t bytes = BackwardSums<T, CENTERED, ITEMS>::shared_bytes(shape.threads);
-    size_t others = 1024; /* at most, of sums of rows */
-    return shape.items < ITEMS || bytes + others <= (size_t)lane->block_shared_bytes;
+    return shape.items < ITEMS ||
+           BackwardSums<T, CENTERED, ITEMS>::shared_bytes(shape.threads) <= room_of(lane);
 }
 
 template <typename T, bool CENTERED>

@@ -141,6 +141,27 @@ __global__ void __launch_bounds__(LANES *BLOCK_ROWS)
 
 /* ---- columns -------------------------------------------------------------------------------- */
 
+/* V neighbouring numbers as they lie, or one. */
+template <int V, typename T> struct Element {
+    Raw<V, T> raw;
+    __device__ void get(const T *at) {
+        raw = load_raw<V>(at);
+    }
+    __device__ void widen_to(float (&x)[V]) const {
+        widen_raw(x, raw);
+    }
+};
+
+template <typename T> struct Element<1, T> {
+    T number;
+    __device__ void get(const T *at) {
+        number = *at;
+    }
+    __device__ void widen_to(float (&x)[1]) const {
+        x[0] = widen(number);
+    }
+};
+
 /* A block: LANES threads side by side, each with V columns, COLUMN_ROWS of them one under the
  * other; block (b, part) takes every COLUMN_ROWS-th row of part of the rows. */
 template <typename T, int V>
@@ -151,16 +172,25 @@ __global__ void __launch_bounds__(LANES *COLUMN_ROWS)
     float sum[V] = {};
     float *shared = shared_memory<float>();
     if (col < cols) {
-        for (size_t r = blockIdx.y * rows_a_part + threadIdx.y; r < end; r += COLUMN_ROWS) {
-            float many[V];
-            if constexpr (V > 1) {
-                load<V>(many, x + r * cols + col);
-            } else {
-                many[0] = widen(x[r * cols + col]);
+        for (size_t r = blockIdx.y * rows_a_part + threadIdx.y; r < end;
+             r += COLUMN_ROWS * AT_ONCE) {
+            Element<V, T> raw[AT_ONCE];
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) {
+                if (r + u * COLUMN_ROWS < end) {
+                    raw[u].get(x + (r + u * COLUMN_ROWS) * cols + col);
+                }
             }
 #pragma unroll
-            for (int v = 0; v < V; v++) {
-                sum[v] += many[v];
+            for (int u = 0; u < AT_ONCE; u++) {
+                if (r + u * COLUMN_ROWS < end) {
+                    float many[V];
+                    raw[u].widen_to(many);
+#pragma unroll
+                    for (int v = 0; v < V; v++) {
+                        sum[v] += many[v];
+                    }
+                }
             }
         }
     }

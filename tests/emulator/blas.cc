@@ -5,9 +5,10 @@
  *
  * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
  * aligned than the heuristics were told (of a bias and of what goes into GELU: than those that they
- * saw), and a choice that may add up parts of a sum as they are stored. A bias of halves that lies
- * on no 4 bytes beside an output on 16 is refused too, which no GPU is known to do: so the way
- * round it is tried.
+ * saw), a bias that is less aligned than the output was said to be, matrices without elements, and
+ * a choice that may add up parts of a sum as they are stored. A bias of halves that lies on no 4
+ * bytes is refused too, by a result that says so, and a bias of an fp32 product of odd k only when
+ * it is launched. No GPU is known to do either: so the ways round them are tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>
@@ -15,6 +16,7 @@
 #include <cuda_fp16.h>
 #include <math.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/emulator/emulator-private.h"
@@ -105,6 +107,15 @@ uint32_t alignment(const void *at) {
     return (uint32_t)(all & -all);
 }
 
+/* A value of another size than the attribute's is refused. */
+template <typename T> cublasStatus_t assign(T *attribute, const void *value, size_t bytes) {
+    if (bytes != sizeof *attribute) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(attribute, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 bool has_bias(const EmulatorProduct &p) {
     return p.epilogue == CUBLASLT_EPILOGUE_BIAS || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
@@ -177,27 +188,23 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
                                               const void *value, size_t bytes) {
     switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
-        memcpy(&product->a, value, bytes);
-        break;
+        return assign(&product->a, value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB:
-        memcpy(&product->b, value, bytes);
-        break;
+        return assign(&product->b, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
-        memcpy(&product->epilogue, value, bytes);
-        break;
+        return assign(&product->epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-        memcpy(&product->bias, value, bytes);
-        break;
+        return assign(&product->bias, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-        memcpy(&product->aux, value, bytes);
-        break;
+        return assign(&product->aux, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-        memcpy(&product->aux_ld, value, bytes);
-        break;
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: /* always the output's */
-        break;
+        return assign(&product->aux_ld, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: {
+        int32_t type; /* always the output's */
+        return assign(&type, value, bytes);
     }
-    return CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
@@ -207,7 +214,7 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
                                           uint64_t rows, uint64_t cols, int64_t ld) {
-    if (ld < (int64_t)rows) {
+    if (ld < (int64_t)rows || !rows || !cols) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     *layout = new EmulatorLayout{type, rows, cols, ld, 1, 0};
@@ -219,13 +226,11 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 const void *value, size_t bytes) {
     switch (attribute) {
     case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
-        memcpy(&layout->batch, value, bytes);
-        break;
+        return assign(&layout->batch, value, bytes);
     case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
-        memcpy(&layout->stride, value, bytes);
-        break;
+        return assign(&layout->stride, value, bytes);
     }
-    return CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
@@ -243,24 +248,21 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
                                                     const void *value, size_t bytes) {
     switch (attribute) {
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-        memcpy(&preference->reductions, value, bytes);
-        break;
+        return assign(&preference->reductions, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-        memcpy(&preference->a, value, bytes);
-        break;
+        return assign(&preference->a, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-        memcpy(&preference->b, value, bytes);
-        break;
+        return assign(&preference->b, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-        memcpy(&preference->c, value, bytes);
-        break;
+        return assign(&preference->c, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-        memcpy(&preference->d, value, bytes);
-        break;
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: /* none is needed */
-        break;
+        return assign(&preference->d, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: {
+        uint64_t most; /* none is needed */
+        return assign(&most, value, bytes);
     }
-    return CUBLAS_STATUS_SUCCESS;
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
@@ -283,12 +285,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (d->type != CUDA_R_32F && preference->reductions & ~in_fp32) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (wanted < 1 || (keeps(*product) && product->aux_ld % 8) ||
-        (has_bias(*product) && d->type != CUDA_R_32F && alignments.bias < 4 &&
-         alignments.d >= 16)) {
+    if (wanted < 1 || (keeps(*product) && product->aux_ld % 8)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
+    if (has_bias(*product) && d->type != CUDA_R_32F && alignments.bias < 4) {
+        results[0].state = CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     static_assert(sizeof alignments <= sizeof results[0].algo, "it is kept there");
     memcpy(&results[0].algo, &alignments, sizeof alignments);
     *found = 1;
@@ -300,7 +303,7 @@ static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *al
     EmulatorAlignments wanted;
     memcpy(&wanted, algo, sizeof wanted);
     return alignment(a) >= wanted.a && alignment(b) >= wanted.b && alignment(d) >= wanted.d &&
-           (!has_bias(p) || alignment(p.bias) >= wanted.bias) &&
+           (!has_bias(p) || alignment(p.bias) >= std::max(wanted.bias, wanted.d)) &&
            (!keeps(p) || alignment(p.aux) >= wanted.aux);
 }
 
@@ -319,6 +322,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
         a_layout->batch != d_layout->batch || b_layout->batch != d_layout->batch ||
         !are_aligned(*product, algo, a, b, d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (has_bias(*product) && d_layout->type == CUDA_R_32F && k % 2) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha};
     emulator_push(stream, [=] { multiply(call); });

@@ -2,8 +2,10 @@
  *
  * A fiber runs until it must wait for others: at a barrier of the block, or for the lanes of its
  * warp. Then the next one runs, up or down through the threads (in turn), and a warp goes as far as
- * it can before the next one does: so a barrier that is missing shows one way or the other. Fibers live as long as the process and take body after body;
- * they are entered first by setcontext() and from then on by longjmp(), which asks no kernel.
+ * it can before the next one does: so a barrier that is missing shows one way or the other. Blocks
+ * run from the first to the last or the other way. Fibers live as long as the process and take body
+ * after body; they are entered first by setcontext() and from then on by longjmp(), which asks no
+ * kernel.
  */
 #include <cuda_runtime.h>
 #include <setjmp.h>
@@ -178,14 +180,14 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_by
     emulator_block_size = block;
     n_threads = block.x * block.y * block.z;
     shared_memory.resize(shared_bytes + 16);
-    uint64_t turn = seed;
-    for (unsigned z = 0; z < grid.z; z++) {
-        for (unsigned y = 0; y < grid.y; y++) {
-            for (unsigned x = 0; x < grid.x; x++) {
-                emulator_block = dim3(x, y, z);
-                run_block(turn++ & 1);
-            }
-        }
+    /* No block may count on another having run before it: they go up or down, as the seed has it. */
+    size_t blocks = (size_t)grid.x * grid.y * grid.z;
+    bool backwards = seed * 0x9E3779B97F4A7C15u >> 63; /* mixed, lest it keep step with launches */
+    for (size_t i = 0; i < blocks; i++) {
+        size_t block = backwards ? blocks - 1 - i : i;
+        emulator_block = dim3((unsigned)(block % grid.x), (unsigned)(block / grid.x % grid.y),
+                              (unsigned)(block / grid.x / grid.y));
+        run_block((seed + i) & 1);
     }
 }
 

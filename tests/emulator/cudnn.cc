@@ -1,13 +1,151 @@
 /* tests/emulator/cudnn.cc - where cuDNN would be asked, so that what goes to it is seen without a GPU.
  *
- * It takes each shape that kernels/cuda would ask cuDNN for, computes with this project's own
- * kernels, and refuses arrays that do not begin on 16 bytes, which a GPU would fault on.
+ * It takes each shape that kernels/cuda would ask cuDNN for, refuses arrays that do not begin on 16
+ * bytes, which a GPU would fault on, and rounds where tensor cores make cuDNN round: the
+ * probabilities before they meet v and d_o, the gradients of the scores before they meet k and q,
+ * and each head's part of dk and dv where a group of heads shares them. Bounds that this keeps are
+ * ones that a GPU can keep. A thread a row; written down from the formulas, so it is a second
+ * opinion on kernels/cuda/attention-own.cu too.
  */
-#include "kernels/cuda/attention-private.h"
+#include <vector>
 
-static bool is_aligned(const void *array) {
-    return (uintptr_t)array % KERNEL_CUDA_CUDNN_ALIGNMENT == 0;
+#include "kernels/cuda/attention-private.h"
+#include "kernels/cuda/device.cuh"
+
+namespace {
+
+using namespace cu;
+
+struct Shape {
+    KernelCudaAttention a;
+
+    size_t kv_head(size_t head) const {
+        return head / (a.heads / a.kv_heads);
+    }
+    /* Where a row of q begins, of k or v, and of o and the gradients, which are dense. */
+    size_t q(size_t batch, size_t head, size_t row) const {
+        return (batch * a.seq + row) * a.q_stride + head * a.head_dim;
+    }
+    size_t kv(size_t batch, size_t head, size_t row) const {
+        return (batch * a.seq + row) * a.kv_stride + kv_head(head) * a.head_dim;
+    }
+    size_t out(size_t batch, size_t head, size_t row) const {
+        return ((batch * a.seq + row) * a.heads + head) * a.head_dim;
+    }
+    size_t kv_out(size_t batch, size_t kv_head, size_t row) const {
+        return ((batch * a.seq + row) * a.kv_heads + kv_head) * a.head_dim;
+    }
+    size_t lse(size_t batch, size_t head, size_t row) const {
+        return (batch * a.heads + head) * a.lse_stride + row;
+    }
+    bool sees(size_t query, size_t key) const {
+        return !a.causal || key <= query;
+    }
+};
+
+template <typename T> float dot(const T *x, const T *y, size_t n) {
+    float sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += widen(x[i]) * widen(y[i]);
+    }
+    return sum;
 }
+
+template <typename T> void add_scaled(std::vector<float> *sum, float factor, const T *x) {
+    for (size_t i = 0; i < sum->size(); i++) {
+        (*sum)[i] += factor * widen(x[i]);
+    }
+}
+
+template <typename T> void put(T *to, const std::vector<float> &x, float factor) {
+    for (size_t i = 0; i < x.size(); i++) {
+        narrow(&to[i], factor * x[i]);
+    }
+}
+
+template <typename T>
+void forward_kernel(T *o, float *lse, const T *q, const T *k, const T *v, Shape s) {
+    size_t query = blockIdx.x, head = blockIdx.y, batch = blockIdx.z, dim = s.a.head_dim;
+    std::vector<float> score(s.a.seq, -INFINITY), out(dim);
+    float most = -INFINITY, sum = 0;
+    for (size_t key = 0; key < s.a.seq; key++) {
+        if (s.sees(query, key)) {
+            score[key] =
+                s.a.scale * dot(q + s.q(batch, head, query), k + s.kv(batch, head, key), dim);
+            most = fmaxf(most, score[key]);
+        }
+    }
+    for (size_t key = 0; key < s.a.seq; key++) {
+        float p = expf(score[key] - most);
+        sum += p;
+        add_scaled(&out, rounded<T>(p), v + s.kv(batch, head, key));
+    }
+    put(o + s.out(batch, head, query), out, 1 / sum);
+    lse[s.lse(batch, head, query)] = most + logf(sum);
+}
+
+/* What backward reads. */
+template <typename T> struct Saved {
+    const T *d_o, *q, *k, *v, *o;
+    const float *lse;
+};
+
+/* Of a query and a key: p, and the gradient of the score. */
+template <typename T> struct Pair {
+    float p, ds;
+    Pair(const Saved<T> &x, const Shape &s, size_t batch, size_t head, size_t query, size_t key) {
+        size_t dim = s.a.head_dim, at = s.out(batch, head, query), kv = s.kv(batch, head, key);
+        float score = s.a.scale * dot(x.q + s.q(batch, head, query), x.k + kv, dim);
+        float row_dot = dot(x.d_o + at, x.o + at, dim);
+        float exact = expf(score - x.lse[s.lse(batch, head, query)]);
+        p = rounded<T>(exact);
+        ds = rounded<T>(exact * (dot(x.d_o + at, x.v + kv, dim) - row_dot));
+    }
+};
+
+template <typename T> void dq_kernel(T *dq, Saved<T> x, Shape s) {
+    size_t query = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+    std::vector<float> sum(s.a.head_dim);
+    for (size_t key = 0; key < s.a.seq && s.sees(query, key); key++) {
+        add_scaled(&sum, Pair<T>(x, s, batch, head, query, key).ds, x.k + s.kv(batch, head, key));
+    }
+    put(dq + s.out(batch, head, query), sum, s.a.scale);
+}
+
+template <typename T> void dkv_kernel(T *dk, T *dv, Saved<T> x, Shape s) {
+    size_t key = blockIdx.x, kv_head = blockIdx.y, batch = blockIdx.z;
+    size_t dim = s.a.head_dim, group = s.a.heads / s.a.kv_heads;
+    std::vector<float> sum_k(dim), sum_v(dim);
+    for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+        std::vector<float> one_k(dim), one_v(dim);
+        for (size_t query = s.a.causal ? key : 0; query < s.a.seq; query++) {
+            Pair<T> pair(x, s, batch, head, query, key);
+            add_scaled(&one_k, pair.ds, x.q + s.q(batch, head, query));
+            add_scaled(&one_v, pair.p, x.d_o + s.out(batch, head, query));
+        }
+        for (size_t d = 0; d < dim; d++) {
+            sum_k[d] += group > 1 ? rounded<T>(s.a.scale * one_k[d]) : s.a.scale * one_k[d];
+            sum_v[d] += group > 1 ? rounded<T>(one_v[d]) : one_v[d];
+        }
+    }
+    put(dk + s.kv_out(batch, kv_head, key), sum_k, 1);
+    put(dv + s.kv_out(batch, kv_head, key), sum_v, 1);
+}
+
+KernelCudaFault check_alignment(std::initializer_list<const void *> arrays) {
+    for (const void *array : arrays) {
+        if ((uintptr_t)array % KERNEL_CUDA_CUDNN_ALIGNMENT) {
+            return kernel_cuda_fault("emulated cuDNN: %p does not begin on 16 bytes", array);
+        }
+    }
+    return NULL;
+}
+
+dim3 rows_of(const KernelCudaAttention *a, size_t heads) {
+    return dim3((unsigned)a->seq, (unsigned)heads, (unsigned)a->batch);
+}
+
+} // namespace
 
 const char *kernel_cuda_cudnn_version(void) {
     return "emulated cuDNN";
@@ -23,24 +161,29 @@ bool kernel_cuda_cudnn_takes(KernelCuda *, const KernelCudaAttention *shape) {
 KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse, const void *q,
                                           const void *k, const void *v,
                                           const KernelCudaAttention *shape) {
-    for (const void *array : {(const void *)o, (const void *)lse, q, k, v}) {
-        if (!is_aligned(array)) {
-            return kernel_cuda_fault("emulated cuDNN: %p does not begin on 16 bytes", array);
-        }
-    }
-    return kernel_cuda_attention_own_forward(lane, o, lse, q, k, v, nullptr, shape);
+    KERNEL_CUDA_TRY(check_alignment({o, lse, q, k, v}));
+    return with_type(shape->type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "emulated cuDNN", forward_kernel<T>, rows_of(shape, shape->heads),
+                      dim3(1), 0, (T *)o, lse, (const T *)q, (const T *)k, (const T *)v,
+                      Shape{*shape});
+    });
 }
 
 KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
                                            const void *d_o, const void *q, const void *k,
                                            const void *v, const void *o, const float *lse,
                                            const KernelCudaAttention *shape) {
-    for (const void *array : {(const void *)dq, (const void *)dk, (const void *)dv, d_o, q, k, v, o,
-                              (const void *)lse}) {
-        if (!is_aligned(array)) {
-            return kernel_cuda_fault("emulated cuDNN: %p does not begin on 16 bytes", array);
-        }
-    }
-    return kernel_cuda_attention_own_backward(lane, dq, dk, dv, nullptr, d_o, q, k, v, nullptr, o,
-                                              lse, shape);
+    KERNEL_CUDA_TRY(check_alignment({dq, dk, dv, d_o, q, k, v, o, lse}));
+    return with_type(shape->type, [&](auto t) -> KernelCudaFault {
+        using T = decltype(t);
+        Saved<T> saved = {(const T *)d_o, (const T *)q, (const T *)k,
+                          (const T *)v,   (const T *)o, lse};
+        KERNEL_CUDA_TRY(launch(lane, "emulated cuDNN (dq)", dq_kernel<T>,
+                               rows_of(shape, shape->heads), dim3(1), 0, (T *)dq, saved,
+                               Shape{*shape}));
+        return launch(lane, "emulated cuDNN (dk, dv)", dkv_kernel<T>,
+                      rows_of(shape, shape->kv_heads), dim3(1), 0, (T *)dk, (T *)dv, saved,
+                      Shape{*shape});
+    });
 }

@@ -278,8 +278,7 @@ cudaError_t emulator_allow_shared(const void *kernel, int bytes) {
 
 static size_t most_shared(const void *kernel) {
     auto found = shared_allowed().find(kernel);
-    return found == shared_allowed().end() ? SHARED_AT_FIRST
-                                           : std::max(found->second, SHARED_AT_FIRST);
+    return found == shared_allowed().end() ? SHARED_AT_FIRST : found->second;
 }
 
 void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block,

@@ -369,6 +369,28 @@ static void test_missing_barrier() {
     cudaFree(x);
 }
 
+static __global__ void first_block_kernel(int *first) {
+    if (*first < 0) {
+        *first = (int)(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+    }
+}
+
+/* Which block of a grid runs first is not always the same one. */
+static void test_block_order() {
+    int *x = new_ints(1), seen = 0;
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        emulator_set_seed(seed);
+        run(nullptr, first_block_kernel, dim3(3, 2, 2), dim3(1), x); /* memory begins as -1 */
+        int first = read_int(nullptr, x);
+        g_assert_true(first == 0 || first == 11);
+        seen |= first ? 2 : 1;
+        cudaMemset(x, 0xff, sizeof *x);
+    }
+    emulator_set_seed(0);
+    g_assert_cmpint(seen, ==, 3);
+    cudaFree(x);
+}
+
 /* What a GPU refuses to launch, this one refuses. */
 static void test_limits() {
     struct {
@@ -391,6 +413,10 @@ static void test_limits() {
     g_assert_cmpint(cudaGetLastError(), ==, cudaSuccess);
     emulator_launch("limits", &body, dim3(1), dim3(32), (100 << 10) + 16, nullptr, body);
     g_assert_cmpint(cudaGetLastError(), ==, cudaErrorInvalidValue);
+    g_assert_cmpint(emulator_allow_shared(&body, 1 << 10), ==,
+                    cudaSuccess); /* less than at first */
+    emulator_launch("limits", &body, dim3(1), dim3(32), 2 << 10, nullptr, body);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaErrorInvalidValue);
     g_assert_cmpint(emulator_allow_shared(&body, 228 << 10), ==, cudaErrorInvalidValue);
     cudaGetLastError();
     cudaDeviceSynchronize();
@@ -401,6 +427,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/threads/indices", test_indices);
     g_test_add_func("/emulator/threads/exchange", test_threads);
     g_test_add_func("/emulator/threads/missing-barrier", test_missing_barrier);
+    g_test_add_func("/emulator/threads/block-order", test_block_order);
     g_test_add_func("/emulator/threads/limits", test_limits);
     g_test_add_func("/emulator/order/races-show", test_order);
     g_test_add_func("/emulator/order/event-again", test_event_again);

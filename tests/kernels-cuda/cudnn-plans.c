@@ -58,6 +58,20 @@ static void test_known(void) {
     }
 }
 
+/* The backward of what is trained: GPT-2 1.5B, whose q, k, v are parts of one row, and Llama 3 8B,
+ * whose are not; and of a length that is no multiple of anything, its rows of lse padded. */
+static void test_trained(void) {
+    static const KernelCudaAttention shapes[] = {
+        {4, 25, 25, 1024, 64, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16},
+        {1, 32, 8, 4096, 128, 4096, 1024, 4096, 0.088f, true, KERNEL_CUDA_BF16},
+        {2, 4, 2, 70, 32, 256, 256, 73, 0.177f, true, KERNEL_CUDA_BF16},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        g_test_message("sequences of %zu", shapes[i].seq);
+        g_assert_true(is_planned(&shapes[i], true));
+    }
+}
+
 static void test_unknown(void) {
     KernelCudaAttention shape = shape_of(65, 1, true, KERNEL_CUDA_BF16);
     size_t workspace_bytes;
@@ -76,6 +90,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     g_test_add_func("/kernels-cuda/cudnn-plans/known", test_known);
+    g_test_add_func("/kernels-cuda/cudnn-plans/trained", test_trained);
     g_test_add_func("/kernels-cuda/cudnn-plans/unknown", test_unknown);
     return g_test_run();
 }

@@ -196,14 +196,15 @@ static void note_share(const char *what, double share) {
     }
 }
 
-void device_close(const char *what, const DeviceCase *c, const void *got, const float *want,
-                  size_t n, double relative, double absolute) {
+void device_close_within(const char *what, const DeviceCase *c, const void *got, const float *want,
+                         const float *slack, size_t n, double relative, double absolute) {
     g_autofree float *x = device_get(c, got, n);
     absolute += c->type == KERNEL_CUDA_F16 ? 0x1p-25 : 0; /* below its normal numbers */
     double worst = 0;
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        double allowed = (relative + c->rounding) * fabs((double)want[i]) + absolute;
+        double allowed = (relative + c->rounding) * fabs((double)want[i]) + absolute +
+                         (slack ? (double)slack[i] : 0);
         double share = share_of(x[i], want[i], allowed);
         at = share > worst ? i : at;
         worst = fmax(worst, share);
@@ -213,6 +214,11 @@ void device_close(const char *what, const DeviceCase *c, const void *got, const 
         fail("%s (type %d, shift %u): element %zu of %zu is %.9g, not %.9g", what, c->type,
              c->shift, at, n, (double)x[at], (double)want[at]);
     }
+}
+
+void device_close(const char *what, const DeviceCase *c, const void *got, const float *want,
+                  size_t n, double relative, double absolute) {
+    device_close_within(what, c, got, want, NULL, n, relative, absolute);
 }
 
 void device_close_floats(const char *what, const void *got, const float *want, size_t n,

@@ -67,6 +67,9 @@ void device_close(const char *what, const DeviceCase *c, const void *got, const 
                   size_t n, double relative, double absolute);
 void device_close_floats(const char *what, const void *got, const float *want, size_t n,
                          double relative, double absolute);
+/* Likewise, and of each element as much more as slack has for it (NULL: none). */
+void device_close_within(const char *what, const DeviceCase *c, const void *got, const float *want,
+                         const float *slack, size_t n, double relative, double absolute);
 /* Equal once want is rounded. */
 void device_equal(const char *what, const DeviceCase *c, const void *got, const float *want,
                   size_t n);

@@ -9,6 +9,7 @@ Two things are PyTorch's on a GPU and not here: folding of constants in the join
 device, and the state of the random numbers that a checkpointed attention kernel keeps on the host."""
 
 import contextlib
+import os
 import re
 import types
 
@@ -115,7 +116,14 @@ def values_of(graph_module):
     return [n.meta["val"] for n in graph_module.graph.nodes if n.op == "placeholder"]
 
 
-def lower(is_backward):
+def keep_text(text, folder, direction):
+    """For whoever wants to read what Inductor wrote: FOLDER/0-forward.py, 1-backward.py and so on."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "%d-%s.py" % (len(os.listdir(folder)), direction)), "w") as file:
+        file.write(text)
+
+
+def lower(is_backward, programs):
     def compile_graph(graph_module, _):
         inputs = values_of(graph_module)
         mode = next(x for x in inputs if isinstance(x, torch.Tensor)).fake_mode
@@ -124,7 +132,10 @@ def lower(is_backward):
             graph = GraphLowering(graph_module, example_inputs=inputs, shape_env=None, is_backward=is_backward)
             with V.set_graph_handler(graph):
                 graph.run(*inputs)
-                call = run_text(graph.codegen()[0].value)
+                text = graph.codegen()[0].value
+                if programs:
+                    keep_text(text, programs, "backward" if is_backward else "forward")
+                call = run_text(text)
 
         def run(arguments):
             return call(arguments)
@@ -138,11 +149,11 @@ def partition(graph_module, inputs, **more):
     return partitioners.min_cut_rematerialization_partition(graph_module, inputs, compiler="inductor", **more)
 
 
-def compile_blocks(network, device_type, recorder):
+def compile_blocks(network, device_type, recorder, programs):
     """Each by itself, as most training programs do; whatever is around them stays as it is."""
     teach_inductor(device_type)
     recorder.ignores = lambda: TracingContext.try_get() is not None  # tensors of the compiler's own
-    backend = aot_autograd(fw_compiler=lower(False), bw_compiler=lower(True), partition_fn=partition,
+    backend = aot_autograd(fw_compiler=lower(False, programs), bw_compiler=lower(True, programs), partition_fn=partition,
                            decompositions=select_decomp_table(), keep_inference_input_mutations=True)
     for module in network.modules():
         if isinstance(module, network.block_classes):
