@@ -228,6 +228,8 @@ static bool open_as(uint32_t rank, uint32_t local_world, ExecCudaComm *ret_comm,
     ExecComm comm = {.rank = rank, .world = 4, .local_world = local_world, .share = share};
     n_splits = 0;
     g_unsetenv("NCCL_HOSTID");
+    g_unsetenv("NCCL_NET");
+    g_unsetenv("NCCL_SOCKET_IFNAME");
     return exec_cuda_nccl_open(ret_comm, &plan, &comm, error);
 }
 
@@ -242,6 +244,8 @@ static void test_axes(void) {
                         rank == 0   ? "foreshard-0"
                         : rank == 1 ? "foreshard-1"
                                     : NULL);
+        g_assert_cmpstr(g_getenv("NCCL_NET"), ==, rank < 2 ? "Socket" : NULL);
+        g_assert_cmpstr(g_getenv("NCCL_SOCKET_IFNAME"), ==, rank < 2 ? "lo" : NULL);
         g_assert_true(g_str_has_prefix(comm.name, "NCCL 2.28.9"));
         g_assert_true((strstr(comm.name, "NCCL_HOSTID") != NULL) == (rank < 2));
         g_assert_cmpint(n_splits, ==, 2); /* an axis of one rank needs none */
