@@ -179,8 +179,12 @@ static bool split(Nccl *nccl, PlanAxis axis, ncclConfig_t *config, GError **erro
     }
     int color = (int)exec_comm_color(nccl->plan, axis, nccl->rank);
     int key = (int)plan_rank_on_axis(nccl->plan, nccl->rank, axis);
-    return finish(ncclCommSplit(nccl->world, color, key, &nccl->axes[axis], config), nccl->world,
-                  "ncclCommSplit", error) &&
+    ncclResult_t result = ncclCommSplit(nccl->world, color, key, &nccl->axes[axis], config);
+    if (result == ncclSuccess) { /* it says so while it is at work (src/init.cc, 2.19 and 2.28) */
+        result = ncclInProgress;
+    }
+    /* The new communicator is there when the old one is through. */
+    return finish(result, nccl->world, "ncclCommSplit", error) &&
            finish(ncclInProgress, nccl->axes[axis], "ncclCommSplit", error);
 }
 
