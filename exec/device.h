@@ -11,6 +11,7 @@
 
 struct _ExecDevice {
     const char *name;
+    unsigned opening_s;             /* what open() may take, however short the watchdog's time is */
     const PlanDevice *instructions; /* self: the ExecPlay */
     /* Fails when the plan asks for what the device cannot do. comm says which rank this is. */
     ExecPlay *(*open)(const Plan *plan, const ExecComm *comm, uint32_t steps,

@@ -30,6 +30,7 @@ typedef struct {
     const ExecDevice *device;
     ExecComm comm;
     ExecResults results;
+    const char *about;        /* what it does while nothing is played */
     const PlanPlayer *player; /* while it plays */
     const ExecPlay *play;
     ExecWatchdog *watchdog;
@@ -136,13 +137,8 @@ static void set_out_of_memory(const Run *run, const ExecPlay *play, GError **err
 /* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the
  * last is long over (a queue is shorter than a step) or, in the smallest networks, is waited
  * for. */
-static bool train(Run *run, ExecPlay *play, GError **error) {
-    g_autoptr(PlanPlayer) player =
-        plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
-                        (uint32_t)run->options->steps, run->device->instructions, play);
+static bool play_on(Run *run, ExecPlay *play, PlanPlayer *player, GError **error) {
     PlanAnswer answer = PLAN_DONE;
-    run->play = play;
-    run->player = player;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
         const PlanPosition *at = plan_player_position(player);
         exec_watchdog_beat(run->watchdog);
@@ -161,11 +157,24 @@ static bool train(Run *run, ExecPlay *play, GError **error) {
            report_until(run, play, run->options->steps, error);
 }
 
+static bool train(Run *run, ExecPlay *play, GError **error) {
+    g_autoptr(PlanPlayer) player =
+        plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
+                        (uint32_t)run->options->steps, run->device->instructions, play);
+    run->play = play;
+    run->player = player;
+    bool ok = play_on(run, play, player, error);
+    run->about = "the results are handed on";
+    run->player = NULL;
+    exec_watchdog_beat(run->watchdog);
+    return ok;
+}
+
 /* Where the host stands; called from the watchdog's thread while this one does not move. */
 static void explain(gpointer self, GString *text) {
     const Run *run = self;
     if (!run->player) {
-        g_string_append(text, "the ranks find each other");
+        g_string_append(text, run->about);
         return;
     }
     const PlanPosition *at = plan_player_position(run->player);
@@ -246,7 +255,8 @@ static int run_plan(Run *run, const char *path) {
                                 .pace = pace};
     uint32_t steps = (uint32_t)options->steps;
     exec_results_init(&run->results, plan, &run->comm, steps);
-    run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->comm.rank, explain, run);
+    run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->device->opening_s,
+                                      run->comm.rank, explain, run);
     g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
         int status = complain_of_play(run, play, error);
@@ -255,6 +265,9 @@ static int run_plan(Run *run, const char *path) {
         }
         run->comm.abort(run->comm.self, status); /* lanes may hang: nothing is waited for */
     }
+    run->about = "the device is closed";
+    exec_watchdog_beat(run->watchdog);
+    g_clear_pointer(&play, exec_play_free); /* ranks may wait for one another here, too */
     exec_watchdog_free(run->watchdog);
     exec_results_clear(&run->results);
     return 0;
@@ -309,7 +322,7 @@ static bool bind_ranks(const ExecArguments *options, const char *plan_path, int 
 int main(int argc, char **argv) {
     g_auto(ExecArguments) options = EXEC_ARGUMENTS_DEFAULT;
     g_autoptr(GError) error = NULL;
-    Run run = {.options = &options};
+    Run run = {.options = &options, .about = "the device is opened, the ranks find each other"};
     exec_patience_mind();
     if (!exec_arguments_read(&argc, &argv, &options, &error) || /* --help needs no MPI */
         !(run.device = find_device(options.device, &error))) {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 struct _ExecWatchdog {
-    unsigned seconds, rank;
+    unsigned seconds, opening_seconds, rank;
     void (*explain)(gpointer self, GString *text);
     gpointer self;
     GThread *thread;
@@ -14,48 +14,51 @@ struct _ExecWatchdog {
     gint beats; /* wraps; only that it changes counts */
 };
 
-static void bark(const ExecWatchdog *watchdog) G_GNUC_NORETURN;
-static void bark(const ExecWatchdog *watchdog) {
+static void bark(const ExecWatchdog *watchdog, unsigned seconds) G_GNUC_NORETURN;
+static void bark(const ExecWatchdog *watchdog, unsigned seconds) {
     g_autoptr(GString) text = g_string_new(NULL);
     watchdog->explain(watchdog->self, text);
     fprintf(
         stderr,
         "foreshard-exec: rank %u: nothing has got on for %u s: %s; a rank may have died or taken "
         "another way (--watchdog sets the time, 0 turns it off)\n",
-        watchdog->rank, watchdog->seconds, text->str);
+        watchdog->rank, seconds, text->str);
     fflush(NULL);
     _exit(1);
 }
 
 static gpointer look_on(gpointer data) {
     ExecWatchdog *watchdog = data;
-    gint seen = g_atomic_int_get(&watchdog->beats);
-    gint64 limit_us = (gint64)watchdog->seconds * G_USEC_PER_SEC;
+    gint seen = 0;
+    unsigned seconds = MAX(watchdog->seconds, watchdog->opening_seconds);
     gint64 since = g_get_monotonic_time();
     g_mutex_lock(&watchdog->mutex);
     while (!watchdog->ended) {
         g_cond_wait_until(&watchdog->ends, &watchdog->mutex,
-                          g_get_monotonic_time() + MIN(limit_us / 4, G_USEC_PER_SEC));
+                          g_get_monotonic_time() +
+                              MIN(watchdog->seconds * G_USEC_PER_SEC / 4, G_USEC_PER_SEC));
         gint64 now = g_get_monotonic_time();
         gint beats = g_atomic_int_get(&watchdog->beats);
         if (beats != seen) {
             seen = beats;
             since = now;
-        } else if (!watchdog->ended && now - since > limit_us) {
-            bark(watchdog);
+            seconds = watchdog->seconds;
+        } else if (!watchdog->ended && now - since > (gint64)seconds * G_USEC_PER_SEC) {
+            bark(watchdog, seconds);
         }
     }
     g_mutex_unlock(&watchdog->mutex);
     return NULL;
 }
 
-ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned rank,
+ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned opening_seconds, unsigned rank,
                                 void (*explain)(gpointer self, GString *text), gpointer self) {
     if (!seconds) {
         return NULL;
     }
     ExecWatchdog *watchdog = g_new0(ExecWatchdog, 1);
     watchdog->seconds = seconds;
+    watchdog->opening_seconds = opening_seconds;
     watchdog->rank = rank;
     watchdog->explain = explain;
     watchdog->self = self;

@@ -39,7 +39,7 @@ typedef struct {
     GArray *products, *attentions; /* Product, Attention */
     char *name;
     double copy_gb_per_s, in_gb_per_s, out_gb_per_s;
-    double sms, memory_bytes, outside_bytes, record_us, lane_us;
+    double sms, memory_bytes, outside_bytes, record_us, lane_us, timed_us;
     ModelCluster *cluster; /* that is being fitted */
 } Gpu;
 
@@ -94,7 +94,8 @@ static void take_fact(Gpu *gpu, const char *line) {
                  {"to_gpu_gb_per_s", &gpu->in_gb_per_s},
                  {"to_host_gb_per_s", &gpu->out_gb_per_s},
                  {"record_us", &gpu->record_us},
-                 {"lane_us", &gpu->lane_us}};
+                 {"lane_us", &gpu->lane_us},
+                 {"timed_us", &gpu->timed_us}};
     const char *value = strrchr(line, ' ');
     for (unsigned i = 0; i < G_N_ELEMENTS(facts); i++) {
         if (value && (gsize)(value - line) == strlen(facts[i].name) &&
@@ -127,7 +128,8 @@ static bool take_lines(Gpu *gpu, const char *costs, GError **error) {
             return false;
         }
     }
-    if (!gpu->name || !gpu->copy_gb_per_s || !gpu->products->len || !gpu->attentions->len) {
+    if (!gpu->name || !gpu->copy_gb_per_s || !gpu->timed_us || !gpu->products->len ||
+        !gpu->attentions->len) {
         g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
                             "foreshard-exec --costs did not say everything of a GPU; is it of this "
                             "build?");
@@ -249,6 +251,28 @@ static double share_of_copy(const CliSamples *samples, double copy_gb_per_s) {
     return ns > 0 ? fmin(1, bytes / ns / copy_gb_per_s) : 1;
 }
 
+static double less(double time, double part) {
+    return fmax(time - part, time / 2);
+}
+
+/* What the simulator adds to every op, what lies between two kernels, is taken off here: products
+ * and attention were timed one behind the other, with it, and ops between two events, with that and
+ * the events' own. */
+static void take_off_launches(Gpu *gpu, const CliSamples *samples) {
+    for (guint i = 0; i < gpu->products->len; i++) {
+        Product *p = &g_array_index(gpu->products, Product, i);
+        p->us = less(p->us, gpu->lane_us);
+    }
+    for (guint i = 0; i < gpu->attentions->len; i++) {
+        Attention *a = &g_array_index(gpu->attentions, Attention, i);
+        a->us = less(a->us, gpu->lane_us);
+    }
+    for (guint i = 0; i < samples->ops->len; i++) {
+        CliSample *s = &g_array_index(samples->ops, CliSample, i);
+        s->ns = less(s->ns, gpu->timed_us * 1e3);
+    }
+}
+
 static void fit(Gpu *gpu, const CliSamples *samples) {
     ModelCluster *c = gpu->cluster;
     c->device_sms = (uint64_t)gpu->sms;
@@ -274,7 +298,11 @@ ModelCluster *cli_calibrate_fit_gpu(const CliSamples *samples, const char *costs
     if (ok) {
         cluster->device_kind = MODEL_DEVICE_GPU;
         cluster->matmul_sustained = 1;
-        fit(&gpu, samples);
+        CliSamples own = *samples;
+        own.ops = g_array_copy(samples->ops);
+        take_off_launches(&gpu, &own);
+        fit(&gpu, &own);
+        g_array_unref(own.ops);
         *ret_name = g_steal_pointer(&gpu.name);
     }
     g_array_unref(gpu.products);

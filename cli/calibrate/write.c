@@ -75,8 +75,9 @@ static void write_gpu(GString *text, const ModelCluster *c, const char *name) {
     number(text, "memory_efficiency", c->device_memory_efficiency);
     g_string_append(text, "# copies of pinned memory, the slower way\n");
     number(text, "host_link_gb_per_s", c->device_host_link_gb_per_s);
-    g_string_append(text, "# from one kernel's start to the next, of kernels that do nothing: an "
-                          "upper bound\n");
+    g_string_append(text,
+                    "# from one kernel's start to the next, of kernels that do nothing, the host "
+                    "far ahead\n");
     number(text, "launch_overhead_ns", c->device_launch_overhead_ns);
     g_string_append(text, "\n[matmul]\n");
     number(text, "start_us", c->matmul_start_us);

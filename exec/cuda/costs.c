@@ -10,6 +10,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/random.h"
+#include "kernels/cuda/standin.h"
 #include "trace/quantile.h"
 
 typedef struct {
@@ -23,9 +24,13 @@ typedef struct {
 } Bench;
 
 enum {
-    ROUNDS = 7,         /* the median of which counts */
-    ROUND_US = 3000,    /* a round lasts about so long */
-    MOST_TIMES = 200,   /* and has at most so many calls */
+    ROUNDS = 7,       /* the median of which counts */
+    ROUND_US = 10000, /* a round lasts about so long: power limits act within it */
+    MOST_TIMES = 200, /* and has at most so many calls */
+    MOST_HELD_US = 10000,
+    /* A GPU at rest has a low clock (an H200 345 of 1980 MHz) and takes some time to leave it; so
+     * long is enough, it is assumed. */
+    WARM_UP_US = 500000,
     CALLS = 100,        /* of a cost of the host */
     MAPPED = 256 << 20, /* bytes of the copies between GPU and host */
 };
@@ -34,13 +39,27 @@ enum {
 
 typedef KernelCudaFault (*Work)(const Bench *bench, gconstpointer what);
 
+/* Keeps the stream from what comes next until the host has got ahead of it: what is timed then is
+ * the GPU's time, however long the calls take that give it. */
+static KernelCudaFault hold(const Bench *bench, double us) {
+    KernelCudaStandIn idle = {.kind = KERNEL_CUDA_STAND_IN_NOTHING,
+                              .type = KERNEL_CUDA_F32,
+                              .blocks = 1,
+                              .least_ns = (int64_t)(MIN(us, MOST_HELD_US) * 1e3)};
+    return kernel_cuda_stand_in(bench->kernels, &idle);
+}
+
+/* ret_issue_us: what a call has cost the host. */
 static bool round_us(const Bench *bench, Work work, gconstpointer what, unsigned times,
-                     double *ret_us, GError **error) {
+                     double held_us, double *ret_us, double *ret_issue_us, GError **error) {
     float ms;
-    bool ok = exec_cuda_ok(cudaEventRecord(bench->start, bench->stream), "cudaEventRecord", error);
+    bool ok = exec_cuda_kernel_ok(hold(bench, held_us), error) &&
+              exec_cuda_ok(cudaEventRecord(bench->start, bench->stream), "cudaEventRecord", error);
+    double begun_us = exec_now_us();
     for (unsigned i = 0; ok && i < times; i++) {
         ok = exec_cuda_kernel_ok(work(bench, what), error);
     }
+    *ret_issue_us = (exec_now_us() - begun_us) / times;
     ok = ok && exec_cuda_ok(cudaEventRecord(bench->end, bench->stream), "cudaEventRecord", error) &&
          exec_cuda_ok(cudaEventSynchronize(bench->end), "cudaEventSynchronize", error) &&
          exec_cuda_ok(cudaEventElapsedTime(&ms, bench->start, bench->end), "cudaEventElapsedTime",
@@ -51,22 +70,29 @@ static bool round_us(const Bench *bench, Work work, gconstpointer what, unsigned
     return ok;
 }
 
-/* One call of it, the stream kept busy; the first two are not counted. */
-static bool time_us(const Bench *bench, Work work, gconstpointer what, double *ret_us,
-                    GError **error) {
-    double us[ROUNDS], first = 0;
-    if (!round_us(bench, work, what, 1, &first, error) ||
-        !round_us(bench, work, what, 1, &first, error)) {
+/* One call of it, up to `most` of which follow one another in a stream that is kept busy; the first
+ * two are not counted. */
+static bool time_some_us(const Bench *bench, Work work, gconstpointer what, unsigned most,
+                         double *ret_us, GError **error) {
+    double us[ROUNDS], first = 0, issue = 0;
+    if (!round_us(bench, work, what, 1, 0, &first, &issue, error) ||
+        !round_us(bench, work, what, 1, 0, &first, &issue, error)) {
         return false;
     }
-    unsigned times = (unsigned)CLAMP(ROUND_US / MAX(first, 1), 1, MOST_TIMES);
+    unsigned times = (unsigned)CLAMP(ROUND_US / MAX(first, 1), 1, most);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        if (!round_us(bench, work, what, times, &us[i], error)) {
+        double held_us = 2 * issue * (times + 2); /* the event's record takes time, too */
+        if (!round_us(bench, work, what, times, held_us, &us[i], &issue, error)) {
             return false;
         }
     }
     *ret_us = trace_median(us, ROUNDS);
     return true;
+}
+
+static bool time_us(const Bench *bench, Work work, gconstpointer what, double *ret_us,
+                    GError **error) {
+    return time_some_us(bench, work, what, MOST_TIMES, ret_us, error);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -252,9 +278,11 @@ static bool event_calls(const Bench *bench, double *ret_record_us, double *ret_w
     return ok;
 }
 
-/* Kernels that do next to nothing, one behind the other: what lies between two. */
+/* Kernels that do next to nothing, one behind the other: what lies between two. And one alone
+ * between two events, as ops are timed when they are played: how much of what is then read is no
+ * op's. */
 static bool host_costs(const Bench *bench, GError **error) {
-    double launch[ROUNDS], record[ROUNDS], wait[ROUNDS], host[ROUNDS], through;
+    double launch[ROUNDS], record[ROUNDS], wait[ROUNDS], host[ROUNDS], through, alone;
     for (unsigned i = 0; i < ROUNDS; i++) {
         if (!launches(bench, &launch[i], error) ||
             !exec_cuda_ok(cudaStreamSynchronize(bench->stream), "cudaStreamSynchronize", error) ||
@@ -275,7 +303,9 @@ static bool host_costs(const Bench *bench, GError **error) {
         }
     }
     return time_us(bench, nothing_much, NULL, &through, error) &&
-           exec_costs_report(bench->comm, bench->lines, "lane_us", through, error);
+           exec_costs_report(bench->comm, bench->lines, "lane_us", through, error) &&
+           time_some_us(bench, nothing_much, NULL, 1, &alone, error) &&
+           exec_costs_report(bench->comm, bench->lines, "timed_us", alone, error);
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -379,6 +409,18 @@ static bool collective_costs(const Bench *bench, const char *name, GError **erro
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+static bool warm_up(const Bench *bench, GError **error) {
+    gsize half = bench->room_bytes / 2;
+    bool ok = true;
+    for (double start_us = exec_now_us(); ok && exec_now_us() - start_us < WARM_UP_US;) {
+        ok = exec_cuda_ok(cudaMemcpyAsync(bench->memory + half, bench->memory, half,
+                                          cudaMemcpyDeviceToDevice, bench->stream),
+                          "cudaMemcpyAsync", error) &&
+             exec_cuda_ok(cudaStreamSynchronize(bench->stream), "cudaStreamSynchronize", error);
+    }
+    return ok;
+}
+
 static bool facts(const Bench *bench, uint64_t outside_bytes, GError **error) {
     int device;
     struct cudaDeviceProp properties;
@@ -443,8 +485,9 @@ GString *exec_cuda_costs(const ExecComm *comm, const char *between, GError **err
     bool ok = open_bench(&bench, error);
     uint64_t used = ok ? exec_cuda_facts_used_bytes() - bench.room_bytes : 0;
     ok = ok && facts(&bench, used, error) && comm->barrier(comm->self, error) &&
-         host_costs(&bench, error) && memory_costs(&bench, error) && copy_costs(&bench, error) &&
-         product_costs(&bench, error) && attention_costs(&bench, error) &&
+         warm_up(&bench, error) && host_costs(&bench, error) && memory_costs(&bench, error) &&
+         copy_costs(&bench, error) && product_costs(&bench, error) &&
+         attention_costs(&bench, error) &&
          (comm->world == 1 || collective_costs(&bench, between, error));
     close_bench(&bench);
     if (!ok) {

@@ -61,6 +61,9 @@ typedef struct {
 enum {
     LOSS_BYTES = 8,    /* room for one */
     LOOK_EVERY = 1024, /* questions to an event between two to the communicators */
+    /* Assumed: a driver that nobody has asked since the machine began, libraries that still lie on
+     * a disk, and NCCL's look at the machine take seconds each. */
+    OPENING_S = 40,
 };
 
 /* ---- collectives under way ------------------------------------------------------------------ */
@@ -294,13 +297,13 @@ static bool read_losses(ExecCuda *cuda, GError **error) {
     return true;
 }
 
-/* Looks what has ended; what belongs to steps up to `wait_for` is waited for. */
-static bool settle(ExecCuda *cuda, int32_t wait_for, GError **error) {
+/* Looks what has ended. */
+static bool settle(ExecCuda *cuda, GError **error) {
     if (cuda->segments.error) {
         g_propagate_error(error, g_error_copy(cuda->segments.error));
         return false;
     }
-    if (!exec_cuda_times_settle(cuda->times, &cuda->play, wait_for, error)) {
+    if (!exec_cuda_times_settle(cuda->times, &cuda->play, error)) {
         return found_broken(cuda, error);
     }
     return indices_are_good(cuda, error) && read_losses(cuda, error);
@@ -312,7 +315,7 @@ static bool healthy(ExecPlay *play, GError **error) {
         g_propagate_error(error, g_error_copy(cuda->failure));
         return false;
     }
-    return settle(cuda, -1, error) && comm_is_healthy(cuda, error);
+    return settle(cuda, error) && comm_is_healthy(cuda, error);
 }
 
 static bool wait_for_lanes(ExecCuda *cuda, GError **error) {
@@ -322,7 +325,22 @@ static bool wait_for_lanes(ExecCuda *cuda, GError **error) {
         }
     }
     exec_cuda_watch_stop(cuda->watch);
-    return settle(cuda, INT32_MAX, error);
+    return settle(cuda, error);
+}
+
+/* A collective that will never end would hold its step's end for ever: communicators are looked at
+ * here as wherever the host waits. */
+static bool wait_for_step(ExecCuda *cuda, int32_t step, GError **error) {
+    for (unsigned asked = 1; settle(cuda, error); asked++) {
+        if (step < 0 || exec_play_step_has_ended(&cuda->play, (uint32_t)step)) {
+            return true;
+        }
+        if (asked % LOOK_EVERY == 0 && !comm_is_healthy(cuda, error)) {
+            return false;
+        }
+        sched_yield();
+    }
+    return false;
 }
 
 static bool drain(ExecPlay *play, GError **error) {
@@ -334,7 +352,7 @@ static bool drain(ExecPlay *play, GError **error) {
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     ExecCuda *cuda = self;
     const ExecComm *comm = cuda->play.context.comm;
-    if (!(at->step ? settle(cuda, at->step - 2, error) : wait_for_lanes(cuda, error))) {
+    if (!(at->step ? wait_for_step(cuda, at->step - 2, error) : wait_for_lanes(cuda, error))) {
         return PLAN_FAILED;
     }
     if (at->step) {
@@ -566,6 +584,7 @@ static const char *between(const ExecPlay *play) {
 
 const ExecDevice exec_cuda = {
     .name = "cuda",
+    .opening_s = OPENING_S,
     .instructions = &instructions,
     .open = open_cuda,
     .close = close_cuda,

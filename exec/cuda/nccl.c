@@ -7,6 +7,8 @@
  * NCCL refuses two ranks on one GPU unless it takes them for different hosts, by NCCL_HOSTID (a
  * setting of NCCL for tests; such ranks talk over sockets, and time means nothing).
  */
+#include <sched.h>
+
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm.h"
 
@@ -30,15 +32,22 @@ static bool nccl_ok(ncclResult_t result, ncclComm_t comm, const char *call, GErr
     return result == ncclSuccess;
 }
 
+enum {
+    ASKS_AWAKE = 1000, /* a collective is given to its stream in some 10 us; a sleep takes longer */
+    SLEEP_US = 20,
+};
+
 /* Asks until the call is no longer at work. The watchdog watches over how long that may take. */
 static bool finish(ncclResult_t result, ncclComm_t comm, const char *call, GError **error) {
-    while (result == ncclInProgress) {
+    for (unsigned asks = 0; result == ncclInProgress; asks++) {
         ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
         if (!nccl_ok(asked, comm, "ncclCommGetAsyncError", error)) {
             return false;
         }
-        if (result == ncclInProgress) {
-            g_usleep(20);
+        if (result == ncclInProgress && asks < ASKS_AWAKE) {
+            sched_yield();
+        } else if (result == ncclInProgress) {
+            g_usleep(SLEEP_US);
         }
     }
     return nccl_ok(result, comm, call, error);
@@ -170,8 +179,12 @@ static bool split(Nccl *nccl, PlanAxis axis, ncclConfig_t *config, GError **erro
     }
     int color = (int)exec_comm_color(nccl->plan, axis, nccl->rank);
     int key = (int)plan_rank_on_axis(nccl->plan, nccl->rank, axis);
-    return finish(ncclCommSplit(nccl->world, color, key, &nccl->axes[axis], config), nccl->world,
-                  "ncclCommSplit", error) &&
+    ncclResult_t result = ncclCommSplit(nccl->world, color, key, &nccl->axes[axis], config);
+    if (result == ncclSuccess) { /* it says so while it is at work (src/init.cc, 2.19 and 2.28) */
+        result = ncclInProgress;
+    }
+    /* The new communicator is there when the old one is through. */
+    return finish(result, nccl->world, "ncclCommSplit", error) &&
            finish(ncclInProgress, nccl->axes[axis], "ncclCommSplit", error);
 }
 
@@ -182,6 +195,17 @@ static char *describe(bool shared) {
                            shared ? ", ranks of one GPU told apart by NCCL_HOSTID" : "");
 }
 
+/* Ranks that are all of this machine need no network of its own, which it may not have, or may not
+ * let them reach themselves by. What a user has set stands. */
+static void tell_apart(const ExecComm *comm) {
+    g_autofree char *host = g_strdup_printf("foreshard-%u", comm->rank);
+    g_setenv("NCCL_HOSTID", host, TRUE);
+    if (comm->local_world == comm->world) {
+        g_setenv("NCCL_NET", "Socket", FALSE);
+        g_setenv("NCCL_SOCKET_IFNAME", "lo", FALSE);
+    }
+}
+
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                          GError **error) {
     int n_gpus = 0;
@@ -190,8 +214,7 @@ bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCom
     }
     bool shared = comm->local_world > (uint32_t)n_gpus;
     if (shared) {
-        g_autofree char *host = g_strdup_printf("foreshard-%u", comm->rank);
-        g_setenv("NCCL_HOSTID", host, TRUE);
+        tell_apart(comm);
     }
     Nccl *nccl = g_new0(Nccl, 1);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

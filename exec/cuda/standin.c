@@ -78,7 +78,8 @@ static bool make_numbers(Standin *standin, GError **error) {
             return false;
         }
     }
-    return true;
+    /* The copies alone do not promise that lanes, which do not wait for them, find all there. */
+    return exec_cuda_ok(cudaDeviceSynchronize(), "cudaDeviceSynchronize", error);
 }
 
 bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,

@@ -148,11 +148,7 @@ bool exec_cuda_times_step_ends(ExecCudaTimes *times, int32_t step, cudaStream_t 
 
 /* ---- settling ------------------------------------------------------------------------------- */
 
-static bool has_ended(const Timed *timed, bool wait, bool *ret_ended, GError **error) {
-    if (wait) {
-        *ret_ended = true;
-        return exec_cuda_ok(cudaEventSynchronize(timed->end), "cudaEventSynchronize", error);
-    }
+static bool has_ended(const Timed *timed, bool *ret_ended, GError **error) {
     cudaError_t status = cudaEventQuery(timed->end);
     *ret_ended = status != cudaErrorNotReady;
     if (!*ret_ended) {
@@ -176,12 +172,11 @@ static bool settle(ExecCudaTimes *times, Timed *timed, ExecPlay *play, GError **
     return true;
 }
 
-bool exec_cuda_times_settle(ExecCudaTimes *times, ExecPlay *play, int32_t wait_for,
-                            GError **error) {
+bool exec_cuda_times_settle(ExecCudaTimes *times, ExecPlay *play, GError **error) {
     Timed *timed;
     while ((timed = g_queue_peek_head(&times->pending))) {
         bool ended;
-        if (!has_ended(timed, timed->step <= wait_for, &ended, error)) {
+        if (!has_ended(timed, &ended, error)) {
             return false;
         }
         if (!ended) {

@@ -35,6 +35,6 @@ bool exec_cuda_times_step_ends(ExecCudaTimes *times, int32_t step, cudaStream_t 
 /* What recording an event has cost the host, on the average. */
 uint64_t exec_cuda_times_record_ns(const ExecCudaTimes *times);
 
-/* Fills in the rows that have ended, and the ends of steps; waits for what belongs to steps up to
- * `wait_for`. False with error when the device has broken. */
-bool exec_cuda_times_settle(ExecCudaTimes *times, ExecPlay *play, int32_t wait_for, GError **error);
+/* Fills in the rows that have ended, and the ends of steps; waits for nothing. False with error
+ * when the device has broken. */
+bool exec_cuda_times_settle(ExecCudaTimes *times, ExecPlay *play, GError **error);

@@ -276,7 +276,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
     EmulatorEntry entry;
     cudaError_t error =
         copy({(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, nullptr);
-    emulator_finish(nullptr);
+    /* From pageable memory it returns when the bytes are staged, says the documentation: streams that
+     * do not wait for the legacy one may run before they have arrived. */
+    if (kind != cudaMemcpyHostToDevice || emulator_place_of(from, bytes) != EMULATOR_PAGEABLE) {
+        emulator_finish(nullptr);
+    }
     return error;
 }
 

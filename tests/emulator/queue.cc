@@ -35,6 +35,7 @@ struct EmulatorStream {
 };
 
 struct EmulatorEvent {
+    bool keeps_time;
     cudaStream_t stream; /* NULL: never recorded */
     uint64_t tasks;      /* complete when the stream has done so many */
     double *ms;          /* when that was; shared with the task that writes it */
@@ -48,7 +49,8 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 std::vector<cudaStream_t> streams; /* the legacy stream first */
 uint64_t seed_now, random_state, entries;
 size_t tasks_done;
-bool is_set_up, idler_runs, has_ended;
+bool is_set_up, idler_runs, has_ended, is_forked;
+thread_local bool in_host_function;
 
 uint64_t random_number() {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -166,9 +168,10 @@ void *idle(void *) {
     return nullptr;
 }
 
-/* A child of fork() has no such thread yet. */
-void forget_idler() {
+/* A child of fork() has no such thread, and what its parent began of CUDA is of no use to it. */
+void be_child() {
     idler_runs = false;
+    is_forked = true;
     pthread_mutex_init(&mutex, nullptr);
 }
 
@@ -183,7 +186,7 @@ void set_up() {
     const char *text = getenv("FORESHARD_EMULATOR_SEED");
     is_set_up = true;
     seed_now = random_state = text ? strtoull(text, nullptr, 10) : 0;
-    pthread_atfork(nullptr, nullptr, forget_idler);
+    pthread_atfork(nullptr, nullptr, be_child);
     atexit(end_idler);
 }
 
@@ -206,6 +209,12 @@ void emulator_fault(const char *format, ...) {
 }
 
 void emulator_lock() {
+    if (in_host_function) { /* cudaErrorNotPermitted, or a deadlock, says the documentation */
+        emulator_fault("a host function of a stream calls CUDA");
+    }
+    if (is_forked) { /* cudaErrorInitializationError there */
+        emulator_fault("CUDA was begun before fork() made this process");
+    }
     pthread_mutex_lock(&mutex);
     entries++;
     if (!is_set_up) {
@@ -344,6 +353,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return emulator_state();
 }
 
+/* The runtime keeps this answer as it keeps errors: whoever asks for the last one finds it. */
+static cudaError_t not_ready() {
+    return emulator_state() == cudaSuccess ? emulator_error(cudaErrorNotReady) : emulator_state();
+}
+
 /* A question lets one needed task be done, so that asking on and on ends. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
     EmulatorEntry entry;
@@ -352,7 +366,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
         return emulator_state();
     }
     run_one_for(stream);
-    return emulator_state() == cudaSuccess ? cudaErrorNotReady : emulator_state();
+    return not_ready();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -368,7 +382,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
     EmulatorEntry entry;
-    emulator_push(stream, [=] { function(data); });
+    emulator_push(stream, [=] {
+        in_host_function = true;
+        function(data);
+        in_host_function = false;
+    });
     return cudaSuccess;
 }
 
@@ -378,9 +396,9 @@ cudaError_t cudaDeviceSynchronize(void) {
     return emulator_state();
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     EmulatorEntry entry;
-    *event = new EmulatorEvent{nullptr, 0, nullptr};
+    *event = new EmulatorEvent{!(flags & cudaEventDisableTiming), nullptr, 0, nullptr};
     return cudaSuccess;
 }
 
@@ -427,7 +445,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
         return emulator_state();
     }
     run_one_for(event->stream);
-    return emulator_state() == cudaSuccess ? cudaErrorNotReady : emulator_state();
+    return not_ready();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -440,11 +458,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
     EmulatorEntry entry;
-    if (!start->ms || !end->ms) {
+    if (!start->ms || !end->ms || !start->keeps_time || !end->keeps_time) {
         return emulator_error(cudaErrorInvalidResourceHandle);
     }
     if (start->stream->done < start->tasks || end->stream->done < end->tasks) {
-        return cudaErrorNotReady;
+        return emulator_error(cudaErrorNotReady);
     }
     *ms = (float)(*end->ms - *start->ms);
     return cudaSuccess;

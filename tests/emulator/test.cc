@@ -5,6 +5,8 @@
 #include <cuda_runtime.h>
 #include <glib.h>
 #include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kernels/cuda/device.cuh"
 #include "tests/emulator/emulator.h"
@@ -174,6 +176,46 @@ static void test_event_again() {
     end_race(&r);
 }
 
+/* "Not yet" stays as the last error, and what keeps no time cannot be asked for it. */
+static void test_answers_of_events() {
+    cudaEvent_t plain, bare;
+    cudaStream_t stream;
+    float ms;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaEventCreate(&plain);
+    cudaEventCreateWithFlags(&bare, cudaEventDisableTiming);
+    cudaEventRecord(plain, stream);
+    cudaEventRecord(bare, stream);
+    cudaGetLastError();
+    g_assert_cmpint(cudaEventQuery(bare), ==, cudaErrorNotReady);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaErrorNotReady);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaSuccess);
+    g_assert_cmpint(cudaEventElapsedTime(&ms, plain, plain), ==, cudaSuccess); /* it is through */
+    cudaStreamSynchronize(stream);
+    g_assert_cmpint(cudaEventElapsedTime(&ms, plain, bare), ==, cudaErrorInvalidResourceHandle);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaErrorInvalidResourceHandle);
+    cudaEventDestroy(plain);
+    cudaEventDestroy(bare);
+    cudaStreamDestroy(stream);
+}
+
+/* A copy that has returned has not yet arrived, for a stream that does not wait for it. */
+static void test_copy_in_flight() {
+    int host[1] = {7}, *x = new_ints(1), *y = new_ints(1);
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+    run(stream, copy_kernel, dim3(1), dim3(1), y, x);
+    g_assert_cmpint(read_int(stream, y), !=, 7);
+    cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+    cudaStreamSynchronize(nullptr);
+    run(stream, copy_kernel, dim3(1), dim3(1), y, x);
+    g_assert_cmpint(read_int(stream, y), ==, 7);
+    cudaFree(x);
+    cudaFree(y);
+    cudaStreamDestroy(stream);
+}
+
 static void count(void *data) {
     g_atomic_int_inc((int *)data);
 }
@@ -319,6 +361,26 @@ static void plant_long_copy() {
     cudaMemcpy(new_ints(32), host, sizeof host, cudaMemcpyHostToDevice);
 }
 
+static void call_cuda(void *x) {
+    cudaMemset(x, 0, sizeof(int));
+}
+
+static void plant_call_from_host_function() {
+    cudaLaunchHostFunc(nullptr, call_cuda, new_ints(1));
+    cudaDeviceSynchronize();
+}
+
+static void plant_fork() {
+    int *x = new_ints(1), status;
+    pid_t child = fork();
+    if (child == 0) {
+        cudaFree(x);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    g_assert_true(WIFEXITED(status));
+}
+
 static void plant_use_after_free() {
     int *x = new_ints(32);
     cudaFree(x);
@@ -333,6 +395,8 @@ static const struct {
               {"parting", plant_parting},
               {"double-free", plant_double_free},
               {"long-copy", plant_long_copy},
+              {"call-from-host-function", plant_call_from_host_function},
+              {"fork", plant_fork},
               {"use-after-free", plant_use_after_free}};
 
 static void test_fault(gconstpointer data) {
@@ -431,6 +495,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/threads/limits", test_limits);
     g_test_add_func("/emulator/order/races-show", test_order);
     g_test_add_func("/emulator/order/event-again", test_event_again);
+    g_test_add_func("/emulator/order/event-answers", test_answers_of_events);
+    g_test_add_func("/emulator/order/copy-in-flight", test_copy_in_flight);
     g_test_add_func("/emulator/order/host-function", test_host_function);
     g_test_add_func("/emulator/memory/limit", test_memory);
     g_test_add_func("/emulator/memory/copies", test_copies);

@@ -152,6 +152,11 @@ static const Case cases[] = {
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };
 
+/* A real GPU adds up in other orders, and its libraries choose theirs. */
+static double bound_of(double bound) {
+    return real && bound == FP32 ? 10 * FP32 : bound;
+}
+
 static void plays_alike(gconstpointer data) {
     const Case *c = data;
     double host[STEPS], emulated[STEPS], worst = 0;
@@ -177,8 +182,7 @@ static void plays_alike(gconstpointer data) {
     ops_are_timed(h, e);
     g_test_message("%s: losses differ by %.2g relative, memory equal at %u instructions", c->words,
                    worst, h->memory->len);
-    /* A GPU adds up in other orders, and its libraries choose theirs. */
-    g_assert_cmpfloat(worst, <=, real && c->bound == FP32 ? 10 * FP32 : c->bound);
+    g_assert_cmpfloat(worst, <=, bound_of(c->bound));
 }
 
 /* Longer: what differs by rounding has time to grow. */
@@ -228,7 +232,7 @@ static void weights_are_saved_and_loaded(void) {
                             folder, reader, comm_of("cuda"), folder, writer);
         test_run_losses_of(from_own, own, 1);
         test_run_losses_of(from_other, other, 1);
-        g_assert_cmpfloat(fabs(own[0] / other[0] - 1), <=, FP32);
+        g_assert_cmpfloat(fabs(own[0] / other[0] - 1), <=, bound_of(FP32));
     }
 }
 
@@ -368,7 +372,7 @@ static void foreshard_run_plays_it(void) {
     test_run_losses("gpt-toy -n 2 --device cuda --comm local", losses, STEPS);
     test_run_name = NULL;
     for (unsigned i = 0; i < STEPS; i++) {
-        g_assert_cmpfloat(fabs(losses[i] / expected[i] - 1), <=, FP32);
+        g_assert_cmpfloat(fabs(losses[i] / expected[i] - 1), <=, bound_of(FP32));
     }
 }
 
@@ -423,12 +427,14 @@ static void a_fault_of_the_device_is_named(void) {
     }
 }
 
-/* A rank that stops in the middle of training: the others say what they wait for, and all end. */
+/* A rank that stops in the middle of training: the others say what they wait for, and all end. A
+ * real GPU may load a kernel for seconds. */
 static void a_hung_collective_ends_all(void) {
+    int patience = real ? 5 : 2;
     plan("gpt-toy -n 2");
     g_autofree char *line = g_strdup_printf(
-        "%s/x.plan --device cuda --local-ranks 2 --comm %s --steps 100000 --watchdog 2", folder,
-        comm_of("cuda"));
+        "%s/x.plan --device cuda --local-ranks 2 --comm %s --steps 100000 --watchdog %d", folder,
+        comm_of("cuda"), patience);
     test_run_program = on_gpu;
     GSubprocess *process = test_run_start(line);
     g_autofree char *children_path =
@@ -443,7 +449,10 @@ static void a_hung_collective_ends_all(void) {
         }
     }
     g_assert_cmpint(second, >, 0);
-    g_usleep(1500000);
+    char first_word; /* of its first step: it trains */
+    g_assert_cmpint(
+        g_input_stream_read(g_subprocess_get_stdout_pipe(process), &first_word, 1, NULL, NULL), ==,
+        1);
     g_assert_cmpint(kill(second, SIGSTOP), ==, 0);
     gint64 stopped_at = g_get_monotonic_time();
     TestRun run = test_run_finish(process);
@@ -451,7 +460,9 @@ static void a_hung_collective_ends_all(void) {
     g_test_message("ended after %.1f s: %s", seconds, run.err);
     g_assert_cmpint(run.status, ==, 1);
     g_assert_cmpfloat(seconds, <, 20);
-    g_assert_nonnull(strstr(run.err, "rank 0: nothing has got on for 2 s"));
+    g_autofree char *said =
+        g_strdup_printf("rank 0: nothing has got on for %d s: the host is at ", patience);
+    g_assert_nonnull(strstr(run.err, said));
     test_run_clear(&run);
 }
 

@@ -1,9 +1,9 @@
 /* exec/cuda/nccl.c against a stand-in for NCCL that is as strict as NCCL's documentation: a call
  * that is not blocking is at work until it was asked about a few times, and nothing else may be
- * asked of its communicator until then; a split's communicator is there only at its end; one that
- * is well is finalized before it is destroyed, one that has failed is aborted. What reaches NCCL
- * is looked at: counts, places, types, colors. CUDA's part is stood in for too, so that neither
- * needs a GPU.
+ * asked of its communicator until then; a split's communicator is there only at its end, and the
+ * call may have said long before that all is well, as NCCL 2.28 does; one that is well is finalized
+ * before it is destroyed, one that has failed is aborted. What reaches NCCL is looked at: counts,
+ * places, types, colors. CUDA's part is stood in for too, so that neither needs a GPU.
  */
 #include <cuda_runtime_api.h>
 #include <glib.h>
@@ -45,6 +45,7 @@ typedef struct {
 static Call last;
 static int alive;                /* communicators */
 static const char *fails, *died; /* the call that fails; what the last communicator died of */
+static bool split_says_success;  /* while it is at work */
 static int colors[8][PLAN_N_AXES], keys[8][PLAN_N_AXES], n_splits;
 
 /* ---- NCCL ----------------------------------------------------------------------------------- */
@@ -112,7 +113,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
     *ret = NULL;
     comm->ret_split = ret;
     comm->split = new_comm(2, key);
-    return begin(comm, "split");
+    return begin(comm, "split") == ncclInProgress && split_says_success ? ncclSuccess
+                                                                        : ncclInProgress;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
@@ -228,10 +230,13 @@ static bool open_as(uint32_t rank, uint32_t local_world, ExecCudaComm *ret_comm,
     ExecComm comm = {.rank = rank, .world = 4, .local_world = local_world, .share = share};
     n_splits = 0;
     g_unsetenv("NCCL_HOSTID");
+    g_unsetenv("NCCL_NET");
+    g_unsetenv("NCCL_SOCKET_IFNAME");
     return exec_cuda_nccl_open(ret_comm, &plan, &comm, error);
 }
 
-static void test_axes(void) {
+static void test_axes(gconstpointer says_success) {
+    split_says_success = says_success != NULL;
     for (uint32_t rank = 0; rank < 4; rank++) {
         ExecCudaComm comm = {0};
         GError *error = NULL;
@@ -242,6 +247,8 @@ static void test_axes(void) {
                         rank == 0   ? "foreshard-0"
                         : rank == 1 ? "foreshard-1"
                                     : NULL);
+        g_assert_cmpstr(g_getenv("NCCL_NET"), ==, rank < 2 ? "Socket" : NULL);
+        g_assert_cmpstr(g_getenv("NCCL_SOCKET_IFNAME"), ==, rank < 2 ? "lo" : NULL);
         g_assert_true(g_str_has_prefix(comm.name, "NCCL 2.28.9"));
         g_assert_true((strstr(comm.name, "NCCL_HOSTID") != NULL) == (rank < 2));
         g_assert_cmpint(n_splits, ==, 2); /* an axis of one rank needs none */
@@ -342,7 +349,9 @@ static void test_failures(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/exec/nccl/a communicator an axis", test_axes);
+    g_test_add_data_func("/exec/nccl/a communicator an axis", NULL, test_axes);
+    g_test_add_data_func("/exec/nccl/a communicator an axis, splits that say success", "yes",
+                         test_axes);
     g_test_add_func("/exec/nccl/calls", test_calls);
     g_test_add_func("/exec/nccl/failures", test_failures);
     return g_test_run();

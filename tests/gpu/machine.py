@@ -97,6 +97,7 @@ class Machine:
 
     def __init__(self, python):
         self.python = python
+        self.refused = ''  # why the driver cannot run the programs
         self.libraries = []
         self.cuda_libraries = cuda_folders(python)
         self.variables = {}

@@ -97,12 +97,13 @@ def traces(session, plan):
 
 
 def last_object(output):
-    """The JSON object that a program printed last; {} when there is none."""
+    """The JSON object that a program printed, whatever its libraries say before and after it; {} when there is none."""
     start = output.find('\n{') + 1 if not output.startswith('{') else 0
     try:
-        return json.loads(output[start:])
+        answer, _ = json.JSONDecoder().raw_decode(output, start)
     except ValueError:
         return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def has_marks(plan):
@@ -120,6 +121,8 @@ def compared(session, name, plan, predicted_trace, measured_trace, step_ms):
     run without events around ops, which the predicted step is held against; None where times mean nothing."""
     done = session.call(session.machine.programs['foreshard'], 'compare', predicted_trace, measured_trace, '--json',
                         limit=60)
+    if done.is_cut:
+        return not_through(session, name)
     answer = last_object(done.output)
     verdict = answer.get('verdict', done.tail())
     memory = verdict.split('; step time')[0].replace(' instructions', '')
@@ -143,6 +146,8 @@ def compared(session, name, plan, predicted_trace, measured_trace, step_ms):
 def replayed(session, name, plan, measured_trace):
     """(a) of the goals: with the allocator's own answers all memory is equal at every instruction."""
     done = session.call(session.machine.programs['foreshard'], 'replay', plan, measured_trace, limit=60)
+    if done.is_cut:
+        return
     session.figure('replayed', (name, done.rc == 0))
     if done.rc:
         session.row('replayed, ' + name, 'MISS' if done.rc == 1 else 'FAIL', done.tail())
@@ -188,6 +193,13 @@ def step_time(session, *command):
     return last_object(session.call(*command, '--no-op-times', '--json', limit=90).output).get('step_ms')
 
 
+def failed(session, name, done):
+    if done.is_cut:
+        not_through(session, name)
+    else:
+        session.row(name, 'FAIL', 'status %d: %s' % (done.rc, done.tail()))
+
+
 def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     """Plans, predicts, runs and compares one case."""
     plan = planned(session, name, network_name, options)
@@ -202,8 +214,7 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
                             '--comm', session.comm if ranks > 1 else 'auto', '--steps', steps, '--watchdog', 45,
                             '--trace', measured_trace, '--json', limit=90)
     if predicted.rc or measured.rc:
-        bad = predicted if predicted.rc else measured
-        session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
+        failed(session, name, predicted if predicted.rc else measured)
         return None
     compared(session, name, plan, predicted_trace, measured_trace, times and step_time(
         session, session.machine.programs['foreshard-exec'], plan, '--device', device, '--local-ranks', ranks, '--steps',
@@ -214,6 +225,11 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     else:
         session.figure('ranks', header_of(measured_trace).get('gpu_comm', 'the host'))
     return last_object(measured.output)
+
+
+def not_through(session, name):
+    """Of a command that was ended with its part, which says nothing of it."""
+    session.row(name, 'skip', 'not through in the time that was left')
 
 
 def has_time(session, name, seconds):
@@ -232,15 +248,15 @@ def side_by_side(session):
         if has_time(session, name, 10):
             play(session, name, network_name, options)
     for name, network_name, options in REHEARSED[:1] if session.dry else REHEARSED:
-        if has_time(session, name, 10):
+        if has_time(session, name, 30):
             rehearse(session, name, network_name, options)
+    for name, network_name, options in [] if session.dry else ONE_RANK[2:]:
+        if has_time(session, name, 10):
+            play(session, name, network_name, options)
     for ranks, way, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:
         name = '%d ranks on one card, %s' % (ranks, way)
         if (way != 'hybrid' or ranks == 4) and has_time(session, name, 5):
             play(session, name, 'gpt2' if ranks == 2 else TOY, '-n %d %s' % (ranks, options), ranks, times=False)
-    for name, network_name, options in [] if session.dry else ONE_RANK[2:]:
-        if has_time(session, name, 10):
-            play(session, name, network_name, options)
 
 
 def rehearse(session, name, network_name, options):
@@ -260,8 +276,7 @@ def rehearse(session, name, network_name, options):
     measured = session.call(foreshard, 'rehearse', plan, '--rank', 0, '--cluster', where, '--device',
                             'host' if session.dry else 'cuda', *steps, '--trace', measured_trace, limit=120)
     if predicted.rc or measured.rc:
-        bad = predicted if predicted.rc else measured
-        session.row(name, 'FAIL', 'status %d: %s' % (bad.rc, bad.tail()))
+        failed(session, name, predicted if predicted.rc else measured)
         return
     compared(session, name, plan, predicted_trace, measured_trace, step_time(
         session, foreshard, 'rehearse', plan, '--rank', 0, '--cluster', where, '--device',
@@ -309,12 +324,13 @@ def utilization(session, name, plan, step_ms):
 TRAINING = '-n 1 --sharding none --model-dtype bf16 --kernels fused --optimizer-kernel fused --micro-batch %d'
 
 
-def ours(session):
-    """Tokens per second by network and sequence."""
+def ours(session, share):
+    """Tokens per second by network and sequence, in that share of the part's time: the rest is PyTorch's."""
     rates = {}
+    kept = session.remaining() * (1 - share)
     for name, network_name, seq, batch in TRAINED[:1] if session.dry else TRAINED:
         case = '%s, %d' % (name, seq)
-        if not has_time(session, case, 8):
+        if not has_time(session, case, kept + 8):
             continue
         plan = planned(session, '%s-%d-trained' % (name, seq), network_name, TRAINING % batch, seq)
         if not plan:
@@ -324,7 +340,9 @@ def ours(session):
                             'host' if session.dry else 'cuda', '--local-ranks', 1, '--steps', 8, '--json',
                             *([] if session.dry else ['--no-op-times']), limit=60)
         answer = last_object(done.output)
-        if 'tokens_per_s' in answer:
+        if done.is_cut:
+            not_through(session, case)
+        elif 'tokens_per_s' in answer:
             rates[name, seq] = answer['tokens_per_s']
             utilization(session, case, plan, answer['step_ms'])
         else:
@@ -334,7 +352,8 @@ def ours(session):
 
 def training(session):
     """Ours and PyTorch's in one session; the better of PyTorch's ways is what is held against."""
-    rates = ours(session) if 'foreshard-exec' in session.machine.programs else {}
+    can = 'foreshard-exec' in session.machine.programs and not session.machine.refused
+    rates = ours(session, 0.45) if can else {}
     parts.timed_recorder('training')(session)
     best = {}
     for row in parts.rows_of(session.path('records', 'training.jsonl')):

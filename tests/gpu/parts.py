@@ -7,7 +7,9 @@ import json
 import os
 import re
 import shutil
+import time
 
+import goals
 import machine as machines
 
 # (name, options of record_memory.py): toys, GPT-2 XL, blocks of GPT-175B, alone and as rank 0 of 8 and of 512.
@@ -51,6 +53,23 @@ def info(session):
                                                                  '"torch|nvidia|triton"']):
         if shutil.which(command[0]):
             session.call(*command, limit=20, ours=False)
+    if not session.dry and not machine.refused:
+        first_program(session)
+
+
+def first_program(session):
+    """Whether a toy trains on the GPU at all, and what the first program there takes until it has: libraries may come from
+    a slow disk, and a driver that nobody has asked yet sets the GPU up."""
+    if 'foreshard-exec' not in session.machine.programs:
+        return
+    plan = session.path('work', 'one.plan')
+    session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '1', '--sharding', 'none', '-o', plan,
+                 limit=20)
+    # It may take the next part's time: where this fails, the others need not begin.
+    session.part_until = max(session.part_until, min(session.until, time.monotonic() + 60))
+    done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--steps', 3, limit=60)
+    session.row('a toy trains', 'FAIL' if done.rc else 'ok', done.tail() if done.rc else
+                'the first program on this GPU, in %.1f s' % done.wall_s)
 
 
 def cases_of(output):
@@ -109,9 +128,20 @@ def largest_error(output):
 MOST_CRASHES = 6  # of one program, after each of which its other tests run
 
 
-def run_suite(session, test):
-    """Runs a program of tests; what a test that ends the program keeps from running is run after all."""
-    suite, only = Suite(), ['-k']  # GLib's: a failed assertion ends no program
+def chosen(paths):
+    """GLib's words for these tests alone, of which one that fails ends no program."""
+    return ['-k', *(word for path in paths for word in ('-p', path))]
+
+
+def listed(session, test):
+    """The names of a program's tests; none where it skips them all."""
+    done = session.call(*test['command'], '-l', limit=60, environment=test['environment'])
+    return [path for path in done.output.split('\n') if path.startswith('/')]
+
+
+def run_suite(session, test, paths=()):
+    """Runs a program of tests, or these of them; what a test that ends the program keeps from running is run after all."""
+    suite, only, wanted = Suite(), chosen(paths), paths
     for _ in range(MOST_CRASHES):
         done = session.call(*test['command'], *only, limit=max(60, test['timeout']), environment=test['environment'])
         suite.output += done.output
@@ -122,18 +152,63 @@ def run_suite(session, test):
         suite.all_skipped = bool(re.search(r'(?mi)^1\.\.0 # SKIP', done.output))
         if done.rc == 124:
             planned = re.search(r'(?m)^1\.\.(\d+)', done.output)
-            suite.not_reached = max(0, int(planned.group(1)) - len(found)) if planned else 0
+            known = len(wanted) - len(suite.cases) if wanted else int(planned.group(1)) - len(found) if planned else 0
+            suite.not_reached = max(0, known)
         if done.rc in (0, 77, 124) or suite.all_skipped:
             break
-        listed = session.call(*test['command'], '-l', limit=20, environment=test['environment'])
-        missing = [path for path in listed.output.split('\n') if path.startswith('/') and path not in suite.cases]
+        wanted = wanted or listed(session, test)
+        missing = [path for path in wanted if path not in suite.cases]
         if not missing:
             break
         suite.cases[missing[0]] = 'not ok'  # the one that ended the program
-        only = ['-k', *(word for path in missing[1:] for word in ('-p', path))]
+        only = chosen(missing[1:])
         if not missing[1:]:
             break
     return suite
+
+
+# Of the ranks' test: what stands for most comes first, what takes longest last; what looks at all of the GPU's memory has
+# it for itself, at the end.
+FIRST = ('losses of 20 steps', 'failures say why', 'a hung collective')
+LAST = ('a GPU is measured',)
+ALONE = ('the driver counts',)
+RANKS_BESIDE = 4  # programs of the ranks' test at once: most of their time goes by while CUDA begins
+CORES_FOR_THAT = 8
+
+
+def joined(suites):
+    """One program's, which ran in parts."""
+    whole = Suite()
+    for suite in suites:
+        whole.cases.update(suite.cases)
+        whole.output += suite.output
+        whole.wall_s += suite.wall_s
+        whole.not_reached += suite.not_reached
+        whole.rc = whole.rc if whole.rc not in (0, 77, 124) else suite.rc or whole.rc
+    whole.all_skipped = bool(suites) and all(suite.all_skipped for suite in suites)
+    return whole
+
+
+def matching(paths, words):
+    return [path for path in paths if any(word in path for word in words)]
+
+
+def run_ranks_beside(session, test, others):
+    """The ranks' test in parts, of which those that may run at once do so, beside the other tests."""
+    paths = listed(session, test)
+    if not paths:  # all are skipped, and it says why
+        others()
+        return run_suite(session, test)
+    first, last, alone = (matching(paths, words) for words in (FIRST, LAST, ALONE))
+    shared = first + [path for path in paths if path not in first + last + alone] + last
+    found = []
+
+    def play(some):
+        if some:
+            found.append(run_suite(session, test, some))
+    session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + [others])
+    play(alone)
+    return joined(found)
 
 
 def tests(session):
@@ -142,10 +217,21 @@ def tests(session):
         session.row('suite gpu', 'skip', 'these programs have no such tests (built without CUDA)')
         return
     nccl_on_one_card(session)
-    for test in session.machine.tests:
-        suite = run_suite(session, dict(test, environment=test['environment'] | session.comm_environment()))
-        session.suites[test['name']] = suite
-        session.row(test['name'], *told_of(session, suite))
+    all_tests = [dict(test, environment=test['environment'] | session.comm_environment())
+                 for test in session.machine.tests]
+    ranks = [test for test in all_tests if test['name'] == goals.RANKS and (os.cpu_count() or 1) >= CORES_FOR_THAT]
+
+    def one_by_one():
+        for test in all_tests:
+            if test not in ranks:
+                session.suites[test['name']] = run_suite(session, test)
+    if ranks and not session.dry:
+        session.suites[goals.RANKS] = run_ranks_beside(session, ranks[0], one_by_one)
+    else:
+        ranks = []
+        one_by_one()
+    for test in all_tests:
+        session.row(test['name'], *told_of(session, session.suites[test['name']]))
 
 
 def told_of(session, suite):
@@ -164,7 +250,7 @@ def nccl_on_one_card(session):
     session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan, limit=20)
     trace = session.path('work', 'two.trace')
     done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', 2,
-                        '--comm', 'nccl', '--steps', 3, '--watchdog', 10, '--trace', trace, limit=40)
+                        '--comm', 'nccl', '--steps', 3, '--watchdog', 15, '--trace', trace, limit=60)
     session.comm = 'auto' if done.rc == 0 else 'local'
     session.row('NCCL, 2 ranks on one card', 'ok' if done.rc == 0 else 'MISS', done.tail() if done.rc else
                 'they train; several GPUs of a machine need no such trick')

@@ -13,27 +13,39 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import traceback
 
 # What comes back from a machine that is lent: few files, each below 16 MiB.
 MOST_FILE_BYTES = 15 * 2**20
 PACKING_SECONDS = 15
+DYING_SECONDS = 10
 # What is made on the way lies elsewhere: the first three come back as one file each.
 PACKED, ASIDE = ('logs', 'records', 'traces'), ('logs', 'records', 'traces', 'work')
 
 
 class Done:
-    """How a command ended. rc is 124 when its time was up."""
+    """How a command ended. rc is 124 when its time was up; is_cut: because the part's was, which says nothing of it."""
 
-    def __init__(self, rc, wall_s, output):
-        self.rc, self.wall_s, self.output = rc, wall_s, output
+    def __init__(self, rc, wall_s, output, is_cut=False):
+        self.rc, self.wall_s, self.output, self.is_cut = rc, wall_s, output, is_cut
 
     def tail(self):
         """The last line, but for what only says that another program has said why."""
         lines = [line.strip() for line in self.output.split('\n') if line.strip()]
         telling = [line for line in lines if 'Child process exited with code' not in line]
         return (telling or lines or [''])[-1][:160]
+
+
+def killed(process):
+    """What it had said. One that the driver holds may not die at once; nobody waits for it then."""
+    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        return process.communicate(timeout=DYING_SECONDS)[0]
+    except subprocess.TimeoutExpired as still:
+        said = still.output or b''
+        return (said.decode(errors='replace') if isinstance(said, bytes) else said) + '\n(killed, and does not die)'
 
 
 class Session:
@@ -44,6 +56,8 @@ class Session:
         self.until = self.began + 60 * minutes - PACKING_SECONDS
         self.rows = []
         self.part, self.part_until, self.log_file = '', 0, None
+        self.running = set()  # processes, each with a group of its own
+        self.is_over = False  # nothing more begins
         self.cluster = cluster
         self.comm = 'auto'  # between ranks on one card
         self.suites = {}  # what came of the tests, by program
@@ -87,12 +101,13 @@ class Session:
 
     def call(self, *command, limit=None, environment=None, ours=True):
         """Runs one command, all it prints in the part's log; at its limit its whole group is killed."""
+        is_cut = self.remaining() < (limit or 1e9)
         limit = min(limit or 1e9, self.remaining())
         command = [str(word) for word in command]
         self.log('\n$ ' + ' '.join(command) + '   (at most %.0f s)' % limit)
-        if limit < 1:
+        if limit < 1 or self.is_over:
             self.log('no time is left')
-            return Done(124, 0, 'no time was left')
+            return Done(124, 0, 'no time was left', is_cut=True)
         variables = (self.machine.environment() if ours else dict(os.environ)) | (environment or {})
         began = time.monotonic()
         try:
@@ -102,20 +117,43 @@ class Session:
         except OSError as error:
             self.log(str(error))
             return Done(127, 0, str(error))
+        self.running.add(process)
         try:
             output, _ = process.communicate(timeout=limit)
             rc = process.returncode
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            rc = 124
-        except BaseException:  # this program itself is being ended
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+            rc, output = 124, killed(process)
+        self.running.discard(process)
         wall_s = time.monotonic() - began
         self.log(output)
-        self.log('status %d after %.1f s' % (rc, wall_s))
-        return Done(rc, wall_s, output)
+        self.log('status %d after %.1f s: %s' % (rc, wall_s, ' '.join(command)))
+        return Done(rc, wall_s, output, is_cut and rc == 124)
+
+    def end_all(self):
+        """Of what still runs, when this program is itself being ended."""
+        self.is_over = True
+        for process in list(self.running):
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended by itself
+
+    def beside(self, works):
+        """Runs functions at the same time, to the end of each; the first exception of one is raised."""
+        failures = []
+
+        def guarded(work):
+            try:
+                work()
+            except Exception as error:  # the others go on
+                failures.append(error)
+        threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
 
     # ---- the parts, in order ---------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import types
 
@@ -130,6 +131,96 @@ def suite_case(tap, folder):
     if parts.told_before(suite.output, '/t/fails') != ': x (type 1): element 3':
         complaints.append('what a failure said is lost')
     tap.case('/gpu/run/one test that ends its program does not keep the others from running', complaints)
+
+
+# The same in kind: each test tells when it began and ended, in a file that it shares with others.
+TIMED = r'''
+import os, sys, time
+names = [line.strip() for line in open(sys.argv[1])]
+words = sys.argv[3:]
+if words == ['-l']:
+    print('\n'.join(names)); sys.exit()
+chosen = [words[i + 1] for i, word in enumerate(words) if word == '-p'] or names
+for number, name in enumerate(chosen, 1):
+    began = time.monotonic()
+    if 'crashes' in name:
+        os.abort()
+    time.sleep(0.3)
+    print('ok %d %s' % (number, name), flush=True)
+    with open(sys.argv[2], 'a') as file:
+        file.write('%s\t%f\t%f\n' % (name, began, time.monotonic()))
+'''
+
+
+def beside_case(tap, folder):
+    """Tests of ranks run beside one another and beside those of kernels; that which looks at all of its memory alone."""
+    program, times = os.path.join(folder, 'timed.py'), os.path.join(folder, 'times')
+    alone, first = ['/r/the driver counts alike'], ['/r/losses of 20 steps', '/r/failures say why']
+    shared = ['/r/plays alike: %d' % i for i in range(8)]
+    with open(program, 'w', encoding='utf-8') as file:
+        file.write(TIMED)
+
+    def test_of(name, paths):
+        listed = os.path.join(folder, re.sub(r'\W', '-', name))
+        with open(listed, 'w', encoding='utf-8') as file:
+            file.write('\n'.join(paths))
+        return {'name': name, 'command': [sys.executable, program, listed, times], 'environment': {}, 'timeout': 60}
+    tests = [test_of('kernels-cuda/k', ['/k/1', '/k/2']), test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes'])]
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=tests, programs={}, has_gpu=True)
+    session = Session(machine, os.path.join(folder, 'beside'), 1, dry=False)
+    session.part_until = time.monotonic() + 50
+    cores, os.cpu_count = os.cpu_count, lambda: parts.CORES_FOR_THAT
+    try:
+        with open(os.path.join(folder, 'beside.log'), 'w', encoding='utf-8') as session.log_file:
+            parts.tests(session)
+    finally:
+        os.cpu_count = cores
+    with open(times, encoding='utf-8') as file:
+        ran = {name: (float(began), float(ended)) for name, began, ended in (line.split('\t') for line in file)}
+    overlap = [(a, b) for a in ran for b in ran if a < b and ran[a][0] < ran[b][1] and ran[b][0] < ran[a][1]]
+    complaints = [] if sorted(ran) == sorted(alone + first + shared + ['/k/1', '/k/2']) else ['ran: ' + ' '.join(sorted(ran))]
+    complaints += ['%s ran beside %s' % pair for pair in overlap if set(pair) & set(alone)]
+    begun = sorted(first + shared, key=lambda name: ran[name][0])
+    complaints += [] if set(first) <= set(begun[:parts.RANKS_BESIDE]) else ['begun: ' + ' '.join(begun)]
+    complaints += [] if any('/k/1' in pair for pair in overlap) else ['kernels had the machine for themselves']
+    rows = {row['name']: (row['verdict'], row['value']) for row in session.rows}
+    complaints += [] if rows['kernels-cuda/k'][0] == 'ok' else [str(rows)]
+    complaints += [] if rows['exec/gpu'][0] == 'FAIL' and '11 passed, 1 failed' in rows['exec/gpu'][1] else [str(rows)]
+    tap.case('/gpu/run/tests run beside one another where they may', complaints)
+
+
+def object_case(tap):
+    wanted = {'{"a": 1}\n': {'a': 1}, 'NCCL WARN x {y}\n{\n "a": 1\n}\nNCCL WARN z\n': {'a': 1}, '': {}, '{"a": ': {},
+              '3\n': {}}
+    tap.case('/gpu/run/what a program answers is found among what its libraries say', [
+        '%r: %s' % (text, matrix.last_object(text)) for text, answer in wanted.items() if matrix.last_object(text) != answer])
+
+
+def cut_case(tap, folder):
+    """What ends with its part is told apart from what takes longer than it may; what cannot die holds nothing up."""
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
+    session = Session(machine, os.path.join(folder, 'cut'), 1, dry=True)
+    session.part = 'cut'
+    with open(os.path.join(folder, 'cut.log'), 'w', encoding='utf-8') as session.log_file:
+        session.part_until = time.monotonic() + 60
+        slow = session.call('sleep', '20', limit=1)
+        session.part_until = time.monotonic() + 1.5
+        cut = session.call('sleep', '20', limit=10)
+        for done in (slow, cut):
+            matrix.failed(session, 'x', done)
+    verdicts = [row['verdict'] for row in session.rows]
+    with open(os.path.join(folder, 'over.log'), 'w', encoding='utf-8') as session.log_file:
+        session.part_until = time.monotonic() + 60
+        sleeping = threading.Thread(target=lambda: session.call('sleep', '20'))
+        sleeping.start()
+        while not session.running:
+            time.sleep(0.01)
+        session.end_all()
+        sleeping.join(5)
+        later = session.call('touch', os.path.join(folder, 'later'))
+    tap.case('/gpu/run/nothing outlives its end', ['a command goes on'] * sleeping.is_alive() + (
+        ['another began'] if later.rc != 124 or os.path.exists(os.path.join(folder, 'later')) else []))
+    tap.case('/gpu/run/what is cut off with its part has not failed', [] if verdicts == ['FAIL', 'skip'] else [str(verdicts)])
 
 
 # ---- the goals -------------------------------------------------------------------------------------
@@ -260,8 +351,8 @@ def command_cases(tap, folder):
         *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'shows a GPU', '--dry'))])
 
 
-def driver_case(tap):
-    """Without nvidia-smi the driver is asked; one that is too old for these programs is told of before anything begins."""
+def driver_case(tap, folder):
+    """Without nvidia-smi the driver is asked; one that is too old for these programs is told of before they begin."""
     case = '/gpu/run/an old driver is told of'
     if machines.gpu() or not machines.Built(BUILD, None).needs_cuda():
         tap.skip(case, 'there is a GPU, or these programs have no CUDA')
@@ -271,6 +362,15 @@ def driver_case(tap):
                                 'FORESHARD_DRIVER_TAKES': '12040'}
     complaints = unlike(run(RUN, '--build', BUILD, env=environment), 2, 'driver (no nvidia-smi says which) takes programs '
                         'of CUDA 12.4, and these are of CUDA %d' % needed)
+    # With a PyTorch, which may well be made for that driver, its parts are done all the same.
+    python = os.path.join(folder, 'python-of-torch')
+    with open(python, 'w', encoding='utf-8') as file:
+        file.write('#!/bin/sh\necho 2.11.0\n')
+    os.chmod(python, 0o755)
+    complaints += unlike(run(RUN, '--build', BUILD, '--parts', 'info,tests,copies', '--minutes', '1', '--output',
+                             os.path.join(folder, 'old-driver'),
+                             env=environment | {'FORESHARD_TORCH_PYTHON': python}), 0,
+                         'skip  all of it: driver (no nvidia-smi', 'ok    copies: ')
     told = run(sys.executable, '-B', '-c', 'import machine; print(machine.gpu(), machine.driver_takes())', cwd=HERE,
                env=environment | {'FORESHARD_DRIVER_TAKES': '%d010' % needed})
     complaints += unlike(told, 0, "'name': 'a GPU of no maker'", "'memory.total': '81920 MiB'", '(%d, 1)' % needed)
@@ -397,7 +497,7 @@ def keep_case(tap, folder):
 # ---- the bundle --------------------------------------------------------------------------------------
 
 def bundle_cases(tap, folder):
-    bundle = os.path.join(folder, 'bundle.tar.gz')
+    bundle = os.path.join(folder, 'bundle.tar.xz')
     done = run(BUNDLE, '--build', BUILD, '--no-build', '-o', bundle)
     tap.case('/gpu/bundle/it is packed', unlike(done, 0, 'MiB'))
     if done.returncode:
@@ -474,10 +574,13 @@ def main():
     unusable_case(tap)
     benchmark_case(tap)
     sanitizer_case(tap)
+    object_case(tap)
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         suite_case(tap, folder)
-        driver_case(tap)
+        beside_case(tap, folder)
+        cut_case(tap, folder)
+        driver_case(tap, folder)
         fork_case(tap, folder)
         later_case(tap, folder)
         command_cases(tap, folder)

@@ -136,9 +136,15 @@ void *device_new_bytes(size_t bytes) {
     return new_bytes(bytes, 0);
 }
 
+/* What the lane's stream does next finds all of it there: the copy alone does not promise that. */
+static void put(void *array, const void *x, size_t bytes) {
+    CUDA_OK(cudaMemcpy(array, x, bytes, cudaMemcpyHostToDevice));
+    CUDA_OK(cudaDeviceSynchronize());
+}
+
 void *device_put_bytes(const void *x, size_t bytes) {
     void *array = new_bytes(bytes, 0);
-    CUDA_OK(cudaMemcpy(array, x, bytes, cudaMemcpyHostToDevice));
+    put(array, x, bytes);
     return array;
 }
 
@@ -147,7 +153,7 @@ void *device_put(const DeviceCase *c, const float *x, size_t n) {
     g_autofree char *stored = g_malloc(bytes + 1);
     void *array = device_new(c, n);
     narrow(stored, c->type, x, n);
-    CUDA_OK(cudaMemcpy(array, stored, bytes, cudaMemcpyHostToDevice));
+    put(array, stored, bytes);
     return array;
 }
 

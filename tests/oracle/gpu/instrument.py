@@ -173,6 +173,18 @@ def synchronize(device):
         torch.cuda.synchronize()
 
 
+def warm_up(device, seconds=0.5):
+    """A GPU at rest has a low clock (an H200 345 of 1980 MHz), and takes some time to leave it."""
+    if device == 'cuda':
+        x = torch.randn(4096, 4096, device=device, dtype=torch.bfloat16)
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            x @ x
+            torch.cuda.synchronize()
+        del x
+        torch.cuda.empty_cache()
+
+
 def device_us(device, call, inputs, samples=15, target_us=400):
     """Median times of one call on the device. `inputs` are alternatives that are taken in turn, so that what is
     timed does not lie in a cache; call(input) must not synchronize. Between two events lie so many

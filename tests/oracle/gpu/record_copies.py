@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from instrument import Budget, Rows, clocks, header, read_options, summary, synchronize
+from instrument import Budget, Rows, clocks, header, read_options, summary, synchronize, warm_up
 
 MIB = 2**20
 
@@ -122,6 +122,7 @@ def main():
     options = read_options(__doc__)
     rows, budget = Rows(options.output, header(options)), Budget(options.seconds)
     cuda = options.device == 'cuda'
+    warm_up(options.device)
     sizes = [256 * MIB, 64 * MIB, 16 * MIB, 4 * MIB, MIB, 256 * 1024, 64 * 1024, 4096]
     record_single(rows, budget, options.device, [1024 * MIB] + sizes if cuda else sizes[2:])
     if cuda:

@@ -11,7 +11,7 @@ import itertools
 import torch
 import torch.nn.functional as F
 
-from instrument import (Budget, ProductTable, Rows, clocks, device_us, header, read_options, rotated)
+from instrument import Budget, ProductTable, Rows, clocks, device_us, header, read_options, rotated, warm_up
 
 DTYPES = {'bf16': torch.bfloat16, 'fp16': torch.float16, 'fp32': torch.float32, 'tf32': torch.float32}
 
@@ -286,6 +286,7 @@ def main():
     head = header(options)
     budget = Budget(options.seconds)
     rows, table = Rows(options.output, head), ProductTable(options.products, head)
+    warm_up(device)
     record_launches(rows, budget, device)
     # The list is long; the kernels after it shall have their turn.
     half = Budget(options.seconds / 2)
