@@ -190,6 +190,8 @@ static void contradictions(void) {
         {"ranks=6 flavour=fsdp1 reshard_after_forward=yes", "reshard_after_forward is FSDP2's"},
         {"ranks=6 sharding=grad-op reshard_after_forward=yes", "sharding grad-op keeps"},
         {"ranks=2 wrap=linear checkpointing=full", "unit layers.0.linear lies inside layers.0"},
+        {"ranks=2 wrap=module=linear",
+         "wrap=module=linear is the whole name or class of no module"},
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
