@@ -21,7 +21,7 @@ struct _CliPlanSource {
     char *strategy_file;
     GArray *settings;    /* Setting, in the order given */
     char **option_names; /* of the strategy's keys, "micro-batch" */
-    bool has_said;       /* what of the network is left out */
+    bool has_said;       /* what of the network is left out, or taken for granted */
 };
 
 static const PlanStrategyKey *find_key(const char *name) {
@@ -256,15 +256,21 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
     return plan_build(graph, strategy, network->name, network->text, error);
 }
 
-/* Once, however often the network is planned. */
-static void say_what_is_left_out(CliPlanSource *source, const ModelNetwork *network,
-                                 const char *path) {
+/* What a config.json does not settle. Once, however often the network is planned. */
+static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network,
+                              const PlanStrategy *strategy, const char *path) {
     if (network->dropouts && !source->has_said) {
         cli_complain(
             CLI_OK,
             "note: %s: dropout is left out (%s), so its masks are not in memory; a file as "
             "in models/networks can have it (dropout = P)",
             path, network->dropouts);
+    }
+    if (network->from_config && strategy->seq == 0 && !source->has_said) {
+        cli_complain(CLI_OK,
+                     "note: %s: sequences have %" G_GUINT64_FORMAT
+                     " tokens, the most it allows; --seq N plans shorter ones",
+                     path, (guint64)network->seq);
     }
     source->has_said = true;
 }
@@ -288,6 +294,6 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (!network) {
         return NULL;
     }
-    say_what_is_left_out(source, network, path);
+    say_what_is_taken(source, network, &strategy, path);
     return cli_plan_build(network, &strategy, error);
 }

@@ -11,6 +11,9 @@ static void help(void) {
     expect("--version", 0, "foreshard ", "");
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
+    expect("help", 0, "Commands:", "");
+    expect("help predict", 0, "foreshard predict [OPTION", "");
+    expect("help plna", 2, "", "there is no command 'plna'");
     static const char *const commands[] = {"plan",     "units",    "predict", "collectives",
                                            "run",      "compare",  "plot",    "export",
                                            "validate", "diagnose", "report",  "explain"};
@@ -30,6 +33,16 @@ static void files_here(void) {
                "\"vocab_size\": 96, \"n_positions\": 32}");
     expect("plan config.json -n 2", 0, "parameters    ",
            "note: config.json: dropout is left out (resid_pdrop 0.1, embd_pdrop 0.1, ");
+    expect("plan . -n 2", 0, "parameters    ",
+           "config.json: sequences have 32 tokens, the most it allows; --seq N plans shorter ones");
+    Result shorter = run("plan config.json --seq 16");
+    g_assert_cmpint(shorter.status, ==, 0);
+    g_assert_null(strstr(shorter.err, "the most it allows"));
+    g_free(shorter.out);
+    g_free(shorter.err);
+    write_file("list.json", "[1]");
+    expect("plan list.json", 2, "", "list.json: not a config.json: it is no object");
+    expect("predict gpt-toy --cluster .", 2, "", "no cluster is called '.'");
     write_file("scaled.txt", "[network]\nfamily = llama\nlayers = 1\nwidth = 8\nheads = 2\n"
                              "ffn = 12\nvocab = 4\nseq = 4\nrope_scaling = llama3\n");
     expect("plan scaled.txt", 0, "scaled.txt, ", "");
