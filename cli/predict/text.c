@@ -202,7 +202,9 @@ static void print_time(const CliPredictReport *report) {
            "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
            cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     print_spending(report);
-    printf("  bound by: %s\n", prediction->bound_by);
+    bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
+    printf("  bound by: %s%s\n", prediction->bound_by,
+           gives_back ? ", which gives memory back and asks for it again (retries)" : "");
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
         if (prediction->shares_ns[share]) {

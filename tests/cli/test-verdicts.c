@@ -157,6 +157,12 @@ static void more_diagnoses(void) {
          "--limit-all-gathers 0 --param-dtype bf16",
          "7. bottleneck: the allocator gives memory back and asks for it again (retries); one unit "
          "ahead"},
+        {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+         "--limit-all-gathers 0 --param-dtype bf16",
+         "4. host-bound, and it gives memory back (5): the compute lane is busy"},
+        {"gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
+         "bf16",
+         "  gives memory back 19 times"},
         {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
          "7. bottleneck: blocks are computed twice"},
         {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
