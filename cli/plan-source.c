@@ -8,9 +8,12 @@
 #include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/file.h"
 #include "plan/ini.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
+
+static const char STANDARD_INPUT[] = "standard input"; /* what messages call it */
 
 typedef struct {
     const char *key;
@@ -174,8 +177,16 @@ static bool is_plan_file(const char *path) {
     return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
 }
 
+/* As `plan -o -` writes it. */
+static Plan *read_standard_input(GError **error) {
+    gsize length;
+    g_autofree char *text = plan_file_text("/dev/stdin", &length, error);
+    return text ? plan_read(text, length, STANDARD_INPUT, error) : NULL;
+}
+
 static Plan *load_plan(const CliPlanSource *source, const char *path, GError **error) {
-    g_autoptr(Plan) plan = plan_read_file(path, error);
+    g_autoptr(Plan) plan = g_str_equal(path, STANDARD_INPUT) ? read_standard_input(error)
+                                                             : plan_read_file(path, error);
     if (!plan) {
         return NULL;
     }
@@ -276,6 +287,9 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
 }
 
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
+    if (g_str_equal(name, "-")) {
+        return load_plan(source, STANDARD_INPUT, error);
+    }
     if (is_plan_file(name)) {
         return load_plan(source, name, error);
     }
