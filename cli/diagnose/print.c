@@ -212,8 +212,9 @@ static char *memory_verdict(const CliDiagnosis *diagnosis) {
         g_autofree char *options = cli_changes_as_options(best->changes);
         g_string_append_printf(text, "; it fits with %s", options);
     } else {
-        g_string_append(text, "; no setting tried makes it fit: a shorter sequence, a smaller "
-                              "network, GPUs with more memory");
+        g_string_append(text, "; no setting tried makes it fit, nor more of the cluster's GPUs: a "
+                              "larger cluster, a shorter sequence, a smaller network, GPUs with "
+                              "more memory");
     }
     return g_string_free(text, FALSE);
 }
@@ -235,8 +236,11 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
     double step_ns = (double)diagnosis->base->median_step_ns;
     g_string_append_printf(text, "7. bottleneck: %s\n", verdict);
     for (guint i = 0; diagnosis->ways_to_fit != NULL && i < diagnosis->ways_to_fit->len; i++) {
-        g_autofree char *way = cli_way_text(&g_array_index(diagnosis->ways_to_fit, CliWay, i));
-        g_string_append_printf(text, "   fits with %s\n", way);
+        const CliWay *way = &g_array_index(diagnosis->ways_to_fit, CliWay, i);
+        g_autoptr(GString) reserved = g_string_new(NULL);
+        append_bytes(reserved, way->reserved_bytes, false);
+        g_autofree char *line = cli_way_text(way, reserved->str);
+        g_string_append_printf(text, "   fits with %s\n", line);
     }
     for (guint i = 0; i < diagnosis->causes->len && i < 4; i++) {
         const CliRemedy *remedy = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, i));

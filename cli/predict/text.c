@@ -273,12 +273,15 @@ static void print_ways(const CliPredictReport *report) {
     }
     g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
     for (guint i = 0; i < ways->len; i++) {
-        g_autofree char *way = cli_way_text(&g_array_index(ways, CliWay, i));
-        printf("  fits with %s\n", way);
+        const CliWay *way = &g_array_index(ways, CliWay, i);
+        g_autofree char *reserved = bytes_text(way->reserved_bytes);
+        g_autofree char *text = cli_way_text(way, reserved);
+        printf("  fits with %s\n", text);
     }
     if (!ways->len) {
-        printf("  no setting tried makes it fit: a shorter sequence, a smaller network, GPUs with "
-               "more memory\n");
+        printf(
+            "  no setting tried makes it fit, nor more of the cluster's GPUs: a larger cluster, a "
+            "shorter sequence, a smaller network, GPUs with more memory\n");
     }
 }
 

@@ -191,6 +191,11 @@ static void ways_to_fit(void) {
            "  fits with --checkpointing full --param-dtype bf16: step ", "");
     expect("predict llama3-70b -n 64 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
            "fits: yes", "");
+    /* The smallest number of ranks that fits gives memory back; the next does not. */
+    expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "  fits with -n 64: step ", "");
+    expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "  fits with -n 128: step ", "");
     expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
 }
 
