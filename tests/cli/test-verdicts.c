@@ -33,6 +33,9 @@ static void every_rank(void) {
            "peak reserved, least rank's", "");
     expect("plot every.trace --picture jitter", 0, "rank 0: median", "");
     expect("plot every.trace --picture jitter --rank 3 -o every.svg", 0, "", "");
+    /* Each step of both, and no half steps. */
+    expect("predict gpt-toy -n 16 --cluster a100-roce --steps 3 --trace short.trace", 0, "", "");
+    expect("plot short.trace every.trace --picture jitter", 0, "4             5\n", "");
     expect("diagnose every.trace", 0, "jitter: 4 steady steps from", "");
     expect("diagnose every.trace --rank 10", 0, "jitter: 4 steady steps from", "");
     expect("diagnose every.trace --rank 1", 2, "", "has not recorded rank 1");
