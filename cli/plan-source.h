@@ -30,5 +30,5 @@ char *cli_plan_source_text(const CliPlanSource *source);
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
 
 /* name: a plan file (first line "foreshard-plan ..."), "-" for one from standard input, a network's
- * data file, or a network's name. Options that were given together with a plan file are an error. */
+ * data file, or a network's name. Options given together with a plan are an error. */
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);
