@@ -14,13 +14,14 @@ typedef struct {
     const char *folder;
     const char *source_folder; /* in the source tree */
     const char *ending;
+    const char *in_folder; /* the file that a folder may be named for; NULL: none */
 } Kind;
 
 static const Kind kinds[] = {
-    [CLI_DATA_NETWORKS] = {"network", "networks", "models/networks", ".ini"},
-    [CLI_DATA_CLUSTERS] = {"cluster", "clusters", "models/clusters", ".ini"},
-    [CLI_DATA_PLOTS] = {"plot script", "plots", "plots/scripts", ".gp"},
-    [CLI_DATA_PUBLISHED] = {"set of rules", "published", "models/published", ".ini"},
+    [CLI_DATA_NETWORKS] = {"network", "networks", "models/networks", ".ini", "config.json"},
+    [CLI_DATA_CLUSTERS] = {"cluster", "clusters", "models/clusters", ".ini", NULL},
+    [CLI_DATA_PLOTS] = {"plot script", "plots", "plots/scripts", ".gp", NULL},
+    [CLI_DATA_PUBLISHED] = {"set of rules", "published", "models/published", ".ini", NULL},
 };
 
 /* Links resolved, since the build root may have been reached by one; NULL if there is no such
@@ -82,6 +83,13 @@ static bool is_file(const char *path) {
     return g_file_test(path, G_FILE_TEST_IS_REGULAR);
 }
 
+/* A model's folder, as Hugging Face's tools leave it; NULL: it is none. */
+static char *file_in(const char *folder, const Kind *kind) {
+    g_autofree char *path =
+        kind->in_folder != NULL ? g_build_filename(folder, kind->in_folder, NULL) : NULL;
+    return path != NULL && is_file(path) ? g_steal_pointer(&path) : NULL;
+}
+
 /* With the names that are near, or else with all. */
 static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
                           GPtrArray *folders, GError **error) {
@@ -110,10 +118,13 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
         if (is_file(name)) {
             return g_strdup(name);
         }
-        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s", name,
-                    g_file_test(name, G_FILE_TEST_EXISTS) ? "this is no regular file; name one"
-                                                          : "there is no such file");
-        return NULL;
+        char *inside = file_in(name, row);
+        if (inside == NULL) {
+            g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s", name,
+                        g_file_test(name, G_FILE_TEST_EXISTS) ? "this is no regular file; name one"
+                                                              : "there is no such file");
+        }
+        return inside;
     }
     if (has_ending && is_file(name)) {
         return g_strdup(name);
@@ -137,8 +148,11 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
     if (strchr(name, '.') != NULL && is_file(name)) { /* config.json, my-network.txt */
         return g_strdup(name);
     }
-    set_none_such(places, kind, name, folders, error);
-    return NULL;
+    char *inside = file_in(name, row);
+    if (inside == NULL) {
+        set_none_such(places, kind, name, folders, error);
+    }
+    return inside;
 }
 
 static int compare_names(gconstpointer a, gconstpointer b) {

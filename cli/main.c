@@ -79,6 +79,28 @@ static int end(int status) {
     return status;
 }
 
+static int run_command(int argc, char **argv) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (g_str_equal(commands[i].name, argv[0])) {
+            g_autofree char *name = g_strconcat("foreshard ", argv[0], NULL);
+            g_set_prgname(name); /* what --help calls the program */
+            return end(commands[i].run(argc, argv));
+        }
+    }
+    return complain_of(argv[0]);
+}
+
+/* `help COMMAND` is `COMMAND --help`. */
+static int show_help(const char *name) {
+    if (name == NULL) {
+        print_help(stdout);
+        return CLI_OK;
+    }
+    char option[] = "--help";
+    char *words[] = {(char *)name, option, NULL};
+    return run_command(2, words);
+}
+
 int main(int argc, char **argv) {
     setlocale(LC_CTYPE, "");
     g_set_prgname("foreshard");
@@ -87,21 +109,15 @@ int main(int argc, char **argv) {
         print_help(stderr);
         return CLI_BAD_INPUT;
     }
-    if (g_str_equal(argv[1], "--help") || g_str_equal(argv[1], "-h") ||
-        g_str_equal(argv[1], "help")) {
-        print_help(stdout);
-        return CLI_OK;
+    if (g_str_equal(argv[1], "--help") || g_str_equal(argv[1], "-h")) {
+        return show_help(NULL);
+    }
+    if (g_str_equal(argv[1], "help")) {
+        return show_help(argv[2]);
     }
     if (g_str_equal(argv[1], "--version")) {
         printf("foreshard %s\n", FORESHARD_VERSION);
         return CLI_OK;
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (g_str_equal(commands[i].name, argv[1])) {
-            g_autofree char *name = g_strconcat("foreshard ", argv[1], NULL);
-            g_set_prgname(name); /* what --help calls the program */
-            return end(commands[i].run(argc - 1, argv + 1));
-        }
-    }
-    return complain_of(argv[1]);
+    return run_command(argc - 1, argv + 1);
 }

@@ -8,9 +8,12 @@
 #include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/file.h"
 #include "plan/ini.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
+
+static const char STANDARD_INPUT[] = "standard input"; /* what messages call it */
 
 typedef struct {
     const char *key;
@@ -21,7 +24,7 @@ struct _CliPlanSource {
     char *strategy_file;
     GArray *settings;    /* Setting, in the order given */
     char **option_names; /* of the strategy's keys, "micro-batch" */
-    bool has_said;       /* what of the network is left out */
+    bool has_said;       /* what of the network is left out, or taken for granted */
 };
 
 static const PlanStrategyKey *find_key(const char *name) {
@@ -174,8 +177,16 @@ static bool is_plan_file(const char *path) {
     return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
 }
 
+/* As `plan -o -` writes it. */
+static Plan *read_standard_input(GError **error) {
+    gsize length;
+    g_autofree char *text = plan_file_text("/dev/stdin", &length, error);
+    return text ? plan_read(text, length, STANDARD_INPUT, error) : NULL;
+}
+
 static Plan *load_plan(const CliPlanSource *source, const char *path, GError **error) {
-    g_autoptr(Plan) plan = plan_read_file(path, error);
+    g_autoptr(Plan) plan = g_str_equal(path, STANDARD_INPUT) ? read_standard_input(error)
+                                                             : plan_read_file(path, error);
     if (!plan) {
         return NULL;
     }
@@ -256,9 +267,9 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
     return plan_build(graph, strategy, network->name, network->text, error);
 }
 
-/* Once, however often the network is planned. */
-static void say_what_is_left_out(CliPlanSource *source, const ModelNetwork *network,
-                                 const char *path) {
+/* What a config.json does not settle. Once, however often the network is planned. */
+static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network,
+                              const PlanStrategy *strategy, const char *path) {
     if (network->dropouts && !source->has_said) {
         cli_complain(
             CLI_OK,
@@ -266,10 +277,19 @@ static void say_what_is_left_out(CliPlanSource *source, const ModelNetwork *netw
             "in models/networks can have it (dropout = P)",
             path, network->dropouts);
     }
+    if (network->from_config && strategy->seq == 0 && !source->has_said) {
+        cli_complain(CLI_OK,
+                     "note: %s: sequences have %" G_GUINT64_FORMAT
+                     " tokens, the most it allows; --seq N plans shorter ones",
+                     path, (guint64)network->seq);
+    }
     source->has_said = true;
 }
 
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
+    if (g_str_equal(name, "-")) {
+        return load_plan(source, STANDARD_INPUT, error);
+    }
     if (is_plan_file(name)) {
         return load_plan(source, name, error);
     }
@@ -288,6 +308,6 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (!network) {
         return NULL;
     }
-    say_what_is_left_out(source, network, path);
+    say_what_is_taken(source, network, &strategy, path);
     return cli_plan_build(network, &strategy, error);
 }

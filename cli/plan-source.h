@@ -29,6 +29,6 @@ char *cli_plan_source_text(const CliPlanSource *source);
 /* The plan of a network under a settled strategy. */
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
 
-/* name: a plan file (first line "foreshard-plan ..."), a network's data file, or a network's name.
- * Options that were given together with a plan file are an error. */
+/* name: a plan file (first line "foreshard-plan ..."), "-" for one from standard input, a network's
+ * data file, or a network's name. Options given together with a plan are an error. */
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);

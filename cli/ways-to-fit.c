@@ -26,12 +26,24 @@ static void clear_way(gpointer data) {
     g_free(((CliWay *)data)->changes);
 }
 
+/* Of "key=value key=value" what is not so already. */
+static char *changing(const CliWhatIf *what_if, const char *changes) {
+    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    GString *text = g_string_new(NULL);
+    for (char **word = words; *word != NULL; word++) {
+        if (cli_what_if_changes(what_if, *word)) {
+            g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", *word);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
 static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_way) {
     g_autoptr(SimPrediction) with = cli_what_if(what_if, changes, NULL, NULL);
     if (with == NULL || !with->fits || with->unsupported_dtype != NULL) {
         return false;
     }
-    *ret_way = (CliWay){.changes = g_strdup(changes),
+    *ret_way = (CliWay){.changes = changing(what_if, changes),
                         .step_ns = (double)with->median_step_ns,
                         .reserved_bytes = (double)with->peak_reserved_bytes,
                         .retries = with->alloc_retries};
@@ -47,7 +59,7 @@ static void try_settings(const CliWhatIf *what_if, GArray *ways) {
     }
 }
 
-/* The first number of ranks that does. */
+/* More ranks, up to the first number of them with which no memory is given back. */
 static void try_ranks(const CliWhatIf *what_if, GArray *ways) {
     uint64_t place = model_cluster_ranks(what_if->cluster);
     for (uint64_t ranks = 2 * what_if->strategy.ranks; ranks <= place; ranks *= 2) {
@@ -56,7 +68,9 @@ static void try_ranks(const CliWhatIf *what_if, GArray *ways) {
         CliWay way;
         if (try_way(what_if, changes, &way)) {
             g_array_append_val(ways, way);
-            return;
+            if (way.retries == 0) {
+                return;
+            }
         }
     }
 }
@@ -140,13 +154,12 @@ char *cli_changes_as_options(const char *changes) {
     return g_string_free(text, FALSE);
 }
 
-char *cli_way_text(const CliWay *way) {
+char *cli_way_text(const CliWay *way, const char *reserved) {
     g_autofree char *options = cli_changes_as_options(way->changes);
-    TraceScale time = trace_scale_time(way->step_ns), size = trace_scale_bytes(way->reserved_bytes);
+    TraceScale time = trace_scale_time(way->step_ns);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%s: step %.3f %s, reserves %.2f %s", options,
-                           way->step_ns / time.per_unit, time.unit,
-                           way->reserved_bytes / size.per_unit, size.unit);
+    g_string_append_printf(text, "%s: step %.3f %s, reserves %s", options,
+                           way->step_ns / time.per_unit, time.unit, reserved);
     if (way->retries > 0) {
         g_string_append_printf(text, ", but gives memory back %" G_GUINT64_FORMAT " time%s",
                                way->retries, way->retries == 1 ? "" : "s");

@@ -1,9 +1,9 @@
 /* cli/ways-to-fit.h - what would make a plan fit that does not.
  *
  * Each way of a short list, the least change first, is predicted; so are more of the cluster's
- * ranks, fully sharded and checkpointed. At most three are given: the least change that fits, the
- * quickest one, and, before both, one that fits only by giving memory back, when that is a smaller
- * change.
+ * ranks, fully sharded and checkpointed, until no memory is given back. At most three are given:
+ * the least change that fits, the quickest one, and, before both, one that fits only by giving
+ * memory back, when that is a smaller change.
  *
  * Cost: some twenty predictions.
  */
@@ -12,7 +12,7 @@
 #include "cli/what-if.h"
 
 typedef struct {
-    char *changes; /* "checkpointing=full param_dtype=bf16" */
+    char *changes; /* "checkpointing=full param_dtype=bf16", what is not so already */
     double step_ns, reserved_bytes;
     uint64_t retries;
 } CliWay;
@@ -21,7 +21,8 @@ typedef struct {
 GArray *cli_ways_to_fit(const CliWhatIf *what_if);
 /* The first that gives no memory back, or else the first; NULL when there is none. */
 const CliWay *cli_ways_best(const GArray *ways);
-/* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB". Transfer full. */
-char *cli_way_text(const CliWay *way);
+/* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB"; reserved: the bytes
+ * in the units of whoever prints it. Transfer full. */
+char *cli_way_text(const CliWay *way, const char *reserved);
 /* "key=value key=value" as options. Transfer full. */
 char *cli_changes_as_options(const char *changes);

@@ -293,8 +293,8 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     return g_steal_pointer(&network);
 }
 
-static bool is_json(const char *text) {
-    return *text == '{' || text[strspn(text, " \t\r\n")] == '{';
+static bool is_json(const char *text, const char *path) {
+    return text[strspn(text, " \t\r\n")] == '{' || g_str_has_suffix(path, ".json");
 }
 
 /* A config.json is named after the folder it lies in. */
@@ -325,7 +325,7 @@ static void name_field(GError *error, const char *path, const char *ini) {
 ModelNetwork *model_network_read_file(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
-    if (!text || !is_json(text)) {
+    if (!text || !is_json(text, path)) {
         return text ? model_network_read(text, length, path, error) : NULL;
     }
     g_autofree char *dropouts = NULL;
@@ -343,6 +343,7 @@ ModelNetwork *model_network_read_file(const char *path, GError **error) {
     g_free(network->name);
     network->name = name_of_config(path);
     network->dropouts = g_steal_pointer(&dropouts);
+    network->from_config = true;
     return network;
 }
 

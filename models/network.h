@@ -29,8 +29,9 @@ typedef enum {
 
 typedef struct {
     char *name;
-    char *text;     /* of its file */
-    char *dropouts; /* of its config.json, in words, none of which is planned; NULL: none */
+    char *text;       /* of its file */
+    char *dropouts;   /* of its config.json, in words, none of which is planned; NULL: none */
+    bool from_config; /* its text was a config.json */
     unsigned family;
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;

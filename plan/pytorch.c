@@ -7,14 +7,14 @@
 
 /* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6 and 2.13, and 2.2 and 2.6
  * found equal to the kind that stands here (tests/oracle/README.md). RMSNorm's kernel came with 2.9
- * (pytorch #153666). */
+ * (pytorch #153666), fully_shard's resharding of the root with 2.8 (pytorch #154704, #155319). */
 static const struct {
     unsigned major, minor;
     PlanPytorchVersion kind;
 } versions[] = {
-    {2, 9, {PLAN_PYTORCH_CURRENT, true}}, {2, 5, {PLAN_PYTORCH_CURRENT, false}},
-    {2, 1, {PLAN_PYTORCH_2_4, false}},    {2, 0, {PLAN_PYTORCH_2_0, false}},
-    {1, 13, {PLAN_PYTORCH_1_13, false}},
+    {2, 9, {PLAN_PYTORCH_CURRENT, true, true}},   {2, 8, {PLAN_PYTORCH_CURRENT, false, true}},
+    {2, 5, {PLAN_PYTORCH_CURRENT, false, false}}, {2, 1, {PLAN_PYTORCH_2_4, false, false}},
+    {2, 0, {PLAN_PYTORCH_2_0, false, false}},     {1, 13, {PLAN_PYTORCH_1_13, false, false}},
 };
 
 enum {

@@ -187,6 +187,7 @@ static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **erro
     }
     strategy->pytorch = version.like;
     strategy->rms_norm = version.norms_are_kernels ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
+    strategy->reshard_root = version.reshards_root ? PLAN_YES : PLAN_NO;
     take_defaults(strategy);
     return true;
 }

@@ -58,11 +58,21 @@ static void wrap_linear(Wrap *w) {
     }
 }
 
-static void wrap_named(Wrap *w, const char *pattern) {
+/* By the whole name (layers.0.attn) or the class (GptAttention), which PyTorch's policies go by. */
+static bool is_named(const PlanGraphModule *module, const GRegex *whole) {
+    return g_regex_match(whole, module->name, 0, NULL) ||
+           g_regex_match(whole, module->class_name, 0, NULL);
+}
+
+static GRegex *whole_regex(const char *pattern) {
     g_autofree char *whole = g_strdup_printf("^(?:%s)$", pattern);
-    g_autoptr(GRegex) regex = g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
+    return g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
+}
+
+static void wrap_named(Wrap *w, const char *pattern) {
+    g_autoptr(GRegex) regex = whole_regex(pattern);
     for (uint32_t m = 1; regex && m < w->graph->modules->len; m++) {
-        if (g_regex_match(regex, module_at(w->graph, m)->name, 0, NULL)) {
+        if (is_named(module_at(w->graph, m), regex)) {
             wrap(w, m, m);
         }
     }
@@ -96,10 +106,14 @@ static void wrap_ends(Wrap *w) {
     }
 }
 
+static bool wraps(const PlanStrategy *strategy) {
+    return strategy->flavour != PLAN_FLAVOUR_PLAIN && strategy->flavour != PLAN_FLAVOUR_DDP;
+}
+
 static void choose(Wrap *w) {
     const PlanVariant *by = &w->strategy->wrap;
     wrap(w, 0, 0);
-    if (w->strategy->flavour == PLAN_FLAVOUR_PLAIN || w->strategy->flavour == PLAN_FLAVOUR_DDP) {
+    if (!wraps(w->strategy)) {
         return;
     }
     switch ((PlanWrap)by->choice) {
@@ -250,7 +264,29 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* Else a slip of the pen would be planned as one unit. */
+static bool wrap_names_some(const PlanRun *run, GError **error) {
+    const PlanVariant *by = &run->strategy->wrap;
+    if (by->choice != PLAN_WRAP_MODULE || !wraps(run->strategy)) {
+        return true;
+    }
+    g_autoptr(GRegex) regex = whole_regex(by->text);
+    for (uint32_t m = 1; regex && m < run->graph->modules->len; m++) {
+        if (is_named(module_at(run->graph, m), regex)) {
+            return true;
+        }
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "wrap=module=%s is the whole name or class of no module; `foreshard units NETWORK "
+                "--tree` lists them (.*attn is for those that end so)",
+                by->text);
+    return false;
+}
+
 bool plan_check_units(const PlanRun *run, GError **error) {
+    if (!wrap_names_some(run, error)) {
+        return false;
+    }
     return run->n_units == 1 || (parameters_are_used_inside(run, error) &&
                                  units_run_once(run, error) && blocks_are_not_split(run, error));
 }

@@ -57,6 +57,7 @@ static void note_progress(CliDiagnosis *diagnosis) {
 static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with) {
     const SimPrediction *base = diagnosis->base;
     remedy.fits = with->fits;
+    remedy.retries = with->alloc_retries;
     remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
     remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
     for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
@@ -213,6 +214,7 @@ static void keep_better(CliBaseline *baseline, const char *name, const SimPredic
         g_free(baseline->name);
         baseline->name = g_strdup(name);
         baseline->fits = with->fits;
+        baseline->retries = with->alloc_retries;
         baseline->step_ns = step_ns;
         baseline->reserved_bytes = reserved_bytes;
     }

@@ -42,6 +42,7 @@ typedef struct {
     CliPrice price;
     CliWhen when;
     bool fits;
+    uint64_t retries; /* how often the allocator then gives memory back */
     double step_ns;
     double reserved_bytes;
     double category_bytes[PLAN_N_CATEGORIES]; /* at the peak of allocated */
@@ -52,6 +53,7 @@ typedef struct {
     char *refusal;     /* NULL: it was predicted */
     bool less_precise; /* than the strategy at hand: it keeps no fp32 weights */
     bool fits;
+    uint64_t retries;
     double step_ns, reserved_bytes;
 } CliBaseline;
 

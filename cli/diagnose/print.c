@@ -91,6 +91,16 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     }
 }
 
+/* What else there is to say of a prediction's memory, after `before`. */
+static void append_room(GString *text, const char *before, bool fits, uint64_t retries) {
+    if (!fits) {
+        g_string_append_printf(text, "%sdoes not fit", before);
+    } else if (retries > 0) {
+        g_string_append_printf(text, "%sgives memory back %" G_GUINT64_FORMAT " time%s", before,
+                               (guint64)retries, retries == 1 ? "" : "s");
+    }
+}
+
 /* ---- 2 to 5: time ---- */
 
 static void append_collectives(GString *text, const CliDiagnosis *diagnosis) {
@@ -144,9 +154,10 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
         all_ns += (double)idle->idle_ns[i];
     }
     bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > 0.2 * all_ns;
+    const char *why = host_bound && idle->n_returns > 0 ? ", and it gives memory back (5)" : "";
     g_string_append_printf(text,
-                           "4. %shost-bound: the compute lane is busy %.1f %%; it waits for\n",
-                           host_bound ? "" : "not ", 100 * (double)idle->busy_ns / all_ns);
+                           "4. %shost-bound%s: the compute lane is busy %.1f %%; it waits for\n",
+                           host_bound ? "" : "not ", why, 100 * (double)idle->busy_ns / all_ns);
     for (guint i = 0; i < TRACE_N_IDLES; i++) {
         g_string_append_printf(text, "   %-36s %5.1f %%\n", trace_idle_name(i),
                                100 * (double)idle->idle_ns[i] / all_ns);
@@ -180,10 +191,11 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
             g_string_append_printf(inert, "%s%s", inert->len > 0 ? ", " : "", remedy->changes);
             continue;
         }
-        g_string_append_printf(text, "   %-26s %+6.1f %%  %+6.1f %%%s\n", remedy->changes,
+        g_string_append_printf(text, "   %-26s %+6.1f %%  %+6.1f %%", remedy->changes,
                                100 * remedy->step_ns / step_ns,
-                               100 * remedy->reserved_bytes / reserved,
-                               remedy->fits ? "" : "  does not fit");
+                               100 * remedy->reserved_bytes / reserved);
+        append_room(text, "  ", remedy->fits, remedy->retries);
+        g_string_append_c(text, '\n');
     }
     g_string_append_printf(text, "   without effect: %s\n", inert->len > 0 ? inert->str : "none");
 }
@@ -200,8 +212,9 @@ static char *memory_verdict(const CliDiagnosis *diagnosis) {
         g_autofree char *options = cli_changes_as_options(best->changes);
         g_string_append_printf(text, "; it fits with %s", options);
     } else {
-        g_string_append(text, "; no setting tried makes it fit: a shorter sequence, a smaller "
-                              "network, GPUs with more memory");
+        g_string_append(text, "; no setting tried makes it fit, nor more of the cluster's GPUs: a "
+                              "larger cluster, a shorter sequence, a smaller network, GPUs with "
+                              "more memory");
     }
     return g_string_free(text, FALSE);
 }
@@ -223,8 +236,11 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
     double step_ns = (double)diagnosis->base->median_step_ns;
     g_string_append_printf(text, "7. bottleneck: %s\n", verdict);
     for (guint i = 0; diagnosis->ways_to_fit != NULL && i < diagnosis->ways_to_fit->len; i++) {
-        g_autofree char *way = cli_way_text(&g_array_index(diagnosis->ways_to_fit, CliWay, i));
-        g_string_append_printf(text, "   fits with %s\n", way);
+        const CliWay *way = &g_array_index(diagnosis->ways_to_fit, CliWay, i);
+        g_autoptr(GString) reserved = g_string_new(NULL);
+        append_bytes(reserved, way->reserved_bytes, false);
+        g_autofree char *line = cli_way_text(way, reserved->str);
+        g_string_append_printf(text, "   fits with %s\n", line);
     }
     for (guint i = 0; i < diagnosis->causes->len && i < 4; i++) {
         const CliRemedy *remedy = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, i));
@@ -288,9 +304,9 @@ static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
         g_autofree char *step = time_text(baseline->step_ns, false);
         g_string_append_printf(text, "   %-32s step %s, peak reserved ", baseline->name, step);
         append_bytes(text, baseline->reserved_bytes, false);
-        g_string_append_printf(text, "%s%s\n",
-                               baseline->less_precise ? ", keeps no fp32 weights" : "",
-                               baseline->fits ? "" : ", does not fit");
+        g_string_append(text, baseline->less_precise ? ", keeps no fp32 weights" : "");
+        append_room(text, ", ", baseline->fits, baseline->retries);
+        g_string_append_c(text, '\n');
     }
     append_match(text, diagnosis, best);
 }

@@ -45,9 +45,11 @@ static int32_t last_step(const Trace *trace, uint32_t rank) {
 
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot) {
-    plot->last_step = INT32_MAX;
-    for (guint i = 0; i < n_panels; i++) {
-        plot->last_step = MIN(plot->last_step, last_step(panels[i].trace, panels[i].rank));
+    bool shows_all = picture == PLOT_PICTURE_JITTER; /* each step is a mark of its own */
+    plot->last_step = last_step(panels[0].trace, panels[0].rank);
+    for (guint i = 1; i < n_panels; i++) {
+        int32_t last = last_step(panels[i].trace, panels[i].rank);
+        plot->last_step = shows_all ? MAX(plot->last_step, last) : MIN(plot->last_step, last);
     }
     plot->first_step = picture == PLOT_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
 }

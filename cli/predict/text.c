@@ -202,7 +202,9 @@ static void print_time(const CliPredictReport *report) {
            "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
            cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     print_spending(report);
-    printf("  bound by: %s\n", prediction->bound_by);
+    bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
+    printf("  bound by: %s%s\n", prediction->bound_by,
+           gives_back ? ", which gives memory back and asks for it again (retries)" : "");
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
         if (prediction->shares_ns[share]) {
@@ -271,12 +273,15 @@ static void print_ways(const CliPredictReport *report) {
     }
     g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
     for (guint i = 0; i < ways->len; i++) {
-        g_autofree char *way = cli_way_text(&g_array_index(ways, CliWay, i));
-        printf("  fits with %s\n", way);
+        const CliWay *way = &g_array_index(ways, CliWay, i);
+        g_autofree char *reserved = bytes_text(way->reserved_bytes);
+        g_autofree char *text = cli_way_text(way, reserved);
+        printf("  fits with %s\n", text);
     }
     if (!ways->len) {
-        printf("  no setting tried makes it fit: a shorter sequence, a smaller network, GPUs with "
-               "more memory\n");
+        printf(
+            "  no setting tried makes it fit, nor more of the cluster's GPUs: a larger cluster, a "
+            "shorter sequence, a smaller network, GPUs with more memory\n");
     }
 }
 

@@ -79,10 +79,10 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     prefetch_forward(run, u);
 }
 
-/* The root is left whole unless the strategy says what to do with every unit; in 2.4, always. */
+/* The root is left whole unless the strategy says what to do with each unit; before 2.8, always. */
 static void after_forward(PlanRun *run, uint32_t u) {
     const PlanStrategy *strategy = run->strategy;
-    if (u == 0 && ((const PlanFsdp2 *)run->state)->is_of_2_4) {
+    if (u == 0 && strategy->reshard_root == PLAN_NO) {
         return;
     }
     if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||

@@ -17,6 +17,7 @@ load scripts."/text.gp"
 set xrange [first_step - 0.5:last_step + 0.5]
 set yrange [0:y(last_ns) * 1.1]
 set tics out nomirror
+if (last_step - first_step < 12) { set xtics 1 } # else there would be half steps
 set border 3
 unset key
 set xlabel "step"

@@ -18,6 +18,7 @@ set bmargin at screen 0.1
 set xrange [first_step - 0.5:last_step + 0.5]
 set yrange [0:y(last_ns) * 1.1]
 set tics out nomirror
+if (last_step - first_step < 12) { set xtics 1 } # else there would be half steps
 set border 3
 set grid ytics back lt 1 lc rgb "#dddddd" lw 0.5
 set xlabel "step"

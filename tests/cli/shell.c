@@ -15,8 +15,11 @@ Result run(const char *words) {
     g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(argv, g_strdup(shell.program));
     g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    g_autofree char *input = NULL;
     for (char **word = list; *word; word++) {
-        if (**word) {
+        if (**word == '<' && !input) {
+            input = g_build_filename(shell.folder, *word + 1, NULL);
+        } else if (**word) {
             g_ptr_array_add(argv, g_strdup(*word));
         }
     }
@@ -24,6 +27,9 @@ Result run(const char *words) {
     g_autoptr(GSubprocessLauncher) launcher =
         g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_cwd(launcher, shell.folder);
+    if (input) {
+        g_subprocess_launcher_set_stdin_file_path(launcher, input);
+    }
     g_autoptr(GError) error = NULL;
     g_autoptr(GSubprocess) process =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, &error);

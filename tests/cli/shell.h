@@ -23,7 +23,7 @@ void shell_init(int *argc, char ***argv);
 /* Removes the folder; returns the status. */
 int shell_finish(int status);
 
-Result run(const char *words); /* words apart by spaces */
+Result run(const char *words); /* apart by spaces; <FILE is what it reads from standard input */
 /* Fails the test unless it ends so, and says so on each side. */
 void expect(const char *words, int status, const char *in_out, const char *in_err);
 void write_file(const char *name, const char *text);

@@ -11,6 +11,9 @@ static void help(void) {
     expect("--version", 0, "foreshard ", "");
     expect("", 2, "", "Usage: foreshard COMMAND");
     expect("plna gpt-toy", 2, "", "there is no command 'plna'");
+    expect("help", 0, "Commands:", "");
+    expect("help predict", 0, "foreshard predict [OPTION", "");
+    expect("help plna", 2, "", "there is no command 'plna'");
     static const char *const commands[] = {"plan",     "units",    "predict", "collectives",
                                            "run",      "compare",  "plot",    "export",
                                            "validate", "diagnose", "report",  "explain"};
@@ -23,6 +26,17 @@ static void help(void) {
     }
 }
 
+/* What `plan -o -` wrote is a plan for all that take one. */
+static void plan_from_standard_input(void) {
+    expect("plan gpt-toy -n 2 -o in.plan", 0, "", "");
+    expect("predict - --cluster a100-node <in.plan", 0, "gpt-toy, FSDP2, unit a block, 2 ranks",
+           "");
+    expect("explain step_ms - <in.plan", 0, "step_ms = ", "");
+    expect("plan - -n 3 <in.plan", 2, "", "standard input is a plan for 2 ranks, not 3");
+    write_file("no.plan", "65536\n");
+    expect("units - <no.plan", 2, "", "standard input:1: expected 'foreshard-plan', not '65536'");
+}
+
 /* A file of this folder needs no "./", whatever its name ends in. */
 static void files_here(void) {
     write_file("config.json",
@@ -30,6 +44,14 @@ static void files_here(void) {
                "\"vocab_size\": 96, \"n_positions\": 32}");
     expect("plan config.json -n 2", 0, "parameters    ",
            "note: config.json: dropout is left out (resid_pdrop 0.1, embd_pdrop 0.1, ");
+    expect("plan . -n 2", 0, "parameters    ",
+           "config.json: sequences have 32 tokens, the most it allows; --seq N plans shorter ones");
+    g_auto(Result) shorter = run("plan config.json --seq 16");
+    g_assert_cmpint(shorter.status, ==, 0);
+    g_assert_null(strstr(shorter.err, "the most it allows"));
+    write_file("list.json", "[1]");
+    expect("plan list.json", 2, "", "list.json: not a config.json: it is no object");
+    expect("predict gpt-toy --cluster .", 2, "", "no cluster is called '.'");
     write_file("scaled.txt", "[network]\nfamily = llama\nlayers = 1\nwidth = 8\nheads = 2\n"
                              "ffn = 12\nvocab = 4\nseq = 4\nrope_scaling = llama3\n");
     expect("plan scaled.txt", 0, "scaled.txt, ", "");
@@ -163,6 +185,7 @@ int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/commands/help", help);
     g_test_add_func("/cli/commands/files here", files_here);
+    g_test_add_func("/cli/commands/plan from standard input", plan_from_standard_input);
     g_test_add_func("/cli/commands/views of a plan", views_of_a_plan);
     g_test_add_func("/cli/commands/collectives", collectives);
     g_test_add_func("/cli/commands/validate", validate);

@@ -33,6 +33,9 @@ static void every_rank(void) {
            "peak reserved, least rank's", "");
     expect("plot every.trace --picture jitter", 0, "rank 0: median", "");
     expect("plot every.trace --picture jitter --rank 3 -o every.svg", 0, "", "");
+    /* Each step of both, and no half steps. */
+    expect("predict gpt-toy -n 16 --cluster a100-roce --steps 3 --trace short.trace", 0, "", "");
+    expect("plot short.trace every.trace --picture jitter", 0, "4             5\n", "");
     expect("diagnose every.trace", 0, "jitter: 4 steady steps from", "");
     expect("diagnose every.trace --rank 10", 0, "jitter: 4 steady steps from", "");
     expect("diagnose every.trace --rank 1", 2, "", "has not recorded rank 1");
@@ -157,6 +160,12 @@ static void more_diagnoses(void) {
          "--limit-all-gathers 0 --param-dtype bf16",
          "7. bottleneck: the allocator gives memory back and asks for it again (retries); one unit "
          "ahead"},
+        {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+         "--limit-all-gathers 0 --param-dtype bf16",
+         "4. host-bound, and it gives memory back (5): the compute lane is busy"},
+        {"gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
+         "bf16",
+         "  gives memory back 19 times"},
         {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
          "7. bottleneck: blocks are computed twice"},
         {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
@@ -185,6 +194,11 @@ static void ways_to_fit(void) {
            "  fits with --checkpointing full --param-dtype bf16: step ", "");
     expect("predict llama3-70b -n 64 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
            "fits: yes", "");
+    /* The smallest number of ranks that fits gives memory back; the next does not. */
+    expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "  fits with -n 64: step ", "");
+    expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           "  fits with -n 128: step ", "");
     expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
 }
 

@@ -75,17 +75,18 @@ static void versions_between(void) {
     static const struct {
         const char *version;
         PlanPytorch like;
-        unsigned rms_norm;
+        unsigned rms_norm, reshard_root;
     } cases[] = {
-        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL},
-        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL},
-        {"2.9.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL},
-        {"2.8.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS},
-        {"2.5", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS},
-        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS},
-        {"2.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS},
-        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS},
-        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS},
+        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES},
+        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES},
+        {"2.9.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES},
+        {"2.8.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_YES},
+        {"2.7.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_NO},
+        {"2.5", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_NO},
+        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO},
+        {"2.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO},
+        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS, PLAN_NO},
+        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS, PLAN_NO},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         PlanStrategy s;
@@ -93,6 +94,7 @@ static void versions_between(void) {
         g_assert_true(plan_strategy_set(&s, "pytorch", cases[i].version, NULL));
         g_assert_cmpuint(s.pytorch, ==, cases[i].like);
         g_assert_cmpuint(s.rms_norm, ==, cases[i].rms_norm);
+        g_assert_cmpuint(s.reshard_root, ==, cases[i].reshard_root);
     }
     static const char *const refused[] = {"1.12", "2.14",   "3.0",  "2", "2.",
                                           "2.6x", "2.1234", "-2.6", ""};
@@ -190,6 +192,8 @@ static void contradictions(void) {
         {"ranks=6 flavour=fsdp1 reshard_after_forward=yes", "reshard_after_forward is FSDP2's"},
         {"ranks=6 sharding=grad-op reshard_after_forward=yes", "sharding grad-op keeps"},
         {"ranks=2 wrap=linear checkpointing=full", "unit layers.0.linear lies inside layers.0"},
+        {"ranks=2 wrap=module=linear",
+         "wrap=module=linear is the whole name or class of no module"},
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
