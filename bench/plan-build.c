@@ -43,8 +43,8 @@ static uint64_t bytes_of(const Plan *plan) {
             bytes += is_shared ? 0 : role->n_instrs[s] * sizeof(PlanInstr);
         }
         bytes += role->n_buffers * sizeof(PlanBuffer) + role->n_ops * sizeof(PlanOp) +
-                 role->n_operands * sizeof(PlanOperand) + role->n_dims * sizeof(int64_t) +
-                 role->n_attrs * sizeof(double);
+                 role->n_operands * sizeof(PlanRef) + role->n_parts * sizeof(PlanOperand) +
+                 role->n_dims * sizeof(int64_t) + role->n_attrs * sizeof(double);
     }
     return bytes;
 }

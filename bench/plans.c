@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/data-dir.h"
+#include "cli/heap.h"
 #include "models/network.h"
 #include "plan/build.h"
 
@@ -41,6 +42,7 @@ void bench_apart(void (*run)(unsigned i), unsigned i) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
+        cli_heap_in_large_pages();
         run(i);
         fflush(stdout);
         _exit(0);

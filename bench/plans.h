@@ -9,5 +9,6 @@
 Plan *bench_plan(const char *network, const char *strategy);
 double bench_cpu_ns(void);
 uint64_t bench_page_faults(void); /* of the process so far, those that read no file */
-/* In a process of its own, whose memory nobody has used before. */
+/* In a process of its own, whose memory nobody has used before, and whose heap is as the command's
+ * (cli/heap.h). */
 void bench_apart(void (*run)(unsigned i), unsigned i);

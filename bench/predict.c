@@ -11,6 +11,7 @@
 
 #include "bench/plans.h"
 #include "cli/data-dir.h"
+#include "cli/heap.h"
 #include "sim/predict.h"
 
 static const struct {
@@ -89,6 +90,7 @@ static bool run_once(const char *number) {
         fprintf(stderr, "no case %s; there are 1 to %zu\n", number, G_N_ELEMENTS(cases));
         return false;
     }
+    cli_heap_in_large_pages(); /* as bench_apart() does */
     unsigned i = (unsigned)n - 1;
     g_autoptr(ModelCluster) cluster = cluster_of(i);
     Times times = time_once(i, cluster);

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/heap.h"
 #include "cli/nearest.h"
 
 static const struct {
@@ -102,6 +103,7 @@ static int show_help(const char *name) {
 }
 
 int main(int argc, char **argv) {
+    cli_heap_in_large_pages();
     setlocale(LC_CTYPE, "");
     g_set_prgname("foreshard");
     atexit(check_output);

@@ -39,12 +39,12 @@ static uint16_t *find_makers(const PlanRole *role) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-        const PlanOperand *operands = plan_op_operands(role, op);
         for (uint32_t o = 0; o < op->n_operands; o++) {
             unsigned slot = plan_op_slot_of(info, op->n_operands, o);
-            if (operands[o].buffer != PLAN_NONE && info->slots[slot].flags & PLAN_SLOT_WRITE &&
-                makers[operands[o].buffer] == PLAN_N_OP_KINDS) {
-                makers[operands[o].buffer] = op->kind;
+            uint32_t buffer = plan_op_buffer(role, op, o);
+            if (buffer != PLAN_NONE && info->slots[slot].flags & PLAN_SLOT_WRITE &&
+                makers[buffer] == PLAN_N_OP_KINDS) {
+                makers[buffer] = op->kind;
             }
         }
     }

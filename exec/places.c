@@ -10,7 +10,7 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
     uint64_t from = start > offset ? start - offset : 0;
     bool on_host = plan_op_is_host_init((PlanOpKind)init->kind);
     return (ExecPlace){.parameter = parameter,
-                       .buffer = on_host ? PLAN_NONE : plan_op_operands(role, init)[0].buffer,
+                       .buffer = on_host ? PLAN_NONE : plan_op_buffer(role, init, 0),
                        .slot = on_host ? (uint32_t)dims[4] : PLAN_NONE,
                        .first = first,
                        .from = from,
@@ -31,11 +31,11 @@ static bool stays(const PlanBuffer *buffer) {
 /* FSDP2 moves shards that do not divide evenly into padded ones, in the first step. */
 static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOperand *operands = plan_op_operands(role, &role->ops[i]);
-        if (role->ops[i].kind == PLAN_OP_COPY && operands[0].buffer == buffer) {
-            const PlanBuffer *to = &role->buffers[operands[1].buffer];
+        const PlanOp *op = &role->ops[i];
+        if (op->kind == PLAN_OP_COPY && plan_op_buffer(role, op, 0) == buffer) {
+            const PlanBuffer *to = &role->buffers[plan_op_buffer(role, op, 1)];
             if (to->sub == PLAN_PARAMETERS_SHARDED && stays(to)) {
-                return operands[1].buffer;
+                return plan_op_buffer(role, op, 1);
             }
         }
     }
@@ -46,7 +46,7 @@ static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
 static uint32_t sent_to(const PlanRole *role, uint32_t buffer) {
     for (uint32_t i = 0; i < role->n_ops && !stays(&role->buffers[buffer]); i++) {
         const PlanOp *op = &role->ops[i];
-        if (op->kind == PLAN_OP_TO_HOST && plan_op_operands(role, op)[0].buffer == buffer) {
+        if (op->kind == PLAN_OP_TO_HOST && plan_op_buffer(role, op, 0) == buffer) {
             return (uint32_t)plan_op_dims(role, op)[1];
         }
     }

@@ -206,15 +206,15 @@ gpointer exec_play_pointer(const ExecPlay *play, uint32_t buffer) {
 
 ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op,
                         gpointer *pointers) {
-    const PlanOperand *operands = plan_op_operands(at->role, op);
     if (op->kind == PLAN_OP_BATCH) { /* dims: ..., pass, passes */
         const int64_t *dims = plan_op_dims(at->role, op);
         play->turn = (uint64_t)MAX(at->step, 0) * (uint64_t)dims[4] + (uint64_t)dims[3];
     }
     for (uint32_t i = 0; i < op->n_operands; i++) {
-        pointers[i] = operands[i].buffer == PLAN_NONE
+        PlanOperand operand = plan_op_operand(at->role, op, i);
+        pointers[i] = operand.buffer == PLAN_NONE
                           ? NULL
-                          : (char *)pointer_of(play, operands[i].buffer) + operands[i].offset_bytes;
+                          : (char *)pointer_of(play, operand.buffer) + operand.offset_bytes;
     }
     return (ExecTask){&play->context, op, at->step, play->turn, pointers};
 }

@@ -53,12 +53,12 @@ static inline const int64_t *i64(const ExecTask *t, unsigned i) {
     return t->pointers[i];
 }
 
-static inline const PlanOperand *operand(const ExecTask *t, unsigned i) {
-    return plan_op_operands(t->context->role, t->op) + i;
+static inline PlanOperand operand(const ExecTask *t, unsigned i) {
+    return plan_op_operand(t->context->role, t->op, i);
 }
 
 static inline PlanDtype operand_dtype(const ExecTask *t, unsigned i) {
-    return (PlanDtype)t->context->role->buffers[operand(t, i)->buffer].dtype;
+    return (PlanDtype)t->context->role->buffers[operand(t, i).buffer].dtype;
 }
 
 static inline uint32_t axis_rank(const ExecTask *t) {

@@ -1,15 +1,30 @@
 #include "plan/alike.h"
 
-/* Of what the first and the second op use. */
-static bool same_operand(const PlanBuffer *first, const PlanOperand *a, const PlanBuffer *second,
-                         const PlanOperand *b) {
-    uint64_t differs =
-        (a->elements ^ b->elements) | (a->offset_bytes ^ b->offset_bytes) | (a->rows ^ b->rows);
-    if (a->buffer == PLAN_NONE || b->buffer == PLAN_NONE) {
-        return !differs && a->buffer == b->buffer;
+static bool same_buffer(const PlanBuffer *a, const PlanBuffer *b) {
+    return a->bytes == b->bytes && a->dtype == b->dtype;
+}
+
+static bool same_part(const PlanRole *r, PlanRef a, const PlanRole *s, PlanRef b) {
+    if (a == PLAN_NONE || b == PLAN_NONE || !(a & b & PLAN_PART)) {
+        return a == b;
     }
-    const PlanBuffer *x = &first[a->buffer], *y = &second[b->buffer];
-    return !(differs | (x->bytes ^ y->bytes) | (uint64_t)(x->dtype ^ y->dtype));
+    const PlanOperand *p = &r->parts[a - PLAN_PART], *q = &s->parts[b - PLAN_PART];
+    return p->elements == q->elements && p->offset_bytes == q->offset_bytes && p->rows == q->rows &&
+           same_buffer(&r->buffers[p->buffer], &s->buffers[q->buffer]);
+}
+
+/* Most are whole buffers. */
+static bool same_operands(const PlanRole *r, const PlanRef *a, const PlanRole *s, const PlanRef *b,
+                          unsigned n) {
+    const PlanBuffer *first = r->buffers, *second = s->buffers;
+    for (const PlanRef *end = a + n; a < end; a++, b++) {
+        bool is_same =
+            (*a | *b) & PLAN_PART ? same_part(r, *a, s, *b) : same_buffer(&first[*a], &second[*b]);
+        if (!is_same) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool is_like(const PlanRole *r, const PlanOp *a, const PlanRole *s, const PlanOp *b) {
@@ -24,14 +39,7 @@ static bool is_like(const PlanRole *r, const PlanOp *a, const PlanRole *s, const
             return false;
         }
     }
-    const PlanBuffer *first = r->buffers, *second = s->buffers;
-    const PlanOperand *p = plan_op_operands(r, a), *q = plan_op_operands(s, b);
-    for (const PlanOperand *end = p + a->n_operands; p < end; p++, q++) {
-        if (!same_operand(first, p, second, q)) {
-            return false;
-        }
-    }
-    return true;
+    return same_operands(r, plan_op_operands(r, a), s, plan_op_operands(s, b), a->n_operands);
 }
 
 /* What follows ops that are alike is alike, and what a role begins with. The op after one asked

@@ -10,6 +10,7 @@ void plan_builder_init(PlanBuilder *builder, PlanArena *arena) {
     builder->buffers.arena = arena;
     builder->ops.arena = arena;
     builder->operands.arena = arena;
+    builder->parts.arena = arena;
     builder->dims.arena = arena;
     builder->attrs.arena = arena;
     builder->loss_ops.arena = arena;
@@ -29,6 +30,7 @@ void plan_builder_expect(PlanBuilder *builder, uint32_t n) {
     plan_vector_reserve(&builder->dims, 16 * n);
     plan_vector_reserve(&builder->attrs, 3 * n);
     plan_vector_reserve(&builder->operands, 32 * n);
+    plan_vector_reserve(&builder->parts, 4 * n);
 }
 
 static uint32_t about(uint32_t n) {
@@ -45,6 +47,7 @@ void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role) {
     plan_vector_reserve(&builder->dims, about(role->n_dims));
     plan_vector_reserve(&builder->attrs, about(role->n_attrs));
     plan_vector_reserve(&builder->operands, about(role->n_operands));
+    plan_vector_reserve(&builder->parts, about(role->n_parts));
 }
 
 /* Steps are about equally long. */
@@ -168,36 +171,47 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
     return builder->ops.len - 1;
 }
 
-void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
-                          uint64_t elements) {
-    plan_vector_push(
-        &builder->operands,
-        (PlanOperand){.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements});
+static bool is_whole(const PlanBuilder *builder, const PlanOperand *o) {
+    return !o->offset_bytes && !o->rows &&
+           o->elements == plan_operand_whole(builder->buffers.items, o->buffer).elements;
+}
+
+PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand) {
+    if (operand.buffer == PLAN_NONE || is_whole(builder, &operand)) {
+        return operand.buffer;
+    }
+    plan_vector_push(&builder->parts, operand);
+    return PLAN_PART + builder->parts.len - 1;
+}
+
+static void add(PlanBuilder *builder, PlanRef operand) {
+    plan_vector_push(&builder->operands, operand);
     plan_vector_last(&builder->ops)->n_operands++;
 }
 
-PlanOperand *plan_builder_room(PlanBuilder *builder, uint32_t n) {
+void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
+                          uint64_t elements) {
+    PlanOperand operand = {.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements};
+    add(builder, plan_builder_ref(builder, operand));
+}
+
+void plan_builder_rows(PlanBuilder *builder, PlanOperand operand) {
+    add(builder, plan_builder_ref(builder, operand));
+}
+
+void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
+    add(builder, buffer);
+}
+
+PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n) {
     plan_vector_reserve(&builder->operands, builder->operands.len + n);
     return builder->operands.items + builder->operands.len;
 }
 
-void plan_builder_written(PlanBuilder *builder, const PlanOperand *end) {
+void plan_builder_written(PlanBuilder *builder, const PlanRef *end) {
     uint32_t len = (uint32_t)(end - builder->operands.items);
     plan_vector_last(&builder->ops)->n_operands += len - builder->operands.len;
     builder->operands.len = len;
-}
-
-void plan_builder_rows(PlanBuilder *builder, uint64_t rows) {
-    plan_vector_last(&builder->operands)->rows = (uint32_t)rows;
-}
-
-void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
-    if (buffer == PLAN_NONE) {
-        plan_builder_operand(builder, PLAN_NONE, 0, 0);
-        return;
-    }
-    const PlanBuffer *b = plan_builder_at(builder, buffer);
-    plan_builder_operand(builder, buffer, 0, plan_dtype_count((PlanDtype)b->dtype, b->bytes));
 }
 
 /* An op computes in the dtype of what it writes first; an integer output says so too. */
@@ -207,8 +221,11 @@ static uint8_t dtype_written(PlanBuilder *builder, const PlanOp *op, const PlanO
         unsigned i = end;
         end += info->slots[s].flags & PLAN_SLOT_LIST ? length : 1;
         for (; i < end && info->slots[s].flags & PLAN_SLOT_WRITE; i++) {
-            uint32_t buffer = builder->operands.items[op->operands + i].buffer;
-            if (buffer != PLAN_NONE) {
+            PlanRef written = builder->operands.items[op->operands + i];
+            if (written != PLAN_NONE) {
+                uint32_t buffer = written & PLAN_PART
+                                      ? builder->parts.items[written - PLAN_PART].buffer
+                                      : written;
                 return plan_builder_at(builder, buffer)->dtype;
             }
         }
@@ -243,6 +260,8 @@ void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role) {
     role->n_ops = builder->ops.len;
     role->operands = builder->operands.items;
     role->n_operands = builder->operands.len;
+    role->parts = builder->parts.items;
+    role->n_parts = builder->parts.len;
     role->dims = builder->dims.items;
     role->n_dims = builder->dims.len;
     role->attrs = builder->attrs.items;

@@ -15,7 +15,8 @@ typedef struct {
     bool repeats[PLAN_N_SECTIONS]; /* the program of the section before, held once */
     PLAN_VECTOR(PlanBuffer) buffers;
     PLAN_VECTOR(PlanOp) ops;
-    PLAN_VECTOR(PlanOperand) operands;
+    PLAN_VECTOR(PlanRef) operands;
+    PLAN_VECTOR(PlanOperand) parts;
     PLAN_VECTOR(int64_t) dims;
     PLAN_VECTOR(double) attrs;
     PLAN_VECTOR(uint32_t) loss_ops;
@@ -62,11 +63,14 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
                                const int64_t *dims, const double *attrs);
 void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
                           uint64_t elements);
-/* Many at once: room for at most n, and where those that were written there end. */
-PlanOperand *plan_builder_room(PlanBuilder *builder, uint32_t n);
-void plan_builder_written(PlanBuilder *builder, const PlanOperand *end);
-void plan_builder_rows(PlanBuilder *builder, uint64_t rows);    /* of the operand added last */
-void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it */
+/* One that also says how many rows it has. */
+void plan_builder_rows(PlanBuilder *builder, PlanOperand operand);
+/* Many at once, each as it is held: room for at most n, and where those that were written there
+ * end. */
+PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand);
+PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n);
+void plan_builder_written(PlanBuilder *builder, const PlanRef *end);
+void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it, or none */
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
 void plan_builder_host_op(PlanBuilder *builder);                /* it too, done by the host */
 

@@ -25,7 +25,7 @@ typedef struct {
 
 /* Of a buffer that lives, since it was allocated. */
 typedef struct {
-    Clock used; /* last use by each lane; before the first, its pool's debt when it was made */
+    Clock used; /* last use by each lane of used_by; before any, its pool's debt when it was made */
     uint32_t written_at; /* 0: not yet */
     uint8_t written_by;  /* lane */
     uint8_t used_by;     /* lanes that have used it, a bit each */
@@ -161,7 +161,6 @@ static bool first_touch(Check *c, uint32_t b, BufferState *state, uint8_t lane) 
     if (!may_touch(c, b, lane)) {
         return false;
     }
-    state->used = (Clock){0};
     state->used_by = (uint8_t)(1u << lane);
     return true;
 }
@@ -208,7 +207,7 @@ static bool use(Check *c, uint32_t b, BufferState *state, const PlanSlot *slot, 
 static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOp *op = &c->role->ops[instr->arg];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    const PlanOperand *operands = plan_op_operands(c->role, op);
+    const PlanRef *operands = plan_op_operands(c->role, op);
     unsigned length = plan_op_list_length(info, op->n_operands);
     uint8_t lane = instr->lane;
     uint32_t now = ++c->lanes[lane].of[lane];
@@ -216,9 +215,9 @@ static bool launch(Check *c, const PlanInstr *instr) {
     BufferState *states = c->states.items; /* a launch allocates nothing */
     const PlanSlot *slot = info->slots, *end = slot + info->n_slots;
     for (; slot < end; slot++) {
-        const PlanOperand *last = operands + (slot->flags & PLAN_SLOT_LIST ? length : 1);
+        const PlanRef *last = operands + (slot->flags & PLAN_SLOT_LIST ? length : 1);
         for (; operands < last; operands++) {
-            uint32_t b = operands->buffer;
+            uint32_t b = plan_operand_buffer(c->role, *operands);
             if (b == PLAN_NONE) {
                 if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
                     return fail(c, "operand %s of %s is missing", slot->name, info->name);

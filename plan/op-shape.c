@@ -267,20 +267,23 @@ static bool counts_tensors(const PlanOp *op, unsigned list) {
            (op->kind == PLAN_OP_NORMS && list == 1);
 }
 
+static uint64_t size_in(const PlanRole *role, const PlanOp *op, unsigned list, PlanRef first) {
+    return counts_tensors(op, list) ? 1 : plan_operand(role, first).elements;
+}
+
 /* Lists are dealt out one after the other: what their elements take together. */
 static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    const PlanOperand *operands = plan_op_operands(role, op);
+    const PlanRef *operands = plan_op_operands(role, op);
     unsigned length = plan_op_list_length(info, op->n_operands), list = 0;
     uint64_t total = 0;
     const char *fault = NULL;
     for (unsigned slot = 0, first = 0; slot < info->n_slots && !fault; slot++) {
         bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
         for (unsigned i = 0; is_list && i < length && !fault; i++) {
-            const PlanOperand *o = &operands[first + i];
-            total = plus(total, taken_by(op, o, d, &fault));
-            uint64_t size = counts_tensors(op, list) ? 1 : operands[i].elements;
-            if (!fault && info->n_lists > 1 && o->elements != size) {
+            PlanOperand o = plan_operand(role, operands[first + i]);
+            total = plus(total, taken_by(op, &o, d, &fault));
+            if (!fault && list > 0 && o.elements != size_in(role, op, list, operands[i])) {
                 fault = "the lists' tensors are not of the same sizes";
             }
         }
@@ -315,28 +318,29 @@ static bool reaches_beyond(const PlanOperand *o, const PlanBuffer *b) {
 }
 
 static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
-                        const PlanOperand *operands, unsigned n, const uint64_t *d) {
+                        const PlanRef *operands, unsigned n, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanSlot *info = &plan_op_info(kind)->slots[slot];
     bool wants_int = wants_integers(kind, info, d), wants_mask = info->flags & PLAN_SLOT_MASK;
     uint64_t wanted = wanted_of(op, slot, d);
-    for (const PlanOperand *o = operands; o < operands + n; o++) {
-        if (o->buffer == PLAN_NONE) {
+    for (unsigned i = 0; i < n; i++) {
+        PlanOperand o = plan_operand(role, operands[i]);
+        if (o.buffer == PLAN_NONE) {
             continue;
         }
-        const PlanBuffer *b = &role->buffers[o->buffer];
-        if (reaches_beyond(o, b)) {
-            return g_strdup_printf("operand %s reaches beyond b%u", info->name, o->buffer);
+        const PlanBuffer *b = &role->buffers[o.buffer];
+        if (reaches_beyond(&o, b)) {
+            return g_strdup_printf("operand %s reaches beyond b%u", info->name, o.buffer);
         }
         if ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask) {
             return g_strdup_printf("operand %s cannot be %s", info->name,
                                    plan_dtype_name((PlanDtype)b->dtype));
         }
-        uint64_t room = plan_dtype_count((PlanDtype)b->dtype, b->bytes - o->offset_bytes);
+        uint64_t room = plan_dtype_count((PlanDtype)b->dtype, b->bytes - o.offset_bytes);
         if (wanted > room) {
             return g_strdup_printf("operand %s needs %" G_GUINT64_FORMAT
                                    " elements of b%u, where %" G_GUINT64_FORMAT " are left",
-                                   info->name, wanted, o->buffer, room);
+                                   info->name, wanted, o.buffer, room);
         }
     }
     return NULL;
@@ -344,7 +348,7 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
 
 static char *operands_fault(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    const PlanOperand *operands = plan_op_operands(role, op);
+    const PlanRef *operands = plan_op_operands(role, op);
     unsigned length = plan_op_list_length(info, op->n_operands);
     for (unsigned slot = 0; slot < info->n_slots; slot++) {
         unsigned n = info->slots[slot].flags & PLAN_SLOT_LIST ? length : 1;
@@ -360,7 +364,7 @@ static char *operands_fault(const PlanRole *role, const PlanOp *op, const uint64
 uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32_t i) {
     unsigned slot = plan_op_slot_of(plan_op_info((PlanOpKind)op->kind), op->n_operands, i);
     uint64_t wanted = wanted_of(op, slot, (const uint64_t *)plan_op_dims(role, op));
-    return wanted ? wanted : plan_op_operands(role, op)[i].elements;
+    return wanted ? wanted : plan_op_operand(role, op, i).elements;
 }
 
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
@@ -406,7 +410,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],
                                plan_axis_name((PlanAxis)op->axis));
     }
-    if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1].buffer == PLAN_NONE) {
+    if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1] == PLAN_NONE) {
         return g_strdup("tokens need targets");
     }
     char *fault = operands_fault(role, op, d);

@@ -30,15 +30,15 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
 
 static double traffic_of(const PlanRole *role, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    const PlanOperand *operands = plan_op_operands(role, op);
     double bytes = 0;
     for (uint32_t i = 0; i < op->n_operands; i++) {
-        if (operands[i].buffer == PLAN_NONE) {
+        PlanOperand operand = plan_op_operand(role, op, i);
+        if (operand.buffer == PLAN_NONE) {
             continue;
         }
         PlanSlotFlags flags = info->slots[plan_op_slot_of(info, op->n_operands, i)].flags;
-        PlanDtype dtype = (PlanDtype)role->buffers[operands[i].buffer].dtype;
-        double size = (double)operands[i].elements * (double)plan_dtype_bytes(dtype);
+        PlanDtype dtype = (PlanDtype)role->buffers[operand.buffer].dtype;
+        double size = (double)operand.elements * (double)plan_dtype_bytes(dtype);
         bytes += size * ((flags & PLAN_SLOT_READ ? 1 : 0) + (flags & PLAN_SLOT_WRITE ? 1 : 0));
     }
     return bytes;
@@ -70,8 +70,7 @@ static uint64_t bias_elements(const PlanRole *role, const PlanOp *op) {
     unsigned slot = op->kind == PLAN_OP_ATTENTION            ? 3
                     : op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4
                                                              : 0;
-    const PlanOperand *bias = plan_op_operands(role, op) + slot;
-    return slot && bias->buffer != PLAN_NONE ? bias->elements : 0;
+    return slot ? plan_op_operand(role, op, slot).elements : 0;
 }
 
 bool plan_op_has_bias(const PlanRole *role, const PlanOp *op) {

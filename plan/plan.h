@@ -109,6 +109,11 @@ typedef struct {
     uint64_t elements;
 } PlanOperand;
 
+/* How a role holds an operand: most are all of a buffer, and are its number; others are PLAN_PART
+ * and their number among the role's parts. PLAN_NONE: missing. plan_operand() reads it. */
+typedef uint32_t PlanRef;
+#define PLAN_PART (UINT32_C(1) << 31)
+
 typedef struct {
     uint16_t kind; /* PlanOpKind */
     uint8_t axis;  /* PlanAxis of a collective, or of the ranks among which a slice is chosen */
@@ -151,8 +156,10 @@ typedef struct {
     uint32_t n_events;
     PlanOp *ops;
     uint32_t n_ops;
-    PlanOperand *operands;
+    PlanRef *operands;
     uint32_t n_operands;
+    PlanOperand *parts; /* operands that are not all of a buffer */
+    uint32_t n_parts;
     int64_t *dims;
     uint32_t n_dims;
     double *attrs;
@@ -212,8 +219,31 @@ uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 /* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */
 const char *plan_digest(const Plan *plan);
 
-static inline const PlanOperand *plan_op_operands(const PlanRole *role, const PlanOp *op) {
+static inline const PlanRef *plan_op_operands(const PlanRole *role, const PlanOp *op) {
     return role->operands + op->operands;
+}
+
+static inline PlanOperand plan_operand_whole(const PlanBuffer *buffers, uint32_t buffer) {
+    const PlanBuffer *b = &buffers[buffer];
+    return (PlanOperand){.buffer = buffer,
+                         .elements = plan_dtype_count((PlanDtype)b->dtype, b->bytes)};
+}
+static inline PlanOperand plan_operand(const PlanRole *role, PlanRef ref) {
+    if (ref == PLAN_NONE) {
+        return (PlanOperand){.buffer = PLAN_NONE};
+    }
+    return ref & PLAN_PART ? role->parts[ref - PLAN_PART] : plan_operand_whole(role->buffers, ref);
+}
+/* Which buffer it lies in, or PLAN_NONE. */
+static inline uint32_t plan_operand_buffer(const PlanRole *role, PlanRef ref) {
+    return !(ref & PLAN_PART) || ref == PLAN_NONE ? ref : role->parts[ref - PLAN_PART].buffer;
+}
+/* Operand number i of an op, and its buffer. */
+static inline PlanOperand plan_op_operand(const PlanRole *role, const PlanOp *op, uint32_t i) {
+    return plan_operand(role, plan_op_operands(role, op)[i]);
+}
+static inline uint32_t plan_op_buffer(const PlanRole *role, const PlanOp *op, uint32_t i) {
+    return plan_operand_buffer(role, plan_op_operands(role, op)[i]);
 }
 static inline const int64_t *plan_op_dims(const PlanRole *role, const PlanOp *op) {
     return role->dims + op->dims;

@@ -48,14 +48,14 @@ static bool is_table(PlanOpKind kind, const char *slot) {
 
 static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    const PlanOperand *operands = plan_op_operands(role, op);
     int type = -1;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
-        if (operands[i].buffer == PLAN_NONE || slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_MASK)) {
+        uint32_t buffer = plan_op_buffer(role, op, i);
+        if (buffer == PLAN_NONE || slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_MASK)) {
             continue;
         }
-        int mine = role->buffers[operands[i].buffer].dtype;
+        int mine = role->buffers[buffer].dtype;
         if (is_statistic(slot->name) && mine != PLAN_FP32) {
             return refuse(op, "its statistics are not stored in fp32; use a plan of this version",
                           error);
@@ -85,8 +85,8 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
             continue;
         }
         int64_t slot = plan_op_dims(role, op)[1];
-        const PlanOperand *operand = plan_op_operands(role, op);
-        if (slot >= first && slot < behind && role->buffers[operand->buffer].dtype != PLAN_FP32) {
+        const PlanBuffer *sent = &role->buffers[plan_op_buffer(role, op, 0)];
+        if (slot >= first && slot < behind && sent->dtype != PLAN_FP32) {
             return refuse(step, "an optimizer on the host works in fp32; set model_dtype = fp32",
                           error);
         }

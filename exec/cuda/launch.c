@@ -113,7 +113,7 @@ static bool between(const ExecTask *t, const ExecCudaLane *lane, bool to_host, G
 static bool zero_random_state(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     for (unsigned i = 6; i < 8; i++) {
         if (!exec_cuda_ok(cudaMemsetAsync(t->pointers[i], 0,
-                                          operand(t, i)->elements * sizeof(int64_t), lane->stream),
+                                          operand(t, i).elements * sizeof(int64_t), lane->stream),
                           "cudaMemsetAsync", error)) {
             return false;
         }

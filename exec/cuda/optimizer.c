@@ -16,7 +16,7 @@ static Lists lists_of(const ExecTask *t, unsigned first, unsigned n_lists) {
     Lists lists = {.elements = g_new(size_t, n), .types = g_new(KernelCudaType, n * n_lists)};
     lists.tensors = (KernelCudaTensors){.n = n, .elements = lists.elements};
     for (unsigned i = 0; i < n; i++) {
-        lists.elements[i] = operand(t, first + i)->elements;
+        lists.elements[i] = operand(t, first + i).elements;
     }
     for (unsigned l = 0; l < n_lists; l++) {
         unsigned from = first + l * n;

@@ -44,15 +44,15 @@ static void add_zeros(GArray *pieces, const ExecTask *t, unsigned to, size_t to_
 /* The list one after the other, from element `at` of the operand behind it on. */
 static void flatten(GArray *pieces, const ExecTask *t, size_t at) {
     for (unsigned i = 0; i < list_length(t); i++) {
-        add_row(pieces, t, list_length(t), at, i, 0, operand(t, i)->elements);
-        at += operand(t, i)->elements;
+        add_row(pieces, t, list_length(t), at, i, 0, operand(t, i).elements);
+        at += operand(t, i).elements;
     }
 }
 
 static void gather_copy_out(GArray *pieces, const ExecTask *t) {
     size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
     for (unsigned i = 1; i <= list_length(t); i++) {
-        size_t chunk = operand(t, i)->elements / ranks;
+        size_t chunk = operand(t, i).elements / ranks;
         KernelCudaPiece rows = piece(t, i, 0, chunk, 0, start, slice, ranks, chunk);
         if (chunk) {
             g_array_append_val(pieces, rows);
@@ -65,7 +65,7 @@ static void reduce_copy_in(GArray *pieces, const ExecTask *t) {
     size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
     unsigned packed = list_length(t);
     for (unsigned i = 0; i < list_length(t); i++) {
-        size_t rows = operand(t, i)->rows, elements = operand(t, i)->elements;
+        size_t rows = operand(t, i).rows, elements = operand(t, i).elements;
         size_t chunk = (rows + ranks - 1) / ranks * (elements / rows);
         size_t whole = chunk ? elements / chunk : 0, rest = elements - whole * chunk;
         KernelCudaPiece full = piece(t, packed, start, slice, i, 0, chunk, whole, chunk);
@@ -84,8 +84,8 @@ static void reduce_copy_in(GArray *pieces, const ExecTask *t) {
 static void bucket_copy_out(GArray *pieces, const ExecTask *t) {
     size_t at = 0;
     for (unsigned i = 1; i <= list_length(t); i++) {
-        add_row(pieces, t, i, 0, 0, at, operand(t, i)->elements);
-        at += operand(t, i)->elements;
+        add_row(pieces, t, i, 0, 0, at, operand(t, i).elements);
+        at += operand(t, i).elements;
     }
 }
 

@@ -63,8 +63,8 @@ static void attention(const ExecTask *t) {
                                  rows_view(&a, f32(t, 1), a.kv_stride),
                                  rows_view(&a, f32(t, 2), a.kv_stride), f32(t, 3), &a.shape);
     /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
-    memset(t->pointers[6], 0, operand(t, 6)->elements * sizeof(int64_t));
-    memset(t->pointers[7], 0, operand(t, 7)->elements * sizeof(int64_t));
+    memset(t->pointers[6], 0, operand(t, 6).elements * sizeof(int64_t));
+    memset(t->pointers[7], 0, operand(t, 7).elements * sizeof(int64_t));
 }
 
 static void attention_backward(const ExecTask *t) {

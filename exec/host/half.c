@@ -42,7 +42,7 @@ typedef struct {
 } Span;
 
 static uint64_t start_of(const ExecTask *t, unsigned i) {
-    return plan_dtype_count(operand_dtype(t, i), operand(t, i)->offset_bytes);
+    return plan_dtype_count(operand_dtype(t, i), operand(t, i).offset_bytes);
 }
 
 /* An init op leaves alone what does not belong to its parameter, so it must find it. */
@@ -66,7 +66,7 @@ static Span span_of(const ExecTask *t, unsigned i) {
 /* Neighbours that read overlapping parts of one buffer (the heads of q, k and v in one row) are
  * widened together. */
 static bool joins(const ExecTask *t, const Span *span, const Span *next) {
-    return operand(t, span->first)->buffer == operand(t, next->first)->buffer && !span->written &&
+    return operand(t, span->first).buffer == operand(t, next->first).buffer && !span->written &&
            !next->written && next->start >= span->start && next->start < span->end;
 }
 

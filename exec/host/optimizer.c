@@ -36,7 +36,7 @@ static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {
 
 static void scale_all(const ExecTask *t) {
     for (unsigned i = 1; i <= list_length(t); i++) {
-        kernel_scale_by_inplace_f32(f32(t, i), f32(t, 0), operand(t, i)->elements);
+        kernel_scale_by_inplace_f32(f32(t, i), f32(t, 0), operand(t, i).elements);
     }
 }
 
@@ -103,7 +103,7 @@ static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
 
 static void zero_all(const ExecTask *t) {
     for (unsigned i = 0; i < list_length(t); i++) {
-        kernel_fill_f32(f32(t, i), 0, operand(t, i)->elements);
+        kernel_fill_f32(f32(t, i), 0, operand(t, i).elements);
     }
 }
 
@@ -117,6 +117,6 @@ void exec_host_optimize(const ExecTask *t) {
         return;
     }
     for (unsigned i = 0; i < list_length(t); i++) {
-        step_of(t, i, listed(t, 0, i), operand(t, i)->elements);
+        step_of(t, i, listed(t, 0, i), operand(t, i).elements);
     }
 }

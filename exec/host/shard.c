@@ -29,8 +29,8 @@ void exec_shard_part(const ExecTask *t) {
 
 static void flatten_to(const ExecTask *t, size_t at) {
     for (unsigned i = 0; i < list_length(t); i++) {
-        put(t, list_length(t), at, i, 0, operand(t, i)->elements);
-        at += operand(t, i)->elements;
+        put(t, list_length(t), at, i, 0, operand(t, i).elements);
+        at += operand(t, i).elements;
     }
 }
 
@@ -45,7 +45,7 @@ void exec_shard_gather_copy_in(const ExecTask *t) {
 void exec_shard_gather_copy_out(const ExecTask *t) {
     size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
     for (unsigned i = 1; i <= list_length(t); i++) {
-        size_t chunk = operand(t, i)->elements / ranks;
+        size_t chunk = operand(t, i).elements / ranks;
         for (size_t rank = 0; rank < ranks; rank++) {
             put(t, i, rank * chunk, 0, rank * slice + start, chunk);
         }
@@ -57,7 +57,7 @@ void exec_shard_reduce_copy_in(const ExecTask *t) {
     size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
     unsigned packed = list_length(t);
     for (unsigned i = 0; i < list_length(t); i++) {
-        size_t rows = operand(t, i)->rows, elements = operand(t, i)->elements;
+        size_t rows = operand(t, i).rows, elements = operand(t, i).elements;
         size_t chunk = (rows + ranks - 1) / ranks * (elements / rows);
         for (size_t rank = 0; rank < ranks; rank++) {
             size_t before = MIN(elements, rank * chunk), real = MIN(chunk, elements - before);
@@ -72,7 +72,7 @@ void exec_shard_reduce_copy_in(const ExecTask *t) {
 void exec_shard_bucket_copy_out(const ExecTask *t) {
     size_t at = 0;
     for (unsigned i = 1; i <= list_length(t); i++) {
-        put(t, i, 0, 0, at, operand(t, i)->elements);
-        at += operand(t, i)->elements;
+        put(t, i, 0, 0, at, operand(t, i).elements);
+        at += operand(t, i).elements;
     }
 }

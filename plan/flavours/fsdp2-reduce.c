@@ -76,8 +76,9 @@ static void pack_gradients(PlanRun *run, uint32_t u) {
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        plan_run_operand(run, *whole_gradient(run, p));
-        plan_builder_rows(&run->builder, (uint64_t)plan_fsdp2_parameter(run, p)->dims[0]);
+        PlanOperand gradient = plan_run_operand_of(run, *whole_gradient(run, p));
+        gradient.rows = (uint32_t)plan_fsdp2_parameter(run, p)->dims[0];
+        plan_builder_rows(&run->builder, gradient);
     }
     plan_builder_whole(&run->builder, f->reducing);
     plan_builder_launch(&run->builder, lane);

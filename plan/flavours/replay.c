@@ -8,6 +8,7 @@ PlanMark plan_replay_mark(const PlanRun *run) {
                       .buffers = b->buffers.len,
                       .ops = b->ops.len,
                       .operands = b->operands.len,
+                      .parts = b->parts.len,
                       .dims = b->dims.len,
                       .attrs = b->attrs.len,
                       .events = b->n_events};
@@ -47,13 +48,24 @@ static void copy_buffers(const Replay *r, PlanBuilder *builder) {
 }
 
 static void copy_operands(const Replay *r, PlanBuilder *builder) {
-    const PlanOperand *from = r->first->operands + r->begin.operands;
+    const PlanRef *from = r->first->operands + r->begin.operands;
     uint32_t n = r->end.operands - r->begin.operands;
-    PlanOperand *operands;
+    PlanRef *operands;
     plan_vector_extend(&builder->operands, n, &operands);
     for (uint32_t i = 0; i < n; i++) {
-        operands[i] = from[i];
-        operands[i].buffer = buffer_here(r, from[i].buffer);
+        bool is_part = from[i] & PLAN_PART && from[i] != PLAN_NONE;
+        operands[i] = is_part ? from[i] - r->begin.parts + r->here.parts : buffer_here(r, from[i]);
+    }
+}
+
+static void copy_parts(const Replay *r, PlanBuilder *builder) {
+    const PlanOperand *from = r->first->parts + r->begin.parts;
+    uint32_t n = r->end.parts - r->begin.parts;
+    PlanOperand *parts;
+    plan_vector_extend(&builder->parts, n, &parts);
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i] = from[i];
+        parts[i].buffer = buffer_here(r, from[i].buffer);
     }
 }
 
@@ -120,6 +132,7 @@ static void make_room(const PlanPasses *passes, PlanBuilder *b) {
     plan_vector_more(&b->buffers, end->buffers - begin->buffers);
     plan_vector_more(&b->ops, end->ops - begin->ops);
     plan_vector_more(&b->operands, end->operands - begin->operands);
+    plan_vector_more(&b->parts, end->parts - begin->parts);
     plan_vector_more(&b->dims, end->dims - begin->dims);
     plan_vector_more(&b->attrs, end->attrs - begin->attrs);
     plan_vector_more(&b->loss_ops, b->loss_ops.len);
@@ -145,6 +158,7 @@ void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) 
     copy_buffers(&r, builder);
     copy_ops(&r, builder);
     copy_operands(&r, builder);
+    copy_parts(&r, builder);
     copy_instrs(&r, builder);
     for (uint32_t i = r.here.buffers; i < builder->buffers.len; i++) {
         if (builder->live.items[i]) {

@@ -11,7 +11,7 @@
 
 /* How much had been written of everything. */
 typedef struct {
-    uint32_t instrs, buffers, ops, operands, dims, attrs, events;
+    uint32_t instrs, buffers, ops, operands, parts, dims, attrs, events;
 } PlanMark;
 
 /* Where those passes stand in section first. */

@@ -16,40 +16,31 @@ PlanOver plan_over_one(const PlanOver *over, uint32_t parameter) {
     return one;
 }
 
-/* Written where it stays: a processor waits for a copy of what has just been put together. */
-static void put(const PlanOver *over, uint32_t p, unsigned list, PlanOperand *ret) {
+/* States and temporaries are buffers of their own. */
+static PlanRef listed(const PlanOver *over, uint32_t p, unsigned list) {
     PlanRun *run = over->run;
-    uint64_t elements = over->owned[p].elements;
     if (list == PLAN_LIST_PARAMETER) {
-        *ret = over->owned[p];
-        return;
+        return plan_builder_ref(&run->builder, over->owned[p]);
     }
-    if (list == PLAN_LIST_GRADIENT && over->temporaries[PLAN_TEMPORARY_DECAYED][p] == PLAN_NONE) {
-        *ret = run->flavour->gradient(run, p);
-        return;
-    }
+    uint32_t decayed = over->temporaries[PLAN_TEMPORARY_DECAYED][p];
     if (list == PLAN_LIST_GRADIENT) {
-        list = PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_DECAYED;
+        return decayed != PLAN_NONE
+                   ? decayed
+                   : plan_builder_ref(&run->builder, run->flavour->gradient(run, p));
     }
-    if (list >= PLAN_LIST_TEMPORARY) {
-        uint32_t buffer = over->temporaries[list - PLAN_LIST_TEMPORARY][p];
-        *ret = (PlanOperand){.buffer = buffer, .elements = elements};
-        return;
-    }
-    unsigned state = list - PLAN_LIST_STATE;
-    *ret = (PlanOperand){.buffer = run->states[PLAN_N_STATES * p + state],
-                         .elements = state == PLAN_STATE_STEPS ? 1 : elements};
+    return list >= PLAN_LIST_TEMPORARY ? over->temporaries[list - PLAN_LIST_TEMPORARY][p]
+                                       : run->states[PLAN_N_STATES * p + list - PLAN_LIST_STATE];
 }
 
 void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
                       const double *attrs) {
     PlanBuilder *builder = &over->run->builder;
     plan_builder_begin_op(builder, kind, PLAN_AXIS_NONE, NULL, attrs);
-    PlanOperand *end = plan_builder_room(builder, n * (over->to - over->from));
+    PlanRef *end = plan_builder_room(builder, n * (over->to - over->from));
     for (unsigned i = 0; i < n; i++) {
         for (uint32_t p = over->from; p < over->to; p++) {
             if (over->owned[p].elements > 0) {
-                put(over, p, lists[i], end++);
+                *end++ = listed(over, p, lists[i]);
             }
         }
     }
@@ -111,13 +102,15 @@ void plan_over_decay_gradients(const PlanOver *over) {
                           &over->run->strategy->weight_decay);
     for (unsigned list = 0; list < 3; list++) {
         for (uint32_t p = over->from; p < over->to; p++) {
-            if (plan_over_owns(over, p)) {
-                PlanOperand o = over->owned[p];
-                if (list == 0) {
-                    o = over->run->flavour->gradient(over->run, p);
-                } else if (list == 2) {
-                    put(over, p, PLAN_LIST_GRADIENT, &o);
-                }
+            if (!plan_over_owns(over, p)) {
+                continue;
+            }
+            if (list == 2) {
+                plan_builder_whole(&over->run->builder,
+                                   over->temporaries[PLAN_TEMPORARY_DECAYED][p]);
+            } else {
+                PlanOperand o =
+                    list == 0 ? over->run->flavour->gradient(over->run, p) : over->owned[p];
                 plan_builder_operand(&over->run->builder, o.buffer, o.offset_bytes, o.elements);
             }
         }

@@ -52,6 +52,19 @@ static bool parse_operand(PlanReader *r, char *text, PlanOperand *ret) {
            plan_reader_fail(r, "the operand reaches beyond b%u", ret->buffer);
 }
 
+/* As a role holds it. */
+static PlanRef ref_of(PlanReader *r, PlanOperand operand) {
+    const PlanBuffer *buffers = (const PlanBuffer *)(gpointer)r->buffers->data;
+    bool is_whole = operand.buffer == PLAN_NONE ||
+                    (!operand.offset_bytes && !operand.rows &&
+                     operand.elements == plan_operand_whole(buffers, operand.buffer).elements);
+    if (is_whole) {
+        return operand.buffer;
+    }
+    g_array_append_val(r->parts, operand);
+    return PLAN_PART + r->parts->len - 1;
+}
+
 /* The value of the next word, which must be "name=value". */
 static char *value_of(PlanReader *r, const char *name_wanted) {
     char *w = plan_reader_word(r);
@@ -140,7 +153,12 @@ static bool read_slot(PlanReader *r, const PlanSlot *slot, PlanOp *op, unsigned 
         if ((slot->flags & PLAN_SLOT_WRITE) && operand.buffer != PLAN_NONE && !op->dtype) {
             op->dtype = (uint8_t)(g_array_index(r->buffers, PlanBuffer, operand.buffer).dtype + 1);
         }
-        g_array_append_val(r->operands, operand);
+        if (r->parts->len == PLAN_READER_MAX_IDS) {
+            return plan_reader_fail(r, "a role names at most %d parts of buffers",
+                                    PLAN_READER_MAX_IDS);
+        }
+        PlanRef ref = ref_of(r, operand);
+        g_array_append_val(r->operands, ref);
     }
     if (!(slot->flags & PLAN_SLOT_LIST)) {
         return n == 1 || plan_reader_fail(r, "%s is one operand, not %u", slot->name, n);

@@ -334,6 +334,7 @@ static bool read_role(PlanReader *r, uint32_t id, PlanRole *role, bool *seen) {
     role->buffers = plan_reader_take(r, r->buffers, &role->n_buffers);
     role->ops = plan_reader_take(r, r->ops, &role->n_ops);
     role->operands = plan_reader_take(r, r->operands, &role->n_operands);
+    role->parts = plan_reader_take(r, r->parts, &role->n_parts);
     role->dims = plan_reader_take(r, r->dims, &role->n_dims);
     role->attrs = plan_reader_take(r, r->attrs, &role->n_attrs);
     role->loss_ops = plan_reader_take(r, r->loss_ops, &role->n_loss_ops);
@@ -390,14 +391,15 @@ Plan *plan_read(const char *text, gsize length, const char *file_name, GError **
     r.lanes = g_hash_table_new(g_str_hash, g_str_equal);
     r.buffers = g_array_new(FALSE, FALSE, sizeof(PlanBuffer));
     r.ops = g_array_new(FALSE, FALSE, sizeof(PlanOp));
-    r.operands = g_array_new(FALSE, FALSE, sizeof(PlanOperand));
+    r.operands = g_array_new(FALSE, FALSE, sizeof(PlanRef));
+    r.parts = g_array_new(FALSE, FALSE, sizeof(PlanOperand));
     r.dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
     r.attrs = g_array_new(FALSE, FALSE, sizeof(double));
     r.loss_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     bool ok = read_plan(&r);
     g_hash_table_unref(r.texts);
     g_hash_table_unref(r.lanes);
-    GArray *arrays[] = {r.buffers, r.ops, r.operands, r.dims, r.attrs, r.loss_ops};
+    GArray *arrays[] = {r.buffers, r.ops, r.operands, r.parts, r.dims, r.attrs, r.loss_ops};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

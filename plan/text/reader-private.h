@@ -21,7 +21,7 @@ typedef struct {
     PlanRole *role;
     GHashTable *texts; /* of the plan, each held once */
     GHashTable *lanes; /* name -> index + 1 */
-    GArray *buffers, *ops, *operands, *dims, *attrs, *loss_ops;
+    GArray *buffers, *ops, *operands, *parts, *dims, *attrs, *loss_ops;
     GError **error;
 } PlanReader;
 

@@ -127,31 +127,30 @@ static void append_buffers(const Plan *plan, const PlanRole *role, GString *text
     }
 }
 
-static void append_operand(const PlanRole *role, const PlanOperand *operand, GString *text) {
-    if (operand->buffer == PLAN_NONE) {
+static void append_operand(const PlanRole *role, PlanOperand operand, GString *text) {
+    if (operand.buffer == PLAN_NONE) {
         g_string_append_c(text, '-');
         return;
     }
-    const PlanBuffer *b = &role->buffers[operand->buffer];
-    append_numbered(text, 'b', operand->buffer);
-    if (operand->offset_bytes) {
+    const PlanBuffer *b = &role->buffers[operand.buffer];
+    append_numbered(text, 'b', operand.buffer);
+    if (operand.offset_bytes) {
         g_string_append_c(text, '+');
-        append_number(text, operand->offset_bytes);
+        append_number(text, operand.offset_bytes);
     }
-    if (operand->offset_bytes + operand->elements * plan_dtype_bytes((PlanDtype)b->dtype) !=
+    if (operand.offset_bytes + operand.elements * plan_dtype_bytes((PlanDtype)b->dtype) !=
         b->bytes) {
         g_string_append_c(text, '[');
-        append_number(text, operand->elements);
+        append_number(text, operand.elements);
         g_string_append_c(text, ']');
     }
-    if (operand->rows) {
-        append_numbered(text, '/', operand->rows);
+    if (operand.rows) {
+        append_numbered(text, '/', operand.rows);
     }
 }
 
 static void append_op(const PlanRole *role, const PlanOp *op, GString *text) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    const PlanOperand *operands = plan_op_operands(role, op);
     append_word(text, info->name);
     if (op->axis != PLAN_AXIS_NONE) {
         append_key(text, "axis");
@@ -173,7 +172,7 @@ static void append_op(const PlanRole *role, const PlanOp *op, GString *text) {
             if (i) {
                 g_string_append_c(text, ',');
             }
-            append_operand(role, &operands[at++], text);
+            append_operand(role, plan_op_operand(role, op, at++), text);
         }
     }
 }

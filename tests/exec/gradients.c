@@ -50,17 +50,17 @@ static const PlanOp *play_until(Play *play, PlanSection section, PlanOpKind kind
     }
 }
 
-static float *pointer(const Play *play, const PlanOperand *operand) {
-    return (float *)(gpointer)((char *)exec_play_pointer(play->host, operand->buffer) +
-                               operand->offset_bytes);
+static float *pointer(const Play *play, PlanOperand operand) {
+    return (float *)(gpointer)((char *)exec_play_pointer(play->host, operand.buffer) +
+                               operand.offset_bytes);
 }
 
 /* Where parameter number p lies after construction: the plain flavour's shards are whole. */
-static const PlanOperand *parameter_operand(const Plan *plan, uint32_t p) {
+static PlanOperand parameter_operand(const Plan *plan, uint32_t p) {
     const PlanRole *role = &plan->roles[0];
     for (uint32_t i = 0; i < role->n_ops; i++) {
         if (role->ops[i].kind == PLAN_OP_ADAM_DECAY) {
-            return plan_op_operands(role, &role->ops[i]) + p;
+            return plan_op_operand(role, &role->ops[i], p);
         }
     }
     g_assert_not_reached();
@@ -70,9 +70,9 @@ static const PlanOperand *parameter_operand(const Plan *plan, uint32_t p) {
 static double loss_at(Plan *plan, uint32_t p, const float *direction, double by) {
     Play play = begin(plan, 1);
     play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_BATCH);
-    const PlanOperand *operand = parameter_operand(plan, p);
+    PlanOperand operand = parameter_operand(plan, p);
     float *x = pointer(&play, operand);
-    for (uint64_t i = 0; i < operand->elements; i++) {
+    for (uint64_t i = 0; i < operand.elements; i++) {
         x[i] = (float)((double)x[i] + by * (double)direction[i]);
     }
     play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_FILL); /* the loss's gradient: it is computed */
@@ -89,10 +89,10 @@ static double slope(Plan *plan, uint32_t p, const float *direction, double h) {
 }
 
 static void check_parameter(Plan *plan, uint32_t p, const float *gradient, double bound) {
-    const PlanOperand *operand = parameter_operand(plan, p);
-    g_autofree float *direction = g_new0(float, operand->elements);
+    PlanOperand operand = parameter_operand(plan, p);
+    g_autofree float *direction = g_new0(float, operand.elements);
     double norm = 0;
-    for (uint64_t i = 0; i < operand->elements; i++) {
+    for (uint64_t i = 0; i < operand.elements; i++) {
         norm += (double)gradient[i] * (double)gradient[i];
     }
     norm = sqrt(norm);
@@ -100,7 +100,7 @@ static void check_parameter(Plan *plan, uint32_t p, const float *gradient, doubl
         return; /* keys' biases: softmax does not see them */
     }
     /* Along the gradient itself, where the slope is its norm. */
-    for (uint64_t i = 0; i < operand->elements; i++) {
+    for (uint64_t i = 0; i < operand.elements; i++) {
         direction[i] = (float)((double)gradient[i] / norm);
     }
     double measured = slope(plan, p, direction, 0.02);
@@ -111,9 +111,9 @@ static void check_parameter(Plan *plan, uint32_t p, const float *gradient, doubl
     }
     /* Along a fixed pattern of signs: a gradient of the right length in a wrong direction fails. */
     double expected = 0;
-    for (uint64_t i = 0; i < operand->elements; i++) {
+    for (uint64_t i = 0; i < operand.elements; i++) {
         direction[i] =
-            (float)((i * 2654435761u >> 7 & 1 ? 1 : -1) / sqrt((double)operand->elements));
+            (float)((i * 2654435761u >> 7 & 1 ? 1 : -1) / sqrt((double)operand.elements));
         expected += (double)direction[i] * (double)gradient[i];
     }
     measured = slope(plan, p, direction, 0.02);
@@ -131,9 +131,9 @@ static void gradients_by(const char *kernels, const char *network, unsigned micr
     g_autoptr(Plan) plan = test_plan(network, words);
     Play play = begin(plan, 1);
     const PlanOp *moment = play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_ADAM_MOMENT);
-    const PlanOperand *gradients = plan_op_operands(&plan->roles[0], moment);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
-        check_parameter(plan, p, pointer(&play, &gradients[p]), bound);
+        check_parameter(plan, p, pointer(&play, plan_op_operand(&plan->roles[0], moment, p)),
+                        bound);
     }
     end(&play);
 }

@@ -19,7 +19,8 @@ enum {
 typedef struct {
     PlanDtype dtype;
     PlanBuffer buffers[MAX_OPERANDS];
-    PlanOperand operands[MAX_OPERANDS];
+    PlanOperand parts[MAX_OPERANDS];
+    PlanRef operands[MAX_OPERANDS];
     gpointer pointers[MAX_OPERANDS];
     double *values[MAX_OPERANDS]; /* what is stored, exactly */
     int64_t dims[PLAN_MAX_DIMS];
@@ -40,12 +41,17 @@ static void begin(Bench *b, PlanDtype dtype, PlanOpKind kind) {
 
 static void end(Bench *b) {
     for (unsigned i = 0; i < b->op.n_operands; i++) {
-        if (b->operands[i].buffer == i) {
+        if (b->parts[i].buffer == i) {
             g_free(b->pointers[i]);
             g_free(b->values[i]);
         }
     }
     g_rand_free(b->rand);
+}
+
+static void set_operand(Bench *b, unsigned i, PlanOperand operand) {
+    b->operands[i] = PLAN_PART + i;
+    b->parts[i] = operand;
 }
 
 static unsigned add_operand(Bench *b, PlanDtype dtype, uint64_t elements, double low, double high) {
@@ -56,7 +62,7 @@ static unsigned add_operand(Bench *b, PlanDtype dtype, uint64_t elements, double
         numbers[e] = (float)g_rand_double_range(b->rand, low, high);
     }
     b->buffers[i] = (PlanBuffer){.bytes = bytes, .dtype = (uint8_t)dtype};
-    b->operands[i] = (PlanOperand){.buffer = i, .elements = elements};
+    set_operand(b, i, (PlanOperand){.buffer = i, .elements = elements});
     b->pointers[i] = g_malloc(bytes);
     memset(b->pointers[i], 0xff, bytes); /* NaN */
     exec_convert(b->pointers[i], dtype, numbers, PLAN_FP32, elements);
@@ -80,8 +86,8 @@ static unsigned output(Bench *b, uint64_t elements) {
 static void share(Bench *b, unsigned with, uint64_t offset, uint64_t elements) {
     unsigned i = b->op.n_operands++;
     uint64_t offset_bytes = offset * plan_dtype_bytes(b->dtype);
-    b->operands[i] =
-        (PlanOperand){.buffer = with, .offset_bytes = offset_bytes, .elements = elements};
+    set_operand(b, i,
+                (PlanOperand){.buffer = with, .offset_bytes = offset_bytes, .elements = elements});
     b->pointers[i] = (char *)b->pointers[with] + offset_bytes;
 }
 
@@ -89,6 +95,7 @@ static void run(Bench *b) {
     b->role = (PlanRole){.buffers = b->buffers,
                          .operands = b->operands,
                          .n_operands = b->op.n_operands,
+                         .parts = b->parts,
                          .dims = b->dims,
                          .attrs = b->attrs,
                          .ops = &b->op};
@@ -109,7 +116,7 @@ static float stored(const Bench *b, unsigned i, uint64_t element) {
 
 /* inside: what the fp32 arithmetic may add to the rounding of the result. */
 static void check(const Bench *b, unsigned i, const double *want, double inside) {
-    uint64_t n = b->operands[i].elements;
+    uint64_t n = b->parts[i].elements;
     double worst = 0;
     for (uint64_t e = 0; e < n; e++) {
         double error = fabs((double)stored(b, i, e) - want[e]);
@@ -196,13 +203,13 @@ static void attention(PlanDtype dtype) {
     unsigned q = input(&b, SEQ * ROW);
     share(&b, q, DIM, SEQ * DIM);
     share(&b, q, 2 * DIM, SEQ * DIM);
-    b.operands[b.op.n_operands++] = (PlanOperand){.buffer = PLAN_NONE}; /* no bias */
+    b.operands[b.op.n_operands++] = PLAN_NONE; /* no bias */
     unsigned o = output(&b, SEQ * DIM);
     add_operand(&b, PLAN_FP32, SEQ, 7, 9);
     for (unsigned i = 0; i < 2; i++) { /* the state of random numbers */
         unsigned state = b.op.n_operands++;
         b.buffers[state] = (PlanBuffer){.bytes = sizeof(int64_t), .dtype = PLAN_INT64};
-        b.operands[state] = (PlanOperand){.buffer = state, .elements = 1};
+        set_operand(&b, state, (PlanOperand){.buffer = state, .elements = 1});
         b.pointers[state] = g_new0(int64_t, 1);
     }
     double want[SEQ * DIM] = {0};

@@ -240,11 +240,20 @@ static void each_role_is_checked(void) {
     while (op->kind != PLAN_OP_LINEAR) {
         op++;
     }
-    role->buffers[plan_op_operands(role, op)->buffer].bytes /= 2;
+    PlanBuffer *buffer = &role->buffers[plan_op_buffer(role, op, 0)];
+    buffer->bytes /= 2;
     g_autoptr(GError) small = NULL;
     g_assert_false(plan_check(plan, &small));
     g_assert_nonnull(strstr(small->message, "role 1, op"));
-    g_assert_nonnull(strstr(small->message, "reaches beyond"));
+    g_assert_nonnull(strstr(small->message, "elements of"));
+    buffer->bytes *= 2;
+
+    g_assert_cmpuint(role->n_parts, >, 0);
+    role->parts[0].elements *= 4;
+    g_autoptr(GError) beyond = NULL;
+    g_assert_false(plan_check(plan, &beyond));
+    g_assert_nonnull(strstr(beyond->message, "role 1, op"));
+    g_assert_nonnull(strstr(beyond->message, "reaches beyond"));
 }
 
 int main(int argc, char **argv) {

@@ -146,10 +146,9 @@ static void collectives_of_2_0(void) {
         if (instrs[i].kind != PLAN_LAUNCH || !plan_op_is_collective(op->kind)) {
             continue;
         }
-        const PlanOperand *operands = plan_op_operands(role, op);
         g_assert_cmpuint(instrs[i].lane, ==, c10d);
-        g_assert_true(is_marked_next(instrs, n, i + 1, operands[0].buffer, c10d));
-        g_assert_true(is_marked_next(instrs, n, i + 1, operands[1].buffer, c10d));
+        g_assert_true(is_marked_next(instrs, n, i + 1, plan_op_buffer(role, op, 0), c10d));
+        g_assert_true(is_marked_next(instrs, n, i + 1, plan_op_buffer(role, op, 1), c10d));
         seen++;
     }
     g_assert_cmpuint(seen, >, 0);
