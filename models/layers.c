@@ -270,13 +270,18 @@ static bool loss_is_wide(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
 }
 
+static bool loss_is_one_kernel(const ModelWalk *w) {
+    return w->loss == MODEL_LOSS_METERED || w->loss == MODEL_LOSS_KERNEL ||
+           (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
+}
+
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
                                   uint64_t vocab) {
     PlanDtype dtype = loss_is_wide(w) ? PLAN_FP32 : w->graph->dtype;
     PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
-    if (w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL)) {
+    if (loss_is_one_kernel(w)) {
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
                              fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);

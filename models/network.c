@@ -75,16 +75,16 @@ static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIni
 
 static bool read_loss(const PlanIni *ini, const PlanIniEntry *entry, ModelLoss *ret_loss,
                       GError **error) {
-    static const char *const names[] = {"model", "ops", "fp32-logits", "fp32", "metered"};
+    static const char *const names[] = {"model", "ops", "fp32-logits", "fp32", "metered", "kernel"};
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         if (g_str_equal(entry->value, names[i])) {
             *ret_loss = (ModelLoss)i;
             return true;
         }
     }
-    return plan_ini_refuse(ini, entry, error,
-                           "loss must be model, ops, fp32-logits, fp32 or metered, not '%s'",
-                           entry->value);
+    return plan_ini_refuse(
+        ini, entry, error,
+        "loss must be model, ops, fp32-logits, fp32, metered or kernel, not '%s'", entry->value);
 }
 
 static bool read_loss_at(const PlanIni *ini, const PlanIniEntry *entry, ModelLossAt *ret_place,

@@ -25,7 +25,7 @@ static void print_row(FILE *to, const CliValidatedTable *table, const CliValidat
         fprintf(to, "%10.2f %10.2f %s %+7.1f %%", row->measured, row->predicted, table->unit,
                 100 * (row->predicted / row->measured - 1));
     }
-    if (!isnan(row->without)) {
+    if (!isnan(row->without) && !isnan(row->measured)) {
         fprintf(to, "  without %+7.1f %%", 100 * (row->without / row->measured - 1));
     }
     if (!isnan(row->measured_gib)) {

@@ -229,6 +229,13 @@ static void metered(void) {
                  2, 2e-3);
 }
 
+/* The loop's loss in one kernel, between eager ones. */
+static void loss_in_one_kernel(void) {
+    gradients_of("[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=4\nffn=24\nvocab=11\nseq=7\n"
+                 "loss=kernel\nloss_at=loop\n",
+                 2, 2e-3);
+}
+
 static void llama_scores_in_memory(void) {
     static const char *const kv_heads[] = {"4", "2"};
     for (unsigned i = 0; i < 4; i++) {
@@ -373,6 +380,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/llama", llama);
     g_test_add_func("/exec/gradients/RMSNorm of ops", rms_norm_of_ops);
     g_test_add_func("/exec/gradients/metered", metered);
+    g_test_add_func("/exec/gradients/loss-in-one-kernel", loss_in_one_kernel);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);
     g_test_add_func("/exec/gradients/t5", t5);
     g_test_add_func("/exec/gradients/t5 with one head or token", t5_one_head_or_token);

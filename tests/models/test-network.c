@@ -121,7 +121,7 @@ static void bad_files(void) {
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\ntied=maybe\n",
          "n.ini:8: tied must be yes or no"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=bf16\n",
-         "n.ini:8: loss must be model, ops, fp32-logits, fp32 or metered"},
+         "n.ini:8: loss must be model, ops, fp32-logits, fp32, metered or kernel"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "rope_scaling=su\n",
          "n.ini:9: rope_scaling must be linear, dynamic, yarn, longrope or llama3"},
@@ -241,6 +241,23 @@ static void metered(void) {
     g_assert_cmpuint(count_ops(graph, trained, all, PLAN_OP_CAST), ==, 2);
 }
 
+/* A loss compiled by itself: its copy of the logits in fp32 is never there. */
+static void loss_in_one_kernel(void) {
+    const char *text = "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=12\nvocab=4\n"
+                       "seq=4\nloss=kernel\nloss_at=loop\n";
+    g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+    for (unsigned is_fused = 0; is_fused < 2; is_fused++) {
+        ModelPass pass = {.batch = 1,
+                          .dtype = PLAN_BF16,
+                          .kernels = is_fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
+        uint32_t all = graph->steps->len, tables = 2;
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CROSS_ENTROPY), ==, 1);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_LOG_SOFTMAX), ==, 0);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==, tables);
+    }
+}
+
 /* Three norms of a block's two and the last, each of the ops that PyTorch ran. */
 static void rms_norm_of_ops(void) {
     const char *text = "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=12\nvocab=4\n"
@@ -344,6 +361,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/too long a sequence", too_long);
     g_test_add_func("/models/network/mutations end in a message", mutated);
     g_test_add_func("/models/network/metered", metered);
+    g_test_add_func("/models/network/loss-in-one-kernel", loss_in_one_kernel);
     g_test_add_func("/models/network/rms norm of ops", rms_norm_of_ops);
     g_test_add_func("/models/network/softmax in fp32", softmax_in_fp32);
     g_test_add_func("/models/network/attention of T5", attention_of_t5);

@@ -153,10 +153,10 @@ static char *of_folder(const char *name) {
     return g_build_filename(g_getenv("FORESHARD_TEST_VALIDATION"), name, NULL);
 }
 
-static const char *const runs[] = {"train_fms_fsdp.csv",     "train_fresh.csv",
-                                   "train_fresh_more.csv",   "train_fsdp_paper.csv",
-                                   "train_kempnerforge.csv", "train_llm_foundry_mpt.csv",
-                                   "train_torchtitan.csv",   "train_yafsdp.csv"};
+static const char *const runs[] = {
+    "train_fms_fsdp.csv",        "train_fresh.csv",      "train_fresh_more.csv",
+    "train_fresh_third.csv",     "train_fsdp_paper.csv", "train_kempnerforge.csv",
+    "train_llm_foundry_mpt.csv", "train_torchtitan.csv", "train_yafsdp.csv"};
 
 /* A failure shows the first line that differs, and not all of two files. */
 static void assert_same_lines(const char *got, const char *expected) {
@@ -212,7 +212,9 @@ static const struct {
 } bounds[] = {{"train_fms_fsdp.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_more.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fsdp_paper.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_kempnerforge.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_llm_foundry_mpt.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_torchtitan.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_yafsdp.csv", 0.06, 0.15, 0.09, 0.20}};
 
 static void check_bounds(const CliValidatedTable *t) {
@@ -228,6 +230,28 @@ static void check_bounds(const CliValidatedTable *t) {
     }
 }
 
+/* A run of which memory alone is published has no time to be off by, with its fit or without. */
+static void memory_alone(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = temporary(
+        "train_kempnerforge.csv",
+        "hardware,gpus,framework,model,layers,d_model,heads,kv_heads,d_ff,mlp_type,vocab,seq_len,"
+        "micro_batch,grad_accum,sharding_strategy,precision,tokens_per_s_per_gpu,"
+        "peak_mem_gib,peak_mem_kind\n"
+        "H200,8,FSDP2,small,2,1024,8,8,2816,swiglu,32000,512,1,1,FSDP2,bf16,,2,reserved\n");
+    g_autofree char *printed = temporary("printed", "");
+    FILE *to = g_fopen(printed, "w");
+    g_autoptr(CliValidation) validation = cli_validation_new(to);
+    cli_validation_add(validation, path, &error);
+    fclose(to);
+    g_assert_no_error(error);
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(printed, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, " GiB "));
+    g_assert_null(strstr(text, "without"));
+    g_assert_null(strstr(text, "nan"));
+}
+
 static void tables(void) {
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
     CliScores all = {0};
@@ -240,7 +264,11 @@ static void tables(void) {
         print_table(t);
         check_bounds(t);
         cli_score_merge(&all.time, &t->scores.time);
+        cli_score_merge(&all.memory, &t->scores.memory);
     }
+    g_assert_cmpuint(cli_score_count(&all.memory), >=, 40);
+    g_assert_cmpfloat(cli_score_quantile(&all.memory, 0.5), <=, 0.02);
+    g_assert_cmpfloat(cli_score_quantile(&all.memory, 0.9), <=, 0.1);
     g_assert_cmpuint(cli_score_count(&all.time), >=, 100);
     g_test_message("all: median %.1f %%, 90th percentile %.1f %%",
                    100 * cli_score_quantile(&all.time, 0.5),
@@ -256,6 +284,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/validation/rules", rules);
     g_test_add_func("/validation/scores", scores);
     g_test_add_func("/validation/rows.csv says what is done", list);
+    g_test_add_func("/validation/memory alone", memory_alone);
     g_test_add_func("/validation/training runs", tables);
     return g_test_run();
 }

@@ -76,7 +76,7 @@ def draw_t5(rng, shape):
 def draw_network(rng):
     shape = {"family": rng.choice(FAMILIES), "layers": rng.randint(1, 3), "heads": rng.randint(1, 6),
              "vocab": rng.randint(32, 150), "seq": rng.randint(2, 70),
-             "loss": rng.choice(("model", "ops", "fp32", "metered"))}
+             "loss": rng.choice(("model", "ops", "fp32", "metered", "kernel"))}
     {"gpt": draw_decoder, "mpt": draw_decoder, "llama": draw_llama, "t5": draw_t5}[shape["family"]](rng, shape)
     return shape
 
