@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/costs.h"
 #include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/quantile.h"
@@ -122,7 +121,7 @@ static void add_of_steps(JsonBuilder *json, const ExecResults *results, const ch
                          const double *values) {
     trace_json_begin_array(json, key);
     for (unsigned i = 0; i < results->n_steps; i++) {
-        json_builder_add_double_value(json, values[i]);
+        trace_json_add_element(json, values[i]);
     }
     json_builder_end_array(json);
 }
