@@ -221,8 +221,8 @@ static const struct {
     {"MPI_Iallreduce 0 3", "rank 0: the mean loss of step 2: MPI_Iallreduce failed"},
     {"MPI_Ibarrier 2 1", "rank 2: before step 0: MPI_Ibarrier failed"},
     {"MPI_Comm_split 1 2", "rank 1: the ranks find each other: MPI_Comm_split failed"},
-    {"MPI_Send 2 1", "rank 2: the trace of all ranks, |MPI_Send failed"},
-    {"MPI_Recv 0 2", "rank 0: the trace of all ranks, |MPI_Recv failed"},
+    {"MPI_Isend of bytes 2 1", "rank 2: the trace of all ranks, |MPI_Isend failed"},
+    {"MPI_Irecv of bytes 0 2", "rank 0: the trace of all ranks, |MPI_Irecv failed"},
 };
 
 /* Each with MPI's own word for the error. */
@@ -240,6 +240,23 @@ static void mpi_errors_say_where(void) {
     }
     g_unsetenv("FORESHARD_TEST_MPI_FAILS");
     g_unsetenv("FORESHARD_EXEC");
+    leave_scene(&scene);
+}
+
+/* What ranks leave may take longer than the watchdog waits, as long as it gets on: rank by rank,
+ * two sends of a second each, then tensor by tensor, which rank 0 alone writes here. */
+static void slow_results_are_no_hang(void) {
+    Scene scene = set_scene();
+    g_autofree char *weights = g_strconcat(scene.folder, "/w", NULL);
+    g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
+    g_setenv("FORESHARD_TEST_SLOW_MS", "1000", TRUE);
+    gint64 start = g_get_monotonic_time();
+    test_run_ok("run gpt-toy -n 4 --sharding none --steps 2 --watchdog 4 --trace %s --save %s",
+                scene.trace, weights);
+    g_assert_cmpint(g_get_monotonic_time() - start, >, 8 * G_USEC_PER_SEC);
+    g_unsetenv("FORESHARD_TEST_SLOW_MS");
+    g_unsetenv("FORESHARD_EXEC");
+    g_assert_cmpint(g_unlink(weights), ==, 0);
     leave_scene(&scene);
 }
 
@@ -405,6 +422,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/a killed mpirun is named", a_killed_mpirun_is_named);
     g_test_add_func("/exec/failures/wardens name a killed rank", wardens_name_a_killed_rank);
     g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
+    g_test_add_func("/exec/failures/slow results are no hang", slow_results_are_no_hang);
     g_test_add_func("/exec/failures/an MPI of one thread at a time is refused",
                     an_mpi_of_one_thread_at_a_time_is_refused);
     g_test_add_func("/exec/failures/each says why", failures_say_why);

@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "plan/text/text.h"
 #include "tests/exec/runs.h"
 
 enum {
@@ -86,8 +88,9 @@ static void await_training(GSubprocess *process) {
         g_input_stream_read(g_subprocess_get_stdout_pipe(process), &first, 1, NULL, NULL), ==, 1);
 }
 
-/* What becomes of two ranks when the second gets a signal: its words, within so many seconds. */
-static void signalled(int sent, const char *expected) {
+/* What becomes of two ranks when the second gets a signal: its words, within so many seconds.
+ * Transfer full. */
+static char *signalled(int sent, const char *expected) {
     plan("-n 2");
     g_autofree char *line =
         g_strdup_printf("%s --local-ranks 2 --steps 1000000 --watchdog 2", plan_path);
@@ -105,15 +108,44 @@ static void signalled(int sent, const char *expected) {
     g_assert_nonnull(strstr(run.err, expected));
     g_assert_cmpint(kill(first, 0), !=, 0); /* gone, both */
     g_assert_cmpint(kill(second, 0), !=, 0);
+    char *words = g_strdup(run.err);
     test_run_clear(&run);
+    return words;
 }
 
 static void a_killed_rank_is_named(void) {
-    signalled(SIGKILL, "rank 1 was killed by signal 9");
+    g_autofree char *words = signalled(SIGKILL, "rank 1 was killed by signal 9");
 }
 
+/* Instructions are numbered over all sections, as in traces; after a step, two lie behind. */
 static void a_hung_rank_ends_all(void) {
-    signalled(SIGSTOP, "rank 0: nothing has got on for 2 s: the host is at ");
+    g_autofree char *words =
+        signalled(SIGSTOP, "rank 0: nothing has got on for 2 s: the host is at step ");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = plan_read_file(plan_path, &error);
+    g_assert_no_error(error);
+    const uint32_t *n = plan->roles[0].n_instrs;
+    unsigned step, instruction;
+    g_assert_cmpint(
+        sscanf(strstr(words, "at step "), "at step %u, instruction %u", &step, &instruction), ==,
+        2);
+    g_assert_cmpuint(step, >=, 1);
+    g_assert_cmpuint(instruction, >=, n[PLAN_SECTION_CONSTRUCT] + n[PLAN_SECTION_FIRST]);
+}
+
+/* A pipe that nobody reads: the last thing that a rank can hang in. */
+static void a_trace_nobody_takes_is_named(void) {
+    g_autofree char *pipe = g_build_filename(folder, "pipe", NULL);
+    plan("-n 2");
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    g_autofree char *line =
+        g_strdup_printf("%s --local-ranks 2 --steps 2 --watchdog 1 --trace %s", plan_path, pipe);
+    TestRun run = test_run_finish(test_run_start(line));
+    g_test_message("%s", run.err);
+    g_assert_cmpint(run.status, ==, 1);
+    g_assert_nonnull(
+        strstr(run.err, "rank 0: nothing has got on for 1 s: the results are handed on; "));
+    test_run_clear(&run);
 }
 
 int main(int argc, char **argv) {
@@ -127,6 +159,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/traces are whole", traces_are_whole);
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
+    g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);
