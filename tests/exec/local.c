@@ -2,6 +2,7 @@
  * hung one ended. Arguments: foreshard, foreshard-exec.
  */
 #include <gio/gio.h>
+#include <json-glib/json-glib.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "plan/text/text.h"
 #include "tests/exec/runs.h"
+#include "trace/compare/compare.h"
 
 enum {
     STEPS = 6
@@ -56,14 +58,58 @@ static void losses_agree(void) {
     }
 }
 
+/* What a plan without a loss has learned is null, as JSON has no NaN. */
+static void no_loss_is_null(void) {
+    static const char section[] = "@forward u0 m0\nlaunch compute fill n=100 value=0 y=b0\n";
+    g_autofree char *text = g_strdup_printf(
+        "foreshard-plan 1\ntitle toy\ntokens_per_rank 10\nnetwork\nstrategy\n"
+        "mesh replicate=1 shard=1 part=1\nlanes compute\nmodules 1\nm0 - Toy -\n"
+        "units 1\nu0 0 0 root\nparameters 0\nroles 1\nrole 0 ranks 0\nowns 0\nloss\n"
+        "buffers 1\nb0 400 fp32 temporary/op compute - cfst kernel\n"
+        "section construct 1\n@setup u0 m0\nalloc b0\n"
+        "section first 1\n%ssection second 1\n%ssection steady 1\n%send\n",
+        section, section, section);
+    g_autofree char *words = g_strdup_printf("%s --steps 2 --json", plan_path);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(g_file_set_contents(plan_path, text, -1, NULL));
+    test_run_program = exec;
+    TestRun run = test_run_finish(test_run_start(words));
+    g_test_message("%s%s", run.out, run.err);
+    g_assert_cmpint(run.status, ==, 0);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    json_parser_load_from_data(parser, run.out, -1, &error);
+    g_assert_no_error(error);
+    JsonObject *result = json_node_get_object(json_parser_get_root(parser));
+    JsonArray *losses = json_object_get_array_member(result, "losses");
+    g_assert_cmpuint(json_array_get_length(losses), ==, 2);
+    g_assert_true(json_array_get_null_element(losses, 1));
+    test_run_clear(&run);
+}
+
+static Trace *trace_of(const char *name) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    return test_run_take_trace(path);
+}
+
 /* The trace has every rank, and its memory is what was predicted. */
 static void traces_are_whole(void) {
     plan("-n 3");
     test_run_ok("%s --local-ranks 3 --steps 3 --trace %s/m.trace", plan_path, folder);
     test_run_program = foreshard;
-    test_run_ok("predict %s --cluster this-machine --steps 3 --trace %s/p.trace", plan_path,
-                folder);
-    test_run_ok("compare %s/p.trace %s/m.trace", folder, folder);
+    test_run_ok("predict %s --cluster this-machine --steps 3 --every-rank --trace %s/p.trace",
+                plan_path, folder);
+    g_autoptr(Trace) predicted = trace_of("p.trace");
+    g_autoptr(Trace) measured = trace_of("m.trace");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TraceComparison) comparison = trace_compare(predicted, measured, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(measured->ranks->len, ==, 3);
+    g_assert_cmpuint(comparison->n_ranks, ==, 3);
+    g_assert_cmpuint(comparison->n_compared, >, 0);
+    g_assert_cmpuint(comparison->n_unpaired, ==, 0);
+    for (unsigned k = 0; k < TRACE_N_STATISTICS; k++) {
+        g_assert_cmpuint(comparison->memory[k].differing, ==, 0);
+    }
 }
 
 /* The ranks of a running foreshard-exec. */
@@ -156,6 +202,7 @@ int main(int argc, char **argv) {
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     plan_path = g_build_filename(folder, "x.plan", NULL);
     g_test_add_func("/exec/local/losses agree on 1 to 4 ranks", losses_agree);
+    g_test_add_func("/exec/local/no loss is null", no_loss_is_null);
     g_test_add_func("/exec/local/traces are whole", traces_are_whole);
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
