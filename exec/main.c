@@ -278,7 +278,11 @@ static int run_plan(Run *run, const char *path) {
 /* Without a plan: all ranks are on one axis. */
 static int print_costs(Run *run) {
     g_autoptr(GError) error = NULL;
-    Plan line = {.world = run->comm.world, .axes = {1, 1, run->comm.world, 1}};
+    Plan line = {.world = run->comm.world,
+                 .axes = {[PLAN_AXIS_NONE] = 1,
+                          [PLAN_AXIS_REPLICATE] = 1,
+                          [PLAN_AXIS_SHARD] = run->comm.world,
+                          [PLAN_AXIS_PART] = 1}};
     g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
                                    ? run->device->costs(&run->comm, run->options->comm, &error)
                                    : NULL;
