@@ -307,12 +307,7 @@ static void give_up(gpointer self) {
     atomic_store(&fork->given_up, true);
 }
 
-/* What is wrong with the input every rank finds at once: rank 0 speaks for all. */
 static void abort_fork(gpointer self, int status) {
-    const Fork *fork = self;
-    if (status == 2 && fork->rank != 0) {
-        g_usleep(GRACE_US);
-    }
     fflush(NULL);
     _exit(status);
 }

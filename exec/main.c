@@ -42,9 +42,22 @@ static int status_of(const GError *error) {
     return input ? 2 : 1;
 }
 
+/* What is wrong with the input every rank finds at once, and rank 0, which then ends all, speaks
+ * for them. A rank that alone has found something is still there after two seconds. */
+static void let_rank_0_speak(const Run *run) {
+    for (unsigned tenths = 0; tenths < 20; tenths++) {
+        exec_watchdog_beat(run->watchdog);
+        g_usleep(G_USEC_PER_SEC / 10);
+    }
+}
+
 static int complain(const Run *run, const GError *error) {
+    int status = status_of(error);
+    if (status == 2 && !exec_results_speaks(&run->comm)) {
+        let_rank_0_speak(run);
+    }
     fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
-    return status_of(error);
+    return status;
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */

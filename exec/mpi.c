@@ -250,13 +250,7 @@ static void give_up(gpointer self) {
     exec_mpi_give_up();
 }
 
-/* What is wrong with the input every rank finds at once: rank 0 speaks, for mpirun passes on the
- * first status only when the others have not ended by themselves. */
 static void abort_mpi(gpointer self, int status) {
-    const ExecMpi *mpi = self;
-    if (status == 2 && mpi->rank != 0) {
-        g_usleep(2 * G_USEC_PER_SEC);
-    }
     MPI_Abort(MPI_COMM_WORLD, status);
     exit(status);
 }

@@ -194,6 +194,27 @@ static void a_trace_nobody_takes_is_named(void) {
     test_run_clear(&run);
 }
 
+/* Every rank finds it, and rank 0 says it. */
+static void wrong_input_is_said_once(void) {
+    static const char *const wrong[] = {
+        "/no-such.plan --local-ranks 3",
+        "%s --local-ranks 3",
+        "%s --local-ranks 2 --load no-such-file",
+        "%s --local-ranks 2 --save /",
+    };
+    plan("-n 2");
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_auto(GStrv) parts = g_strsplit(wrong[i], "%s", 2);
+        g_autofree char *line = g_strjoinv(plan_path, parts);
+        TestRun run = test_run_finish(test_run_start(line));
+        g_test_message("%s: %s", line, run.err);
+        g_assert_cmpint(run.status, ==, 2);
+        g_assert_true(g_str_has_prefix(run.err, "foreshard-exec: rank 0: "));
+        g_assert_true(strchr(run.err, '\n') == run.err + strlen(run.err) - 1);
+        test_run_clear(&run);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 3);
@@ -207,6 +228,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
     g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
+    g_test_add_func("/exec/local/wrong input is said once", wrong_input_is_said_once);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);
