@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/machine.h"
+#include "exec/fork.h"
 #include "plan/player.h"
 
 /* As the environment says; beside this program (installed), or where the build tree has it. */
@@ -89,14 +90,14 @@ GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error) {
 }
 
 bool cli_ranks_fit_here(unsigned n, GError **error) {
-    if (n > CLI_RANKS_MOST) {
+    if (n > EXEC_FORK_MOST) {
         g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED,
                     "%u processes are too many for one machine, which gets %d at most; predict "
                     "plays any number, rehearse one of them, and over several machines mpirun "
                     "starts foreshard-exec",
-                    n, CLI_RANKS_MOST);
+                    n, EXEC_FORK_MOST);
     }
-    return n <= CLI_RANKS_MOST;
+    return n <= EXEC_FORK_MOST;
 }
 
 bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error) {

@@ -11,16 +11,12 @@
 
 #include "plan/plan.h"
 
-enum {
-    CLI_RANKS_MOST = 1024 /* foreshard-exec's own bound, too; each takes 0.1 GB */
-};
-
 /* Of the option --memory-limit. */
 #define CLI_RANKS_MEMORY_LIMIT_HELP                                                                \
     "bytes of the modeled device (default 0: no limit); running out of them is reported as on a "  \
     "GPU"
 
-bool cli_ranks_fit_here(unsigned n, GError **error);
+bool cli_ranks_fit_here(unsigned n, GError **error); /* at most EXEC_FORK_MOST */
 /* Whether n ranks of the plan, of limit bytes each (0: none), find the host's memory free. A system
  * that runs out of it ends other programs too. */
 bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error);

@@ -1,6 +1,7 @@
 #include "exec/arguments.h"
 
 #include "exec/error.h"
+#include "exec/fork.h"
 
 bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GError **error) {
     GOptionEntry entries[] = {
@@ -54,11 +55,12 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
     if (*argc != (arguments->costs ? 1 : 2) || arguments->steps < 1 || arguments->steps > 1000000 ||
         arguments->threads < 1 || arguments->memory_limit < 1 || arguments->seed < 0 ||
         arguments->token_bytes < 1 || arguments->token_bytes > 2 || arguments->watchdog < 0 ||
-        arguments->local_ranks < 0 || arguments->local_ranks > 1024) {
+        arguments->local_ranks < 0 || arguments->local_ranks > EXEC_FORK_MOST) {
         g_set_error(
             error, EXEC_ERROR, EXEC_ERROR_INPUT,
             "give one PLAN; steps, threads and memory limit are positive, seed and watchdog "
-            "not negative, a token has 1 or 2 bytes, local ranks are at most 1024");
+            "not negative, a token has 1 or 2 bytes, local ranks are at most %d",
+            EXEC_FORK_MOST);
         return false;
     }
     if (arguments->rehearse >= 0 &&

@@ -21,9 +21,12 @@
 
 typedef struct _ExecDevice ExecDevice;
 
+#define EXEC_PLAY_NO_LIMIT                                                                         \
+    (G_MAXINT64 / 4) /* more bytes than there are, and sums do not overflow */
+
 typedef struct {
     uint64_t seed;
-    uint64_t memory_limit_bytes; /* the modeled device's memory */
+    uint64_t memory_limit_bytes; /* the modeled device's memory, or EXEC_PLAY_NO_LIMIT */
     bool keep_rows;              /* for a trace */
     bool no_op_times;            /* on a GPU: ops are not timed, steps are */
     const char *comm;            /* between GPUs: auto (also NULL), nccl or local */

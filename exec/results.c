@@ -57,7 +57,7 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
     trace_set(trace, "comm", results->comm->name);
     trace_set_uint(trace, "steps", results->n_steps);
     trace_set_uint(trace, "seed", play->options.seed);
-    if (play->options.memory_limit_bytes < G_MAXINT64 / 4) {
+    if (play->options.memory_limit_bytes < EXEC_PLAY_NO_LIMIT) {
         trace_set_uint(trace, "memory_limit_bytes", play->options.memory_limit_bytes);
     }
     if (results->comm->rehearsed) {
