@@ -215,6 +215,27 @@ static void wrong_input_is_said_once(void) {
     }
 }
 
+/* Before any rank is started. */
+static void options_are_refused(void) {
+    static const char *const wrong[][2] = {
+        {"--trace -", "--trace -: standard output has what is printed already; give a name"},
+        {"--save -", "--save -: standard output has what is printed already; give a name"},
+        {"--comm banana", "--comm is of GPUs alone; add --device cuda"},
+        {"--no-op-times --device host", "--no-op-times is of GPUs alone; add --device cuda"},
+        {"--local-ranks 1025", "local ranks are at most 1024"},
+    };
+    plan("-n 1");
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *line = g_strdup_printf("%s --steps 1 %s", plan_path, wrong[i][0]);
+        TestRun run = test_run_finish(test_run_start(line));
+        g_test_message("%s", run.err);
+        g_assert_cmpint(run.status, ==, 2);
+        g_assert_nonnull(strstr(run.err, wrong[i][1]));
+        test_run_clear(&run);
+    }
+    g_assert_false(g_file_test("-", G_FILE_TEST_EXISTS));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 3);
@@ -229,6 +250,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
     g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
     g_test_add_func("/exec/local/wrong input is said once", wrong_input_is_said_once);
+    g_test_add_func("/exec/local/options are refused", options_are_refused);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);
