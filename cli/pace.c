@@ -1,6 +1,7 @@
 #include "cli/pace.h"
 
 #include "cli/cluster.h"
+#include "exec/pace.h"
 #include "plan/op-work.h"
 #include "sim/cost-network.h"
 #include "sim/sharing.h"
@@ -38,7 +39,7 @@ ModelCluster *cli_pace_cluster(const char *name, const Plan *plan, GError **erro
 
 bool cli_pace_write(const Plan *plan, const ModelCluster *cluster, const char *path,
                     GError **error) {
-    g_autoptr(GString) text = g_string_new("foreshard-pace 2\n");
+    g_autoptr(GString) text = g_string_new(EXEC_PACE_FORM "\n");
     g_string_append_printf(text, "cluster %s\ndigest %s\n", cluster->name, plan_digest(plan));
     for (uint32_t r = 0; r < plan->n_roles; r++) {
         add_role(text, plan, r, cluster);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/machine.h"
+#include "exec/fork.h"
 #include "plan/player.h"
 
 /* As the environment says; beside this program (installed), or where the build tree has it. */
@@ -89,14 +90,14 @@ GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error) {
 }
 
 bool cli_ranks_fit_here(unsigned n, GError **error) {
-    if (n > CLI_RANKS_MOST) {
+    if (n > EXEC_FORK_MOST) {
         g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED,
                     "%u processes are too many for one machine, which gets %d at most; predict "
                     "plays any number, rehearse one of them, and over several machines mpirun "
                     "starts foreshard-exec",
-                    n, CLI_RANKS_MOST);
+                    n, EXEC_FORK_MOST);
     }
-    return n <= CLI_RANKS_MOST;
+    return n <= EXEC_FORK_MOST;
 }
 
 bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error) {
@@ -128,6 +129,17 @@ bool cli_ranks_know_device(const char *device, GError **error) {
                     "there is no device '%s'; devices are host and cuda", device);
     }
     return known;
+}
+
+bool cli_ranks_suit_device(const char *device, const char *comm, bool no_op_times, GError **error) {
+    bool chooses = comm && !g_str_equal(comm, "auto");
+    bool suits = cli_ranks_is_cuda(device) || !(chooses || no_op_times);
+    if (!suits) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--%s is of GPUs alone; add --device cuda, or leave it out",
+                    chooses ? "comm" : "no-op-times");
+    }
+    return suits;
 }
 
 const char *cli_ranks_own_words(const char *line) {

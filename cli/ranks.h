@@ -11,16 +11,12 @@
 
 #include "plan/plan.h"
 
-enum {
-    CLI_RANKS_MOST = 1024 /* foreshard-exec's own bound, too; each takes 0.1 GB */
-};
-
 /* Of the option --memory-limit. */
 #define CLI_RANKS_MEMORY_LIMIT_HELP                                                                \
     "bytes of the modeled device (default 0: no limit); running out of them is reported as on a "  \
     "GPU"
 
-bool cli_ranks_fit_here(unsigned n, GError **error);
+bool cli_ranks_fit_here(unsigned n, GError **error); /* at most EXEC_FORK_MOST */
 /* Whether n ranks of the plan, of limit bytes each (0: none), find the host's memory free. A system
  * that runs out of it ends other programs too. */
 bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error);
@@ -31,6 +27,8 @@ char *cli_ranks_program(GError **error);
 GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error);
 bool cli_ranks_is_cuda(const char *device);
 bool cli_ranks_know_device(const char *device, GError **error); /* host, cuda or NULL */
+/* What was asked for of GPUs alone, comm (NULL: nothing) and no_op_times, is only for them. */
+bool cli_ranks_suit_device(const char *device, const char *comm, bool no_op_times, GError **error);
 /* What a rank says of itself in this line, without its name; NULL: the line is another's. */
 const char *cli_ranks_own_words(const char *line);
 void cli_ranks_add(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -48,9 +48,9 @@ static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
     return true;
 }
 
-static bool collect(gpointer self, const char *text, char ***ret_texts, GError **error) {
-    *ret_texts = g_new0(char *, 2);
-    **ret_texts = g_strdup(text);
+static bool collect(gpointer self, uint32_t from, const char *text, char **ret_text,
+                    GError **error) {
+    *ret_text = NULL;
     return true;
 }
 

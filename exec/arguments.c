@@ -1,6 +1,31 @@
 #include "exec/arguments.h"
 
 #include "exec/error.h"
+#include "exec/fork.h"
+
+/* Rank 0 prints there already, and weights are written out of order. */
+static bool is_file(const char *option, const char *path, GError **error) {
+    if (path && g_str_equal(path, "-")) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "%s -: standard output has what is printed already; give a name (./- is one)",
+                    option);
+        return false;
+    }
+    return true;
+}
+
+/* What only GPUs have is not dropped in silence elsewhere. */
+static bool suits_device(const ExecArguments *arguments, GError **error) {
+    bool on_gpu = g_strcmp0(arguments->device, "cuda") == 0;
+    bool chooses = arguments->comm && !g_str_equal(arguments->comm, "auto");
+    if (!on_gpu && (chooses || arguments->no_op_times)) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "--%s is of GPUs alone; add --device cuda, or leave it out",
+                    chooses ? "comm" : "no-op-times");
+        return false;
+    }
+    return true;
+}
 
 bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GError **error) {
     GOptionEntry entries[] = {
@@ -54,11 +79,12 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
     if (*argc != (arguments->costs ? 1 : 2) || arguments->steps < 1 || arguments->steps > 1000000 ||
         arguments->threads < 1 || arguments->memory_limit < 1 || arguments->seed < 0 ||
         arguments->token_bytes < 1 || arguments->token_bytes > 2 || arguments->watchdog < 0 ||
-        arguments->local_ranks < 0 || arguments->local_ranks > 1024) {
+        arguments->local_ranks < 0 || arguments->local_ranks > EXEC_FORK_MOST) {
         g_set_error(
             error, EXEC_ERROR, EXEC_ERROR_INPUT,
             "give one PLAN; steps, threads and memory limit are positive, seed and watchdog "
-            "not negative, a token has 1 or 2 bytes, local ranks are at most 1024");
+            "not negative, a token has 1 or 2 bytes, local ranks are at most %d",
+            EXEC_FORK_MOST);
         return false;
     }
     if (arguments->rehearse >= 0 &&
@@ -68,7 +94,8 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
                     "--costs");
         return false;
     }
-    return true;
+    return is_file("--trace", arguments->trace, error) &&
+           is_file("--save", arguments->save, error) && suits_device(arguments, error);
 }
 
 void exec_arguments_clear(ExecArguments *arguments) {

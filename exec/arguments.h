@@ -1,8 +1,7 @@
 /* exec/arguments.h - what foreshard-exec was asked for on its command line. */
 #pragma once
 
-#include <glib.h>
-#include <stdbool.h>
+#include "exec/play.h"
 
 typedef struct {
     char *trace, *load, *save, *data, *pace, *device, *comm, *black_box;
@@ -13,7 +12,7 @@ typedef struct {
 
 #define EXEC_ARGUMENTS_DEFAULT                                                                     \
     {                                                                                              \
-        .steps = 6, .threads = 1, .memory_limit = G_MAXINT64 / 4, .seed = 1, .token_bytes = 1,     \
+        .steps = 6, .threads = 1, .memory_limit = EXEC_PLAY_NO_LIMIT, .seed = 1, .token_bytes = 1, \
         .watchdog = 300, .rehearse = -1                                                            \
     }
 

@@ -94,6 +94,12 @@ static void tell_where(const ExecDoing *doing, const Plan *plan, const PlanRole 
     }
 }
 
+void exec_doing_tell_place(const Plan *plan, uint32_t rank, uint64_t word, GString *text) {
+    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, rank)];
+    Place place = place_of(role, word);
+    tell_instruction(plan, role, &place, text);
+}
+
 void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, int signal,
                      GString *text) {
     g_string_append_printf(text, "rank %u was killed by signal %d (%s%s)", rank, signal,

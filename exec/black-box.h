@@ -42,6 +42,10 @@ static inline void exec_doing_end(ExecDoing *doing, unsigned place, uint64_t wor
 
 /* ---- for whoever outlives it ---------------------------------------------------------------- */
 
+/* " step 3, instruction 7, op add of unit root (lane compute)": what a word says, without saying
+ * whether it has ended. */
+void exec_doing_tell_place(const Plan *plan, uint32_t rank, uint64_t word, GString *text);
+
 /* "rank 1 was killed by signal 9 (Killed) at step 3, ...": up to where it was, without an end.
  * plan NULL: it could not be read. */
 void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, int signal,

@@ -42,8 +42,9 @@ typedef struct {
     bool (*mean)(gpointer self, double *values, unsigned n, GError **error);
     /* Rank 0's bytes, at most a few KiB, to all. */
     bool (*share)(gpointer self, gpointer bytes, gsize n, GError **error);
-    /* Rank 0 gets every rank's text, in order of rank; others NULL. Transfer full. */
-    bool (*collect)(gpointer self, const char *text, char ***ret_texts, GError **error);
+    /* Rank 0 gets the text of rank `from`, which is another; the rest get NULL. Transfer full. */
+    bool (*collect)(gpointer self, uint32_t from, const char *text, char **ret_text,
+                    GError **error);
     /* From any thread: this rank has failed. What of it waits for others fails as well, since they
      * may be waiting for it. */
     void (*give_up)(gpointer self);

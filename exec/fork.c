@@ -244,28 +244,22 @@ static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     return barrier(self, error);
 }
 
-/* Each rank in turn hands on its text; rank 0 keeps it. */
-static bool collect(gpointer self, const char *text, char ***ret_texts, GError **error) {
+/* All see what one hands on; rank 0 keeps it. */
+static bool collect(gpointer self, uint32_t from, const char *text, char **ret_text,
+                    GError **error) {
     Fork *fork = self;
-    g_auto(GStrv) texts = g_new0(char *, fork->world + 1);
-    for (uint32_t from = 0; from < fork->world; from++) {
-        uint64_t length = strlen(text);
-        if (!spread(fork, PLAN_AXIS_NONE, from, &length, sizeof length, error)) {
-            return false;
-        }
-        texts[from] = g_malloc0(length + 1);
-        if (from == fork->rank) {
-            memcpy(texts[from], text, length);
-        }
-        if (!spread(fork, PLAN_AXIS_NONE, from, texts[from], length, error)) {
-            return false;
-        }
-        if (fork->rank) {
-            g_clear_pointer(&texts[from], g_free);
-            texts[from] = g_strdup("");
-        }
+    uint64_t length = strlen(text);
+    if (!spread(fork, PLAN_AXIS_NONE, from, &length, sizeof length, error)) {
+        return false;
     }
-    *ret_texts = fork->rank ? NULL : g_steal_pointer(&texts);
+    g_autofree char *copy = g_malloc0(length + 1);
+    if (from == fork->rank) {
+        memcpy(copy, text, length);
+    }
+    if (!spread(fork, PLAN_AXIS_NONE, from, copy, length, error)) {
+        return false;
+    }
+    *ret_text = fork->rank ? NULL : g_steal_pointer(&copy);
     return true;
 }
 
@@ -313,12 +307,7 @@ static void give_up(gpointer self) {
     atomic_store(&fork->given_up, true);
 }
 
-/* What is wrong with the input every rank finds at once: rank 0 speaks for all. */
 static void abort_fork(gpointer self, int status) {
-    const Fork *fork = self;
-    if (status == 2 && fork->rank != 0) {
-        g_usleep(GRACE_US);
-    }
     fflush(NULL);
     _exit(status);
 }

@@ -11,7 +11,12 @@
 
 #include "exec/comm.h"
 
-/* Returns in each of n new processes; the caller's own lives on in here only to watch, and ends
- * with the first failure's status. Before any thread is started. False with error: nothing was
- * forked. plan_path: read when a rank has been killed, to say where it was; NULL: nobody can. */
+enum {
+    EXEC_FORK_MOST = 1024 /* ranks on one machine, where each takes 0.1 GB; mpirun's, too */
+};
+
+/* Returns in each of n new processes, at most EXEC_FORK_MOST; the caller's own lives on in here
+ * only to watch, and ends with the first failure's status. Before any thread is started. False with
+ * error: nothing was forked. plan_path: read when a rank has been killed, to say where it was;
+ * NULL: nobody can. */
 bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **error);

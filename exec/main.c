@@ -30,10 +30,10 @@ typedef struct {
     const ExecDevice *device;
     ExecComm comm;
     ExecResults results;
-    const char *about;        /* what it does while nothing is played */
-    const PlanPlayer *player; /* while it plays */
+    const char *about;  /* what it does; NULL: it plays */
+    PlanPlayer *player; /* NULL until it plays */
     const ExecPlay *play;
-    ExecWatchdog *watchdog;
+    ExecWatchdog *watchdog; /* looks at what is above */
 } Run;
 
 static int status_of(const GError *error) {
@@ -42,9 +42,22 @@ static int status_of(const GError *error) {
     return input ? 2 : 1;
 }
 
+/* What is wrong with the input every rank finds at once, and rank 0, which then ends all, speaks
+ * for them. A rank that alone has found something is still there after two seconds. */
+static void let_rank_0_speak(const Run *run) {
+    for (unsigned tenths = 0; tenths < 20; tenths++) {
+        exec_watchdog_beat(run->watchdog);
+        g_usleep(G_USEC_PER_SEC / 10);
+    }
+}
+
 static int complain(const Run *run, const GError *error) {
+    int status = status_of(error);
+    if (status == 2 && !exec_results_speaks(&run->comm)) {
+        let_rank_0_speak(run);
+    }
     fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
-    return status_of(error);
+    return status;
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
@@ -61,7 +74,7 @@ static bool save_weights(const Run *run, ExecPlay *play, GError **error) {
         (comm->rank && !(file = exec_weights_join(path, run->plan, error)))) {
         return false;
     }
-    return exec_play_save(play, file, error) && comm->barrier(comm->self, error) &&
+    return exec_play_save(play, file, run->watchdog, error) &&
            (comm->rank || exec_weights_name(file, error));
 }
 
@@ -137,7 +150,8 @@ static void set_out_of_memory(const Run *run, const ExecPlay *play, GError **err
 /* The host runs ahead of the lanes, as it would on a GPU. When a step begins, the one before the
  * last is long over (a queue is shorter than a step) or, in the smallest networks, is waited
  * for. */
-static bool play_on(Run *run, ExecPlay *play, PlanPlayer *player, GError **error) {
+static bool play_on(Run *run, ExecPlay *play, GError **error) {
+    PlanPlayer *player = run->player;
     PlanAnswer answer = PLAN_DONE;
     while (answer == PLAN_DONE && !plan_player_at_end(player)) {
         const PlanPosition *at = plan_player_position(player);
@@ -157,35 +171,34 @@ static bool play_on(Run *run, ExecPlay *play, PlanPlayer *player, GError **error
            report_until(run, play, run->options->steps, error);
 }
 
+/* The player stays: the watchdog may be looking at it. */
 static bool train(Run *run, ExecPlay *play, GError **error) {
-    g_autoptr(PlanPlayer) player =
-        plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
-                        (uint32_t)run->options->steps, run->device->instructions, play);
     run->play = play;
-    run->player = player;
-    bool ok = play_on(run, play, player, error);
+    run->player = plan_player_new(run->plan, plan_role_of_rank(run->plan, run->comm.rank),
+                                  (uint32_t)run->options->steps, run->device->instructions, play);
+    run->about = NULL;
+    if (!play_on(run, play, error)) {
+        return false;
+    }
     run->about = "the results are handed on";
-    run->player = NULL;
     exec_watchdog_beat(run->watchdog);
-    return ok;
+    return true;
 }
 
 /* Where the host stands; called from the watchdog's thread while this one does not move. */
 static void explain(gpointer self, GString *text) {
     const Run *run = self;
-    if (!run->player) {
+    if (run->about) {
         g_string_append(text, run->about);
         return;
     }
-    const PlanPosition *at = plan_player_position(run->player);
-    const PlanInstr *instr = at->instr;
-    bool is_op = instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP;
-    g_string_append_printf(
-        text, "the host is at %s%s%s%s%s, instruction %u of step %d",
-        plan_instr_name((PlanInstrKind)instr->kind), is_op ? " " : "",
-        is_op ? plan_op_info((PlanOpKind)at->role->ops[instr->arg].kind)->name : "",
-        instr->unit == PLAN_NONE ? "" : " of unit ",
-        instr->unit == PLAN_NONE ? "" : run->plan->units[instr->unit].name, at->index, at->step);
+    if (plan_player_at_end(run->player)) {
+        g_string_append(text, "the host waits for its last steps to end");
+    } else {
+        uint64_t here = exec_doing_word(plan_player_position(run->player));
+        g_string_append(text, "the host is at");
+        exec_doing_tell_place(run->plan, run->comm.rank, here, text);
+    }
     if (run->device->explain) {
         run->device->explain(run->play, text);
     }
@@ -193,7 +206,8 @@ static void explain(gpointer self, GString *text) {
 
 static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     const ExecArguments *options = run->options;
-    if ((options->trace && !exec_results_write_trace(&run->results, play, options->trace, error)) ||
+    if ((options->trace &&
+         !exec_results_write_trace(&run->results, play, options->trace, run->watchdog, error)) ||
         (options->save && !save_weights(run, play, error))) {
         return false;
     }
@@ -269,6 +283,7 @@ static int run_plan(Run *run, const char *path) {
     exec_watchdog_beat(run->watchdog);
     g_clear_pointer(&play, exec_play_free); /* ranks may wait for one another here, too */
     exec_watchdog_free(run->watchdog);
+    plan_player_free(run->player); /* which the watchdog has looked at */
     exec_results_clear(&run->results);
     return 0;
 }
@@ -276,7 +291,11 @@ static int run_plan(Run *run, const char *path) {
 /* Without a plan: all ranks are on one axis. */
 static int print_costs(Run *run) {
     g_autoptr(GError) error = NULL;
-    Plan line = {.world = run->comm.world, .axes = {1, 1, run->comm.world, 1}};
+    Plan line = {.world = run->comm.world,
+                 .axes = {[PLAN_AXIS_NONE] = 1,
+                          [PLAN_AXIS_REPLICATE] = 1,
+                          [PLAN_AXIS_SHARD] = run->comm.world,
+                          [PLAN_AXIS_PART] = 1}};
     g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
                                    ? run->device->costs(&run->comm, run->options->comm, &error)
                                    : NULL;

@@ -188,59 +188,48 @@ static bool join(gpointer self, const Plan *plan, GError **error) {
     return true;
 }
 
-/* Text may be longer than MPI's int counts: it goes in pieces. */
-static bool send_text(const ExecMpi *mpi, const char *text, GError **error) {
-    uint64_t length = strlen(text);
-    bool ok =
-        exec_mpi_check(MPI_Send(&length, 1, MPI_UINT64_T, 0, 0, MPI_COMM_WORLD), "MPI_Send", error);
-    for (uint64_t at = 0; ok && at < length; at += MAX_COUNT) {
-        int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
-        ok = exec_mpi_check(MPI_Send(text + at, n, MPI_CHAR, 0, 0, MPI_COMM_WORLD), "MPI_Send",
-                            error);
-    }
-    return ok;
-}
-
-static char *receive_text(const ExecMpi *mpi, int from, GError **error) {
-    uint64_t length = 0;
-    if (!exec_mpi_check(
-            MPI_Recv(&length, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-            "MPI_Recv", error)) {
-        return NULL;
-    }
-    g_autofree char *text = g_malloc(length + 1);
-    for (uint64_t at = 0; at < length; at += MAX_COUNT) {
-        int n = (int)MIN(length - at, (uint64_t)MAX_COUNT);
-        if (!exec_mpi_check(
-                MPI_Recv(text + at, n, MPI_CHAR, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-                "MPI_Recv", error)) {
-            return NULL;
-        }
-    }
-    text[length] = 0;
-    return g_steal_pointer(&text);
-}
-
-static bool collect(gpointer self, const char *text, char ***ret_texts, GError **error) {
-    const ExecMpi *mpi = self;
-    *ret_texts = NULL;
-    if (mpi->rank != 0) {
-        return send_text(mpi, text, error);
-    }
-    g_auto(GStrv) texts = g_new0(char *, (gsize)mpi->size + 1);
-    texts[0] = g_strdup(text);
-    for (int from = 1; from < mpi->size; from++) {
-        if (!(texts[from] = receive_text(mpi, from, error))) {
+/* From one rank to rank 0. There may be more than MPI's int counts: they go in pieces. */
+static bool hand_over(const ExecMpi *mpi, int from, gpointer bytes, uint64_t n, GError **error) {
+    bool gives = mpi->rank == from;
+    const char *call = gives ? "MPI_Isend" : "MPI_Irecv";
+    for (uint64_t at = 0, some; at < n; at += some) {
+        MPI_Request request;
+        char *piece = (char *)bytes + at;
+        some = MIN(n - at, (uint64_t)MAX_COUNT);
+        int status = gives
+                         ? MPI_Isend(piece, (int)some, MPI_BYTE, 0, 0, MPI_COMM_WORLD, &request)
+                         : MPI_Irecv(piece, (int)some, MPI_BYTE, from, 0, MPI_COMM_WORLD, &request);
+        if (!exec_mpi_check(status, call, error) || !exec_mpi_finish(&request, 1, call, error)) {
             return false;
         }
     }
-    *ret_texts = g_steal_pointer(&texts);
+    return true;
+}
+
+static bool collect(gpointer self, uint32_t from, const char *text, char **ret_text,
+                    GError **error) {
+    const ExecMpi *mpi = self;
+    uint64_t length = strlen(text);
+    *ret_text = NULL;
+    if (mpi->rank != 0 && mpi->rank != (int)from) {
+        return true;
+    }
+    if (!hand_over(mpi, (int)from, &length, sizeof length, error)) {
+        return false;
+    }
+    g_autofree char *copy = mpi->rank ? g_strdup(text) : g_malloc0(length + 1);
+    if (!hand_over(mpi, (int)from, copy, length, error)) {
+        return false;
+    }
+    *ret_text = mpi->rank ? NULL : g_steal_pointer(&copy);
     return true;
 }
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
-    return exec_mpi_check(MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD), "MPI_Bcast",
-                          error);
+    MPI_Request request;
+    return exec_mpi_check(MPI_Ibcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD, &request),
+                          "MPI_Ibcast", error) &&
+           exec_mpi_finish(&request, 1, "MPI_Ibcast", error);
 }
 
 static void close_mpi(gpointer self) {
@@ -261,13 +250,7 @@ static void give_up(gpointer self) {
     exec_mpi_give_up();
 }
 
-/* What is wrong with the input every rank finds at once: rank 0 speaks, for mpirun passes on the
- * first status only when the others have not ended by themselves. */
 static void abort_mpi(gpointer self, int status) {
-    const ExecMpi *mpi = self;
-    if (status == 2 && mpi->rank != 0) {
-        g_usleep(2 * G_USEC_PER_SEC);
-    }
     MPI_Abort(MPI_COMM_WORLD, status);
     exit(status);
 }

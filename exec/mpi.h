@@ -1,8 +1,9 @@
 /* exec/mpi.h - collectives over MPI: one communicator per axis of the mesh.
  *
- * Every call is a nonblocking one of MPI, tested now and then (exec/patience.h); reductions are
- * made of sends and receives (exec/ring.h, which says why). MPI must allow calls from any thread
- * (MPI_THREAD_MULTIPLE), which is checked.
+ * Whatever waits for other ranks once they have joined is a nonblocking call of MPI, tested now and
+ * then (exec/patience.h), so that give_up() ends it; reductions are made of sends and receives
+ * (exec/ring.h, which says why). MPI must allow calls from any thread (MPI_THREAD_MULTIPLE), which
+ * is checked.
  *
  * Owns: MPI itself, until close(). Threads: any, one call an axis at a time.
  */

@@ -1,15 +1,18 @@
 /* exec/pace.h - how long each collective shall last at least, so that a laptop shows a cluster's
  * overlap.
  *
- * The table comes from who predicts (cli/pace.h): "foreshard-pace 2", "cluster NAME", "digest ..."
- * of the plan, then a line "role op ns channels" for each collective. A collective counts from the
- * moment at which all its ranks have come; what is left when its data have arrived is slept.
+ * The table comes from who predicts (cli/pace.h): EXEC_PACE_FORM, "cluster NAME", "digest ..." of
+ * the plan, then a line "role op ns channels" for each collective; each line is whole. A
+ * collective counts from the moment at which all its ranks have come; what is left when its data
+ * have arrived is slept.
  *
  * Threads: any, once read.
  */
 #pragma once
 
 #include "plan/plan.h"
+
+#define EXEC_PACE_FORM "foreshard-pace 2" /* its first line */
 
 typedef struct _ExecPace ExecPace;
 

@@ -328,15 +328,22 @@ static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,
     return true;
 }
 
-bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, GError **error) {
+bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, ExecWatchdog *watchdog, GError **error) {
     const ExecContext *c = &play->context;
     g_autoptr(GArray) places = exec_places_to_save(c->plan, c->role, c->comm->rank);
     g_autofree gpointer block = g_malloc(SAVE_BYTES);
-    for (guint i = 0; i < places->len; i++) {
-        if (!save_place(play, &g_array_index(places, ExecPlace, i), block, file, error)) {
+    guint next = 0;
+    for (uint32_t p = 0; p < c->plan->n_parameters; p++) {
+        const ExecPlace *place = &g_array_index(places, ExecPlace, next);
+        bool mine = next < places->len && place->parameter == p;
+        if ((mine && !save_place(play, place, block, file, error)) ||
+            !c->comm->barrier(c->comm->self, error)) {
             return false;
         }
+        next += mine;
+        exec_watchdog_beat(watchdog);
     }
+    g_assert(next == places->len);
     return true;
 }
 

@@ -3,8 +3,8 @@
  * Memory: the caching allocator over the device's segments, the ledger of who holds what, a row of
  * each change. Time: a row of each op, which the device fills in, and the end of each step. Losses.
  *
- * A device has an ExecPlay as its first member, so that exec_play_alloc(), _free() and _mark()
- * stand in its table of instructions as they are.
+ * A device has an ExecPlay as its first member, so that exec_play_alloc(), _release() and
+ * _mark() stand in its table of instructions as they are.
  *
  * Owns: allocator, ledger, rows. Borrows: plan, comm and what the options name. Threads: the
  * host's; a lane may fill in the times of its op's row, a loss and the end of a step.
@@ -13,6 +13,7 @@
 
 #include "exec/pace.h"
 #include "exec/task.h"
+#include "exec/watchdog.h"
 #include "memory/caching.h"
 #include "memory/ledger.h"
 #include "plan/player.h"
@@ -20,9 +21,12 @@
 
 typedef struct _ExecDevice ExecDevice;
 
+#define EXEC_PLAY_NO_LIMIT                                                                         \
+    (G_MAXINT64 / 4) /* more bytes than there are, and sums do not overflow */
+
 typedef struct {
     uint64_t seed;
-    uint64_t memory_limit_bytes; /* the modeled device's memory */
+    uint64_t memory_limit_bytes; /* the modeled device's memory, or EXEC_PLAY_NO_LIMIT */
     bool keep_rows;              /* for a trace */
     bool no_op_times;            /* on a GPU: ops are not timed, steps are */
     const char *comm;            /* between GPUs: auto (also NULL), nccl or local */
@@ -102,7 +106,8 @@ bool exec_play_step_has_ended(const ExecPlay *play, uint32_t step);
 /* From the end of the step before (the start barrier for the first) to its own last op on lane
  * 0. */
 double exec_play_step_ms(const ExecPlay *play, uint32_t step);
-/* This rank's part of the weights as they are now. Drain before. */
-bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, GError **error);
+/* This rank's part of the weights as they are now. Ranks go from parameter to parameter together,
+ * with a beat of each one's watchdog, whoever has the most to write. Drain before. */
+bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, ExecWatchdog *watchdog, GError **error);
 /* This rank's rows, into a trace that trace_describe_plan() has filled. After the last drain. */
 void exec_play_add_rows(const ExecPlay *play, Trace *trace);

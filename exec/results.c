@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/costs.h"
 #include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/quantile.h"
@@ -58,7 +57,7 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
     trace_set(trace, "comm", results->comm->name);
     trace_set_uint(trace, "steps", results->n_steps);
     trace_set_uint(trace, "seed", play->options.seed);
-    if (play->options.memory_limit_bytes < G_MAXINT64 / 4) {
+    if (play->options.memory_limit_bytes < EXEC_PLAY_NO_LIMIT) {
         trace_set_uint(trace, "memory_limit_bytes", play->options.memory_limit_bytes);
     }
     if (results->comm->rehearsed) {
@@ -73,23 +72,38 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
     return trace;
 }
 
+static bool merge(Trace *trace, const char *text, uint32_t rank, GError **error) {
+    g_autofree char *name = g_strdup_printf("(trace of rank %u)", rank);
+    g_autoptr(Trace) other = trace_read(text, strlen(text), name, error);
+    return other && trace_merge(trace, other, error);
+}
+
+/* Rank by rank. Those whose turn is over stay until the last one's is: each wait is for one rank,
+ * however many there are. */
+static bool merge_others(const ExecComm *comm, Trace *trace, const char *mine,
+                         ExecWatchdog *watchdog, GError **error) {
+    for (uint32_t from = 1; from < comm->world; from++) {
+        g_autofree char *text = NULL;
+        if (!comm->collect(comm->self, from, mine, &text, error) ||
+            (text && !merge(trace, text, from, error)) || !comm->barrier(comm->self, error)) {
+            return false;
+        }
+        exec_watchdog_beat(watchdog);
+    }
+    return true;
+}
+
 bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, const char *path,
-                              GError **error) {
+                              ExecWatchdog *watchdog, GError **error) {
+    const ExecComm *comm = results->comm;
+    bool speaks = exec_results_speaks(comm);
     g_autoptr(Trace) trace = make_trace(results, play);
-    g_autoptr(GString) text = trace_text(trace, error);
-    g_auto(GStrv) texts = NULL;
-    if (!text || !results->comm->collect(results->comm->self, text->str, &texts, error)) {
+    g_autoptr(GString) mine = speaks ? g_string_new(NULL) : trace_text(trace, error);
+    if (!mine || !merge_others(comm, trace, mine->str, watchdog, error)) {
         g_prefix_error(error, "the trace of all ranks, %s: ", path);
         return false;
     }
-    for (unsigned rank = 1; texts && texts[rank]; rank++) {
-        g_autofree char *name = g_strdup_printf("(trace of rank %u)", rank);
-        g_autoptr(Trace) other = trace_read(texts[rank], strlen(texts[rank]), name, error);
-        if (!other || !trace_merge(trace, other, error)) {
-            return false;
-        }
-    }
-    return !texts || trace_write_file(trace, path, error);
+    return !speaks || trace_write_file(trace, path, error);
 }
 
 char *exec_results_oom_path(const ExecPlay *play, const char *path) {
@@ -122,7 +136,7 @@ static void add_of_steps(JsonBuilder *json, const ExecResults *results, const ch
                          const double *values) {
     trace_json_begin_array(json, key);
     for (unsigned i = 0; i < results->n_steps; i++) {
-        json_builder_add_double_value(json, values[i]);
+        trace_json_add_element(json, values[i]);
     }
     json_builder_end_array(json);
 }

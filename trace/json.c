@@ -26,13 +26,17 @@ void trace_json_add_int(JsonBuilder *json, const char *key, uint64_t value) {
     json_builder_add_int_value(json, (gint64)value);
 }
 
-void trace_json_add_real(JsonBuilder *json, const char *key, double value) {
-    json_builder_set_member_name(json, key);
+void trace_json_add_element(JsonBuilder *json, double value) {
     if (isfinite(value)) {
         json_builder_add_double_value(json, writable(value));
     } else {
         json_builder_add_null_value(json);
     }
+}
+
+void trace_json_add_real(JsonBuilder *json, const char *key, double value) {
+    json_builder_set_member_name(json, key);
+    trace_json_add_element(json, value);
 }
 
 void trace_json_add_number(JsonBuilder *json, const char *key, double value) {

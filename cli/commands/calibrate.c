@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/ranks.h"
+#include "exec/fork.h"
 #include "trace/text.h"
 
 typedef struct {
@@ -81,8 +82,8 @@ static int check(const Options *options) {
     if (!cli_ranks_know_device(options->device, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    if (options->ranks < 1 || options->ranks > CLI_RANKS_MOST || !options->output) {
-        return cli_complain(CLI_BAD_INPUT, "give -o FILE, and -n from 1 to %d", CLI_RANKS_MOST);
+    if (options->ranks < 1 || options->ranks > EXEC_FORK_MOST || !options->output) {
+        return cli_complain(CLI_BAD_INPUT, "give -o FILE, and -n from 1 to %d", EXEC_FORK_MOST);
     }
     if (cli_output_is_standard(options->output)) {
         return CLI_OK;

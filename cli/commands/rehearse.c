@@ -111,7 +111,8 @@ static bool options_are_sound(const Options *options, GError **error) {
         return false;
     }
     return cli_output_is_file("--trace", options->trace, error) &&
-           cli_ranks_know_device(options->device, error);
+           cli_ranks_know_device(options->device, error) &&
+           cli_ranks_suit_device(options->device, NULL, options->no_op_times, error);
 }
 
 static bool has_rank(const Plan *plan, gint rank, GError **error) {

@@ -305,7 +305,8 @@ static bool options_are_sound(const Options *options, GError **error) {
     }
     return !wrong && cli_output_is_file("--trace", options->trace, error) &&
            cli_output_is_file("--save", options->save, error) &&
-           cli_ranks_know_device(options->device, error);
+           cli_ranks_know_device(options->device, error) &&
+           cli_ranks_suit_device(options->device, options->comm, options->no_op_times, error);
 }
 
 /* Weights may go back to where they came from; nothing else is written over, nor is one output by

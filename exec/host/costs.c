@@ -1,8 +1,8 @@
-/* exec/host/costs.c - what lanes, segments and collectives of CPU ranks cost, for exec/costs.h. */
-#include "exec/costs.h"
+#include "exec/host/costs.h"
+
 #include "exec/clock.h"
+#include "exec/costs.h"
 #include "exec/host/lanes.h"
-#include "exec/host/launch.h"
 #include "exec/host/segments.h"
 #include "exec/pace.h"
 #include "trace/quantile.h"

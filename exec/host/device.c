@@ -10,6 +10,7 @@
 #include "exec/clock.h"
 #include "exec/convert.h"
 #include "exec/device.h"
+#include "exec/host/costs.h"
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"

@@ -9,5 +9,3 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
 bool exec_host_run(const ExecTask *task, GError **error);
 /* A part of it: an op that is a kernel (compute.c). */
 bool exec_host_compute(const ExecTask *task, GError **error);
-/* Lines of exec/costs.h. */
-GString *exec_host_costs(const ExecComm *comm, const char *between, GError **error);

@@ -226,6 +226,11 @@ static void slips(void) {
     expect("compare no.trace no.trace", 2, "", "no.trace: cannot be read: No such file");
     expect("predict gpt-toy --frob", 2, "", "Unknown option --frob; --help lists those there are");
     expect("rehearse gpt-toy --rank 0 --cluster a100-node --device tpu", 2, "", "no device 'tpu'");
+    expect("rehearse gpt-toy --rank 0 --cluster a100-node --no-op-times", 2, "",
+           "--no-op-times is of GPUs alone; add --device cuda");
+    expect("run gpt-toy --comm banana --no-op-times", 2, "", "--comm is of GPUs alone");
+    expect("run gpt-toy --device host --no-op-times", 2, "", "--no-op-times is of GPUs alone");
+    expect("run gpt-toy --steps 1 --comm auto", 0, "step time", "");
     expect("collectives --cluster a100-node -n 16", 2, "", "more than the cluster has ranks");
 }
 

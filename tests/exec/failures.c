@@ -210,6 +210,46 @@ static void wardens_name_a_killed_rank(void) {
     named_under_mpirun(1, 0, "rank 0 was killed by signal 9 (Killed| step |, instruction |, op ");
 }
 
+/* What ranks under a bare mpirun say of wrong input: one line, of this rank; mpirun may add to
+ * it. */
+static void one_rank_says(const char *words, unsigned rank, const char *expected) {
+    const char *foreshard = test_run_program;
+    g_autofree char *mpirun = g_find_program_in_path("mpirun");
+    g_autofree char *start = g_strdup_printf("foreshard-exec: rank %u: ", rank);
+    unsigned n = 0;
+    test_run_program = mpirun;
+    TestRun run = test_run_finish(test_run_start(words));
+    test_run_program = foreshard;
+    g_test_message("%s: %s", words, run.err);
+    g_auto(GStrv) lines = g_strsplit(run.err, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        if (g_str_has_prefix(*line, "foreshard-exec: ")) {
+            g_assert_true(g_str_has_prefix(*line, start));
+            g_assert_nonnull(strstr(*line, expected));
+            n++;
+        }
+    }
+    g_assert_cmpuint(n, ==, 1);
+    g_assert_cmpint(run.status, ==, 2);
+    test_run_clear(&run);
+}
+
+static void wrong_input_is_said_once_under_mpirun(void) {
+    Scene scene = set_scene();
+    g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
+    g_autofree char *exec = exec_path();
+    g_autofree char *none = g_strdup_printf("--oversubscribe -n 3 %s /no-such.plan", exec);
+    g_autofree char *other = g_strdup_printf("--oversubscribe -n 3 %s %s", exec, plan);
+    g_autofree char *alone =
+        g_strdup_printf("--oversubscribe -n 1 %s %s : -n 1 %s /no-such.plan", exec, plan, exec);
+    test_run_ok("plan gpt-toy -n 2 -o %s", plan);
+    one_rank_says(none, 0, "/no-such.plan: cannot be read");
+    one_rank_says(other, 0, "the plan is for 2 ranks, but 3 are started");
+    one_rank_says(alone, 1, "/no-such.plan: cannot be read"); /* others wait for it */
+    g_unlink(plan);
+    leave_scene(&scene);
+}
+
 static const struct {
     const char *order; /* of tests/exec/mpi-fails.c */
     const char *expected;
@@ -221,8 +261,8 @@ static const struct {
     {"MPI_Iallreduce 0 3", "rank 0: the mean loss of step 2: MPI_Iallreduce failed"},
     {"MPI_Ibarrier 2 1", "rank 2: before step 0: MPI_Ibarrier failed"},
     {"MPI_Comm_split 1 2", "rank 1: the ranks find each other: MPI_Comm_split failed"},
-    {"MPI_Send 2 1", "rank 2: the trace of all ranks, |MPI_Send failed"},
-    {"MPI_Recv 0 2", "rank 0: the trace of all ranks, |MPI_Recv failed"},
+    {"MPI_Isend of bytes 2 1", "rank 2: the trace of all ranks, |MPI_Isend failed"},
+    {"MPI_Irecv of bytes 0 2", "rank 0: the trace of all ranks, |MPI_Irecv failed"},
 };
 
 /* Each with MPI's own word for the error. */
@@ -240,6 +280,23 @@ static void mpi_errors_say_where(void) {
     }
     g_unsetenv("FORESHARD_TEST_MPI_FAILS");
     g_unsetenv("FORESHARD_EXEC");
+    leave_scene(&scene);
+}
+
+/* What ranks leave may take longer than the watchdog waits, as long as it gets on: rank by rank,
+ * two sends of a second each, then tensor by tensor, which rank 0 alone writes here. */
+static void slow_results_are_no_hang(void) {
+    Scene scene = set_scene();
+    g_autofree char *weights = g_strconcat(scene.folder, "/w", NULL);
+    g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
+    g_setenv("FORESHARD_TEST_SLOW_MS", "1000", TRUE);
+    gint64 start = g_get_monotonic_time();
+    test_run_ok("run gpt-toy -n 4 --sharding none --steps 2 --watchdog 4 --trace %s --save %s",
+                scene.trace, weights);
+    g_assert_cmpint(g_get_monotonic_time() - start, >, 8 * G_USEC_PER_SEC);
+    g_unsetenv("FORESHARD_TEST_SLOW_MS");
+    g_unsetenv("FORESHARD_EXEC");
+    g_assert_cmpint(g_unlink(weights), ==, 0);
     leave_scene(&scene);
 }
 
@@ -404,7 +461,10 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/a single rank is named", the_only_rank_is_named);
     g_test_add_func("/exec/failures/a killed mpirun is named", a_killed_mpirun_is_named);
     g_test_add_func("/exec/failures/wardens name a killed rank", wardens_name_a_killed_rank);
+    g_test_add_func("/exec/failures/wrong input is said once under mpirun",
+                    wrong_input_is_said_once_under_mpirun);
     g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
+    g_test_add_func("/exec/failures/slow results are no hang", slow_results_are_no_hang);
     g_test_add_func("/exec/failures/an MPI of one thread at a time is refused",
                     an_mpi_of_one_thread_at_a_time_is_refused);
     g_test_add_func("/exec/failures/each says why", failures_say_why);

@@ -196,9 +196,10 @@ static void losses_of_20_steps(void) {
         double losses[2][LONG], worst = 0;
         plan(long_cases[c].words);
         for (unsigned gpu = 0; gpu < 2; gpu++) {
+            const char *device = gpu ? "cuda" : "host";
             g_autofree char *line =
                 g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps %d",
-                                folder, gpu ? "cuda" : "host", comm_of("cuda"), LONG);
+                                folder, device, comm_of(device), LONG);
             test_run_program = gpu ? on_gpu : on_host;
             test_run_losses_of(line, losses[gpu], LONG);
         }
@@ -220,16 +221,16 @@ static void weights_are_saved_and_loaded(void) {
         const char *writer = ways[i][0], *reader = ways[i][1];
         test_run_program = on_gpu; /* it knows both */
         test_run_ok("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 2 --save %s/%s.w",
-                    folder, writer, comm_of("cuda"), folder, writer);
+                    folder, writer, comm_of(writer), folder, writer);
         double own[1], other[1];
         g_autofree char *from_own =
             g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 1 --load "
                             "%s/%s.w",
-                            folder, writer, comm_of("cuda"), folder, writer);
+                            folder, writer, comm_of(writer), folder, writer);
         g_autofree char *from_other =
             g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 1 --load "
                             "%s/%s.w",
-                            folder, reader, comm_of("cuda"), folder, writer);
+                            folder, reader, comm_of(reader), folder, writer);
         test_run_losses_of(from_own, own, 1);
         test_run_losses_of(from_other, other, 1);
         g_assert_cmpfloat(fabs(own[0] / other[0] - 1), <=, bound_of(FP32));

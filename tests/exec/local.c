@@ -2,12 +2,16 @@
  * hung one ended. Arguments: foreshard, foreshard-exec.
  */
 #include <gio/gio.h>
+#include <json-glib/json-glib.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "plan/text/text.h"
 #include "tests/exec/runs.h"
+#include "trace/compare/compare.h"
 
 enum {
     STEPS = 6
@@ -54,14 +58,58 @@ static void losses_agree(void) {
     }
 }
 
+/* What a plan without a loss has learned is null, as JSON has no NaN. */
+static void no_loss_is_null(void) {
+    static const char section[] = "@forward u0 m0\nlaunch compute fill n=100 value=0 y=b0\n";
+    g_autofree char *text = g_strdup_printf(
+        "foreshard-plan 1\ntitle toy\ntokens_per_rank 10\nnetwork\nstrategy\n"
+        "mesh replicate=1 shard=1 part=1\nlanes compute\nmodules 1\nm0 - Toy -\n"
+        "units 1\nu0 0 0 root\nparameters 0\nroles 1\nrole 0 ranks 0\nowns 0\nloss\n"
+        "buffers 1\nb0 400 fp32 temporary/op compute - cfst kernel\n"
+        "section construct 1\n@setup u0 m0\nalloc b0\n"
+        "section first 1\n%ssection second 1\n%ssection steady 1\n%send\n",
+        section, section, section);
+    g_autofree char *words = g_strdup_printf("%s --steps 2 --json", plan_path);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(g_file_set_contents(plan_path, text, -1, NULL));
+    test_run_program = exec;
+    TestRun run = test_run_finish(test_run_start(words));
+    g_test_message("%s%s", run.out, run.err);
+    g_assert_cmpint(run.status, ==, 0);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    json_parser_load_from_data(parser, run.out, -1, &error);
+    g_assert_no_error(error);
+    JsonObject *result = json_node_get_object(json_parser_get_root(parser));
+    JsonArray *losses = json_object_get_array_member(result, "losses");
+    g_assert_cmpuint(json_array_get_length(losses), ==, 2);
+    g_assert_true(json_array_get_null_element(losses, 1));
+    test_run_clear(&run);
+}
+
+static Trace *trace_of(const char *name) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    return test_run_take_trace(path);
+}
+
 /* The trace has every rank, and its memory is what was predicted. */
 static void traces_are_whole(void) {
     plan("-n 3");
     test_run_ok("%s --local-ranks 3 --steps 3 --trace %s/m.trace", plan_path, folder);
     test_run_program = foreshard;
-    test_run_ok("predict %s --cluster this-machine --steps 3 --trace %s/p.trace", plan_path,
-                folder);
-    test_run_ok("compare %s/p.trace %s/m.trace", folder, folder);
+    test_run_ok("predict %s --cluster this-machine --steps 3 --every-rank --trace %s/p.trace",
+                plan_path, folder);
+    g_autoptr(Trace) predicted = trace_of("p.trace");
+    g_autoptr(Trace) measured = trace_of("m.trace");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TraceComparison) comparison = trace_compare(predicted, measured, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(measured->ranks->len, ==, 3);
+    g_assert_cmpuint(comparison->n_ranks, ==, 3);
+    g_assert_cmpuint(comparison->n_compared, >, 0);
+    g_assert_cmpuint(comparison->n_unpaired, ==, 0);
+    for (unsigned k = 0; k < TRACE_N_STATISTICS; k++) {
+        g_assert_cmpuint(comparison->memory[k].differing, ==, 0);
+    }
 }
 
 /* The ranks of a running foreshard-exec. */
@@ -86,8 +134,9 @@ static void await_training(GSubprocess *process) {
         g_input_stream_read(g_subprocess_get_stdout_pipe(process), &first, 1, NULL, NULL), ==, 1);
 }
 
-/* What becomes of two ranks when the second gets a signal: its words, within so many seconds. */
-static void signalled(int sent, const char *expected) {
+/* What becomes of two ranks when the second gets a signal: its words, within so many seconds.
+ * Transfer full. */
+static char *signalled(int sent, const char *expected) {
     plan("-n 2");
     g_autofree char *line =
         g_strdup_printf("%s --local-ranks 2 --steps 1000000 --watchdog 2", plan_path);
@@ -105,15 +154,86 @@ static void signalled(int sent, const char *expected) {
     g_assert_nonnull(strstr(run.err, expected));
     g_assert_cmpint(kill(first, 0), !=, 0); /* gone, both */
     g_assert_cmpint(kill(second, 0), !=, 0);
+    char *words = g_strdup(run.err);
     test_run_clear(&run);
+    return words;
 }
 
 static void a_killed_rank_is_named(void) {
-    signalled(SIGKILL, "rank 1 was killed by signal 9");
+    g_autofree char *words = signalled(SIGKILL, "rank 1 was killed by signal 9");
 }
 
+/* Instructions are numbered over all sections, as in traces; after a step, two lie behind. */
 static void a_hung_rank_ends_all(void) {
-    signalled(SIGSTOP, "rank 0: nothing has got on for 2 s: the host is at ");
+    g_autofree char *words =
+        signalled(SIGSTOP, "rank 0: nothing has got on for 2 s: the host is at step ");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = plan_read_file(plan_path, &error);
+    g_assert_no_error(error);
+    const uint32_t *n = plan->roles[0].n_instrs;
+    unsigned step, instruction;
+    g_assert_cmpint(
+        sscanf(strstr(words, "at step "), "at step %u, instruction %u", &step, &instruction), ==,
+        2);
+    g_assert_cmpuint(step, >=, 1);
+    g_assert_cmpuint(instruction, >=, n[PLAN_SECTION_CONSTRUCT] + n[PLAN_SECTION_FIRST]);
+}
+
+/* A pipe that nobody reads: the last thing that a rank can hang in. */
+static void a_trace_nobody_takes_is_named(void) {
+    g_autofree char *pipe = g_build_filename(folder, "pipe", NULL);
+    plan("-n 2");
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    g_autofree char *line =
+        g_strdup_printf("%s --local-ranks 2 --steps 2 --watchdog 1 --trace %s", plan_path, pipe);
+    TestRun run = test_run_finish(test_run_start(line));
+    g_test_message("%s", run.err);
+    g_assert_cmpint(run.status, ==, 1);
+    g_assert_nonnull(
+        strstr(run.err, "rank 0: nothing has got on for 1 s: the results are handed on; "));
+    test_run_clear(&run);
+}
+
+/* Every rank finds it, and rank 0 says it. */
+static void wrong_input_is_said_once(void) {
+    static const char *const wrong[] = {
+        "/no-such.plan --local-ranks 3",
+        "%s --local-ranks 3",
+        "%s --local-ranks 2 --load no-such-file",
+        "%s --local-ranks 2 --save /",
+    };
+    plan("-n 2");
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_auto(GStrv) parts = g_strsplit(wrong[i], "%s", 2);
+        g_autofree char *line = g_strjoinv(plan_path, parts);
+        TestRun run = test_run_finish(test_run_start(line));
+        g_test_message("%s: %s", line, run.err);
+        g_assert_cmpint(run.status, ==, 2);
+        g_assert_true(g_str_has_prefix(run.err, "foreshard-exec: rank 0: "));
+        g_assert_true(strchr(run.err, '\n') == run.err + strlen(run.err) - 1);
+        test_run_clear(&run);
+    }
+}
+
+/* Before any rank is started. */
+static void options_are_refused(void) {
+    static const char *const wrong[][2] = {
+        {"--trace -", "--trace -: standard output has what is printed already; give a name"},
+        {"--save -", "--save -: standard output has what is printed already; give a name"},
+        {"--comm banana", "--comm is of GPUs alone; add --device cuda"},
+        {"--no-op-times --device host", "--no-op-times is of GPUs alone; add --device cuda"},
+        {"--local-ranks 1025", "local ranks are at most 1024"},
+    };
+    plan("-n 1");
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *line = g_strdup_printf("%s --steps 1 %s", plan_path, wrong[i][0]);
+        TestRun run = test_run_finish(test_run_start(line));
+        g_test_message("%s", run.err);
+        g_assert_cmpint(run.status, ==, 2);
+        g_assert_nonnull(strstr(run.err, wrong[i][1]));
+        test_run_clear(&run);
+    }
+    g_assert_false(g_file_test("-", G_FILE_TEST_EXISTS));
 }
 
 int main(int argc, char **argv) {
@@ -124,9 +244,13 @@ int main(int argc, char **argv) {
     folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     plan_path = g_build_filename(folder, "x.plan", NULL);
     g_test_add_func("/exec/local/losses agree on 1 to 4 ranks", losses_agree);
+    g_test_add_func("/exec/local/no loss is null", no_loss_is_null);
     g_test_add_func("/exec/local/traces are whole", traces_are_whole);
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
+    g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
+    g_test_add_func("/exec/local/wrong input is said once", wrong_input_is_said_once);
+    g_test_add_func("/exec/local/options are refused", options_are_refused);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);

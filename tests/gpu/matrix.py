@@ -190,7 +190,8 @@ def counted_by_driver(session, name, measured_trace):
 
 def step_time(session, *command):
     """The step of the same run without events around ops, in ms; None when it fails."""
-    return last_object(session.call(*command, '--no-op-times', '--json', limit=90).output).get('step_ms')
+    quiet = [] if session.dry else ['--no-op-times']  # the host has none
+    return last_object(session.call(*command, *quiet, '--json', limit=90).output).get('step_ms')
 
 
 def failed(session, name, done):

@@ -43,6 +43,10 @@ static void add_others(JsonBuilder *json) {
     trace_json_add_number(json, "large", 1e18);
     trace_json_add_number(json, "whole", 3);
     trace_json_add_text(json, "latin 1", "caf\xe9");
+    trace_json_begin_array(json, "elements");
+    trace_json_add_element(json, NAN);
+    trace_json_add_element(json, 1e18);
+    json_builder_end_array(json);
 }
 
 static void test_others(void) {
@@ -54,6 +58,10 @@ static void test_others(void) {
     g_assert_cmpfloat_with_epsilon(json_object_get_double_member(object, "large"), 1e18, 256);
     g_assert_cmpint(json_object_get_int_member(object, "whole"), ==, 3);
     g_assert_cmpstr(json_object_get_string_member(object, "latin 1"), ==, "caf\xef\xbf\xbd");
+    JsonArray *elements = json_object_get_array_member(object, "elements");
+    g_assert_cmpuint(json_array_get_length(elements), ==, 2);
+    g_assert_true(json_array_get_null_element(elements, 0));
+    g_assert_cmpfloat_with_epsilon(json_array_get_double_element(elements, 1), 1e18, 256);
 }
 
 int main(int argc, char **argv) {
