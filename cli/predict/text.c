@@ -33,9 +33,10 @@ static char *unit_text(const Plan *plan, uint32_t unit) {
 
 static char *moment_text(const Plan *plan, const SimMoment *at) {
     g_autofree char *unit = unit_text(plan, at->unit);
-    g_autofree char *when = at->step < 0 ? g_strdup("during construction")
-                                         : g_strdup_printf("at %.3f ms, in step %d",
-                                                           cli_predict_ms(at->host_ns), at->step);
+    g_autofree char *step = trace_step_name(at->step);
+    g_autofree char *when =
+        at->step < 0 ? g_strdup_printf("during %s", step)
+                     : g_strdup_printf("at %.3f ms, in %s", cli_predict_ms(at->host_ns), step);
     return g_strdup_printf("%s, %s, %s (section %s, instruction %u)", when,
                            plan_phase_name(at->phase), unit, plan_section_name(at->section),
                            at->index);
