@@ -310,15 +310,27 @@ static void append_asked(GString *page, const ReportPart *part) {
     }
 }
 
-/* And foreshard run. */
-static void append_run(GString *page, const ReportPart *part) {
+/* The command that measured: foreshard run, or rehearse of the one rank that was recorded. */
+static void append_measuring(GString *page, const ReportPart *part) {
     const Trace *trace = side_of(part, "measured");
-    if (trace != NULL) {
-        append_option(page, trace, "steps", "--steps");
-        append_option(page, trace, "seed", "--seed");
-        append_option(page, trace, "pace", "--pace");
-        append_option(page, trace, "memory_limit_bytes", "--memory-limit");
+    if (trace == NULL) {
+        g_string_append(page, "foreshard run run.plan");
+        return;
     }
+    if (g_strcmp0(trace_get(trace, "rehearsed"), "yes") == 0) {
+        g_string_append_printf(page, "foreshard rehearse run.plan --rank %u",
+                               g_array_index(trace->ranks, TraceRank, 0).rank);
+        append_option(page, trace, "pace", "--cluster");
+    } else {
+        g_string_append(page, "foreshard run run.plan");
+        append_option(page, trace, "pace", "--pace");
+    }
+    if (g_strcmp0(trace_get(trace, "device"), "host") != 0) {
+        append_option(page, trace, "device", "--device");
+    }
+    append_option(page, trace, "steps", "--steps");
+    append_option(page, trace, "seed", "--seed");
+    append_option(page, trace, "memory_limit_bytes", "--memory-limit");
 }
 
 void report_append_repeat(GString *page, const ReportPart *part) {
@@ -342,8 +354,8 @@ void report_append_repeat(GString *page, const ReportPart *part) {
                           "foreshard predict run.plan --cluster ");
     report_append_text(page, cluster != NULL ? cluster : "this-machine");
     append_asked(page, part);
-    g_string_append(page, " --trace predicted.trace\nforeshard run run.plan");
-    append_run(page, part);
+    g_string_append(page, " --trace predicted.trace\n");
+    append_measuring(page, part);
     g_string_append(page, " --trace measured.trace\n"
                           "foreshard report predicted.trace measured.trace -o report.html</pre>\n");
 }
