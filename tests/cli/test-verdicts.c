@@ -52,6 +52,22 @@ static double figure(const Result *result, const char *key) {
     return g_ascii_strtod(place + strlen(quoted), NULL);
 }
 
+/* The edge of a lone rank's step times is one number, whether predict says it or who reads its
+ * trace. */
+static void one_p95(void) {
+    static const char *const steps[] = {"3", "7", "22", "23"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        g_autofree char *words =
+            g_strdup_printf("predict gpt-toy -n 1 --cluster a100-node --every-rank --jitter 9 "
+                            "--json --trace p95.trace --steps %s",
+                            steps[i]);
+        g_auto(Result) predicted = run(words);
+        g_autofree char *said =
+            g_strdup_printf("\nstep_ms_p95 = %.6f: ", figure(&predicted, "step_ms_p95"));
+        expect("explain step_ms_p95 p95.trace", 0, said, "");
+    }
+}
+
 /* 400 W and 2.5 an hour: 8 GPUs, 32 tokens each a step. Known or not, for all ranks or none. */
 static void energy_and_money(void) {
     write_cluster("priced.ini", "a100-node", "\nwatts", "400\nprice_per_hour = 2.5");
@@ -340,6 +356,7 @@ int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
     g_test_add_func("/cli/verdicts/every rank", every_rank);
+    g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
     g_test_add_func("/cli/verdicts/energy and money", energy_and_money);
     g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
