@@ -4,6 +4,10 @@
 
 static const char OUT_OF_MEMORY[] = "out_of_memory";
 
+char *trace_oom_path(const char *path, uint32_t rank) {
+    return g_strdup_printf("%s.oom.%u", path, rank);
+}
+
 void trace_set_oom(Trace *trace, const TraceOom *oom) {
     char step[16];
     g_snprintf(step, sizeof step, "%d", oom->step);

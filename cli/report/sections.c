@@ -7,6 +7,7 @@
 #include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
+#include "cli/what-if.h"
 #include "sim/settings.h"
 #include "trace/moments.h"
 #include "trace/scale.h"
@@ -339,9 +340,8 @@ void report_append_repeat(GString *page, const ReportPart *part) {
     if (network == NULL || strategy == NULL) {
         return;
     }
-    const char *title = trace_get(trace, "title"), *cluster = trace_get(trace, "cluster");
-    g_autofree char *name =
-        g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
+    const char *cluster = trace_get(trace, "cluster");
+    g_autofree char *name = cli_network_name(trace);
     g_string_append(page, "<h3>To repeat it</h3>\n<p>Save as ");
     report_append_text(page, name);
     g_string_append(page, ".ini:</p>\n<pre tabindex=\"0\">");
