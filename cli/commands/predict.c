@@ -46,7 +46,7 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    CliPredictReport report = {plan, cluster, prediction, every, options->cluster, &sim_options};
+    CliPredictReport report = {plan, cluster, prediction, options->cluster, &sim_options};
     if (options->json) {
         cli_predict_print_json(&report);
     } else {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/every-rank-report.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
@@ -302,5 +303,5 @@ void cli_predict_print_text(const CliPredictReport *report) {
     print_verdict(report->prediction);
     print_memory(report);
     print_time(report);
-    cli_every_rank_print(report->every, report->prediction, report->cluster);
+    cli_every_rank_print(&report->asked->jitter, report->prediction, report->cluster);
 }

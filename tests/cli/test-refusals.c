@@ -198,6 +198,7 @@ static void every_rank_refused(void) {
         {"--every-rank --trace-ranks 0,4", "there is no rank 4"},
         {"--jitter 5", "--jitter is for every-rank play"},
         {"--slow rank=1:2", "--slow is for every-rank play"},
+        {"--seed 7", "--seed is for every-rank play; add --every-rank"},
         {"--trace-ranks 0", "--trace-ranks is for every-rank play"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
