@@ -1,7 +1,11 @@
-/* cli/cluster.h - a cluster by its name, or by the path of its file.
+/* cli/cluster.h - a cluster by its name, or by the path of its file; and what of NCCL is forced on
+ * it.
  */
 #pragma once
 
 #include "models/cluster.h"
 
 ModelCluster *cli_cluster_read(const char *name, GError **error);
+
+/* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */
+bool cli_cluster_check_nccl(const char *algo, const char *proto, GError **error);

@@ -1,12 +1,9 @@
 #include "cli/every-rank.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/progress.h"
 #include "plan/ini.h"
-#include "sim/settings.h"
-#include "trace/json.h"
 
 struct _CliEveryRank {
     gboolean asked;
@@ -101,21 +98,21 @@ static bool refuse(GError **error, const char *format, ...) {
 static bool read_range(const char *text, uint64_t n, const char *option, const char *what,
                        uint64_t *ret_first, uint64_t *ret_last, GError **error) {
     g_auto(GStrv) ends = g_strsplit(text, "-", 2);
-    bool is_range = ends[0] && plan_parse_u64(ends[0], ret_first);
-    *ret_last = *ret_first;
-    if (is_range && ends[1]) {
-        is_range = plan_parse_u64(ends[1], ret_last) && *ret_last >= *ret_first;
-    }
+    uint64_t first = 0, last = 0;
+    bool is_range = ends[0] && plan_parse_u64(ends[0], &first) &&
+                    plan_parse_u64(ends[1] ? ends[1] : ends[0], &last) && last >= first;
     if (!is_range) {
         return refuse(error, "%s: '%s' names no %ss; write one as 3, several as 0-7", option, text,
                       what);
     }
-    if (*ret_last >= n) {
+    if (last >= n) {
         return refuse(error,
                       "%s: there is no %s %" G_GUINT64_FORMAT "; the plan has %" G_GUINT64_FORMAT
                       ", counted from 0",
-                      option, what, *ret_last, n);
+                      option, what, last, n);
     }
+    *ret_first = first;
+    *ret_last = last;
     return true;
 }
 
@@ -214,7 +211,8 @@ static bool read_numbers(CliEveryRank *every, const ModelCluster *cluster, GErro
 }
 
 static bool check_unasked(const CliEveryRank *every, GError **error) {
-    const char *without = every->slow          ? "--slow"
+    const char *without = every->seed          ? "--seed"
+                          : every->slow        ? "--slow"
                           : every->degrade     ? "--degrade"
                           : every->trace_ranks ? "--trace-ranks"
                                                : NULL;
@@ -269,125 +267,4 @@ void cli_every_rank_played(CliEveryRank *every) {
     if (every->progress) {
         cli_progress_wipe(every->progress);
     }
-}
-
-/* ---- printing ------------------------------------------------------------------------------- */
-
-enum {
-    ALL_ROWS = 16, /* as many ranks are all shown; of more: */
-    WORST_ROWS = 8
-};
-
-static double ms(SimTime ns) {
-    return (double)ns / 1e6;
-}
-
-static SimTime held_by(const SimRankBook *book) {
-    return book->held_ns;
-}
-
-static SimTime lost_by(const SimRankBook *book) {
-    return book->lost_ns;
-}
-
-typedef struct {
-    const SimRankBook *ranks;
-    SimTime (*time_of)(const SimRankBook *book);
-} Order;
-
-/* The longest first, and ranks of equal times in order. */
-static gint compare(gconstpointer a, gconstpointer b, gpointer data) {
-    const Order *order = data;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    SimTime of_x = order->time_of(&order->ranks[x]), of_y = order->time_of(&order->ranks[y]);
-    return of_x != of_y ? (of_x > of_y ? -1 : 1) : (x < y ? -1 : 1);
-}
-
-static void print_row(const SimPrediction *prediction, uint32_t rank, uint64_t a_node) {
-    const SimRankBook *book = &prediction->ranks[rank];
-    printf("  %5u %5u  %-16.16s %10.3f ms %10.3f ms %10.3f ms %8.1f x %10.3f ms\n", rank,
-           (unsigned)(rank / a_node), book->node_kind, ms(book->compute_ns), ms(book->exposed_ns),
-           ms(book->lost_ns), book->n_last, ms(book->held_ns));
-}
-
-/* The first rows of an order over all ranks. */
-static void print_first(const SimPrediction *prediction, uint64_t a_node,
-                        SimTime (*time_of)(const SimRankBook *book), const char *title) {
-    Order order = {prediction->ranks, time_of};
-    g_autofree uint32_t *ranks = g_new(uint32_t, prediction->n_ranks);
-    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
-        ranks[rank] = rank;
-    }
-    g_qsort_with_data(ranks, (gint)prediction->n_ranks, sizeof *ranks, compare, &order);
-    printf("%s\n", title);
-    for (uint32_t i = 0; i < WORST_ROWS; i++) {
-        print_row(prediction, ranks[i], a_node);
-    }
-}
-
-void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *prediction,
-                          const ModelCluster *cluster) {
-    uint64_t a_node = cluster->topology_gpus_per_node;
-    if (!prediction->n_ranks) {
-        return;
-    }
-    SimTime lost = 0, exposed = 0;
-    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
-        lost += prediction->ranks[rank].lost_ns;
-        exposed += prediction->ranks[rank].exposed_ns;
-    }
-    const double *shares = every->jitter.shares;
-    printf("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, of hosts %g %%, of links "
-           "%g %%, seed %" G_GUINT64_FORMAT "; means of a steady step)\n",
-           prediction->n_ranks, 100 * shares[SIM_JITTER_KERNEL], 100 * shares[SIM_JITTER_GPU],
-           100 * shares[SIM_JITTER_HOST], 100 * shares[SIM_JITTER_LINK], every->jitter.seed);
-    printf("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
-           "runs, in "
-           "the mean;\n  %.3f ms of that because other ranks came late to it\n",
-           ms(exposed / prediction->n_ranks), ms(lost / prediction->n_ranks));
-    printf("   rank  node  kind                computes      exposed   others late   was last   "
-           "held up others\n");
-    if (prediction->n_ranks <= ALL_ROWS) {
-        for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
-            print_row(prediction, rank, a_node);
-        }
-        return;
-    }
-    print_first(prediction, a_node, held_by, "those who hold up the others most");
-    print_first(prediction, a_node, lost_by, "those who lose most to others");
-}
-
-void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *prediction,
-                             const ModelCluster *cluster, JsonBuilder *json) {
-    if (!prediction->n_ranks) {
-        return;
-    }
-    trace_json_begin_object(json, "every_rank");
-    const double *shares = every->jitter.shares;
-    trace_json_add_int(json, "seed", every->jitter.seed);
-    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
-        trace_json_add_real(json, sim_jitter_keys[kind], 100 * shares[kind]);
-    }
-    trace_json_add_int(json, "memory_of_rank", prediction->rank);
-    trace_json_add_int(json, "times_of_rank", prediction->time_rank);
-    trace_json_begin_array(json, "ranks");
-    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
-        const SimRankBook *book = &prediction->ranks[rank];
-        json_builder_begin_object(json);
-        trace_json_add_int(json, "rank", rank);
-        trace_json_add_int(json, "node", rank / cluster->topology_gpus_per_node);
-        trace_json_add_text(json, "kind", book->node_kind);
-        trace_json_add_real(json, "step_ms", ms(book->step_ns));
-        trace_json_add_real(json, "compute_ms", ms(book->compute_ns));
-        trace_json_add_real(json, "exposed_ms", ms(book->exposed_ns));
-        trace_json_add_real(json, "exposed_wait_ms", ms(book->lost_ns));
-        trace_json_add_real(json, "wait_ms", ms(book->waited_ns));
-        trace_json_add_real(json, "times_last", book->n_last);
-        trace_json_add_real(json, "held_up_others_ms", ms(book->held_ns));
-        trace_json_add_int(json, "peak_reserved_bytes", book->peak_reserved_bytes);
-        trace_json_add_int(json, "alloc_retries", book->alloc_retries);
-        json_builder_end_object(json);
-    }
-    json_builder_end_array(json);
-    json_builder_end_object(json);
 }

@@ -1,4 +1,4 @@
-/* cli/every-rank.h - the options of every-rank play, and what it prints beside a prediction.
+/* cli/every-rank.h - the options of every-rank play.
  *
  *     --every-rank --seed S --jitter PERCENT --spread PERCENT --host-jitter PERCENT
  *     --link-jitter PERCENT --slow WHO:FACTOR --degrade WHO:FACTOR --trace-ranks LIST
@@ -8,8 +8,6 @@
  * Owns: what was asked. Threads: one.
  */
 #pragma once
-
-#include <json-glib/json-glib.h>
 
 #include "sim/predict.h"
 
@@ -28,9 +26,3 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
 
 /* The play is over: takes its progress off the terminal. Before anything is printed. */
 void cli_every_rank_played(CliEveryRank *every);
-
-/* Nothing when one rank stood for all. */
-void cli_every_rank_print(const CliEveryRank *every, const SimPrediction *prediction,
-                          const ModelCluster *cluster);
-void cli_every_rank_add_json(const CliEveryRank *every, const SimPrediction *prediction,
-                             const ModelCluster *cluster, JsonBuilder *json);

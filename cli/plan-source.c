@@ -1,6 +1,5 @@
 #include "cli/plan-source.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -164,19 +163,6 @@ void cli_plan_source_free(CliPlanSource *source) {
     g_free(source);
 }
 
-/* A plan says so in its first line; anything else is taken for a network. */
-static bool is_plan_file(const char *path) {
-    static const char magic[] = "foreshard-plan";
-    char start[sizeof magic] = "";
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        return false;
-    }
-    gsize n = fread(start, 1, sizeof magic - 1, file);
-    fclose(file);
-    return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
-}
-
 /* As `plan -o -` writes it. */
 static Plan *read_standard_input(GError **error) {
     gsize length;
@@ -290,14 +276,14 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     if (g_str_equal(name, "-")) {
         return load_plan(source, STANDARD_INPUT, error);
     }
-    if (is_plan_file(name)) {
+    if (plan_is_file(name)) { /* anything else is taken for a network */
         return load_plan(source, name, error);
     }
     g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
     if (!path) {
         return NULL;
     }
-    if (is_plan_file(path)) {
+    if (plan_is_file(path)) {
         return load_plan(source, path, error);
     }
     PlanStrategy strategy;

@@ -28,15 +28,17 @@ static bool take_setting(CliWhatIf *what_if, const char *key, const char *value,
     return plan_strategy_set(&what_if->strategy, key, value, error);
 }
 
-/* The network's file as far as a trace holds it: its keys, under the name that the title begins
- * with. */
+char *cli_network_name(const Trace *trace) {
+    const char *title = trace_get(trace, "title");
+    return title != NULL ? g_strndup(title, strcspn(title, ",")) : g_strdup("network");
+}
+
+/* The network's file as far as a trace holds it: its keys. */
 static ModelNetwork *read_network(const Trace *trace, GError **error) {
-    const char *folded = trace_get(trace, "network"), *title = trace_get(trace, "title");
-    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
+    g_auto(GStrv) words = g_strsplit(trace_get(trace, "network"), " ", -1);
     g_autofree char *lines = g_strjoinv("\n", words);
     g_autofree char *text = g_strconcat("[network]\n", lines, "\n", NULL);
-    g_autofree char *name =
-        g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
+    g_autofree char *name = cli_network_name(trace);
     return model_network_read(text, strlen(text), name, error);
 }
 

@@ -21,6 +21,9 @@ typedef struct {
     SimSettings *asked;    /* how the trace was predicted, and what is asked for is too */
 } CliWhatIf;
 
+/* Of the trace's network: what its title begins with. Transfer full. */
+char *cli_network_name(const Trace *trace);
+
 /* cluster: a name or a file; NULL: the one that the trace names. */
 CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error);
 void cli_what_if_free(CliWhatIf *what_if); /* NULL is fine */

@@ -32,8 +32,8 @@ static Place place_of(const PlanRole *role, uint64_t word) {
 static void tell_instruction(const Plan *plan, const PlanRole *role, const Place *place,
                              GString *text) {
     const PlanInstr *instr = place->instr;
-    g_autofree char *step = g_strdup_printf("step %d", place->step);
-    g_string_append_printf(text, " %s, instruction %u", place->step < 0 ? "construction" : step,
+    g_autofree char *step = trace_step_name(place->step);
+    g_string_append_printf(text, " %s, instruction %u", step,
                            trace_instruction_number(role, place->section, place->index));
     if (!instr) {
         return;

@@ -137,13 +137,13 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
 }
 
 static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const PlanBuffer *b) {
-    g_autofree char *step = g_strdup_printf("step %d", at->step);
+    g_autofree char *step = trace_step_name(at->step);
     GString *text = g_string_new(NULL);
     g_string_printf(text,
                     "%s: no room for %" G_GUINT64_FORMAT " bytes (%s of unit %s): "
                     "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " bytes are reserved, "
                     "%" G_GUINT64_FORMAT " allocated%s",
-                    at->step < 0 ? "construction" : step, b->bytes, b->name,
+                    step, b->bytes, b->name,
                     b->unit == PLAN_NONE ? "-" : play->context.plan->units[b->unit].name,
                     memory_caching_reserved(play->caching), play->options.memory_limit_bytes,
                     memory_caching_allocated(play->caching),
@@ -235,7 +235,8 @@ TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t la
 
 void exec_play_say_where(const ExecPlay *play, int32_t step, const PlanOp *op, uint32_t unit,
                          GError **error) {
-    g_prefix_error(error, "step %d, op %s%s%s: ", step, plan_op_info((PlanOpKind)op->kind)->name,
+    g_autofree char *name = trace_step_name(step);
+    g_prefix_error(error, "%s, op %s%s%s: ", name, plan_op_info((PlanOpKind)op->kind)->name,
                    unit == PLAN_NONE ? "" : " of unit ",
                    unit == PLAN_NONE ? "" : play->context.plan->units[unit].name);
 }

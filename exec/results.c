@@ -107,7 +107,7 @@ bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, 
 }
 
 char *exec_results_oom_path(const ExecPlay *play, const char *path) {
-    return g_strdup_printf("%s.oom.%u", path, play->oom.rank);
+    return trace_oom_path(path, play->oom.rank);
 }
 
 bool exec_results_write_oom(const ExecResults *results, const ExecPlay *play, const char *path,

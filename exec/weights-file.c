@@ -78,7 +78,7 @@ static ExecWeightsFile *open_file(const char *path, const Plan *plan, int flags,
     g_autoptr(ExecWeightsFile) file = g_new0(ExecWeightsFile, 1);
     file->plan = plan;
     file->path = g_strdup(path);
-    file->aside = g_strconcat(path, ".part", NULL);
+    file->aside = g_strconcat(path, EXEC_WEIGHTS_ASIDE, NULL);
     file->starts = g_new(uint64_t, plan->n_parameters + 1);
     file->starts[0] = sizeof(uint64_t) + strlen(header);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {

@@ -27,6 +27,8 @@ void exec_weights_get(const ExecWeights *weights, uint32_t parameter, uint64_t f
 
 typedef struct _ExecWeightsFile ExecWeightsFile;
 
+#define EXEC_WEIGHTS_ASIDE ".part" /* behind the file's name until it is whole */
+
 /* Writing: one rank makes the file (under another name), the others join it when it is there; all
  * put what they hold; one closes it last, which gives it its name. */
 ExecWeightsFile *exec_weights_make(const char *path, const Plan *plan, GError **error);

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,22 @@ char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
                     cause->message);
     }
     return text;
+}
+
+bool plan_file_begins(const char *path, const char *word) {
+    gsize length = strlen(word);
+    g_autofree char *start = g_malloc(length);
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return false;
+    }
+    gsize n = fread(start, 1, length, file);
+    fclose(file);
+    return n == length && memcmp(start, word, n) == 0;
+}
+
+char *plan_file_aside(const char *path) {
+    return g_strconcat(path, ".tmp", NULL);
 }
 
 static int write_all(int fd, const char *bytes, gsize length) {
@@ -40,7 +58,7 @@ static int write_to(const char *path, int flags, const char *bytes, gsize length
 }
 
 static int write_aside(const char *path, const char *bytes, gsize length) {
-    g_autofree char *aside = g_strconcat(path, ".tmp", NULL);
+    g_autofree char *aside = plan_file_aside(path);
     int failed = write_to(aside, O_CREAT | O_TRUNC, bytes, length);
     if (!failed && g_rename(aside, path) != 0) {
         failed = errno;

@@ -9,8 +9,13 @@
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* PLAN_ERROR_FILE names the file when it cannot be read. Transfer full. */
 char *plan_file_text(const char *path, gsize *ret_length, GError **error);
+/* Whether it can be read and begins with the word. */
+bool plan_file_begins(const char *path, const char *word);
+/* The name under which a regular file is written until it is whole. Transfer full. */
+char *plan_file_aside(const char *path);
 /* 0, or the errno of what failed. */
 int plan_file_write(const char *path, const char *bytes, gsize length);

@@ -3,16 +3,11 @@
  */
 #include <string.h>
 
-#include "plots/private.h"
+#include "plots/lanes-private.h"
 #include "trace/summary.h"
 
-typedef struct {
-    int64_t start_ns, end_ns;
-    uint32_t lane;
-} Box;
-
 static int compare_boxes(gconstpointer a, gconstpointer b) {
-    const Box *x = a, *y = b;
+    const PlotBox *x = a, *y = b;
     if (x->lane != y->lane) {
         return x->lane < y->lane ? -1 : 1;
     }
@@ -25,12 +20,12 @@ static void join(GArray *boxes, int64_t join_ns) {
     g_array_sort(boxes, compare_boxes);
     guint kept = 0;
     for (guint i = 0; i < boxes->len; i++) {
-        Box box = g_array_index(boxes, Box, i);
-        Box *last = kept > 0 ? &g_array_index(boxes, Box, kept - 1) : NULL;
+        PlotBox box = g_array_index(boxes, PlotBox, i);
+        PlotBox *last = kept > 0 ? &g_array_index(boxes, PlotBox, kept - 1) : NULL;
         if (last != NULL && last->lane == box.lane && box.start_ns - last->end_ns < join_ns) {
             last->end_ns = MAX(last->end_ns, box.end_ns);
         } else {
-            g_array_index(boxes, Box, kept++) = box;
+            g_array_index(boxes, PlotBox, kept++) = box;
         }
     }
     g_array_set_size(boxes, kept);
@@ -95,15 +90,14 @@ GArray *plot_lane_classes(const PlotPanel *panels, guint n_panels, int32_t first
     return classes;
 }
 
-/* What a class does, lane by lane. */
-static GArray *boxes_of_class(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                              const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
+GArray *plot_lane_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                        const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
     uint32_t role = trace_role_of_rank(panel->trace, panel->rank);
-    GArray *boxes = g_array_new(FALSE, FALSE, sizeof(Box));
+    GArray *boxes = g_array_new(FALSE, FALSE, sizeof(PlotBox));
     for (guint i = 0; i < panel->trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(panel->trace, i);
         if (shows(panel, row, first_step, last_step) && belongs(panel, role, row, lane_class)) {
-            Box box = {row->start_ns - origin_ns, row->end_ns - origin_ns, row->lane};
+            PlotBox box = {row->start_ns - origin_ns, row->end_ns - origin_ns, row->lane};
             g_array_append_val(boxes, box);
         }
     }
@@ -114,10 +108,10 @@ static GArray *boxes_of_class(const PlotPanel *panel, int32_t first_step, int32_
 GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
                          const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns) {
     g_autoptr(GArray) boxes =
-        boxes_of_class(panel, first_step, last_step, lane_class, origin_ns, join_ns);
+        plot_lane_boxes(panel, first_step, last_step, lane_class, origin_ns, join_ns);
     GString *table = g_string_new("start_ns\tend_ns\tlane\n");
     for (guint i = 0; i < boxes->len; i++) {
-        const Box *box = &g_array_index(boxes, Box, i);
+        const PlotBox *box = &g_array_index(boxes, PlotBox, i);
         g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%" G_GINT64_FORMAT "\t%u\n",
                                (gint64)box->start_ns, (gint64)box->end_ns, box->lane);
     }
@@ -125,13 +119,13 @@ GString *plot_lane_table(const PlotPanel *panel, int32_t first_step, int32_t las
 }
 
 /* What of a box none of hides covers; *next: where the search goes on, for boxes come in order. */
-static void append_bare(GArray *bare, Box box, const GArray *hides, guint *next) {
-    while (*next < hides->len && g_array_index(hides, Box, *next).end_ns <= box.start_ns) {
+static void append_bare(GArray *bare, PlotBox box, const GArray *hides, guint *next) {
+    while (*next < hides->len && g_array_index(hides, PlotBox, *next).end_ns <= box.start_ns) {
         (*next)++;
     }
     for (guint k = *next; box.start_ns < box.end_ns; k++) {
-        const Box *cover = k < hides->len ? &g_array_index(hides, Box, k) : NULL;
-        Box piece = box;
+        const PlotBox *cover = k < hides->len ? &g_array_index(hides, PlotBox, k) : NULL;
+        PlotBox piece = box;
         piece.end_ns = cover != NULL ? MIN(box.end_ns, cover->start_ns) : box.end_ns;
         if (piece.start_ns < piece.end_ns) {
             g_array_append_val(bare, piece);
@@ -140,19 +134,18 @@ static void append_bare(GArray *bare, Box box, const GArray *hides, guint *next)
     }
 }
 
-/* Where a collective runs and the compute lane does nothing; of no lane. */
-static GArray *exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                             int64_t origin_ns, int64_t join_ns) {
+GArray *plot_exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                           int64_t origin_ns, int64_t join_ns) {
     const Trace *trace = panel->trace;
     uint32_t role = trace_role_of_rank(trace, panel->rank), compute = trace_compute_lane(trace);
-    g_autoptr(GArray) communicating = g_array_new(FALSE, FALSE, sizeof(Box));
-    g_autoptr(GArray) computing = g_array_new(FALSE, FALSE, sizeof(Box));
+    g_autoptr(GArray) communicating = g_array_new(FALSE, FALSE, sizeof(PlotBox));
+    g_autoptr(GArray) computing = g_array_new(FALSE, FALSE, sizeof(PlotBox));
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
         if (row->rank != panel->rank) {
             continue;
         }
-        Box box = {row->start_ns - origin_ns, row->end_ns - origin_ns, 0};
+        PlotBox box = {row->start_ns - origin_ns, row->end_ns - origin_ns, 0};
         uint32_t kind = instruction_of(panel, role, row)->kind;
         if (trace_kind(trace, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
             if (shows(panel, row, first_step, last_step)) {
@@ -164,10 +157,10 @@ static GArray *exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t
     }
     join(communicating, 1);
     join(computing, 1);
-    GArray *exposed = g_array_new(FALSE, FALSE, sizeof(Box));
+    GArray *exposed = g_array_new(FALSE, FALSE, sizeof(PlotBox));
     guint next = 0;
     for (guint i = 0; i < communicating->len; i++) {
-        append_bare(exposed, g_array_index(communicating, Box, i), computing, &next);
+        append_bare(exposed, g_array_index(communicating, PlotBox, i), computing, &next);
     }
     join(exposed, join_ns);
     return exposed;
@@ -175,10 +168,11 @@ static GArray *exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t
 
 GString *plot_exposed_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
                             int64_t origin_ns, int64_t join_ns) {
-    g_autoptr(GArray) exposed = exposed_boxes(panel, first_step, last_step, origin_ns, join_ns);
+    g_autoptr(GArray) exposed =
+        plot_exposed_boxes(panel, first_step, last_step, origin_ns, join_ns);
     GString *table = g_string_new("start_ns\tend_ns\n");
     for (guint i = 0; i < exposed->len; i++) {
-        const Box *box = &g_array_index(exposed, Box, i);
+        const PlotBox *box = &g_array_index(exposed, PlotBox, i);
         g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%" G_GINT64_FORMAT "\n",
                                (gint64)box->start_ns, (gint64)box->end_ns);
     }
@@ -260,74 +254,6 @@ static void append_letters(GString *settings, GArray *classes) {
     g_string_append_printf(settings, "letter[%u] = \"!\"\n", classes->len + 1);
 }
 
-/* How much of each slice of the time axis a box covers. */
-static void cover(double *covered, const PlotExtent *extent, const Box *box) {
-    double slice_ns = (double)(extent->last_ns - extent->first_ns) / extent->columns;
-    double from = (double)(box->start_ns - extent->first_ns);
-    double to = (double)(box->end_ns - extent->first_ns);
-    for (guint i = (guint)(MAX(0, from) / slice_ns); i < extent->columns && i * slice_ns < to;
-         i++) {
-        covered[i] += MIN(to, (i + 1) * slice_ns) - MAX(from, i * slice_ns);
-    }
-}
-
-/* A class's boxes; of the class behind the last, exposed communication. */
-static GArray *boxes_of(const PlotPanel *panel, const PlotOptions *options, const GArray *classes,
-                        guint k, int64_t origin_ns) {
-    return k == classes->len
-               ? exposed_boxes(panel, options->first_step, options->last_step, origin_ns, 1)
-               : boxes_of_class(panel, options->first_step, options->last_step,
-                                &g_array_index(classes, PlotLaneClass, k), origin_ns, 1);
-}
-
-/* The class that covers most of each cell, + 1; 0: none does. A row of cells a lane, and one below
- * the last for exposed communication. */
-static guint *find_winners(const PlotPanel *panel, const PlotOptions *options,
-                           const PlotExtent *extent, const GArray *classes, int64_t origin_ns) {
-    guint n_lanes = panel->trace->lanes->len;
-    gsize n = extent->columns, n_cells = (n_lanes + 1) * n;
-    g_autofree double *most = g_new0(double, n_cells);
-    guint *winners = g_new0(guint, n_cells);
-    for (guint k = 0; k <= classes->len; k++) {
-        g_autoptr(GArray) boxes = boxes_of(panel, options, classes, k, origin_ns);
-        g_autofree double *covered = g_new0(double, n_cells);
-        for (guint i = 0; i < boxes->len; i++) {
-            const Box *box = &g_array_index(boxes, Box, i);
-            cover(covered + (k == classes->len ? n_lanes : box->lane) * n, extent, box);
-        }
-        for (gsize i = 0; i < n_cells; i++) {
-            if (covered[i] > most[i]) {
-                most[i] = covered[i];
-                winners[i] = k + 1;
-            }
-        }
-    }
-    return winners;
-}
-
-/* What stands in each cell of a text picture: a file a class, "time lane". */
-static bool write_cells(const PlotPanel *panel, const PlotOptions *options, guint number,
-                        const PlotExtent *extent, const GArray *classes, int64_t origin_ns,
-                        const char *folder, GError **error) {
-    gsize n = extent->columns, n_cells = (panel->trace->lanes->len + 1) * n;
-    double slice_ns = (double)(extent->last_ns - extent->first_ns) / (double)n;
-    g_autofree guint *winners = find_winners(panel, options, extent, classes, origin_ns);
-    for (guint k = 1; k <= classes->len + 1; k++) {
-        g_autoptr(GString) cells = g_string_new("time_ns\tlane\n");
-        for (gsize i = 0; i < n_cells; i++) {
-            if (winners[i] == k) {
-                double at_ns = (double)extent->first_ns + ((double)(i % n) + 0.5) * slice_ns;
-                g_string_append_printf(cells, "%.0f\t%u\n", at_ns, (guint)(i / n));
-            }
-        }
-        g_autofree char *name = g_strdup_printf("cells-%u-%u.tsv", number, k);
-        if (!plot_write(folder, name, cells, error)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void append_classes(GString *settings, const GArray *classes) {
     g_string_append_printf(settings, "n_classes = %u\narray class[%u]\narray collective[%u]\n",
                            classes->len, MAX(1, classes->len), MAX(1, classes->len));
@@ -389,7 +315,8 @@ static bool write_panel(const PlotPanel *panel, const PlotOptions *options, guin
     return plot_write(folder, exposed_name, exposed, error) &&
            plot_write(folder, host_name, host, error) &&
            (!is_text || shown_ns <= 0 ||
-            write_cells(panel, options, number, extent, classes, origin_ns, folder, error));
+            plot_write_lane_cells(panel, options, number, extent, classes, origin_ns, folder,
+                                  error));
 }
 
 bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,

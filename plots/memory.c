@@ -113,8 +113,8 @@ static GString *step_table(const PlotPanel *panel, int32_t first_step, int32_t l
         if (row->rank == panel->rank && row->step != last && row->step >= first_step &&
             row->step <= last_step) {
             int64_t at_ns = last == INT32_MIN ? 0 : row->host_ns - origin_ns;
-            g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%s %d\n", (gint64)at_ns,
-                                   row->step < 0 ? "construction" : "step", row->step);
+            g_autofree char *name = trace_step_name(row->step);
+            g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%s\n", (gint64)at_ns, name);
             last = row->step;
         }
     }
@@ -139,11 +139,12 @@ static GString *peak_table(const PlotPanel *panel, int32_t first_step, int32_t l
     const TraceInstruction *instruction =
         trace_instruction(trace, trace_role_of_rank(trace, panel->rank), peak->instruction);
     TraceScale scale = trace_scale_bytes((double)peak->allocated);
+    g_autofree char *step = trace_step_name(peak->step);
     g_autofree char *place = trace_place_name(trace, instruction->phase, instruction->unit);
     g_string_append_printf(
-        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, step %d, %s\n",
+        table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\tpeak %.2f %s, %s, %s\n",
         (gint64)(peak->host_ns - trace_moments_origin_ns(panel->trace, panel->rank, first_step)),
-        (guint64)peak->allocated, (double)peak->allocated / scale.per_unit, scale.unit, peak->step,
+        (guint64)peak->allocated, (double)peak->allocated / scale.per_unit, scale.unit, step,
         place);
     return table;
 }

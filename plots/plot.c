@@ -45,6 +45,18 @@ static char *plan_title(const Trace *trace) {
                            world != NULL ? world : "?");
 }
 
+/* "step 3", "steps 2 to 5", "construction to step 3". */
+static char *shown_steps(const PlotOptions *options) {
+    g_autofree char *first = trace_step_name(options->first_step);
+    g_autofree char *last = trace_step_name(options->last_step);
+    if (options->first_step == options->last_step) {
+        return g_steal_pointer(&first);
+    }
+    return options->first_step < 0
+               ? g_strdup_printf("%s to %s", first, last)
+               : g_strdup_printf("steps %d to %d", options->first_step, options->last_step);
+}
+
 static void append_settings(GString *settings, PlotPicture picture, const PlotPanel *panels,
                             guint n_panels, const PlotOptions *options, const PlotExtent *extent) {
     g_autofree char *title = plan_title(panels[0].trace);
@@ -65,6 +77,10 @@ static void append_settings(GString *settings, PlotPicture picture, const PlotPa
     TraceScale size = trace_scale_bytes((double)extent->bytes);
     plot_set_text(settings, "time_unit", time.unit);
     plot_set_text(settings, "size_unit", size.unit);
+    g_autofree char *first = trace_step_name(options->first_step);
+    g_autofree char *shown = shown_steps(options);
+    plot_set_text(settings, "first_name", first);
+    plot_set_text(settings, "shown_steps", shown);
     g_string_append_printf(settings,
                            "ns_per_unit = %.1f\nbytes_per_unit = %.1f\n"
                            "first_ns = %" G_GINT64_FORMAT ".0\nlast_ns = %" G_GINT64_FORMAT
@@ -98,9 +114,9 @@ static bool draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
     }
     if (extent.last_ns <= extent.first_ns ||
         (picture == PLOT_PICTURE_MEMORY && extent.bytes == 0)) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
-                    "the traces have no rows to draw in steps %d to %d", options->first_step,
-                    options->last_step);
+        g_autofree char *shown = shown_steps(options);
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the traces have no rows to draw in %s",
+                    shown);
         return false;
     }
     append_settings(settings, picture, panels, n_panels, options, &extent);

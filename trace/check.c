@@ -132,6 +132,14 @@ bool trace_check_memory(const Trace *trace, const TraceMemoryRow *row, TraceRank
         return fault(error, "a memory row of rank %u, step %d, instruction %u is out of range",
                      row->rank, row->step, row->instruction);
     }
+    if (row->active < row->allocated) {
+        return fault(error,
+                     "a memory row of rank %u, step %d, instruction %u: %" G_GUINT64_FORMAT
+                     " bytes active, of which %" G_GUINT64_FORMAT
+                     " are allocated; what is allocated is active",
+                     row->rank, row->step, row->instruction, (guint64)row->active,
+                     (guint64)row->allocated);
+    }
     if ((int64_t)state->allocated + row->delta != (int64_t)row->allocated) {
         return fault(error,
                      "a memory row of rank %u, step %d, instruction %u: %" G_GUINT64_FORMAT

@@ -4,6 +4,10 @@
 
 static const char OUT_OF_MEMORY[] = "out_of_memory";
 
+char *trace_oom_path(const char *path, uint32_t rank) {
+    return g_strdup_printf("%s.oom.%u", path, rank);
+}
+
 void trace_set_oom(Trace *trace, const TraceOom *oom) {
     char step[16];
     g_snprintf(step, sizeof step, "%d", oom->step);
@@ -48,10 +52,10 @@ char *trace_oom_text(const Trace *trace) {
     const TraceInstruction *wanted =
         trace_instruction(trace, trace_role_of_rank(trace, oom.rank), oom.instruction);
     g_autofree char *place = trace_place_name(trace, wanted->phase, wanted->unit);
-    g_autofree char *when =
-        oom.step < 0 ? g_strdup("construction") : g_strdup_printf("step %d, %s", oom.step, place);
+    g_autofree char *step = trace_step_name(oom.step);
     TraceScale scale = trace_scale_bytes((double)wanted->bytes);
-    return g_strdup_printf("out of memory in %s: no room for %.2f %s of %s (%s)", when,
+    return g_strdup_printf("out of memory in %s%s%s: no room for %.2f %s of %s (%s)", step,
+                           oom.step < 0 ? "" : ", ", oom.step < 0 ? "" : place,
                            (double)wanted->bytes / scale.per_unit, scale.unit, oom.buffer,
                            trace_name(trace->categories, wanted->category, "no category"));
 }

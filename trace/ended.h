@@ -16,6 +16,9 @@ typedef struct {
     const char *buffer;   /* its name; borrowed */
 } TraceOom;
 
+/* Where a run leaves such a trace of a rank: beside the one that it was asked for, so that a good
+ * one of an earlier run stays. Transfer full. */
+char *trace_oom_path(const char *path, uint32_t rank);
 void trace_set_oom(Trace *trace, const TraceOom *oom);
 /* False: the play came to its end, or the header does not say where it stopped. */
 bool trace_get_oom(const Trace *trace, TraceOom *ret_oom);

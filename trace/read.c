@@ -3,9 +3,9 @@
  * Reads only what trace_text() would write: whatever is accepted is written again as the same
  * bytes. Trusts no count: each line is looked for, and none there means a file cut short.
  */
-#include <stdio.h>
 #include <string.h>
 
+#include "plan/file.h"
 #include "trace/check-private.h"
 #include "trace/text-private.h"
 #include "trace/text.h"
@@ -420,13 +420,5 @@ Trace *trace_read_file(const char *path, GError **error) {
 }
 
 bool trace_is_file(const char *path) {
-    static const char magic[] = "foreshard-trace";
-    char start[sizeof magic] = "";
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        return false;
-    }
-    gsize n = fread(start, 1, sizeof magic - 1, file);
-    fclose(file);
-    return n == sizeof magic - 1 && memcmp(start, magic, n) == 0;
+    return plan_file_begins(path, TRACE_TEXT_NAME);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "trace/intervals.h"
+#include "trace/quantile.h"
 
 static int64_t uncovered(const GArray *intervals, int64_t start_ns, int64_t end_ns) {
     return end_ns - start_ns - trace_intervals_covered(intervals, start_ns, end_ns);
@@ -311,30 +312,22 @@ bool trace_summary_step_is_steady(const TraceSummary *summary, int32_t step) {
     return first < summary->n_steps && step >= summary->steps[first].step;
 }
 
-static int compare_times(gconstpointer a, gconstpointer b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 TraceSpread trace_summary_spread(const TraceSummary *summary) {
-    g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_autofree double *times = g_new(double, MAX(1, summary->n_steps));
+    guint n = 0;
     for (guint i = 0; i < summary->n_steps; i++) {
-        int64_t ns = trace_step_time_ns(&summary->steps[i]);
         if (trace_summary_is_steady(summary, i)) {
-            g_array_append_val(times, ns);
+            times[n++] = (double)trace_step_time_ns(&summary->steps[i]);
         }
     }
-    guint n = times->len;
     if (n == 0) {
         return (TraceSpread){0, NAN, NAN, NAN, NAN};
     }
-    g_array_sort(times, compare_times);
-    const int64_t *sorted = (const int64_t *)(gpointer)times->data;
     return (TraceSpread){
         .n = n,
-        .median_ns = ((double)sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2,
-        .least_ns = (double)sorted[0],
-        .most_ns = (double)sorted[n - 1],
-        .p95_ns = (double)sorted[(95 * n + 99) / 100 - 1],
+        .median_ns = trace_median(times, n),
+        .least_ns = trace_quantile(times, n, 0),
+        .most_ns = trace_quantile(times, n, 1),
+        .p95_ns = trace_quantile(times, n, 0.95),
     };
 }

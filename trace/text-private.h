@@ -3,7 +3,8 @@
 
 #include "trace/trace.h"
 
-#define TRACE_TEXT_MAGIC "foreshard-trace 2"
+#define TRACE_TEXT_NAME  "foreshard-trace"
+#define TRACE_TEXT_MAGIC TRACE_TEXT_NAME " 2"
 
 /* "tables lanes 2 units 3 ...": in this order, so that a reader knows what follows. */
 enum {

@@ -41,6 +41,10 @@ char *trace_place_name(const Trace *trace, uint32_t phase, uint32_t unit) {
     return g_strconcat(trace->phases->pdata[phase], name != NULL ? " of unit " : "", name, NULL);
 }
 
+char *trace_step_name(int32_t step) {
+    return step < 0 ? g_strdup("construction") : g_strdup_printf("step %d", step);
+}
+
 const char *trace_section_name(TraceSection section) {
     g_assert(section < TRACE_N_SECTIONS);
     return section_names[section];

@@ -181,6 +181,8 @@ const char *trace_what_name(TraceWhat what);
 bool trace_category_is(const Trace *trace, uint32_t category, const char *name);
 /* "backward of unit layers.0", or "optimizer" where no unit is concerned. Transfer full. */
 char *trace_place_name(const Trace *trace, uint32_t phase, uint32_t unit);
+/* "step 3", or "construction". Transfer full. */
+char *trace_step_name(int32_t step);
 const char *trace_section_name(TraceSection section);
 const char *trace_kind_class_name(TraceKindClass kind_class);
 

@@ -3,6 +3,7 @@
 
 #include "cli/calibrate/calibrate.h"
 #include "cli/machine.h"
+#include "exec/host/lanes.h"
 
 /* What is free now, shared out; half a gigabyte where the system does not say. */
 static uint64_t memory_of_rank(unsigned n) {
@@ -156,7 +157,7 @@ GString *cli_calibrate_text(const ModelCluster *cluster, unsigned n, const char 
     write_host(text, cluster,
                &(HostWords){.segment = "a mapping of 20 MiB, touched",
                             .depth = "EXEC_LANE_DEPTH of exec/host/lanes.h",
-                            .queue_depth = 8});
+                            .queue_depth = EXEC_LANE_DEPTH});
     write_links(text, cluster, n);
     return text;
 }

@@ -84,8 +84,6 @@ typedef struct {
 } Options;
 
 static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
-    SimNcclAlgo algo;
-    SimNcclProto proto;
     if (o->ranks < 2 || o->stride < 1) {
         return "-n is 2 or more, and --stride 1 or more";
     }
@@ -94,19 +92,13 @@ static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
                "says "
                "how many";
     }
-    if (o->algo && !sim_nccl_algo_parse(o->algo, &algo)) {
-        return "--nccl-algo is one of ring, tree, nvls, nvlstree, pat";
-    }
-    if (o->proto && !sim_nccl_proto_parse(o->proto, &proto)) {
-        return "--nccl-proto is one of ll, ll128, simple";
-    }
     return !(o->bytes >= 1 && o->bytes <= 1e15) ? "--bytes is a size from 1 to 1e15" : NULL;
 }
 
 static int show(const Options *o) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = cli_cluster_read(o->cluster, &error);
-    if (!cluster) {
+    if (!cluster || !cli_cluster_check_nccl(o->algo, o->proto, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     const char *wrong = wrong_with(o, cluster);

@@ -14,7 +14,6 @@
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
 #include "models/cluster.h"
-#include "sim/nccl.h"
 #include "sim/predict.h"
 #include "trace/text.h"
 
@@ -47,7 +46,7 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    CliPredictReport report = {plan, cluster, prediction, every, options->cluster, &sim_options};
+    CliPredictReport report = {plan, cluster, prediction, options->cluster, &sim_options};
     if (options->json) {
         cli_predict_print_json(&report);
     } else {
@@ -57,16 +56,8 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
 }
 
 static const char *wrong_with(const Options *options) {
-    SimNcclAlgo algo;
-    SimNcclProto proto;
     if (!options->cluster) {
         return "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)";
-    }
-    if (options->nccl_algo && !sim_nccl_algo_parse(options->nccl_algo, &algo)) {
-        return "--nccl-algo is one of ring, tree, nvls, nvlstree, pat";
-    }
-    if (options->nccl_proto && !sim_nccl_proto_parse(options->nccl_proto, &proto)) {
-        return "--nccl-proto is one of ll, ll128, simple";
     }
     return options->steps < 1 || options->steps > 10000 ? "--steps takes a number from 1 to 10000"
                                                         : NULL;
@@ -127,7 +118,8 @@ int cmd_predict(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     const char *const inputs[] = {argv[1], options.cluster};
     g_autoptr(Plan) plan =
-        cli_output_is_file("--trace", options.trace, &error) &&
+        cli_cluster_check_nccl(options.nccl_algo, options.nccl_proto, &error) &&
+                cli_output_is_file("--trace", options.trace, &error) &&
                 cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) &&
                 cli_plan_source_spares(source, options.trace, &error)
             ? cli_plan_source_load(source, argv[1], &error)

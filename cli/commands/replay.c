@@ -9,9 +9,10 @@
 #include "trace/text.h"
 
 static void print_row(const char *name, const TraceMemoryRow *row) {
-    printf("  %-9s step %d, instruction %u: allocated %" G_GUINT64_FORMAT
-           ", active %" G_GUINT64_FORMAT ", reserved %" G_GUINT64_FORMAT " bytes\n",
-           name, row->step, row->instruction, row->allocated, row->active, row->reserved);
+    g_autofree char *step = trace_step_name(row->step);
+    printf("  %-9s %s, instruction %u: allocated %" G_GUINT64_FORMAT ", active %" G_GUINT64_FORMAT
+           ", reserved %" G_GUINT64_FORMAT " bytes\n",
+           name, step, row->instruction, row->allocated, row->active, row->reserved);
 }
 
 static bool print_replay(const SimReplay *replay, uint32_t rank) {

@@ -22,7 +22,10 @@
 #include "cli/ranks.h"
 #include "cli/scratch.h"
 #include "exec/black-box.h"
+#include "exec/weights.h"
 #include "models/network.h"
+#include "plan/file.h"
+#include "trace/ended.h"
 
 typedef struct {
     gint steps, seed, token_bytes, watchdog;
@@ -275,11 +278,12 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
         cli_complain(status, "%s", error->message);
     }
     if (status && options->save) { /* of ranks that were ended while they wrote */
-        g_autofree char *aside = g_strconcat(options->save, ".part", NULL);
+        g_autofree char *aside = g_strconcat(options->save, EXEC_WEIGHTS_ASIDE, NULL);
         g_unlink(aside);
     }
     for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
-        g_autofree char *aside = g_strdup_printf("%s.oom.%u.tmp", options->trace, rank);
+        g_autofree char *oom = trace_oom_path(options->trace, rank);
+        g_autofree char *aside = plan_file_aside(oom);
         g_unlink(aside);
     }
     if (!status && !options->json) {

@@ -61,7 +61,8 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     g_string_append(text, "   peak allocated ");
     append_bytes(text, (double)peak->bytes, false);
     g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
-    g_string_append_printf(text, ", step %d, %s; predicted peak reserved ", peak->step, place);
+    g_autofree char *when = trace_step_name(peak->step);
+    g_string_append_printf(text, ", %s, %s; predicted peak reserved ", when, place);
     append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
     g_string_append_printf(text, ", %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
@@ -153,6 +154,11 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
     for (guint i = 0; i < TRACE_N_IDLES; i++) {
         all_ns += (double)idle->idle_ns[i];
     }
+    if (all_ns == 0) {
+        g_string_append_printf(text, "4. compute lane: no %s was recorded\n",
+                               idle->n_steps == 0 ? "steady step" : "op of a steady step");
+        return;
+    }
     bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > 0.2 * all_ns;
     const char *why = host_bound && idle->n_returns > 0 ? ", and it gives memory back (5)" : "";
     g_string_append_printf(text,
@@ -164,14 +170,18 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
     }
     if (idle->n_ops > 0) {
         g_autofree char *mean = time_text((double)idle->busy_ns / idle->n_ops, false);
-        g_string_append_printf(text, "   %u kernels a step, %s each\n",
-                               idle->n_ops / MAX(1, idle->n_steps), mean);
+        g_string_append_printf(text, "   %u kernels a step, %s each\n", idle->n_ops / idle->n_steps,
+                               mean);
     }
+}
+
+static void append_allocator(GString *text, const CliDiagnosis *diagnosis) {
+    guint n_returns = diagnosis->idle.n_returns;
     g_string_append_printf(
         text,
         "5. allocator: gave memory back %u time%s in the trace; %" G_GUINT64_FORMAT
         " retries predicted\n",
-        idle->n_returns, idle->n_returns == 1 ? "" : "s", (guint64)diagnosis->base->alloc_retries);
+        n_returns, n_returns == 1 ? "" : "s", (guint64)diagnosis->base->alloc_retries);
 }
 
 /* ---- 6: settings ---- */
@@ -331,6 +341,7 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
     append_collectives(text, diagnosis);
     append_jitter(text, diagnosis);
     append_idle(text, diagnosis);
+    append_allocator(text, diagnosis);
     append_remedies(text, diagnosis);
     append_causes(text, diagnosis);
     append_batch(text, diagnosis);

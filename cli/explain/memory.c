@@ -113,16 +113,17 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
     }
     const TraceMemoryRow *row = trace_memory(trace, peak->row);
     g_autofree char *place = explain_place(subject, peak->instruction);
+    g_autofree char *step = trace_step_name(peak->step);
     g_string_append_printf(text,
                            "peak_%s_bytes = %" G_GUINT64_FORMAT ": the largest of rank %u's "
                            "memory rows (%s)\n",
                            trace_statistic_name(statistic), (guint64)peak->bytes,
                            subject->summary->rank, meanings[statistic]);
     g_string_append_printf(text,
-                           "at %.6f ms of the host's time, in step %d, %s\n"
+                           "at %.6f ms of the host's time, in %s, %s\n"
                            "allocated %" G_GUINT64_FORMAT " B, active %" G_GUINT64_FORMAT
                            " B, reserved %" G_GUINT64_FORMAT " B; alive then\n",
-                           (double)peak->host_ns / 1e6, peak->step, place, (guint64)row->allocated,
+                           (double)peak->host_ns / 1e6, step, place, (guint64)row->allocated,
                            (guint64)row->active, (guint64)row->reserved);
     g_autoptr(GArray) alive = find_alive(subject, peak->row);
     append_categories(text, subject, alive, NULL);
@@ -149,12 +150,12 @@ void explain_held(GString *text, const CliSubject *subject, const char *category
         sum += belongs(subject->trace, entry->category, category) ? entry->bytes : 0;
     }
     g_autofree char *place = explain_place(subject, peak->instruction);
-    g_string_append_printf(text,
-                           "peak_by_category%s%s = %" G_GUINT64_FORMAT
-                           ": bytes of the buffers alive "
-                           "when allocated is at its peak, step %d, %s\n",
-                           category != NULL ? "." : "", category != NULL ? category : "",
-                           (guint64)sum, peak->step, place);
+    g_autofree char *step = trace_step_name(peak->step);
+    g_string_append_printf(
+        text,
+        "peak_by_category%s%s = %" G_GUINT64_FORMAT ": bytes of the buffers alive "
+        "when allocated is at its peak, %s, %s\n",
+        category != NULL ? "." : "", category != NULL ? category : "", (guint64)sum, step, place);
     append_categories(text, subject, alive, category);
     append_largest(text, subject, alive, category);
 }
@@ -197,8 +198,9 @@ void explain_retries(GString *text, const CliSubject *subject) {
         }
         if (row->reserved < reserved) {
             g_autofree char *place = explain_place(subject, row->instruction);
-            g_string_append_printf(text, "  step %d, %s: %" G_GUINT64_FORMAT " B given back\n",
-                                   row->step, place, (guint64)(reserved - row->reserved));
+            g_autofree char *step = trace_step_name(row->step);
+            g_string_append_printf(text, "  %s, %s: %" G_GUINT64_FORMAT " B given back\n", step,
+                                   place, (guint64)(reserved - row->reserved));
             n++;
         }
         reserved = row->reserved;

@@ -38,7 +38,8 @@ static void append_op_line(GString *text, const CliSubject *subject, uint32_t nu
     g_autofree char *place = explain_place(subject, number);
     guint n;
     double ns = mean_ns(subject, number, &n);
-    g_string_append_printf(text, "  %12.6f ms  %-18s on lane %-9s %s%s%s\n", ms(ns),
+    g_autofree char *time = n > 0 ? g_strdup_printf("%.6f ms", ms(ns)) : g_strdup("not recorded");
+    g_string_append_printf(text, "  %15s  %-18s on lane %-9s %s%s%s\n", time,
                            trace_kind(subject->trace, op->kind)->name,
                            (const char *)subject->trace->lanes->pdata[op->lane], place,
                            op->module != TRACE_NONE ? ", module " : "",
@@ -196,19 +197,21 @@ void explain_instruction(GString *text, const CliSubject *subject, uint32_t numb
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *op = trace_op(trace, i);
         if (op->rank == subject->summary->rank && op->instruction == number) {
-            g_string_append_printf(
-                text, "  step %d: issued at %.6f ms, from %.6f ms to %.6f ms: %.6f ms\n", op->step,
-                ms((double)op->host_issue_ns), ms((double)op->start_ns), ms((double)op->end_ns),
-                ms((double)(op->end_ns - op->start_ns)));
+            g_autofree char *step = trace_step_name(op->step);
+            g_string_append_printf(text,
+                                   "  %s: issued at %.6f ms, from %.6f ms to %.6f ms: %.6f ms\n",
+                                   step, ms((double)op->host_issue_ns), ms((double)op->start_ns),
+                                   ms((double)op->end_ns), ms((double)(op->end_ns - op->start_ns)));
         }
     }
     for (guint i = 0; i < trace->memory->len; i++) {
         const TraceMemoryRow *memory = trace_memory(trace, i);
         if (memory->rank == subject->summary->rank && memory->instruction == number) {
+            g_autofree char *step = trace_step_name(memory->step);
             g_string_append_printf(text,
-                                   "  step %d: at %.6f ms, %+" G_GINT64_FORMAT
+                                   "  %s: at %.6f ms, %+" G_GINT64_FORMAT
                                    " B; then allocated %" G_GUINT64_FORMAT " B\n",
-                                   memory->step, ms((double)memory->host_ns), (gint64)memory->delta,
+                                   step, ms((double)memory->host_ns), (gint64)memory->delta,
                                    (guint64)memory->allocated);
         }
     }

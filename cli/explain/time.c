@@ -11,22 +11,32 @@ static double ms(double ns) {
     return ns / 1e6;
 }
 
+/* Says so, where the play left no steady step: then there is nothing to take a mean of. */
+static bool lacks_steps(GString *text, const CliSubject *subject, const char *name) {
+    bool lacks = trace_summary_spread(subject->summary).n == 0;
+    if (lacks) {
+        g_string_append_printf(text, "%s: no steady step was recorded\n", name);
+    }
+    return lacks;
+}
+
 /* ---- the step ---- */
 
 void explain_step(GString *text, const CliSubject *subject) {
     const TraceSummary *summary = subject->summary;
     TraceSpread spread = trace_summary_spread(summary);
     guint n = spread.n;
+    if (lacks_steps(text, subject, "step_ms")) {
+        return;
+    }
     g_string_append_printf(text,
                            "step_ms = %.6f: the median of %u steady steps (those after the "
                            "first two, or all of two)\n",
                            ms(spread.median_ns), n);
-    if (n > 0) {
-        g_string_append_printf(text,
-                               "step_ms_p95 = %.6f: the smallest time that at least 95 %% of "
-                               "them do not exceed\n",
-                               ms(spread.p95_ns));
-    }
+    g_string_append_printf(text,
+                           "step_ms_p95 = %.6f: the smallest time that at least 95 %% of "
+                           "them do not exceed\n",
+                           ms(spread.p95_ns));
     g_string_append(text,
                     "a step lasts from the end of the last op of the compute lane in the step "
                     "before to the end of its own last\n");
@@ -59,6 +69,11 @@ void explain_step(GString *text, const CliSubject *subject) {
 
 void explain_rate(GString *text, const CliSubject *subject) {
     double step_ns = trace_summary_spread(subject->summary).median_ns;
+    if (!(step_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
+        g_string_append(text, "tokens_per_s_per_gpu, tflops_per_gpu and mfu: no steady step with "
+                              "a kernel was recorded\n");
+        return;
+    }
     if (subject->plan == NULL) {
         g_string_append(text,
                         "the trace's plan cannot be built again, so its tokens and operations "
@@ -87,7 +102,10 @@ void explain_rate(GString *text, const CliSubject *subject) {
 
 void explain_busy(GString *text, const CliSubject *subject) {
     TraceIdleBook book = trace_idle_book(subject->trace, subject->summary);
-    guint n = MAX(1, book.n_steps);
+    guint n = book.n_steps;
+    if (lacks_steps(text, subject, "compute_ms")) {
+        return;
+    }
     g_string_append_printf(text,
                            "compute_ms = %.6f: %u ops of the compute lane in %u steady steps take "
                            "%.6f ms\nby kind, mean of a step\n",
@@ -186,15 +204,21 @@ void explain_host(GString *text, const CliSubject *subject) {
     }
 }
 
+static void append_idle(GString *text, const TraceIdleBook *book) {
+    guint n = book->n_steps;
+    g_string_append(text, "in the trace's rows, the compute lane's time, mean of a steady step\n");
+    g_string_append_printf(text, "  %-46s %12.6f ms\n", "busy", ms((double)book->busy_ns / n));
+    for (guint i = 0; i < TRACE_N_IDLES; i++) {
+        g_string_append_printf(text, "  waits for %-36s %12.6f ms\n", trace_idle_name(i),
+                               ms((double)book->idle_ns[i] / n));
+    }
+}
+
 void explain_idle(GString *text, const CliSubject *subject) {
     TraceIdleBook book = trace_idle_book(subject->trace, subject->summary);
     const SimPrediction *prediction = subject->prediction;
-    guint n = MAX(1, book.n_steps);
-    g_string_append(text, "in the trace's rows, the compute lane's time, mean of a steady step\n");
-    g_string_append_printf(text, "  %-46s %12.6f ms\n", "busy", ms((double)book.busy_ns / n));
-    for (guint i = 0; i < TRACE_N_IDLES; i++) {
-        g_string_append_printf(text, "  waits for %-36s %12.6f ms\n", trace_idle_name(i),
-                               ms((double)book.idle_ns[i] / n));
+    if (!lacks_steps(text, subject, "the compute lane's time")) {
+        append_idle(text, &book);
     }
     if (prediction == NULL) {
         return;
@@ -214,7 +238,10 @@ void explain_idle(GString *text, const CliSubject *subject) {
 void explain_collective(GString *text, const CliSubject *subject, uint32_t kind) {
     const Trace *trace = subject->trace;
     const char *name = trace_kind(trace, kind)->name;
-    guint n = MAX(1, trace_summary_spread(subject->summary).n), count = 0;
+    guint n = trace_summary_spread(subject->summary).n, count = 0;
+    if (lacks_steps(text, subject, name)) {
+        return;
+    }
     double total = 0, exposed = 0;
     for (guint i = 0; i < subject->summary->n_steps; i++) {
         if (trace_summary_is_steady(subject->summary, i)) {

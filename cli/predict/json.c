@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cli/every-rank-report.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "trace/json.h"
@@ -78,7 +79,7 @@ static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     if (spent.price_per_million > 0) {
         trace_json_add_real(json, "price_per_million_tokens", spent.price_per_million);
     }
-    cli_every_rank_add_json(report->every, prediction, report->cluster, json);
+    cli_every_rank_add_json(&report->asked->jitter, prediction, report->cluster, json);
 }
 
 void cli_predict_print_json(const CliPredictReport *report) {

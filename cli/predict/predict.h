@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "cli/every-rank.h"
 #include "models/cluster.h"
 #include "sim/predict.h"
 
@@ -16,7 +15,6 @@ typedef struct {
     const Plan *plan;
     const ModelCluster *cluster;
     const SimPrediction *prediction;
-    const CliEveryRank *every;
     const char *cluster_name; /* as it was given */
     const SimOptions *asked;
 } CliPredictReport;

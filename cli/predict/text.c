@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/every-rank-report.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
@@ -33,9 +34,10 @@ static char *unit_text(const Plan *plan, uint32_t unit) {
 
 static char *moment_text(const Plan *plan, const SimMoment *at) {
     g_autofree char *unit = unit_text(plan, at->unit);
-    g_autofree char *when = at->step < 0 ? g_strdup("during construction")
-                                         : g_strdup_printf("at %.3f ms, in step %d",
-                                                           cli_predict_ms(at->host_ns), at->step);
+    g_autofree char *step = trace_step_name(at->step);
+    g_autofree char *when =
+        at->step < 0 ? g_strdup_printf("during %s", step)
+                     : g_strdup_printf("at %.3f ms, in %s", cli_predict_ms(at->host_ns), step);
     return g_strdup_printf("%s, %s, %s (section %s, instruction %u)", when,
                            plan_phase_name(at->phase), unit, plan_section_name(at->section),
                            at->index);
@@ -301,5 +303,5 @@ void cli_predict_print_text(const CliPredictReport *report) {
     print_verdict(report->prediction);
     print_memory(report);
     print_time(report);
-    cli_every_rank_print(report->every, report->prediction, report->cluster);
+    cli_every_rank_print(&report->asked->jitter, report->prediction, report->cluster);
 }

@@ -7,6 +7,7 @@
 #include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
+#include "cli/what-if.h"
 #include "sim/settings.h"
 #include "trace/moments.h"
 #include "trace/scale.h"
@@ -310,15 +311,27 @@ static void append_asked(GString *page, const ReportPart *part) {
     }
 }
 
-/* And foreshard run. */
-static void append_run(GString *page, const ReportPart *part) {
+/* The command that measured: foreshard run, or rehearse of the one rank that was recorded. */
+static void append_measuring(GString *page, const ReportPart *part) {
     const Trace *trace = side_of(part, "measured");
-    if (trace != NULL) {
-        append_option(page, trace, "steps", "--steps");
-        append_option(page, trace, "seed", "--seed");
-        append_option(page, trace, "pace", "--pace");
-        append_option(page, trace, "memory_limit_bytes", "--memory-limit");
+    if (trace == NULL) {
+        g_string_append(page, "foreshard run run.plan");
+        return;
     }
+    if (g_strcmp0(trace_get(trace, "rehearsed"), "yes") == 0) {
+        g_string_append_printf(page, "foreshard rehearse run.plan --rank %u",
+                               g_array_index(trace->ranks, TraceRank, 0).rank);
+        append_option(page, trace, "pace", "--cluster");
+    } else {
+        g_string_append(page, "foreshard run run.plan");
+        append_option(page, trace, "pace", "--pace");
+    }
+    if (g_strcmp0(trace_get(trace, "device"), "host") != 0) {
+        append_option(page, trace, "device", "--device");
+    }
+    append_option(page, trace, "steps", "--steps");
+    append_option(page, trace, "seed", "--seed");
+    append_option(page, trace, "memory_limit_bytes", "--memory-limit");
 }
 
 void report_append_repeat(GString *page, const ReportPart *part) {
@@ -327,9 +340,8 @@ void report_append_repeat(GString *page, const ReportPart *part) {
     if (network == NULL || strategy == NULL) {
         return;
     }
-    const char *title = trace_get(trace, "title"), *cluster = trace_get(trace, "cluster");
-    g_autofree char *name =
-        g_strndup(title != NULL ? title : "network", title != NULL ? strcspn(title, ",") : 7);
+    const char *cluster = trace_get(trace, "cluster");
+    g_autofree char *name = cli_network_name(trace);
     g_string_append(page, "<h3>To repeat it</h3>\n<p>Save as ");
     report_append_text(page, name);
     g_string_append(page, ".ini:</p>\n<pre tabindex=\"0\">");
@@ -342,8 +354,8 @@ void report_append_repeat(GString *page, const ReportPart *part) {
                           "foreshard predict run.plan --cluster ");
     report_append_text(page, cluster != NULL ? cluster : "this-machine");
     append_asked(page, part);
-    g_string_append(page, " --trace predicted.trace\nforeshard run run.plan");
-    append_run(page, part);
+    g_string_append(page, " --trace predicted.trace\n");
+    append_measuring(page, part);
     g_string_append(page, " --trace measured.trace\n"
                           "foreshard report predicted.trace measured.trace -o report.html</pre>\n");
 }

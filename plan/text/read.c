@@ -35,7 +35,7 @@ static bool read_block(PlanReader *r, const char *title, const char **ret) {
 static bool read_head(PlanReader *r) {
     uint64_t version;
     Plan *plan = r->plan;
-    if (!plan_reader_expect(r, "foreshard-plan") ||
+    if (!plan_reader_expect(r, PLAN_TEXT_MAGIC) ||
         !plan_reader_number(r, "the version", UINT32_MAX, &version)) {
         return false;
     }
@@ -415,4 +415,8 @@ Plan *plan_read_file(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
     return text ? plan_read(text, length, path, error) : NULL;
+}
+
+bool plan_is_file(const char *path) {
+    return plan_file_begins(path, PLAN_TEXT_MAGIC);
 }

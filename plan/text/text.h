@@ -7,6 +7,8 @@
 
 #include "plan/plan.h"
 
+#define PLAN_TEXT_MAGIC "foreshard-plan" /* the first word of the first line */
+
 /* The whole file. */
 GString *plan_text(const Plan *plan);
 /* The part that the digest covers: mesh, roles, buffers and instructions. */
@@ -22,3 +24,5 @@ bool plan_write_file(const Plan *plan, const char *path, GError **error);
  * plan_check(). */
 Plan *plan_read(const char *text, gsize length, const char *file_name, GError **error);
 Plan *plan_read_file(const char *path, GError **error);
+/* Whether a file can be read and its first line says that it is a plan, of whatever version. */
+bool plan_is_file(const char *path);

@@ -275,7 +275,7 @@ void plan_text_append_program(const Plan *plan, GString *text) {
 
 GString *plan_text(const Plan *plan) {
     GString *text = g_string_sized_new(1 << 20);
-    g_string_append_printf(text, "foreshard-plan 1\ntitle %s\ntokens_per_rank " U64 "\n",
+    g_string_append_printf(text, PLAN_TEXT_MAGIC " 1\ntitle %s\ntokens_per_rank " U64 "\n",
                            plan->title, plan->tokens_per_rank);
     append_quoted_block(text, "network", plan->network);
     append_quoted_block(text, "strategy", plan->strategy);

@@ -35,7 +35,7 @@ text_key = "! exposed"
 do for [k = 1:n_classes] {
     text_key = with_entry(text_key, letter[k], class[k])
 }
-set xlabel sprintf("time since the start of step %d (%s)", first_step, time_unit)
+set xlabel sprintf("time since the start of %s (%s)", first_name, time_unit)
 do for [p = 1:n_panels] {
     print ""
     print panel[p].":"

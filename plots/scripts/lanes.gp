@@ -32,9 +32,7 @@ unset key
 set multiplot
 set lmargin at screen left
 set rmargin at screen right
-shown = first_step == last_step ? sprintf("step %d", first_step) \
-                                : sprintf("steps %d to %d", first_step, last_step)
-set label 1001 sprintf("Lanes over %s: %s", shown, plan_title) at screen left, screen title_y \
+set label 1001 sprintf("Lanes over %s: %s", shown_steps, plan_title) at screen left, screen title_y \
     font title_font noenhanced
 
 key_x = right + 0.018
@@ -57,7 +55,7 @@ do for [p = 1:n_panels] {
     set bmargin at screen top - (p - 1) * (height + gap) - height
     set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 font ",14" noenhanced
     if (p == n_panels) {
-        set xlabel sprintf("time since the start of step %d (%s)", first_step, time_unit)
+        set xlabel sprintf("time since the start of %s (%s)", first_name, time_unit)
     } else {
         unset xlabel
     }

@@ -38,7 +38,7 @@ text_key = fine ? "line reserved" : "= reserved"
 do for [k = 1:n_categories] {
     text_key = with_entry(text_key, letter(k), category[k])
 }
-set xlabel sprintf("host time since the start of step %d (%s)", first_step, time_unit)
+set xlabel sprintf("host time since the start of %s (%s)", first_name, time_unit)
 do for [p = 1:n_panels] {
     print ""
     print panel[p].":"

@@ -95,7 +95,7 @@ do for [p = 1:n_panels] {
     set bmargin at screen top - (p - 1) * (height + gap) - height
     set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 font ",14" noenhanced
     if (p == n_panels) {
-        set xlabel sprintf("host time since the start of step %d (%s)", first_step, time_unit)
+        set xlabel sprintf("host time since the start of %s (%s)", first_name, time_unit)
     } else {
         unset xlabel
     }

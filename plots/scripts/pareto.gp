@@ -1,7 +1,7 @@
 # plots/scripts/pareto.gp - peak memory against step time, a point a plan, and the front that none beats in both.
 #
 # Reads settings.gp's variables and line-1.tsv, marks-1.tsv and front.tsv, written by
-# plots/points.c (their columns: plots/sweep.gp; the label is the point's own).
+# plots/points.c (their columns: plots/scripts/sweep.gp; the label is the point's own).
 
 set datafile separator "\t"
 set datafile missing "?"

@@ -1,7 +1,7 @@
 # plots/scripts/scale.gp - FLOP/s of a GPU over the number of GPUs; a line a series, published points as marks.
 #
 # Reads settings.gp's variables and, for series k, line-k.tsv and marks-k.tsv, written by
-# plots/points.c (their columns: plots/sweep.gp).
+# plots/points.c (their columns: plots/scripts/sweep.gp).
 
 set datafile separator "\t"
 set datafile missing "?"

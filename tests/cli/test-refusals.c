@@ -198,12 +198,23 @@ static void every_rank_refused(void) {
         {"--every-rank --trace-ranks 0,4", "there is no rank 4"},
         {"--jitter 5", "--jitter is for every-rank play"},
         {"--slow rank=1:2", "--slow is for every-rank play"},
+        {"--seed 7", "--seed is for every-rank play; add --every-rank"},
         {"--trace-ranks 0", "--trace-ranks is for every-rank play"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *words =
             g_strdup_printf("predict gpt-toy -n 4 --cluster a100-node %s", bad[i].options);
         expect(words, 2, "", bad[i].words);
+    }
+    static const char *const forced[] = {"predict gpt-toy -n 2", "collectives -n 2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(forced); i++) {
+        g_autofree char *command = g_strconcat(forced[i], " --cluster a100-node", NULL);
+        g_autofree char *algo = g_strconcat(command, " --nccl-algo rings", NULL);
+        g_autofree char *proto = g_strconcat(command, " --nccl-proto ll129", NULL);
+        g_autofree char *known = g_strconcat(command, " --nccl-algo Tree --nccl-proto LL", NULL);
+        expect(algo, 2, "", "--nccl-algo is one of ring, tree, nvls, nvlstree, pat\n");
+        expect(proto, 2, "", "--nccl-proto is one of ll, ll128, simple\n");
+        expect(known, 0, "", "");
     }
     write_cluster("wide.ini", "a100-roce", "\nnodes", "100000");
     expect("predict gpt-toy -n 400000 --cluster wide.ini --every-rank", 2, "",

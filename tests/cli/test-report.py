@@ -124,7 +124,7 @@ def check_in_browser(browser, path):
 
 
 def check_repeated(program, folder, text, path):
-    """What the page says under "To repeat it", done: the same bytes of trace."""
+    """What the page says under "To repeat it", done: the same bytes of trace. Path None: measured too."""
     network, strategy, commands = (html.unescape(part) for part in
                                    re.findall(r'<pre[^>]*>(.*?)</pre>', text, re.S)[-3:])
     lines = commands.split('\n')
@@ -132,13 +132,48 @@ def check_repeated(program, folder, text, path):
         file.write(network)
     with open(os.path.join(folder, 'strategy.ini'), 'w', encoding='utf-8') as file:
         file.write(strategy)
-    for line in lines[:2]:
+    for line in lines[:2 if path else 3]:
         done = subprocess.run([program, *line.split()[1:]], cwd=folder, capture_output=True, text=True,
                               check=False)
         if done.returncode:
             return [line, done.stderr]
+    if not path:
+        return []
     with open(path, 'rb') as first, open(os.path.join(folder, 'predicted.trace'), 'rb') as second:
         return [] if first.read() == second.read() else ['another trace: ' + lines[1]]
+
+
+def check_measured_again(program, folder):
+    """The line that measures is of what was measured: of a rehearsal, and of a run on another device."""
+    said = []
+    def page_of(name):
+        subprocess.run([program, 'report', name, '-o', 'page.html'], cwd=folder, check=True)
+        with open(os.path.join(folder, 'page.html'), encoding='utf-8') as file:
+            text = file.read()
+        return text, html.unescape(re.findall(r'<pre[^>]*>(.*?)</pre>', text, re.S)[-1]).split('\n')[2]
+
+    words = ['rehearse', 'gpt-toy', '-n', '8', '--rank', '3', '--cluster', 'a100-node', '--steps', '3',
+             '--seed', '5', '--trace', 'r.trace']
+    subprocess.run([program, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    text, line = page_of('r.trace')
+    if line != ('foreshard rehearse run.plan --rank 3 --cluster a100-node --steps 3 --seed 5 '
+                '--trace measured.trace'):
+        said.append('of a rehearsal: ' + line)
+    failed = check_repeated(program, folder, text, None) if not said else []
+    first = Trace(os.path.join(folder, 'r.trace'))
+    second = Trace(os.path.join(folder, 'measured.trace')) if not said + failed else first
+    if [(row['rank'], row['step'], row['number'], row['allocated']) for row in first.memory] != \
+            [(row['rank'], row['step'], row['number'], row['allocated']) for row in second.memory]:
+        said.append('another memory: ' + line)
+    with open(os.path.join(folder, 'r.trace'), encoding='utf-8') as file:
+        text = file.read()
+    with open(os.path.join(folder, 'g.trace'), 'w', encoding='utf-8') as file:
+        file.write(text.replace('\ndevice host\n', '\ndevice cuda\n').replace('\nrehearsed yes\n', '\n'))
+    _, line = page_of('g.trace')
+    if line != ('foreshard run run.plan --pace a100-node --device cuda --steps 3 --seed 5 '
+                '--trace measured.trace'):
+        said.append('of a run on GPUs: ' + line)
+    return said + failed
 
 
 def main():
@@ -190,6 +225,8 @@ def main():
             status, err = report(asked, '-o', os.path.join(other, 'asked.html'))
             tap.case('repeated', [err] if status else
                      check_repeated(program, other, read(os.path.join(other, 'asked.html')), asked))
+        with tempfile.TemporaryDirectory() as other:
+            tap.case('measured again', check_measured_again(program, other))
         refused = [('a.trace',), ('a.trace', 'a.trace', '-o', 'x.html'), ('no.trace', '-o', 'x.html')]
         tap.case('refusals', ['%s is not refused' % (words,) for words in refused
                               if report(*words)[0] != 2 or os.path.exists(folder + '/x.html')])

@@ -52,6 +52,22 @@ static double figure(const Result *result, const char *key) {
     return g_ascii_strtod(place + strlen(quoted), NULL);
 }
 
+/* The edge of a lone rank's step times is one number, whether predict says it or who reads its
+ * trace. */
+static void one_p95(void) {
+    static const char *const steps[] = {"3", "7", "22", "23"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        g_autofree char *words =
+            g_strdup_printf("predict gpt-toy -n 1 --cluster a100-node --every-rank --jitter 9 "
+                            "--json --trace p95.trace --steps %s",
+                            steps[i]);
+        g_auto(Result) predicted = run(words);
+        g_autofree char *said =
+            g_strdup_printf("\nstep_ms_p95 = %.6f: ", figure(&predicted, "step_ms_p95"));
+        expect("explain step_ms_p95 p95.trace", 0, said, "");
+    }
+}
+
 /* 400 W and 2.5 an hour: 8 GPUs, 32 tokens each a step. Known or not, for all ranks or none. */
 static void energy_and_money(void) {
     write_cluster("priced.ini", "a100-node", "\nwatts", "400\nprice_per_hour = 2.5");
@@ -278,6 +294,52 @@ static void up_to_the_wall(void) {
     g_assert_nonnull(strstr(page, oom));
 }
 
+/* So is one that ends before its first step, of which no figure of a step is known: every command
+ * that reads the trace says so, and calls step -1 by its name. */
+static void up_to_construction(void) {
+    static const char oom[] = "out of memory in construction: no room for ";
+    static const struct {
+        const char *words, *said;
+    } commands[] = {
+        {"diagnose", "allocated 82.29 GB, construction, setup of unit root"},
+        {"diagnose", "\n3. jitter: no steady step was recorded\n4. compute lane: no steady step "
+                     "was recorded\n5. allocator: gave memory back 0 times"},
+        {"explain step_ms", "step_ms: no steady step was recorded\n"},
+        {"explain mfu", "mfu: no steady step with a kernel was recorded\n"},
+        {"explain compute_ms", "compute_ms: no steady step was recorded\n"},
+        {"explain bound_by", "the compute lane's time: no steady step was recorded\nbound_by = "},
+        {"explain all_reduce", "all_reduce: no steady step was recorded\n"},
+        {"explain linear", "\n     not recorded  linear  "},
+        {"explain root", "\n     not recorded  linear  "},
+        {"explain peak_allocated_bytes", " ms of the host's time, in construction, in setup of"},
+        {"explain peak_by_category", "at its peak, construction, in setup of unit root"},
+        {"explain oom", oom},
+        {"plot", oom},
+        {"plot", "host time since the start of construction (ms)"},
+        {"plot -p lanes", " time since the start of construction (ms)"},
+        {"compare wall.trace", "peak allocated, first: construction, setup of unit root, "},
+        {"export --chrome -o -", "\"construction\""},
+    };
+    expect("predict gpt-175b -n 8 --sharding none --cluster a100-node --trace wall.trace", 0,
+           "fits: NO, out of memory during construction", "");
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autofree char *words = g_strconcat(commands[i].words, " wall.trace", NULL);
+        g_auto(Result) result = run(words);
+        g_test_message("%s", words);
+        g_assert_cmpint(result.status, ==, 0);
+        g_assert_nonnull(strstr(result.out, commands[i].said));
+        g_assert_null(strstr(result.out, "nan"));
+        g_assert_null(strstr(result.out, "step -1"));
+    }
+    expect("plot -p jitter wall.trace", 2, "", "no rows to draw in construction");
+    expect("report wall.trace -o wall.html", 0, "", "");
+    g_autofree char *page = read_file("wall.html");
+    g_assert_nonnull(strstr(page, oom));
+    g_assert_nonnull(strstr(page, ">host time since the start of construction (ms)<"));
+    g_assert_null(strstr(page, "nan %"));
+    g_assert_null(strstr(page, "step -1"));
+}
+
 /* Same input, same bytes. */
 static void deterministic(void) {
     char *texts[2] = {NULL, NULL};
@@ -294,6 +356,7 @@ int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
     g_test_add_func("/cli/verdicts/every rank", every_rank);
+    g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
     g_test_add_func("/cli/verdicts/energy and money", energy_and_money);
     g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
@@ -303,6 +366,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/diagnoses of too much", diagnoses_of_too_much);
     g_test_add_func("/cli/verdicts/settings are kept", settings_are_kept);
     g_test_add_func("/cli/verdicts/up to the wall", up_to_the_wall);
+    g_test_add_func("/cli/verdicts/up to construction", up_to_construction);
     g_test_add_func("/cli/verdicts/same input, same bytes", deterministic);
     return shell_finish(g_test_run());
 }

@@ -41,10 +41,24 @@ static void test_files(void) {
     g_unlink(path);
 }
 
+/* The whole word, at the start; a folder has none, nor what is shorter, nor what is not there. */
+static void test_begins(void) {
+    g_autofree char *path = in_folder("a");
+    g_assert_false(plan_file_begins(path, "word"));
+    g_assert_false(plan_file_begins(folder, "word"));
+    g_assert_cmpint(plan_file_write(path, "wor", 3), ==, 0);
+    g_assert_false(plan_file_begins(path, "word"));
+    g_assert_cmpint(plan_file_write(path, "word 1", 6), ==, 0);
+    g_assert_true(plan_file_begins(path, "word"));
+    g_assert_false(plan_file_begins(path, "ord"));
+    g_unlink(path);
+}
+
 /* What stands in the way of the name aside is left as it is, and so is the file. */
 static void test_failed(void) {
     g_autofree char *path = in_folder("a");
-    g_autofree char *aside = in_folder("a.tmp");
+    g_autofree char *aside = plan_file_aside(path);
+    g_assert_true(g_str_has_suffix(aside, "/a.tmp"));
     g_assert_cmpint(plan_file_write(path, "good", 4), ==, 0);
     g_assert_cmpint(g_mkdir(aside, 0700), ==, 0);
     g_assert_cmpint(plan_file_write(path, "bad", 3), ==, EISDIR);
@@ -95,6 +109,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     folder = g_dir_make_tmp("foreshard-file-XXXXXX", NULL);
     g_test_add_func("/plan/file/files", test_files);
+    g_test_add_func("/plan/file/begins", test_begins);
     g_test_add_func("/plan/file/failed", test_failed);
     g_test_add_func("/plan/file/links", test_links);
     g_test_add_func("/plan/file/pipes", test_pipes);

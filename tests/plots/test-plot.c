@@ -375,11 +375,24 @@ static void errors(Fixture *fixture, gconstpointer data) {
     g_clear_error(&error);
     fixture->panels[1].rank = 0;
 
-    fixture->options.first_step = fixture->options.last_step = 50;
-    g_assert_false(
-        plot_panels(PLOT_PICTURE_LANES, fixture->panels, 2, &fixture->options, &text, &error));
-    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
-    g_clear_error(&error);
+    static const struct {
+        int32_t first, last;
+        const char *said;
+    } nowhere[] = {
+        {50, 50, "in step 50"},
+        {50, 51, "in steps 50 to 51"},
+        {-1, -1, "in construction"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(nowhere); i++) {
+        fixture->options.first_step = nowhere[i].first;
+        fixture->options.last_step = nowhere[i].last;
+        g_assert_false(
+            plot_panels(PLOT_PICTURE_LANES, fixture->panels, 2, &fixture->options, &text, &error));
+        g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
+        g_assert_true(g_str_has_suffix(error->message, nowhere[i].said));
+        g_clear_error(&error);
+    }
+    fixture->options.last_step = 3;
     fixture->options.first_step = 0;
 
     /* No gnuplot, and one that fails. */

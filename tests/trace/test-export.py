@@ -139,6 +139,41 @@ def check_memory_viz(trace, data):
     return said
 
 
+def ask_twice(path):
+    """Behind the last memory row, the last step's first allocation is asked for twice more."""
+    with open(path, encoding='utf-8') as file:
+        lines = file.read().split('\n')
+    head = max(at for at, line in enumerate(lines) if line.startswith('memory '))
+    count = int(lines[head].split(' ')[3])
+    rows = [[int(cell) for cell in line.split(' ')] for line in lines[head + 1:head + 1 + count]]
+    number, _, category, delta, _, _, _ = next(row for row in rows if row[3] > 0)
+    allocated = rows[-1][4]
+    more = ['%d 1000 %d %d %d 0 0' % (number, category, delta, allocated + (1 + i) * delta)
+            for i in range(2)]
+    lines[head] = re.sub(r'\d+$', str(count + 2), lines[head])
+    lines[head + 1 + count:head + 1 + count] = more
+    text = re.sub(r'^(end ops \d+ memory) (\d+)$', lambda end: '%s %d' % (end[1], int(end[2]) + 2),
+                  '\n'.join(lines), flags=re.M)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    return number, delta, allocated
+
+
+def check_asked_twice(data, number, delta, allocated):
+    """Before its second block comes, a buffer gives its first back."""
+    snapshot = pickle.loads(data)
+    said = []
+    actions = [event['action'] for event in snapshot['device_traces'][0]
+               if event.get('frames') and event['frames'][0]['line'] == number]
+    if actions[-4:] != ['alloc', 'free_requested', 'free_completed', 'alloc']:
+        said.append('its last events are %s' % actions[-4:])
+    held = sum(block['size'] for segment in snapshot['segments'] for block in segment['blocks']
+               if block['state'] == 'active_allocated')
+    if held != allocated + delta:
+        said.append('%d bytes are held at the end, not %d' % (held, allocated + delta))
+    return said
+
+
 def add_twin(path):
     """Rank 1 does what rank 0 does, in the same trace."""
     with open(path, encoding='utf-8') as file:
@@ -173,6 +208,12 @@ def main():
             tap.case('memory-viz, ' + name, check_memory_viz(trace, written[1]))
             tap.case('same bytes again, ' + name,
                      [] if written[:2] == written[2:] else ['the bytes differ'])
+        subprocess.run([program, 'predict', *PLANS['fsdp2'], '--trace', path], check=True,
+                       stdout=subprocess.DEVNULL)
+        asked = ask_twice(path)
+        data = subprocess.run([program, 'export', '--memory-viz', path, '-o', '-'], check=True,
+                              stdout=subprocess.PIPE).stdout
+        tap.case('memory-viz, a buffer asked for twice', check_asked_twice(data, *asked))
     return tap.finish()
 
 

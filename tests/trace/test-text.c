@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "tests/trace/toy-trace.h"
+#include "trace/compare/compare.h"
+#include "trace/export/export.h"
 #include "trace/text.h"
 
 static GString *toy_text(void) {
@@ -99,10 +101,33 @@ static void cut_short(void) {
     }
 }
 
+/* Whatever reads traces copes with this one, beside the trace that it was made of. */
+static void judge(const Trace *trace, const Trace *original) {
+    g_autoptr(GString) snapshot = trace_export_memory_viz(trace);
+    g_assert_cmpuint(snapshot->len, >, 0);
+    g_autoptr(GString) chrome = trace_export_chrome(trace);
+    g_assert_cmpuint(chrome->len, >, 0);
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        uint32_t rank = g_array_index(trace->ranks, TraceRank, i).rank;
+        g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
+        g_assert_cmpuint(summary->rank, ==, rank);
+        TraceSpread spread = trace_summary_spread(summary);
+        g_assert_true(spread.n == 0 || spread.least_ns <= spread.p95_ns);
+    }
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TraceComparison) comparison = trace_compare(original, trace, &error);
+    g_assert_true((comparison != NULL) == (error == NULL));
+    if (comparison != NULL) {
+        g_autofree char *text = trace_comparison_text(comparison);
+        g_assert_nonnull(strchr(text, '\n'));
+    }
+}
+
 /* Whatever is done to a file, it is refused with file and line, or it is a trace that is written as
- * the very same bytes. */
+ * the very same bytes, and that all readers of traces can bear. */
 static void mutations(void) {
     g_autoptr(GString) text = toy_text();
+    g_autoptr(Trace) original = trace_read(text->str, text->len, "toy.trace", NULL);
     g_autoptr(GRand) rand = g_rand_new_with_seed(20261120);
     static const char alphabet[] = "0123456789-- \n\"\\\r\0opsmendyalr\xff";
     guint refused = 0, accepted = 0;
@@ -147,6 +172,7 @@ static void mutations(void) {
         g_autoptr(GString) again = trace_text(trace, &error);
         g_assert_no_error(error);
         g_assert_cmpmem(again->str, again->len, mutant->str, mutant->len);
+        judge(trace, original);
     }
     g_assert_cmpuint(refused, >, 100);
     g_assert_cmpuint(accepted, >, 10); /* names, and times of rows, may change */
@@ -169,6 +195,8 @@ static void messages(void) {
         {"memory 0 -1 1", "memory 7 -1 1", 0, "rank 7 has no role"},
         {"ops 0 1 7", "ops 0 0 7", 0, "order of rank and step"},
         {"1 10000 3 1024 5120 0 8192", "1 10000 3 1024 5121 0 8192", 0, "sum up to allocated"},
+        {"1 10000 3 1024 5120 0 8192", "1 10000 3 1024 5120 -1 8192", 0,
+         "5119 bytes active, of which 5120 are allocated"},
         {"2 1 30000 20000 100000", "4 1 30000 20000 -100000", 0, "-100000 stands where"},
         {"2 1 30000 20000 100000", "1 1 30000 20000 100000", 0, "which is alloc"},
         {"2 1 30000 20000 100000", "2 1 030000 20000 100000", 0, "whole number"},

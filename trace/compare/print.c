@@ -185,8 +185,9 @@ static void append_peak_place(GString *text, const TraceComparison *comparison, 
         return;
     }
     g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
-    g_string_append_printf(text, "peak allocated, %s: step %d, %s, instruction %u\n",
-                           comparison->sides[side], peak->step, place, peak->instruction);
+    g_autofree char *step = trace_step_name(peak->step);
+    g_string_append_printf(text, "peak allocated, %s: %s, %s, instruction %u\n",
+                           comparison->sides[side], step, place, peak->instruction);
 }
 
 static void append_memory(GString *text, const TraceComparison *comparison) {
@@ -208,15 +209,16 @@ static void append_memory(GString *text, const TraceComparison *comparison) {
         const TraceInstruction *instruction =
             trace_instruction(trace, trace_role_of_rank(trace, memory->rank), memory->instruction);
         g_autofree char *place = trace_place_name(trace, instruction->phase, instruction->unit);
+        g_autofree char *step = trace_step_name(memory->step);
         double peak = (double)comparison->summaries[1]->peaks[i].bytes;
         g_string_append_printf(
             text,
             "%-10s differs at %u; by up to %.0f B (%.2f %% of the peak), on average %.0f B\n"
-            "%-10s first: rank %u, step %d, %s, instruction %u (%s): "
+            "%-10s first: rank %u, %s, %s, instruction %u (%s): "
             "%s %" G_GUINT64_FORMAT " B, %s %" G_GUINT64_FORMAT " B\n",
             trace_statistic_name(i), memory->differing, memory->largest_bytes,
             peak > 0 ? memory->largest_bytes / peak * 100 : 0, memory->mean_bytes, "", memory->rank,
-            memory->step, place, memory->instruction, trace_what_name(instruction->what),
+            step, place, memory->instruction, trace_what_name(instruction->what),
             comparison->sides[0], (guint64)memory->value[0], comparison->sides[1],
             (guint64)memory->value[1]);
     }

@@ -4,7 +4,6 @@
 #include "trace/compare/compare.h"
 
 double trace_compare_relative(double first, double second);
-/* Of doubles, at least one; sorts them. */
 
 /* Fill worst_ops and worst_units; kept. The summaries are there. */
 void trace_compare_find_worst(TraceComparison *comparison);

@@ -77,8 +77,7 @@ static void append_steps(Writer *writer, uint32_t rank) {
     g_autoptr(TraceSummary) summary = trace_summary_new(writer->trace, rank);
     for (guint i = 0; i < summary->n_steps; i++) {
         const TraceStepSummary *step = &summary->steps[i];
-        g_autofree char *name =
-            step->step < 0 ? g_strdup("construction") : g_strdup_printf("step %d", step->step);
+        g_autofree char *name = trace_step_name(step->step);
         open_event(writer, 'X', rank, name);
         g_string_append_printf(writer->text, ",\"tid\":%d", STEPS_THREAD);
         append_time(writer, "ts", step->start_ns - writer->origin_ns);

@@ -119,15 +119,16 @@ static void allocate(Replay *replay, const TraceMemoryRow *row, uint32_t buffer)
     block->instruction = row->instruction;
     block->step = row->step;
     block->offset = arena_place(&replay->arena, block->bytes, block);
-    g_hash_table_replace(replay->held, GUINT_TO_POINTER(buffer), block);
+    g_hash_table_insert(replay->held, GUINT_TO_POINTER(buffer), block);
     fit_segment(replay, row->reserved, row->host_ns);
     add_block_event(replay, "alloc", block, row->host_ns);
 }
 
+/* Of a free, and of an allocation whose buffer is held already: a buffer has one block. */
 static void drop(Replay *replay, const TraceMemoryRow *row, uint32_t buffer) {
     Block *block = g_hash_table_lookup(replay->held, GUINT_TO_POINTER(buffer));
     if (block == NULL) {
-        return; /* allocated before the recording began */
+        return; /* not held, or allocated before the recording began */
     }
     g_hash_table_steal(replay->held, GUINT_TO_POINTER(buffer));
     block->freed = true;
@@ -139,7 +140,7 @@ static void drop(Replay *replay, const TraceMemoryRow *row, uint32_t buffer) {
 static void play_row(Replay *replay, const TraceMemoryRow *row) {
     const TraceInstruction *instruction =
         trace_instruction(replay->trace, replay->role, row->instruction);
-    if (instruction->what == TRACE_FREE) {
+    if (instruction->what == TRACE_FREE || row->delta > 0) {
         drop(replay, row, instruction->buffer);
     }
     complete(replay, row->active - row->allocated, row->host_ns);

@@ -1,0 +1,21 @@
+/* plots/lanes-private.h - what lanes do, as tables and the cells of a text picture need it. */
+#pragma once
+
+#include "plots/private.h"
+
+typedef struct {
+    int64_t start_ns, end_ns; /* since origin_ns */
+    uint32_t lane;
+} PlotBox;
+
+/* What a class does, lane by lane, and joined over gaps shorter than join_ns: PlotBox. */
+GArray *plot_lane_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                        const PlotLaneClass *lane_class, int64_t origin_ns, int64_t join_ns);
+/* Where a collective runs and the compute lane does nothing; of no lane. */
+GArray *plot_exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                           int64_t origin_ns, int64_t join_ns);
+
+/* What stands in each cell of a text picture: a file a class, "time lane". number: the panel's. */
+bool plot_write_lane_cells(const PlotPanel *panel, const PlotOptions *options, guint number,
+                           const PlotExtent *extent, const GArray *classes, int64_t origin_ns,
+                           const char *folder, GError **error);
