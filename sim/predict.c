@@ -92,7 +92,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         read_play(task, device);
     }
     if (trace && answer != PLAN_FAILED) {
-        sim_device_write_rows(device, 0, trace);
+        sim_device_write_rows(device, 0, SIM_NEVER, trace);
     }
     return answer;
 }
@@ -164,8 +164,8 @@ static void describe(Trace *trace, const Task *task) {
 /* Where its rows end. */
 static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *prediction) {
     const SimMoment *at = &prediction->oom.at;
-    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, prediction->rank)];
-    TraceOom oom = {.rank = prediction->rank,
+    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, prediction->oom.rank)];
+    TraceOom oom = {.rank = prediction->oom.rank,
                     .step = at->step,
                     .instruction = trace_instruction_number(role, at->section, at->index),
                     .buffer = prediction->oom.buffer};

@@ -87,6 +87,7 @@ typedef struct {
 } SimPeak;
 
 typedef struct {
+    uint32_t rank; /* the first in time whose allocation failed; of several the lowest */
     SimMoment at;
     const char *buffer; /* whose allocation failed */
     uint64_t bytes;
@@ -109,17 +110,16 @@ typedef struct {
 
 typedef struct {
     bool fits;
-    uint32_t rank; /* whose memory failed, or is shown */
-    SimOom oom;    /* when it does not fit */
+    SimOom oom; /* when it does not fit */
     /* Set when the device cannot compute in a dtype the plan uses: its name. No time is
      * predicted. */
     const char *unsupported_dtype;
     const char *unsupported_on; /* that device's model */
 
-    uint64_t memory_bytes, outside_allocator_bytes,
-        allocator_bytes;                             /* the last is the difference */
-    SimPeak peak;                                    /* of allocated; without limit if !fits */
-    uint64_t peak_active_bytes, peak_reserved_bytes; /* each statistic's own maximum */
+    /* Of memory_rank, or of oom.rank when it does not fit; the last is the difference. */
+    uint64_t memory_bytes, outside_allocator_bytes, allocator_bytes;
+    SimPeak peak; /* of allocated, memory_rank's as the three lines below; without limit if !fits */
+    uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
     uint32_t n_steps, n_steady;
@@ -137,9 +137,10 @@ typedef struct {
     double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
 
-    SimRankBook *ranks; /* every-rank play: n_ranks */
-    uint32_t n_ranks;   /* 0: one rank stood for all */
-    uint32_t time_rank; /* whose times are shown */
+    SimRankBook *ranks;   /* every-rank play: n_ranks */
+    uint32_t n_ranks;     /* 0: one rank stood for all */
+    uint32_t memory_rank; /* whose memory is shown: the fullest by what it has */
+    uint32_t time_rank;   /* whose times are shown */
 } SimPrediction;
 
 /* trace: NULL, or a fresh one, which is filled. */
