@@ -57,8 +57,8 @@ SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan
         .nodes = 1,
         .intra_step_ns = cluster->intra_node_step_latency_us * 1e3,
         .inter_step_ns = cluster->inter_node_step_latency_us * 1e3,
-        .bytes_per_ns = cluster->intra_node_bus_gb_per_s,
-        .reduce_bytes_per_ns = cluster->intra_node_reduce_bus_gb_per_s,
+        .bytes_per_ns = model_cluster_bus_gb_per_s(cluster, false),
+        .reduce_bytes_per_ns = model_cluster_bus_gb_per_s(cluster, true),
         .slowest = "intra-node links",
     };
     uint32_t here = 0;

@@ -29,8 +29,7 @@ void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPa
     double passed_on = bytes * (double)plan_op_info(kind)->ring_steps * (n - 1) / n;
     double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
     use->far = path->nodes > 1;
-    double core_rate =
-        adds(kind) ? cluster->collectives_reduce_core_gb_per_s : cluster->collectives_core_gb_per_s;
+    double core_rate = model_cluster_core_gb_per_s(cluster, adds(kind));
     if (core_rate > 0 && ns > 0) { /* GB/s are bytes a ns */
         use->cores = MIN(1, passed_on / core_rate / ns);
     }
