@@ -148,6 +148,26 @@ static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError 
     return true;
 }
 
+static bool check_every(const Plan *plan, const SimOptions *options, GError **error) {
+    if (plan->world > SIM_MOST_RANKS) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                    "%u ranks are too many to play each (%d at most); plan for fewer, or leave "
+                    "--every-rank out: one rank then stands for all",
+                    plan->world, SIM_MOST_RANKS);
+        return false;
+    }
+    for (uint32_t i = 0; i < options->n_troubles; i++) {
+        if (options->troubles[i].last_rank >= plan->world) {
+            g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                        "rank %u is to have a trouble, but the plan has %u ranks, counted from 0; "
+                        "predict it anew with troubles of its own ranks",
+                        options->troubles[i].last_rank, plan->world);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void describe(Trace *trace, const Task *task) {
     trace_describe_plan(trace, task->plan);
     trace_set(trace, "side", "predicted");
@@ -192,7 +212,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
 
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error) {
-    g_assert(options->steps >= 1);
+    g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
@@ -206,7 +226,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
         own.arena |= !conf;
     }
     if (!check_cluster(plan, cluster, error) ||
-        (!own.every_rank && !check_alike(plan, cluster, error))) {
+        !(own.every_rank ? check_every(plan, &own, error) : check_alike(plan, cluster, error))) {
         return NULL;
     }
     Task task = {plan, cluster, &own, plan_role_of_rank(plan, 0), prediction};

@@ -46,11 +46,16 @@ typedef enum {
 typedef struct {
     SimTroubleKind kind;
     uint32_t first_rank, last_rank; /* both included */
-    double factor;                  /* more than 0 */
+    double factor;                  /* within these bounds: */
 } SimTrouble;
 
+#define SIM_LEAST_SLOWDOWN 1e-3
+#define SIM_LEAST_SHARE    1e-6 /* of what a link carries */
+#define SIM_MOST_FACTOR    1e3
+#define SIM_MOST_PERCENT   1000 /* of a jitter */
+
 typedef struct {
-    uint32_t steps; /* at least 1 */
+    uint32_t steps; /* 1 to SIM_MOST_STEPS */
     bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
     bool arena; /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
@@ -68,6 +73,8 @@ typedef struct {
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
+#define SIM_MOST_STEPS    10000
+#define SIM_MOST_RANKS    32768 /* played each: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) a rank */
 
 /* A moment in a play, and the memory then. */
 typedef struct {
@@ -143,7 +150,8 @@ typedef struct {
     uint32_t time_rank;   /* whose times are shown */
 } SimPrediction;
 
-/* trace: NULL, or a fresh one, which is filled. */
+/* trace: NULL, or a fresh one, which is filled. Fails where plan, cluster and troubles do not go
+ * together. */
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */

@@ -618,6 +618,31 @@ static void assert_refused(const Plan *plan, const ModelCluster *cluster, const 
     g_assert_nonnull(strstr(error->message, "--every-rank"));
 }
 
+/* Troubles of ranks that there are not, as a trace's header may name; more ranks than can be. */
+static void test_refused_ranks(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8");
+    for (unsigned kind = SIM_TROUBLE_SLOW; kind <= SIM_TROUBLE_NIC; kind++) {
+        const SimTrouble troubles[] = {
+            {kind, 900, 900, 0.5}, {kind, 0, UINT32_MAX, 0.5}, {kind, 0, 7, 0.5}};
+        for (unsigned i = 0; i < G_N_ELEMENTS(troubles); i++) {
+            g_autoptr(GError) error = NULL;
+            const SimOptions options = {
+                .steps = 3, .every_rank = true, .troubles = &troubles[i], .n_troubles = 1};
+            g_autoptr(SimPrediction) played = sim_predict(plan, cluster, &options, NULL, &error);
+            g_assert_true((played != NULL) == (troubles[i].last_rank < plan->world));
+            g_assert_true(played || strstr(error->message, "the plan has 8 ranks"));
+        }
+    }
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true};
+    cluster->topology_nodes = 1000000;
+    plan->world = SIM_MOST_RANKS + 1;
+    g_autoptr(SimPrediction) many = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(many);
+    g_assert_nonnull(strstr(error->message, "too many to play each"));
+}
+
 /* A kind that lacks a dtype, and what one rank cannot stand for. */
 static void test_refusals(void) {
     g_autoptr(ModelCluster) mixed =
@@ -660,5 +685,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/the first in time out of memory", test_first_out_of_memory);
     g_test_add_func("/sim/every/whose memory is shown", test_whose_memory);
     g_test_add_func("/sim/every/refused", test_refusals);
+    g_test_add_func("/sim/every/ranks refused", test_refused_ranks);
     return g_test_run();
 }
