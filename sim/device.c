@@ -1,9 +1,9 @@
 #include "sim/device.h"
 
 #include "plan/op-work.h"
+#include "sim/error.h"
 #include "sim/issue-costs.h"
 #include "sim/op-rows.h"
-#include "sim/predict.h"
 #include "sim/recordings.h"
 #include "trace/from-plan.h"
 

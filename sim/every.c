@@ -226,8 +226,8 @@ static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
     return true;
 }
 
-/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one. */
-static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member) {
+/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one; or with error. */
+static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member, GError **error) {
     SimNetworkPath paths[PLAN_N_AXES];
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] =
@@ -247,7 +247,8 @@ static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member) {
     } else {
         every->prediction->unsupported_on = member->cluster->model;
     }
-    return costs;
+    bool ends = !costs || sim_op_costs_check(costs, every->plan, every->options->steps, error);
+    return ends ? costs : NULL;
 }
 
 static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t rank) {
@@ -309,7 +310,7 @@ static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace
     };
     SimDeviceSetup setup = {
         .plan = every->plan,
-        .costs = costs_for(every, member),
+        .costs = costs_for(every, member, error),
         .steps = options->steps,
         .allocator_bytes = limited ? model_cluster_allocator_bytes(member->cluster) : UINT64_MAX,
         .allocator = options->allocator,

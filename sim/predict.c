@@ -8,8 +8,6 @@
 #include "trace/ended.h"
 #include "trace/from-plan.h"
 
-G_DEFINE_QUARK(foreshard_sim_error, sim_error)
-
 /* ---- playing ---- */
 
 static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
@@ -65,6 +63,9 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     g_autoptr(SimOpCosts) costs = costs_of(task);
     if (!costs) {
         return PLAN_STOPPED;
+    }
+    if (!sim_op_costs_check(costs, task->plan, task->options->steps, error)) {
+        return PLAN_FAILED;
     }
     SimDeviceSetup setup = {
         .plan = task->plan,

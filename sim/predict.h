@@ -24,17 +24,10 @@
 #include "models/cluster.h"
 #include "plan/plan.h"
 #include "sim/account.h"
+#include "sim/error.h"
 #include "sim/jitter.h"
 #include "sim/time.h"
 #include "trace/trace.h"
-
-#define SIM_ERROR (sim_error_quark())
-GQuark sim_error_quark(void);
-
-typedef enum {
-    SIM_ERROR_CLUSTER, /* plan and cluster do not go together; the message says what to do */
-    SIM_ERROR_PLAN,    /* the plan waits for what it never records, or asks for endless memory */
-} SimError;
 
 /* Something that some ranks have worse, or better, than their kind of node. */
 typedef enum {

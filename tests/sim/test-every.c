@@ -618,6 +618,29 @@ static void assert_refused(const Plan *plan, const ModelCluster *cluster, const 
     g_assert_nonnull(strstr(error->message, "--every-rank"));
 }
 
+/* A machine so slow that a play would never end, as a slip of unit makes one: of the cluster, or of
+ * one kind of its nodes. */
+static void test_refused_times(void) {
+    g_autoptr(ModelCluster) mixed = with_kind("a100-roce", "\n[nodes slow]\nat = 0\n");
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=8 param_dtype=bf16");
+    ModelCluster *clusters[] = {mixed, mixed->kinds[0]};
+    for (unsigned i = 0; i < G_N_ELEMENTS(clusters); i++) {
+        mixed->n_kinds = i; /* the cluster itself, then its kind */
+        clusters[i]->device_memory_gb_per_s = clusters[i]->device_memory_efficiency = 1e-6;
+        clusters[i]->device_attention_efficiency = 1e-6;
+        for (unsigned every = i; every < 2; every++) {
+            g_autoptr(GError) error = NULL;
+            const SimOptions options = {.steps = 4, .every_rank = every};
+            g_autoptr(SimPrediction) played = sim_predict(plan, mixed, &options, NULL, &error);
+            g_assert_null(played);
+            g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+            g_assert_nonnull(strstr(error->message, "mind the units"));
+        }
+        mixed->device_memory_gb_per_s = mixed->device_memory_efficiency = 1;
+    }
+    mixed->n_kinds = 1;
+}
+
 /* Troubles of ranks that there are not, as a trace's header may name; more ranks than can be. */
 static void test_refused_ranks(void) {
     g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
@@ -686,5 +709,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/whose memory is shown", test_whose_memory);
     g_test_add_func("/sim/every/refused", test_refusals);
     g_test_add_func("/sim/every/ranks refused", test_refused_ranks);
+    g_test_add_func("/sim/every/times refused", test_refused_times);
     return g_test_run();
 }
