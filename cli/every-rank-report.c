@@ -100,7 +100,7 @@ void cli_every_rank_add_json(const SimJitter *jitter, const SimPrediction *predi
     for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
         trace_json_add_real(json, sim_jitter_keys[kind], 100 * shares[kind]);
     }
-    trace_json_add_int(json, "memory_of_rank", prediction->rank);
+    trace_json_add_int(json, "memory_of_rank", prediction->memory_rank);
     trace_json_add_int(json, "times_of_rank", prediction->time_rank);
     trace_json_begin_array(json, "ranks");
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {

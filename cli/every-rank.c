@@ -77,8 +77,7 @@ void cli_every_rank_free(CliEveryRank *every) {
 }
 
 enum {
-    FEW_RANKS = 64,    /* traces of more hold one, unless all are asked for */
-    MOST_RANKS = 32768 /* 0.12 MB (gpt-toy) to 0.36 (GPT-175B) each */
+    FEW_RANKS = 64 /* traces of more hold one, unless all are asked for */
 };
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -184,8 +183,10 @@ static bool read_traced(CliEveryRank *every, uint32_t world, GError **error) {
 static bool read_percent(const char *option, const char *text, double fallback, double *ret_share,
                          GError **error) {
     double percent = fallback;
-    if (text && !(plan_parse_double(text, &percent) && percent >= 0 && percent <= 1000)) {
-        return refuse(error, "%s: '%s' is no percentage from 0 to 1000", option, text);
+    if (text &&
+        !(plan_parse_double(text, &percent) && percent >= 0 && percent <= SIM_MOST_PERCENT)) {
+        return refuse(error, "%s: '%s' is no percentage from 0 to %d", option, text,
+                      SIM_MOST_PERCENT);
     }
     *ret_share = percent / 100;
     return true;
@@ -230,14 +231,9 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     if (!every->asked) {
         return check_unasked(every, error);
     }
-    if (plan->world > MOST_RANKS) {
-        return refuse(error,
-                      "--every-rank: %u ranks are too many to play each (%d at most); plan for "
-                      "fewer, or leave it out: one rank then stands for all",
-                      plan->world, MOST_RANKS);
-    }
-    Form slow = {"--slow", plan->world, (uint32_t)cluster->topology_gpus_per_node, 1e-3, 1e3};
-    Form degrade = {"--degrade", plan->world, slow.a_node, 1e-6, 1e3};
+    Form slow = {"--slow", plan->world, (uint32_t)cluster->topology_gpus_per_node,
+                 SIM_LEAST_SLOWDOWN, SIM_MOST_FACTOR};
+    Form degrade = {"--degrade", plan->world, slow.a_node, SIM_LEAST_SHARE, SIM_MOST_FACTOR};
     for (char **text = every->slow; text && *text; text++) {
         if (!read_trouble(every, &slow, *text, error)) {
             return false;

@@ -68,6 +68,15 @@ static bool read_at(ModelCluster *cluster, uint32_t kind, const PlanIni *ini,
     return true;
 }
 
+static bool has_kinds(const PlanIni *ini) {
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        if (model_cluster_is_kind(ini->entries[i].section)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool read_like(ModelCluster *kind, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
     g_autofree char *folder = g_path_get_dirname(ini->file_name);
@@ -82,7 +91,11 @@ static bool read_like(ModelCluster *kind, const PlanIni *ini, const PlanIniEntry
                                "like = %s: %s; name a cluster file that lies beside this one",
                                entry->value, reason->message);
     }
-    if (strstr(text, "\n[nodes ")) {
+    g_autoptr(PlanIni) other = plan_ini_read(text, length, path, error);
+    if (!other) {
+        return false;
+    }
+    if (has_kinds(other)) {
         return plan_ini_refuse(ini, entry, error,
                                "like = %s has nodes of several kinds itself; name a file that has "
                                "none",
@@ -133,8 +146,10 @@ static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni 
                                "section [%s] lacks the key at; say which nodes, as in at = 2-3",
                                section);
     }
+    const PlanIniEntry *capability = plan_ini_find(ini, section, "device.compute_capability");
     return read_at(cluster, cluster->n_kinds, ini, at, error) &&
-           model_cluster_check_memory(kind, ini, last, error);
+           model_cluster_check_memory(kind, ini, last, error) &&
+           model_cluster_check_nccl(kind, ini, capability ? capability : last, error);
 }
 
 bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError **error) {

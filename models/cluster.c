@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 
 #define REQUIRED (-DBL_MAX)
+#define LEAST    1e-6 /* of any number that is not 0, in its unit: so that quotients stay finite */
 
 typedef struct {
     const char *section, *key, *help;
@@ -58,7 +59,8 @@ static bool read_number(ModelCluster *cluster, const PlanIni *ini, const PlanIni
                                entry->value, entry->key);
     }
     double judged = row->whole ? (double)whole : value;
-    if (judged < row->min || judged > row->max) {
+    bool is_dust = judged > 0 && judged < LEAST; /* where 0 has a meaning of its own */
+    if (is_dust || judged < row->min || judged > row->max) {
         return plan_ini_refuse(ini, entry, error,
                                "%s = %s is out of bounds; it is %s: give a number from %g to %g "
                                "and mind its unit",
@@ -156,6 +158,19 @@ bool model_cluster_check_memory(const ModelCluster *cluster, const PlanIni *ini,
     return true;
 }
 
+bool model_cluster_check_nccl(const ModelCluster *cluster, const PlanIni *ini,
+                              const PlanIniEntry *entry, GError **error) {
+    bool has_rings =
+        cluster->intra_node_nccl_channels > 0 && cluster->intra_node_nccl_channel_gb_per_s > 0;
+    if (cluster->device_compute_capability > 0 && !has_rings) {
+        return plan_ini_refuse(ini, entry, error,
+                               "with compute_capability, nccl_channels and nccl_channel_gb_per_s "
+                               "of [intra_node] are more than 0; give both, or no "
+                               "compute_capability");
+    }
+    return true;
+}
+
 static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
     if (!plan_ini_find(ini, "device", "kind")) {
         return plan_ini_refuse(ini, first_of_section(ini, "device"), error,
@@ -181,7 +196,9 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError 
             }
         }
     }
-    return true;
+    const char *rings =
+        cluster->intra_node_nccl_channels > 0 ? "nccl_channel_gb_per_s" : "nccl_channels";
+    return model_cluster_check_nccl(cluster, ini, plan_ini_find(ini, "intra_node", rings), error);
 }
 
 static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **error) {
@@ -224,18 +241,6 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     }
     if (!read_entries(cluster, ini, error)) {
         return NULL;
-    }
-    if (cluster->intra_node_reduce_bus_gb_per_s == 0) {
-        cluster->intra_node_reduce_bus_gb_per_s = cluster->intra_node_bus_gb_per_s;
-    }
-    if (cluster->collectives_reduce_core_gb_per_s == 0) {
-        cluster->collectives_reduce_core_gb_per_s = cluster->collectives_core_gb_per_s;
-    }
-    if (cluster->device_attention_backward_efficiency == 0) {
-        cluster->device_attention_backward_efficiency = cluster->device_attention_efficiency;
-    }
-    if (cluster->device_reduction_efficiency == 0) {
-        cluster->device_reduction_efficiency = cluster->device_memory_efficiency;
     }
     return model_cluster_read_kinds(cluster, ini, error) ? g_steal_pointer(&cluster) : NULL;
 }
@@ -301,6 +306,26 @@ void model_cluster_free(ModelCluster *cluster) {
         g_free(cluster->kind_of_node);
         g_free(cluster);
     }
+}
+
+double model_cluster_attention_efficiency(const ModelCluster *cluster, bool backward) {
+    double own = cluster->device_attention_backward_efficiency;
+    return backward && own > 0 ? own : cluster->device_attention_efficiency;
+}
+
+double model_cluster_reduction_efficiency(const ModelCluster *cluster) {
+    double own = cluster->device_reduction_efficiency;
+    return own > 0 ? own : cluster->device_memory_efficiency;
+}
+
+double model_cluster_bus_gb_per_s(const ModelCluster *cluster, bool adds) {
+    double own = cluster->intra_node_reduce_bus_gb_per_s;
+    return adds && own > 0 ? own : cluster->intra_node_bus_gb_per_s;
+}
+
+double model_cluster_core_gb_per_s(const ModelCluster *cluster, bool adds) {
+    double own = cluster->collectives_reduce_core_gb_per_s;
+    return adds && own > 0 ? own : cluster->collectives_core_gb_per_s;
 }
 
 uint64_t model_cluster_ranks(const ModelCluster *cluster) {

@@ -62,5 +62,11 @@ const ModelCluster *model_cluster_node(const ModelCluster *cluster, uint64_t nod
 uint64_t model_cluster_ranks(const ModelCluster *cluster); /* how many it has place for */
 /* Peak in operations a second; 0 when the device cannot compute in this dtype. */
 double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype);
+/* Keys that are as another where a file does not say them (0): settled when asked, so that whoever
+ * changes the other, a kind of node say, changes both. */
+double model_cluster_attention_efficiency(const ModelCluster *cluster, bool backward);
+double model_cluster_reduction_efficiency(const ModelCluster *cluster);
+double model_cluster_bus_gb_per_s(const ModelCluster *cluster, bool adds);
+double model_cluster_core_gb_per_s(const ModelCluster *cluster, bool adds);
 /* What is left of the device's memory to the framework's allocator. */
 uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);

@@ -2,17 +2,20 @@
 
 #include <string.h>
 
+#define RING_DIMS "elements ranks"
+
 static const struct {
     const char *name;
     PlanOpClass op_class;
     const char *operands, *dims, *attrs;
     unsigned ring_steps;
+    bool adds;
 } rows[PLAN_N_OP_KINDS] = {
 #define OP(id, name, cls, operands, dims, attrs)                                                   \
-    [PLAN_OP_##id] = {name, PLAN_CLASS_##cls, operands, dims, attrs, 0},
+    [PLAN_OP_##id] = {name, PLAN_CLASS_##cls, operands, dims, attrs, 0, false},
 #include "plan/ops.def"
-#define COLLECTIVE(id, name, operands, steps)                                                      \
-    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, "elements ranks", "average", steps},
+#define COLLECTIVE(id, name, operands, steps, adds)                                                \
+    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, RING_DIMS, "average", steps, adds},
 #include "plan/collectives.def"
 #undef COLLECTIVE
 };
@@ -75,6 +78,7 @@ static gpointer parse_rows(gpointer unused) {
         info->name = rows[kind].name;
         info->op_class = rows[kind].op_class;
         info->ring_steps = rows[kind].ring_steps;
+        info->adds = rows[kind].adds;
         parse_operands(info, rows[kind].operands);
         info->n_dims = split_names(rows[kind].dims, info->dims, PLAN_MAX_DIMS);
         for (unsigned i = 0; i < info->n_dims; i++) {

@@ -59,7 +59,8 @@ typedef struct {
     uint16_t dims_may_be_zero; /* bits */
     unsigned n_attrs;
     const char *attrs[PLAN_MAX_ATTRS];
-    unsigned ring_steps; /* collectives: the STEPS of collectives.def */
+    unsigned ring_steps; /* collectives: the STEPS of collectives.def, */
+    bool adds;           /* and its ADDS */
 } PlanOpInfo;
 
 extern PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];

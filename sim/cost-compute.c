@@ -89,9 +89,9 @@ static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double by
     if (rate > 0) {
         return bytes / rate;
     }
-    return is_reduction[kind]
-               ? ns * cluster->device_memory_efficiency / cluster->device_reduction_efficiency
-               : ns;
+    return is_reduction[kind] ? ns * cluster->device_memory_efficiency /
+                                    model_cluster_reduction_efficiency(cluster)
+                              : ns;
 }
 
 /* How often PyTorch's softmaxes and losses read a row again that no block can keep (SoftMax.cu):

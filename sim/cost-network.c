@@ -20,10 +20,6 @@ static uint64_t first_of(const Plan *plan, PlanAxis axis, uint32_t rank) {
     return rank - plan_rank_on_axis(plan, rank, axis) * stride_of(plan, axis);
 }
 
-static bool adds(PlanOpKind kind) {
-    return kind == PLAN_OP_REDUCE_SCATTER || kind == PLAN_OP_ALL_REDUCE;
-}
-
 /* Between nodes each NIC beside a rank of the group carries a ring. */
 static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath *path) {
     bool far = path->nodes > 1;
@@ -57,8 +53,8 @@ SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan
         .nodes = 1,
         .intra_step_ns = cluster->intra_node_step_latency_us * 1e3,
         .inter_step_ns = cluster->inter_node_step_latency_us * 1e3,
-        .bytes_per_ns = cluster->intra_node_bus_gb_per_s,
-        .reduce_bytes_per_ns = cluster->intra_node_reduce_bus_gb_per_s,
+        .bytes_per_ns = model_cluster_bus_gb_per_s(cluster, false),
+        .reduce_bytes_per_ns = model_cluster_bus_gb_per_s(cluster, true),
         .slowest = "intra-node links",
     };
     uint32_t here = 0;
@@ -148,7 +144,7 @@ SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPat
     }
     double passes = plan_op_info(kind)->ring_steps;
     double steps = passes * (path->ranks - 1), between = passes * (path->nodes - 1);
-    double bytes_per_ns = adds(kind) ? path->reduce_bytes_per_ns : path->bytes_per_ns;
+    double bytes_per_ns = plan_op_info(kind)->adds ? path->reduce_bytes_per_ns : path->bytes_per_ns;
     return (SimNetworkCost){
         .latency_ns = cluster->collectives_base_latency_us * 1e3 +
                       (steps - between) * path->intra_step_ns + between * path->inter_step_ns,

@@ -1,9 +1,9 @@
 #include "sim/device.h"
 
 #include "plan/op-work.h"
+#include "sim/error.h"
 #include "sim/issue-costs.h"
 #include "sim/op-rows.h"
-#include "sim/predict.h"
 #include "sim/recordings.h"
 #include "trace/from-plan.h"
 
@@ -597,24 +597,32 @@ void sim_device_keep_rows(SimDevice *device) {
     device->memory_rows = g_array_new(FALSE, FALSE, sizeof(TraceMemoryRow));
 }
 
-void sim_device_write_rows(const SimDevice *device, uint32_t rank, Trace *trace) {
+static void write_op(const SimDevice *device, uint32_t rank, const SimOpRow *row, Trace *trace) {
+    TraceOpRow op = {
+        .rank = rank,
+        .step = row->step,
+        .instruction = row->instruction,
+        .lane = row->lane,
+        .host_issue_ns = row->issue_ns - device->zero_ns,
+        .start_ns = row->start_ns - device->zero_ns,
+        .end_ns = row->end_ns - device->zero_ns,
+    };
+    trace_add_op(trace, &op);
+}
+
+void sim_device_write_rows(const SimDevice *device, uint32_t rank, SimTime until, Trace *trace) {
     for (uint32_t i = 0; i < device->ops.n; i++) {
         const SimOpRow *row = sim_op_row(&device->ops, i);
-        TraceOpRow op = {
-            .rank = rank,
-            .step = row->step,
-            .instruction = row->instruction,
-            .lane = row->lane,
-            .host_issue_ns = row->issue_ns - device->zero_ns,
-            .start_ns = row->start_ns - device->zero_ns,
-            .end_ns = row->end_ns - device->zero_ns,
-        };
-        trace_add_op(trace, &op);
+        if (row->end_ns <= until) {
+            write_op(device, rank, row, trace);
+        }
     }
     for (guint i = 0; device->memory_rows && i < device->memory_rows->len; i++) {
         TraceMemoryRow row = g_array_index(device->memory_rows, TraceMemoryRow, i);
-        row.rank = rank;
-        row.host_ns -= device->zero_ns;
-        trace_add_memory(trace, &row);
+        if (row.host_ns <= until) {
+            row.rank = rank;
+            row.host_ns -= device->zero_ns;
+            trace_add_memory(trace, &row);
+        }
     }
 }

@@ -90,5 +90,5 @@ const char *sim_device_slowest_link(const SimDevice *device, PlanAxis axis);
 
 /* From now on rows of ops and memory are kept for a trace. Before the first instruction. */
 void sim_device_keep_rows(SimDevice *device);
-/* Appends the rows, as rank's, to a trace that describes the plan. */
-void sim_device_write_rows(const SimDevice *device, uint32_t rank, Trace *trace);
+/* Appends the rows, as rank's, to a trace that describes the plan: of what was over by then. */
+void sim_device_write_rows(const SimDevice *device, uint32_t rank, SimTime until, Trace *trace);

@@ -104,8 +104,7 @@ double sim_attention_rows(const SimAttention *attention) {
 }
 
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention) {
-    double share = attention->backward ? cluster->device_attention_backward_efficiency
-                                       : cluster->device_attention_efficiency;
+    double share = model_cluster_attention_efficiency(cluster, attention->backward);
     double ns = attention->flops / (attention->peak_flops * share) * 1e9;
     if (cluster->device_sms > 0) {
         double blocks = attention->batch * attention->heads * ceil(attention->seq / QUERIES);

@@ -16,7 +16,6 @@ typedef struct {
     SimDevice *device;
     PlanPlayer *player;
     SimFiber *fiber;
-    PlanAnswer answer;
     GError *error;
     SimTime wants; /* while it waits: the moment it would go on to */
     SimActs who;   /* and what would act then */
@@ -36,9 +35,11 @@ struct _SimEvery {
     SimTime granted;   /* the rank that runs may go on to turns up to this one */
     uint32_t n_ended, n_at_barrier, n_resumed;
     SimTime barrier_ns;
-    SimMember *stopped; /* out of memory, or failed */
-    bool inside;        /* a rank's fiber runs */
-    bool over;          /* whoever still waits is not played any more */
+    SimMember *failed;          /* NULL: none */
+    SimMember *short_of_memory; /* the first in time that ran out, so far; NULL: none */
+    SimTime short_at;           /* and when */
+    bool inside;                /* a rank's fiber runs */
+    bool over;                  /* whoever still waits is not played any more */
 };
 
 /* The prediction, of a play that came to its end. */

@@ -73,14 +73,13 @@ static void read_flops(SimEvery *every) {
 
 static void show_memory_of(SimEvery *every, const SimMember *member) {
     SimPrediction *prediction = every->prediction;
-    prediction->rank = member->rank;
     prediction->memory_bytes = member->cluster->device_memory_bytes;
     prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes;
     prediction->allocator_bytes = model_cluster_allocator_bytes(member->cluster);
 }
 
-/* Whose memory: of the fullest, by what there is for it. Whose times: of the one who loses least to
- * others. */
+/* Whose memory: of the fullest, by what there is for it; what there is, where one ran out, is that
+ * one's. Whose times: of the one who loses least to others. */
 void sim_every_read(SimEvery *every) {
     SimPrediction *prediction = every->prediction;
     prediction->n_ranks = every->plan->world;
@@ -97,6 +96,7 @@ void sim_every_read(SimEvery *every) {
         most = MAX(most, full);
         pace = book->lost_ns < prediction->ranks[pace].lost_ns ? rank : pace;
     }
+    prediction->memory_rank = fullest;
     prediction->time_rank = pace;
     SimMember *shown = &every->members[fullest];
     if (prediction->fits) {
@@ -109,7 +109,8 @@ void sim_every_read(SimEvery *every) {
 }
 
 void sim_every_read_oom(SimEvery *every) {
-    const SimMember *stopped = every->stopped;
-    show_memory_of(every, stopped);
-    sim_verdict_oom(every->prediction, &every->plan->roles[stopped->role], stopped->device);
+    const SimMember *member = every->short_of_memory;
+    show_memory_of(every, member);
+    every->prediction->oom.rank = member->rank;
+    sim_verdict_oom(every->prediction, &every->plan->roles[member->role], member->device);
 }

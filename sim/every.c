@@ -8,10 +8,17 @@ static SimTime turn_of(SimTime at, SimActs who) {
     return at == SIM_NEVER ? SIM_NEVER : 2 * at + (who == SIM_ACTS_HOST);
 }
 
-/* Nothing can come to the rank from others before it does this. */
+/* The turn with which the play ends for want of memory, as far as is known. */
+static SimTime last_turn(const SimEvery *every) {
+    return every->short_of_memory ? turn_of(every->short_at, SIM_ACTS_HOST) : SIM_NEVER;
+}
+
+/* Nothing can come to the rank from others before it does this, and the play goes on so far. That
+ * nothing is due is for it to know at any time. */
 static bool is_free(const SimEvery *every, uint32_t rank, SimTime at, SimActs who) {
     SimTime bound = sim_meetings_bound(every->meetings, rank);
-    return who == SIM_ACTS_HOST ? at < bound : at <= bound;
+    bool comes = at == SIM_NEVER || turn_of(at, who) <= last_turn(every);
+    return comes && (who == SIM_ACTS_HOST ? at < bound : at <= bound);
 }
 
 static bool hold(gpointer self, uint32_t rank, SimTime at, SimActs who) {
@@ -66,13 +73,19 @@ static const SimMeetingsHooks hooks = {meets, ends};
 
 /* ---- peers, as a device sees them ----------------------------------------------------------- */
 
+static void fails(SimEvery *every, SimMember *member) {
+    every->failed = member;
+    every->over = true;
+}
+
 static void arrives(gpointer self, uint32_t rank, const SimArrival *arrival) {
     SimEvery *every = self;
+    if (every->over) { /* a device that is freed lets what it was given run: others may be gone */
+        return;
+    }
     SimMember *member = &every->members[rank];
     if (!sim_meetings_arrive(every->meetings, rank, arrival, &member->error)) {
-        member->answer = PLAN_FAILED;
-        every->stopped = member;
-        every->over = true;
+        fails(every, member);
     }
 }
 
@@ -95,6 +108,19 @@ static const SimPeers peers = {arrives, hold, barrier};
 
 /* ---- one play ------------------------------------------------------------------------------- */
 
+/* Ranks that are behind it in time may yet run out before it; at one moment the lowest does. */
+static void runs_out(SimEvery *every, SimMember *member) {
+    SimTime at;
+    uint32_t buffer;
+    sim_device_failed_at(member->device, &at, &buffer);
+    bool first = !every->short_of_memory || at < every->short_at ||
+                 (at == every->short_at && member->rank < every->short_of_memory->rank);
+    if (first) {
+        every->short_of_memory = member;
+        every->short_at = at;
+    }
+}
+
 static void run_member(gpointer self) {
     SimMember *member = self;
     SimEvery *every = member->every;
@@ -103,13 +129,13 @@ static void run_member(gpointer self) {
         sim_device_resume(member->device);
         answer = plan_player_run(member->player, &member->error);
     }
-    member->answer = answer;
     if (answer == PLAN_DONE) {
         sim_device_drain(member->device);
         every->n_ended++;
+    } else if (answer == PLAN_STOPPED) {
+        runs_out(every, member);
     } else {
-        every->stopped = member;
-        every->over = true;
+        fails(every, member);
     }
 }
 
@@ -143,12 +169,18 @@ static void run_ready(SimEvery *every) {
     }
 }
 
-/* Nobody is free: what is due first happens. False when nothing is. */
+/* Nobody is free: what is due first happens. False when nothing is. With a rank that ran out of
+ * memory the play ends when all the others have come to that moment. */
 static bool do_next(SimEvery *every) {
     SimTime collective = turn_of(sim_meetings_next(every->meetings), SIM_ACTS_LANE);
     SimTime turn = sim_queue_next(every->waiting);
     uint32_t rank;
     SimTime at;
+    if (every->short_of_memory &&
+        (MIN(turn, collective) == SIM_NEVER || MIN(turn, collective) > last_turn(every))) {
+        every->over = true;
+        return true;
+    }
     if (collective != SIM_NEVER && collective <= turn) {
         sim_meetings_step(every->meetings);
         return true;
@@ -157,7 +189,8 @@ static bool do_next(SimEvery *every) {
         return false;
     }
     sim_queue_pop(every->waiting, &rank, &at);
-    every->granted = MAX(turn, MIN(collective, sim_queue_next(every->waiting)) - 1);
+    SimTime others = MIN(collective, sim_queue_next(every->waiting)) - 1;
+    every->granted = MAX(turn, MIN(others, last_turn(every)));
     resume(every, rank);
     every->granted = -1;
     return true;
@@ -193,8 +226,8 @@ static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
     return true;
 }
 
-/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one. */
-static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member) {
+/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one; or with error. */
+static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member, GError **error) {
     SimNetworkPath paths[PLAN_N_AXES];
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] =
@@ -214,7 +247,8 @@ static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member) {
     } else {
         every->prediction->unsupported_on = member->cluster->model;
     }
-    return costs;
+    bool ends = !costs || sim_op_costs_check(costs, every->plan, every->options->steps, error);
+    return ends ? costs : NULL;
 }
 
 static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t rank) {
@@ -273,11 +307,10 @@ static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace
         .role = plan_role_of_rank(every->plan, rank),
         .cluster =
             model_cluster_node(every->cluster, rank / every->cluster->topology_gpus_per_node),
-        .answer = PLAN_NOT_YET,
     };
     SimDeviceSetup setup = {
         .plan = every->plan,
-        .costs = costs_for(every, member),
+        .costs = costs_for(every, member, error),
         .steps = options->steps,
         .allocator_bytes = limited ? model_cluster_allocator_bytes(member->cluster) : UINT64_MAX,
         .allocator = options->allocator,
@@ -338,11 +371,13 @@ static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const 
     return every;
 }
 
+/* A play that ends for want of memory ends for all at that moment. */
 static void write_rows(const SimEvery *every, Trace *trace) {
+    SimTime until = every->short_of_memory ? every->short_at : SIM_NEVER;
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
         if (is_traced(every, rank, trace)) {
             trace_add_rank(trace, rank, every->members[rank].role);
-            sim_device_write_rows(every->members[rank].device, rank, trace);
+            sim_device_write_rows(every->members[rank].device, rank, until, trace);
         }
     }
 }
@@ -350,12 +385,11 @@ static void write_rows(const SimEvery *every, Trace *trace) {
 /* ---- all ------------------------------------------------------------------------------------ */
 
 static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
-    SimMember *stopped = every->stopped;
-    if (stopped && stopped->answer == PLAN_FAILED) {
-        g_propagate_error(error, g_steal_pointer(&stopped->error));
+    if (every->failed) {
+        g_propagate_error(error, g_steal_pointer(&every->failed->error));
         return PLAN_FAILED;
     }
-    if (stopped) {
+    if (every->short_of_memory) {
         sim_every_read_oom(every);
     } else {
         sim_every_read(every);
@@ -363,7 +397,7 @@ static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
     if (trace) {
         write_rows(every, trace);
     }
-    return stopped ? PLAN_STOPPED : PLAN_DONE;
+    return every->short_of_memory ? PLAN_STOPPED : PLAN_DONE;
 }
 
 static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,

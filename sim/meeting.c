@@ -2,8 +2,8 @@
 
 #include <math.h>
 
+#include "sim/error.h"
 #include "sim/fair.h"
-#include "sim/predict.h"
 #include "sim/queue.h"
 
 typedef enum {

@@ -2,6 +2,7 @@
 
 #include "memory/arena.h"
 #include "memory/caching.h"
+#include "memory/rounding.h"
 
 struct _SimMemory {
     const PlanRole *role;
@@ -31,12 +32,9 @@ static SimMemoryPlace unpack(uint64_t packed) {
 
 /* ---- the arena ------------------------------------------------------------------------------ */
 
-enum {
-    GRANULE = 512 /* as the caching allocator rounds, so that policies can be compared */
-};
-
+/* As the caching allocator does, so that policies can be compared. */
 static uint64_t rounded(uint64_t bytes) {
-    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+    return (bytes + MEMORY_BLOCK_LEAST - 1) / MEMORY_BLOCK_LEAST * MEMORY_BLOCK_LEAST;
 }
 
 /* Every section, one after the other: a buffer keeps its place until it is freed. */

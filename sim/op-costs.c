@@ -2,6 +2,7 @@
 
 #include "plan/alike.h"
 #include "plan/op-work.h"
+#include "sim/error.h"
 
 static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *role,
                            const PlanOp *op) {
@@ -59,6 +60,28 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         g_array_append_val(costs->rows, cost);
     }
     return g_steal_pointer(&costs);
+}
+
+bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error) {
+    const PlanRole *role = &plan->roles[costs->role];
+    double sum_ns = 0;
+    uint32_t slowest = 0;
+    for (uint32_t op = 0; op < role->n_ops; op++) {
+        SimTime ns = sim_op_cost(costs, op)->duration_ns;
+        sum_ns += (double)ns;
+        slowest = ns > sim_op_cost(costs, slowest)->duration_ns ? op : slowest;
+    }
+    if (sum_ns * steps < (double)SIM_LONGEST) {
+        return true;
+    }
+    g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
+                "%u steps would take %.3g days on cluster %s, one %s alone %.3g s, and %.3g days "
+                "are the most; mind the units of the cluster's file, or plan less",
+                steps, sum_ns * steps / 86400e9, costs->cluster->name,
+                plan_op_info(role->ops[slowest].kind)->name,
+                (double)sim_op_cost(costs, slowest)->duration_ns / 1e9,
+                (double)SIM_LONGEST / 86400e9);
+    return false;
 }
 
 void sim_op_costs_free(SimOpCosts *costs) {

@@ -34,5 +34,7 @@ static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op)
  * cannot compute in it. */
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported);
+/* False where so many steps would take longer than SIM_LONGEST: most likely a slip of unit. */
+bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error);
 void sim_op_costs_free(SimOpCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimOpCosts, sim_op_costs_free)

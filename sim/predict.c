@@ -8,8 +8,6 @@
 #include "trace/ended.h"
 #include "trace/from-plan.h"
 
-G_DEFINE_QUARK(foreshard_sim_error, sim_error)
-
 /* ---- playing ---- */
 
 static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
@@ -66,6 +64,9 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     if (!costs) {
         return PLAN_STOPPED;
     }
+    if (!sim_op_costs_check(costs, task->plan, task->options->steps, error)) {
+        return PLAN_FAILED;
+    }
     SimDeviceSetup setup = {
         .plan = task->plan,
         .costs = costs,
@@ -92,7 +93,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         read_play(task, device);
     }
     if (trace && answer != PLAN_FAILED) {
-        sim_device_write_rows(device, 0, trace);
+        sim_device_write_rows(device, 0, SIM_NEVER, trace);
     }
     return answer;
 }
@@ -148,6 +149,26 @@ static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError 
     return true;
 }
 
+static bool check_every(const Plan *plan, const SimOptions *options, GError **error) {
+    if (plan->world > SIM_MOST_RANKS) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                    "%u ranks are too many to play each (%d at most); plan for fewer, or leave "
+                    "--every-rank out: one rank then stands for all",
+                    plan->world, SIM_MOST_RANKS);
+        return false;
+    }
+    for (uint32_t i = 0; i < options->n_troubles; i++) {
+        if (options->troubles[i].last_rank >= plan->world) {
+            g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                        "rank %u is to have a trouble, but the plan has %u ranks, counted from 0; "
+                        "predict it anew with troubles of its own ranks",
+                        options->troubles[i].last_rank, plan->world);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void describe(Trace *trace, const Task *task) {
     trace_describe_plan(trace, task->plan);
     trace_set(trace, "side", "predicted");
@@ -164,8 +185,8 @@ static void describe(Trace *trace, const Task *task) {
 /* Where its rows end. */
 static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *prediction) {
     const SimMoment *at = &prediction->oom.at;
-    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, prediction->rank)];
-    TraceOom oom = {.rank = prediction->rank,
+    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, prediction->oom.rank)];
+    TraceOom oom = {.rank = prediction->oom.rank,
                     .step = at->step,
                     .instruction = trace_instruction_number(role, at->section, at->index),
                     .buffer = prediction->oom.buffer};
@@ -192,7 +213,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
 
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error) {
-    g_assert(options->steps >= 1);
+    g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
@@ -206,7 +227,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
         own.arena |= !conf;
     }
     if (!check_cluster(plan, cluster, error) ||
-        (!own.every_rank && !check_alike(plan, cluster, error))) {
+        !(own.every_rank ? check_every(plan, &own, error) : check_alike(plan, cluster, error))) {
         return NULL;
     }
     Task task = {plan, cluster, &own, plan_role_of_rank(plan, 0), prediction};

@@ -24,17 +24,10 @@
 #include "models/cluster.h"
 #include "plan/plan.h"
 #include "sim/account.h"
+#include "sim/error.h"
 #include "sim/jitter.h"
 #include "sim/time.h"
 #include "trace/trace.h"
-
-#define SIM_ERROR (sim_error_quark())
-GQuark sim_error_quark(void);
-
-typedef enum {
-    SIM_ERROR_CLUSTER, /* plan and cluster do not go together; the message says what to do */
-    SIM_ERROR_PLAN,    /* the plan waits for what it never records, or asks for endless memory */
-} SimError;
 
 /* Something that some ranks have worse, or better, than their kind of node. */
 typedef enum {
@@ -46,11 +39,16 @@ typedef enum {
 typedef struct {
     SimTroubleKind kind;
     uint32_t first_rank, last_rank; /* both included */
-    double factor;                  /* more than 0 */
+    double factor;                  /* within these bounds: */
 } SimTrouble;
 
+#define SIM_LEAST_SLOWDOWN 1e-3
+#define SIM_LEAST_SHARE    1e-6 /* of what a link carries */
+#define SIM_MOST_FACTOR    1e3
+#define SIM_MOST_PERCENT   1000 /* of a jitter */
+
 typedef struct {
-    uint32_t steps; /* at least 1 */
+    uint32_t steps; /* 1 to SIM_MOST_STEPS */
     bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
     bool arena; /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
@@ -68,6 +66,8 @@ typedef struct {
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
+#define SIM_MOST_STEPS    10000
+#define SIM_MOST_RANKS    32768 /* played each: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) a rank */
 
 /* A moment in a play, and the memory then. */
 typedef struct {
@@ -87,6 +87,7 @@ typedef struct {
 } SimPeak;
 
 typedef struct {
+    uint32_t rank; /* the first in time whose allocation failed; of several the lowest */
     SimMoment at;
     const char *buffer; /* whose allocation failed */
     uint64_t bytes;
@@ -109,17 +110,16 @@ typedef struct {
 
 typedef struct {
     bool fits;
-    uint32_t rank; /* whose memory failed, or is shown */
-    SimOom oom;    /* when it does not fit */
+    SimOom oom; /* when it does not fit */
     /* Set when the device cannot compute in a dtype the plan uses: its name. No time is
      * predicted. */
     const char *unsupported_dtype;
     const char *unsupported_on; /* that device's model */
 
-    uint64_t memory_bytes, outside_allocator_bytes,
-        allocator_bytes;                             /* the last is the difference */
-    SimPeak peak;                                    /* of allocated; without limit if !fits */
-    uint64_t peak_active_bytes, peak_reserved_bytes; /* each statistic's own maximum */
+    /* Of memory_rank, or of oom.rank when it does not fit; the last is the difference. */
+    uint64_t memory_bytes, outside_allocator_bytes, allocator_bytes;
+    SimPeak peak; /* of allocated, memory_rank's as the three lines below; without limit if !fits */
+    uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
     uint32_t n_steps, n_steady;
@@ -137,12 +137,14 @@ typedef struct {
     double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
 
-    SimRankBook *ranks; /* every-rank play: n_ranks */
-    uint32_t n_ranks;   /* 0: one rank stood for all */
-    uint32_t time_rank; /* whose times are shown */
+    SimRankBook *ranks;   /* every-rank play: n_ranks */
+    uint32_t n_ranks;     /* 0: one rank stood for all */
+    uint32_t memory_rank; /* whose memory is shown: the fullest by what it has */
+    uint32_t time_rank;   /* whose times are shown */
 } SimPrediction;
 
-/* trace: NULL, or a fresh one, which is filled. */
+/* trace: NULL, or a fresh one, which is filled. Fails where plan, cluster and troubles do not go
+ * together. */
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */

@@ -3,8 +3,8 @@
 #include "memory/answers.h"
 #include "plan/player.h"
 #include "plan/strategy.h"
+#include "sim/error.h"
 #include "sim/memory.h"
-#include "sim/predict.h"
 #include "trace/from-plan.h"
 
 typedef struct {
@@ -57,28 +57,51 @@ static bool same_row(const TraceMemoryRow *a, const TraceMemoryRow *b) {
            a->active == b->active && a->reserved == b->reserved;
 }
 
+/* The next row of the rank; NULL when there is no more. */
+static const TraceMemoryRow *next_measured(Replay *replay) {
+    const GArray *rows = replay->trace->memory;
+    while (replay->next < rows->len) {
+        const TraceMemoryRow *row = trace_memory(replay->trace, replay->next++);
+        if (row->rank == replay->rank) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* The two rows that come next, either of them NULL where that side has no more. */
+static void compare(Replay *replay, const TraceMemoryRow *measured, const TraceMemoryRow *here) {
+    SimReplay *result = &replay->result;
+    result->n_rows++;
+    result->equal = measured && here && same_row(measured, here);
+    result->has_measured = measured != NULL;
+    result->has_replayed = here != NULL;
+    result->measured = measured ? *measured : (TraceMemoryRow){0};
+    result->replayed = here ? *here : (TraceMemoryRow){0};
+}
+
 /* The next row of the rank, against what holds here after the same instruction. */
 static void hold_against(Replay *replay, const PlanPosition *at) {
-    const GArray *rows = replay->trace->memory;
-    while (replay->next < rows->len &&
-           trace_memory(replay->trace, replay->next)->rank != replay->rank) {
-        replay->next++;
-    }
-    if (replay->next == rows->len || !replay->result.equal) {
+    if (!replay->result.equal) {
         return;
     }
-    const TraceMemoryRow *measured = trace_memory(replay->trace, replay->next++);
     const MemoryTotals *now = sim_memory_now(replay->memory);
-    TraceMemoryRow here = *measured;
-    here.step = at->step;
-    here.instruction = trace_instruction_number(at->role, at->section, at->index);
-    here.allocated = now->allocated_bytes;
-    here.active = now->active_bytes;
-    here.reserved = now->reserved_bytes;
-    replay->result.n_rows++;
-    replay->result.equal = same_row(measured, &here);
-    replay->result.measured = *measured;
-    replay->result.replayed = here;
+    const TraceMemoryRow here = {
+        .step = at->step,
+        .instruction = trace_instruction_number(at->role, at->section, at->index),
+        .allocated = now->allocated_bytes,
+        .active = now->active_bytes,
+        .reserved = now->reserved_bytes,
+    };
+    compare(replay, next_measured(replay), &here);
+}
+
+/* After the last instruction. */
+static void hold_against_nothing(Replay *replay) {
+    const TraceMemoryRow *more = replay->result.equal ? next_measured(replay) : NULL;
+    if (more) {
+        compare(replay, more, NULL);
+    }
 }
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
@@ -186,8 +209,12 @@ static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError 
 
 static bool play(Replay *replay, const Plan *plan, uint32_t role, uint32_t steps, GError **error) {
     g_autoptr(PlanPlayer) player = plan_player_new(plan, role, steps, &instructions, replay);
-    bool whole = plan_player_run(player, error) == PLAN_DONE && !replay->asked_more &&
+    bool done = plan_player_run(player, error) == PLAN_DONE;
+    bool whole = done && !replay->asked_more &&
                  replay->result.n_answers == memory_answers_count(replay->answers);
+    if (done) {
+        hold_against_nothing(replay);
+    }
     if (replay->result.equal && !whole) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
                     "rank %u: the trace has %" G_GUINT64_FORMAT " answers to the allocator, and "

@@ -15,8 +15,9 @@
 typedef struct {
     uint32_t n_rows;    /* memory rows compared */
     uint64_t n_answers; /* given */
-    bool equal;         /* allocated, active and reserved, at all of them */
-    /* The first row that is not equal: what the trace has, and what came here. */
+    bool equal;         /* allocated, active and reserved, at all of them, and none too many */
+    /* The first row that is not equal: what the trace has, what came here; one may be missing. */
+    bool has_measured, has_replayed;
     TraceMemoryRow measured, replayed;
 } SimReplay;
 

@@ -86,7 +86,8 @@ static bool read_flag(const Trace *trace, const char *key, const char *when, boo
 static bool read_share(const Trace *trace, const char *key, double *ret_share, GError **error) {
     const char *value = trace_get(trace, key);
     double percent = 0;
-    if (value && !(plan_parse_double(value, &percent) && percent >= 0)) {
+    if (value &&
+        !(plan_parse_double(value, &percent) && percent >= 0 && percent <= SIM_MOST_PERCENT)) {
         return refuse(key, value, error);
     }
     *ret_share = percent / 100;
@@ -99,16 +100,16 @@ static bool read_trouble(const char *text, SimTrouble *ret_trouble) {
     uint64_t first, last;
     if (g_strv_length(parts) != 3 || !(ends = g_strsplit(parts[1], "-", 2))[0] || !ends[1] ||
         !plan_parse_u64(ends[0], &first) || !plan_parse_u64(ends[1], &last) || first > last ||
-        last > UINT32_MAX || !plan_parse_double(parts[2], &ret_trouble->factor) ||
-        ret_trouble->factor <= 0) {
+        last > UINT32_MAX || !plan_parse_double(parts[2], &ret_trouble->factor)) {
         return false;
     }
     ret_trouble->first_rank = (uint32_t)first;
     ret_trouble->last_rank = (uint32_t)last;
     for (unsigned kind = 0; kind < G_N_ELEMENTS(trouble_names); kind++) {
         if (g_str_equal(parts[0], trouble_names[kind])) {
+            double least = kind == SIM_TROUBLE_SLOW ? SIM_LEAST_SLOWDOWN : SIM_LEAST_SHARE;
             ret_trouble->kind = (SimTroubleKind)kind;
-            return true;
+            return ret_trouble->factor >= least && ret_trouble->factor <= SIM_MOST_FACTOR;
         }
     }
     return false;
@@ -134,6 +135,18 @@ static bool read_number(const Trace *trace, const char *key, uint64_t *number, G
     return !value || plan_parse_u64(value, number) || refuse(key, value, error);
 }
 
+static bool read_steps(const Trace *trace, uint32_t *ret_steps, GError **error) {
+    uint64_t steps = SIM_DEFAULT_STEPS;
+    if (!read_number(trace, "steps", &steps, error)) {
+        return false;
+    }
+    if (steps < 1 || steps > SIM_MOST_STEPS) {
+        return refuse("steps", trace_get(trace, "steps"), error);
+    }
+    *ret_steps = (uint32_t)steps;
+    return true;
+}
+
 static bool read_nccl(const Trace *trace, SimSettings *settings, GError **error) {
     const char *algo = trace_get(trace, "nccl_algo"), *proto = trace_get(trace, "nccl_proto");
     SimNcclAlgo algo_number;
@@ -153,7 +166,6 @@ SimSettings *sim_settings_read(const Trace *trace, GError **error) {
     g_autoptr(SimSettings) settings = g_new0(SimSettings, 1);
     settings->troubles = g_array_new(FALSE, FALSE, sizeof(SimTrouble));
     SimOptions *options = &settings->options;
-    uint64_t steps = SIM_DEFAULT_STEPS;
     if (!read_flag(trace, "sharing", "no", &options->alone, error) ||
         !read_nccl(trace, settings, error) ||
         !read_flag(trace, "every_rank", "yes", &options->every_rank, error)) {
@@ -163,7 +175,7 @@ SimSettings *sim_settings_read(const Trace *trace, GError **error) {
     if (!options->every_rank) { /* steps are alike, and as many as are needed do */
         return g_steal_pointer(&settings);
     }
-    if (!read_number(trace, "steps", &steps, error) ||
+    if (!read_steps(trace, &options->steps, error) ||
         !read_number(trace, "seed", &options->jitter.seed, error) ||
         !read_troubles(trace, settings, error)) {
         return NULL;
@@ -173,7 +185,6 @@ SimSettings *sim_settings_read(const Trace *trace, GError **error) {
             return NULL;
         }
     }
-    options->steps = (uint32_t)CLAMP(steps, 1, 10000);
     return g_steal_pointer(&settings);
 }
 

@@ -27,7 +27,8 @@ typedef struct {
 extern const char *const sim_jitter_keys[SIM_N_JITTERS];
 
 void sim_settings_write(Trace *trace, const ModelCluster *cluster, const SimOptions *options);
-/* Fails on a value that none of the keys can have, and names it. */
+/* Fails on a value that none of the keys can have, and names it; whether there are the ranks that
+ * troubles name, sim_predict() asks. */
 SimSettings *sim_settings_read(const Trace *trace, GError **error);
 void sim_settings_free(SimSettings *settings); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimSettings, sim_settings_free)

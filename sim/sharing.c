@@ -13,14 +13,10 @@ unsigned sim_collective_channels(const ModelCluster *cluster, const SimNetworkPa
     return path->nodes > 1 ? MIN(near, 16) : near;
 }
 
-static bool adds(PlanOpKind kind) {
-    return kind == PLAN_OP_REDUCE_SCATTER || kind == PLAN_OP_ALL_REDUCE;
-}
-
 /* Bytes through memory for each byte that a rank passes on: it is written where it arrives and read
  * where it leaves; adding reads the rank's own beside it. */
 static double traffic_per_byte(PlanOpKind kind) {
-    return adds(kind) ? 3 : 2;
+    return plan_op_info(kind)->adds ? 3 : 2;
 }
 
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
@@ -29,8 +25,7 @@ void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPa
     double passed_on = bytes * (double)plan_op_info(kind)->ring_steps * (n - 1) / n;
     double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
     use->far = path->nodes > 1;
-    double core_rate =
-        adds(kind) ? cluster->collectives_reduce_core_gb_per_s : cluster->collectives_core_gb_per_s;
+    double core_rate = model_cluster_core_gb_per_s(cluster, plan_op_info(kind)->adds);
     if (core_rate > 0 && ns > 0) { /* GB/s are bytes a ns */
         use->cores = MIN(1, passed_on / core_rate / ns);
     }

@@ -59,8 +59,9 @@ static const char *wrong_with(const Options *options) {
     if (!options->cluster) {
         return "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)";
     }
-    return options->steps < 1 || options->steps > 10000 ? "--steps takes a number from 1 to 10000"
-                                                        : NULL;
+    return options->steps < 1 || options->steps > SIM_MOST_STEPS
+               ? "--steps takes a number from 1 to 10000"
+               : NULL;
 }
 
 static void clear_options(Options *options) {

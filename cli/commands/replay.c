@@ -8,7 +8,12 @@
 #include "sim/replay.h"
 #include "trace/text.h"
 
+/* NULL: that side has no more rows. */
 static void print_row(const char *name, const TraceMemoryRow *row) {
+    if (!row) {
+        printf("  %-9s has ended\n", name);
+        return;
+    }
     g_autofree char *step = trace_step_name(row->step);
     printf("  %-9s %s, instruction %u: allocated %" G_GUINT64_FORMAT ", active %" G_GUINT64_FORMAT
            ", reserved %" G_GUINT64_FORMAT " bytes\n",
@@ -21,8 +26,8 @@ static bool print_replay(const SimReplay *replay, uint32_t rank) {
            rank, replay->n_answers, replay->equal ? "equal at all" : "not equal within the first",
            replay->n_rows);
     if (!replay->equal) {
-        print_row("measured", &replay->measured);
-        print_row("replayed", &replay->replayed);
+        print_row("measured", replay->has_measured ? &replay->measured : NULL);
+        print_row("replayed", replay->has_replayed ? &replay->replayed : NULL);
     }
     return replay->equal;
 }

@@ -122,7 +122,7 @@ void explain_ranks(GString *text, const CliSubject *subject) {
                            "of a steady step in the mean: step between a rank's own ends; compute: "
                            "its compute lane works;\nexposed: that has nothing to do while a "
                            "collective waits or runs; lost: of it, until the last rank came\n",
-                           prediction->rank, prediction->time_rank);
+                           prediction->memory_rank, prediction->time_rank);
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
         const SimRankBook *book = &prediction->ranks[rank];
         g_string_append_printf(text,

@@ -36,6 +36,9 @@ static void add_comm(JsonBuilder *json, const SimPrediction *prediction) {
 static void add_oom(JsonBuilder *json, const CliPredictReport *report) {
     const SimOom *oom = &report->prediction->oom;
     trace_json_begin_object(json, "oom");
+    if (report->prediction->n_ranks) {
+        trace_json_add_int(json, "rank", oom->rank);
+    }
     trace_json_add_text(json, "buffer", oom->buffer);
     trace_json_add_text(json, "category", plan_subcategory_name(oom->sub));
     trace_json_add_int(json, "bytes", oom->bytes);

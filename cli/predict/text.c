@@ -51,9 +51,16 @@ static void print_subs(const uint64_t *by_sub) {
     }
 }
 
+/* Of the rank whose memory the verdict is about. */
+static uint64_t needed_bytes(const SimPrediction *prediction) {
+    return prediction->n_ranks && !prediction->fits
+               ? prediction->ranks[prediction->oom.rank].peak_reserved_bytes
+               : prediction->peak_reserved_bytes;
+}
+
 static void print_fit(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
-    uint64_t need = prediction->peak_reserved_bytes, have = prediction->allocator_bytes;
+    uint64_t need = needed_bytes(prediction), have = prediction->allocator_bytes;
     g_autofree char *left = bytes_text(need > have ? (double)(need - have) : (double)(have - need));
     g_autofree char *room = bytes_text((double)have);
     g_autofree char *outside = bytes_text((double)prediction->outside_allocator_bytes);
@@ -66,7 +73,9 @@ static void print_fit(const CliPredictReport *report) {
     g_autofree char *at = moment_text(report->plan, &prediction->oom.at);
     g_autofree char *allocated = bytes_text((double)prediction->oom.at.allocated_bytes);
     g_autofree char *reserved = bytes_text((double)prediction->oom.at.reserved_bytes);
-    printf("fits: NO, out of memory %s\n", at);
+    g_autofree char *whose =
+        prediction->n_ranks ? g_strdup_printf("rank %u is ", prediction->oom.rank) : g_strdup("");
+    printf("fits: NO, %sout of memory %s\n", whose, at);
     printf("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
            "the allocator)\n",
            asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
@@ -112,7 +121,7 @@ static void print_memory(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
     g_autofree char *whose = prediction->n_ranks
-                                 ? g_strdup_printf("rank %u, the fullest", prediction->rank)
+                                 ? g_strdup_printf("rank %u, the fullest", prediction->memory_rank)
                                  : g_strdup("a GPU");
     printf("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);

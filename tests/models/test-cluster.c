@@ -1,5 +1,6 @@
 /* Cluster files: what is read, and what is refused with which words. */
 #include <glib.h>
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "models/cluster.h"
@@ -69,8 +70,13 @@ static void test_numbers(void) {
     g_assert_cmpuint(cluster->device_memory_bytes, ==, 84986626048);
     g_assert_cmpuint(model_cluster_allocator_bytes(cluster), ==,
                      cluster->device_memory_bytes - cluster->device_outside_allocator_bytes);
-    /* Not in the file, so as bus_gb_per_s. */
-    g_assert_cmpfloat(cluster->intra_node_reduce_bus_gb_per_s, ==, 218);
+    /* Not in the file, so as bus_gb_per_s, whoever changes that. */
+    g_assert_cmpfloat(model_cluster_bus_gb_per_s(cluster, true), ==, 218);
+    cluster->intra_node_bus_gb_per_s = 100;
+    g_assert_cmpfloat(model_cluster_bus_gb_per_s(cluster, true), ==, 100);
+    cluster->intra_node_reduce_bus_gb_per_s = 90;
+    g_assert_cmpfloat(model_cluster_bus_gb_per_s(cluster, true), ==, 90);
+    g_assert_cmpfloat(model_cluster_bus_gb_per_s(cluster, false), ==, 100);
 }
 
 static void test_refusals(void) {
@@ -92,6 +98,11 @@ static void test_refusals(void) {
     assert_refused("launch_us = 9", "launch_us = 9\nlaunch_us = 6", "launch_us = 6", "twice");
     assert_refused("[topology]", "[kernels]\ngelu = 1\n[topology]", "gelu = 1", "no op 'gelu'");
     assert_refused("[topology]", "[kernels]\nsilu = 0\n[topology]", "silu = 0", "give GB/s");
+    assert_refused("nccl_channels = 12", "nccl_channels = 0", "nccl_channels = 0", "more than 0");
+    assert_refused("nccl_channel_gb_per_s = 20", "nccl_channel_gb_per_s = 0",
+                   "nccl_channel_gb_per_s = 0", "more than 0");
+    assert_refused("nccl_channel_gb_per_s = 20", "nccl_channel_gb_per_s = 1e-9",
+                   "nccl_channel_gb_per_s = 1e-9", "out of bounds");
     assert_refused("outside_allocator_bytes = 1342177280", "outside_allocator_bytes = 90000000000",
                    "outside_allocator_bytes = 9", "leaves nothing");
 }
@@ -146,6 +157,25 @@ static void test_kinds(void) {
     g_assert_cmpstr(old->nccl_algo, ==, "ring");
 }
 
+/* A kind says one number, and what is as that one changes with it. */
+static void test_kind_as_another(void) {
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster =
+        read_with("[collectives]\ncore_gb_per_s = 5\n[nodes a]\nat = 1\n"
+                  "device.memory_efficiency = 0.5\ndevice.attention_efficiency = 0.25\n"
+                  "device.attention_backward_efficiency = 0\nintra_node.bus_gb_per_s = 7\n",
+                  &text, &error);
+    g_assert_no_error(error);
+    const ModelCluster *kind = model_cluster_node(cluster, 1);
+    g_assert_cmpfloat(model_cluster_reduction_efficiency(cluster), ==, 0.85);
+    g_assert_cmpfloat(model_cluster_reduction_efficiency(kind), ==, 0.5);
+    g_assert_cmpfloat(model_cluster_attention_efficiency(cluster, true), ==, 0.526);
+    g_assert_cmpfloat(model_cluster_attention_efficiency(kind, true), ==, 0.25);
+    g_assert_cmpfloat(model_cluster_bus_gb_per_s(kind, true), ==, 7);
+    g_assert_cmpfloat(model_cluster_core_gb_per_s(kind, true), ==, 5);
+}
+
 static void assert_kind_refused(const char *lines, const char *at, const char *words) {
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
@@ -171,9 +201,38 @@ static void test_kinds_refused(void) {
     assert_kind_refused("[nodes a]\nat = 1\ndevice.memory_bytes = 1000\n", "device.memory_bytes",
                         "leaves nothing");
     assert_kind_refused("[nodes a]\nat = 1\nlike = nowhere.ini\n", "like", "lies beside this one");
+    assert_kind_refused("[nodes a]\nat = 1\nlike = two-laptops.ini\n"
+                        "device.compute_capability = 80\nhost.launch_us = 7\n",
+                        "device.compute_capability = 80\nhost", "nccl_channels");
+    assert_kind_refused("[nodes a]\nat = 1\nintra_node.nccl_channels = 0\n",
+                        "intra_node.nccl_channels = 0", "more than 0");
     assert_kind_refused("[inter_node]\noversubscription = 0.5\n", "oversubscription",
                         "out of bounds");
     assert_kind_refused("[jitter]\nkernel_percent = -5\n", "kernel_percent", "out of bounds");
+}
+
+static void check_like(const char *beside, const char *words) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *home = g_dir_make_tmp("cluster-XXXXXX", &error);
+    g_assert_no_error(error);
+    g_autofree char *path = g_build_filename(home, "beside.ini", NULL);
+    g_autofree char *file = g_build_filename(home, "mixed.ini", NULL);
+    g_file_set_contents(path, beside, -1, &error);
+    g_assert_no_error(error);
+    g_autofree char *roce = file_text("a100-roce.ini");
+    g_autofree char *text = g_strconcat(roce, "[nodes a]\nat = 1\nlike = beside.ini\n", NULL);
+    g_autoptr(ModelCluster) cluster = model_cluster_read(text, strlen(text), file, &error);
+    g_unlink(path);
+    g_rmdir(home);
+    g_assert_null(cluster);
+    g_assert_nonnull(strstr(error->message, words));
+}
+
+/* Wherever the header of a kind stands: a file that is like itself would be read for ever. */
+static void test_like_kinds(void) {
+    check_like("[nodes x]\nat = 0\nlike = beside.ini\n", "has nodes of several kinds itself");
+    check_like("\n  [nodes x]\nat = 0\nlike = beside.ini\n", "has nodes of several kinds itself");
+    check_like("# of one kind\n[nodes\n", "a section is written [name]");
 }
 
 static void test_no_file(void) {
@@ -227,5 +286,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/cluster/mutations", test_mutations);
     g_test_add_func("/models/cluster/nodes of several kinds", test_kinds);
     g_test_add_func("/models/cluster/kinds refused", test_kinds_refused);
+    g_test_add_func("/models/cluster/kinds: as another key", test_kind_as_another);
+    g_test_add_func("/models/cluster/like a file with kinds", test_like_kinds);
     return g_test_run();
 }

@@ -25,13 +25,17 @@ static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster,
 }
 
 /* A host so quick that kernels decide. */
-static ModelCluster *compute_bound(const char *name) {
-    ModelCluster *cluster = cluster_named(name);
+static void quicken(ModelCluster *cluster) {
     cluster->host_launch_us = cluster->host_collective_us = 0.1;
     cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
     cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
     cluster->host_unit_us = cluster->host_parameter_us = 0;
     cluster->host_list_us = cluster->host_dtensor_us = 0;
+}
+
+static ModelCluster *compute_bound(const char *name) {
+    ModelCluster *cluster = cluster_named(name);
+    quicken(cluster);
     return cluster;
 }
 
@@ -460,7 +464,7 @@ static void test_progress(void) {
     g_assert_cmpfloat(last, >, 0.8);
 }
 
-/* ---- nodes of several kinds ----------------------------------------------------------------- */
+/* ---- nodes of several kinds, and their memory ----------------------------------------------- */
 
 static ModelCluster *with_kind(const char *name, const char *section) {
     g_autofree char *file = g_strconcat(name, ".ini", NULL);
@@ -495,6 +499,115 @@ static void test_kinds(void) {
     g_assert_cmpfloat(of_mixed->mfu, >, 0);
 }
 
+static void quicken_allocator(ModelCluster *cluster) {
+    cluster->allocator_segment_new_us = cluster->allocator_segment_free_us = 0.1;
+    cluster->allocator_segment_new_gb_per_s = cluster->allocator_segment_again_gb_per_s = 0;
+    cluster->allocator_segment_free_gb_per_s = 0;
+}
+
+/* 4 ranks, each a node of a kind of its own, alike but for their memory (0: enough), with hosts so
+ * quick that kernels are still queued when memory runs out. */
+static ModelCluster *with_memories(const uint64_t *bytes) {
+    ModelCluster *cluster =
+        with_kind("a100-roce",
+                  "\n[nodes a]\nat = 0\n[nodes b]\nat = 1\n[nodes c]\nat = 2\n[nodes d]\nat = 3\n");
+    quicken(cluster);
+    cluster->topology_gpus_per_node = 1;
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        ModelCluster *kind = cluster->kinds[i];
+        quicken(kind);
+        quicken_allocator(kind);
+        kind->topology_gpus_per_node = 1;
+        if (bytes[i]) {
+            kind->device_memory_bytes = bytes[i] + kind->device_outside_allocator_bytes;
+        }
+    }
+    return cluster;
+}
+
+static SimOom oom_of(const Plan *plan, const uint64_t *bytes, bool reversed, GString **ret_rows) {
+    g_autoptr(ModelCluster) cluster = with_memories(bytes);
+    g_autoptr(Trace) trace = trace_new();
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true, .reversed = reversed};
+    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_assert_false(prediction->fits);
+    g_assert_cmpuint(prediction->allocator_bytes, ==, bytes[prediction->oom.rank]);
+    *ret_rows = trace_text(trace, &error);
+    g_assert_no_error(error);
+    return prediction->oom;
+}
+
+static void assert_same_oom(const SimOom *one, const SimOom *other) {
+    g_assert_cmpuint(one->rank, ==, other->rank);
+    g_assert_cmpint(one->at.step, ==, other->at.step);
+    g_assert_cmpint(one->at.section, ==, other->at.section);
+    g_assert_cmpuint(one->at.index, ==, other->at.index);
+    g_assert_cmpint(one->at.host_ns, ==, other->at.host_ns);
+    g_assert_cmpuint(one->at.reserved_bytes, ==, other->at.reserved_bytes);
+    g_assert_cmpstr(one->buffer, ==, other->buffer);
+}
+
+/* Whoever is played first, and the same rows up to there. */
+static SimOom oom_in_any_order(const Plan *plan, const uint64_t *bytes) {
+    g_autoptr(GString) rows = NULL, other_rows = NULL;
+    SimOom one = oom_of(plan, bytes, false, &rows), other = oom_of(plan, bytes, true, &other_rows);
+    assert_same_oom(&one, &other);
+    g_assert_cmpmem(rows->str, rows->len, other_rows->str, other_rows->len);
+    return one;
+}
+
+/* One rank runs out, here or there, while others have kernels and collectives to come. */
+static void test_out_of_memory_apart(void) {
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=4 sharding=full");
+    for (uint32_t rank = 0; rank < plan->world; rank++) {
+        for (uint64_t bytes = 200000000; bytes < 1400000000; bytes += 200000000) {
+            uint64_t memories[4] = {0};
+            memories[rank] = bytes;
+            SimOom oom = oom_in_any_order(plan, memories);
+            g_assert_cmpuint(oom.rank, ==, rank);
+        }
+    }
+}
+
+static bool is_before(const SimMoment *one, const SimMoment *other) {
+    return one->step < other->step || (one->step == other->step && one->host_ns < other->host_ns);
+}
+
+/* Of two that run out, each by itself, before either tries again: the first in time, so many
+ * megabytes each; at one moment rank 0. */
+static void check_two(const Plan *plan, uint64_t of_0, uint64_t of_1) {
+    SimOom alone[] = {oom_in_any_order(plan, (const uint64_t[]){of_0 << 20, 0, 0, 0}),
+                      oom_in_any_order(plan, (const uint64_t[]){0, of_1 << 20, 0, 0})};
+    SimOom both = oom_in_any_order(plan, (const uint64_t[]){of_0 << 20, of_1 << 20, 0, 0});
+    assert_same_oom(&both, &alone[is_before(&alone[1].at, &alone[0].at)]);
+}
+
+static void test_first_out_of_memory(void) {
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=4 sharding=full");
+    check_two(plan, 300, 200);
+    check_two(plan, 200, 300);
+    check_two(plan, 100, 300);
+    check_two(plan, 300, 300);
+    /* After retries, which hold up the others. */
+    SimOom late = oom_in_any_order(plan, (const uint64_t[]){0, 900 << 20, 800 << 20, 0});
+    g_assert_cmpuint(late.rank, ==, 2);
+    oom_in_any_order(plan, (const uint64_t[]){1200 << 20, 1200 << 20, 1250 << 20, 1200 << 20});
+}
+
+/* Rank 3 has the least memory, so is the fullest; but it tries again before it gives up, and rank 2
+ * is out of memory sooner. */
+static void test_whose_memory(void) {
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=4 sharding=full");
+    g_autoptr(ModelCluster) cluster = with_memories((const uint64_t[]){0, 0, 400000000, 200000000});
+    g_autoptr(SimPrediction) prediction = play_apart(plan, cluster, (SimOptions){0});
+    g_assert_false(prediction->fits);
+    g_assert_cmpuint(prediction->oom.rank, ==, 2);
+    g_assert_cmpuint(prediction->allocator_bytes, ==, 400000000);
+    g_assert_cmpuint(prediction->memory_rank, ==, 3);
+    g_assert_cmpuint(prediction->peak_reserved_bytes, ==, prediction->ranks[3].peak_reserved_bytes);
+}
+
 static void assert_refused(const Plan *plan, const ModelCluster *cluster, const char *words) {
     g_autoptr(GError) error = NULL;
     const SimOptions options = {.steps = 3};
@@ -503,6 +616,54 @@ static void assert_refused(const Plan *plan, const ModelCluster *cluster, const 
     g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
     g_assert_nonnull(strstr(error->message, words));
     g_assert_nonnull(strstr(error->message, "--every-rank"));
+}
+
+/* A machine so slow that a play would never end, as a slip of unit makes one: of the cluster, or of
+ * one kind of its nodes. */
+static void test_refused_times(void) {
+    g_autoptr(ModelCluster) mixed = with_kind("a100-roce", "\n[nodes slow]\nat = 0\n");
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=8 param_dtype=bf16");
+    ModelCluster *clusters[] = {mixed, mixed->kinds[0]};
+    for (unsigned i = 0; i < G_N_ELEMENTS(clusters); i++) {
+        mixed->n_kinds = i; /* the cluster itself, then its kind */
+        clusters[i]->device_memory_gb_per_s = clusters[i]->device_memory_efficiency = 1e-6;
+        clusters[i]->device_attention_efficiency = 1e-6;
+        for (unsigned every = i; every < 2; every++) {
+            g_autoptr(GError) error = NULL;
+            const SimOptions options = {.steps = 4, .every_rank = every};
+            g_autoptr(SimPrediction) played = sim_predict(plan, mixed, &options, NULL, &error);
+            g_assert_null(played);
+            g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+            g_assert_nonnull(strstr(error->message, "mind the units"));
+        }
+        mixed->device_memory_gb_per_s = mixed->device_memory_efficiency = 1;
+    }
+    mixed->n_kinds = 1;
+}
+
+/* Troubles of ranks that there are not, as a trace's header may name; more ranks than can be. */
+static void test_refused_ranks(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8");
+    for (unsigned kind = SIM_TROUBLE_SLOW; kind <= SIM_TROUBLE_NIC; kind++) {
+        const SimTrouble troubles[] = {
+            {kind, 900, 900, 0.5}, {kind, 0, UINT32_MAX, 0.5}, {kind, 0, 7, 0.5}};
+        for (unsigned i = 0; i < G_N_ELEMENTS(troubles); i++) {
+            g_autoptr(GError) error = NULL;
+            const SimOptions options = {
+                .steps = 3, .every_rank = true, .troubles = &troubles[i], .n_troubles = 1};
+            g_autoptr(SimPrediction) played = sim_predict(plan, cluster, &options, NULL, &error);
+            g_assert_true((played != NULL) == (troubles[i].last_rank < plan->world));
+            g_assert_true(played || strstr(error->message, "the plan has 8 ranks"));
+        }
+    }
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true};
+    cluster->topology_nodes = 1000000;
+    plan->world = SIM_MOST_RANKS + 1;
+    g_autoptr(SimPrediction) many = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(many);
+    g_assert_nonnull(strstr(error->message, "too many to play each"));
 }
 
 /* A kind that lacks a dtype, and what one rank cannot stand for. */
@@ -543,6 +704,11 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/broken plans", test_broken_plans);
     g_test_add_func("/sim/every/progress", test_progress);
     g_test_add_func("/sim/every/nodes of several kinds", test_kinds);
+    g_test_add_func("/sim/every/one rank out of memory", test_out_of_memory_apart);
+    g_test_add_func("/sim/every/the first in time out of memory", test_first_out_of_memory);
+    g_test_add_func("/sim/every/whose memory is shown", test_whose_memory);
     g_test_add_func("/sim/every/refused", test_refusals);
+    g_test_add_func("/sim/every/ranks refused", test_refused_ranks);
+    g_test_add_func("/sim/every/times refused", test_refused_times);
     return g_test_run();
 }
