@@ -62,66 +62,73 @@ static const struct {
     {"gelu", "tanh", "erf", offsetof(ModelNetwork, gelu_tanh)},
 };
 
+/* Which of the words the value is; -1 with an error that has them all. */
+static int read_word(const PlanIni *ini, const PlanIniEntry *entry, const char *const *words,
+                     GError **error) {
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (int i = 0; words[i]; i++) {
+        if (g_str_equal(entry->value, words[i])) {
+            return i;
+        }
+        g_string_append_printf(known, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+    }
+    plan_ini_refuse(ini, entry, error, "%s must be %s, not '%s'", entry->key, known->str,
+                    entry->value);
+    return -1;
+}
+
 static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                         unsigned row, GError **error) {
-    const char *yes = choices[row].yes, *no = choices[row].no;
-    if (!g_str_equal(entry->value, yes) && !g_str_equal(entry->value, no)) {
-        return plan_ini_refuse(ini, entry, error, "%s must be %s or %s, not '%s'", entry->key, yes,
-                               no, entry->value);
-    }
-    G_STRUCT_MEMBER(bool, network, choices[row].offset) = g_str_equal(entry->value, yes);
-    return true;
+    const char *const words[] = {choices[row].yes, choices[row].no, NULL};
+    int word = read_word(ini, entry, words, error);
+    G_STRUCT_MEMBER(bool, network, choices[row].offset) = word == 0;
+    return word >= 0;
 }
 
-static bool read_loss(const PlanIni *ini, const PlanIniEntry *entry, ModelLoss *ret_loss,
+static bool read_loss(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
-    static const char *const names[] = {"model", "ops", "fp32-logits", "fp32", "metered", "kernel"};
-    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (g_str_equal(entry->value, names[i])) {
-            *ret_loss = (ModelLoss)i;
-            return true;
-        }
-    }
-    return plan_ini_refuse(
-        ini, entry, error,
-        "loss must be model, ops, fp32-logits, fp32, metered or kernel, not '%s'", entry->value);
+    static const char *const words[] = {
+        [MODEL_LOSS_MODEL] = "model",
+        [MODEL_LOSS_OPS] = "ops",
+        [MODEL_LOSS_FP32_LOGITS] = "fp32-logits",
+        [MODEL_LOSS_FP32] = "fp32",
+        [MODEL_LOSS_METERED] = "metered",
+        [MODEL_LOSS_KERNEL] = "kernel",
+        NULL,
+    };
+    int word = read_word(ini, entry, words, error);
+    network->loss = (ModelLoss)MAX(word, 0);
+    return word >= 0;
 }
 
-static bool read_loss_at(const PlanIni *ini, const PlanIniEntry *entry, ModelLossAt *ret_place,
+static bool read_loss_at(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                          GError **error) {
-    static const char *const names[] = {"model", "loop", "loop-holding"};
-    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (g_str_equal(entry->value, names[i])) {
-            *ret_place = (ModelLossAt)i;
-            return true;
-        }
-    }
-    return plan_ini_refuse(ini, entry, error,
-                           "loss_at must be model, loop or loop-holding, not '%s'", entry->value);
+    static const char *const words[] = {
+        [MODEL_LOSS_IN_MODEL] = "model",
+        [MODEL_LOSS_IN_LOOP] = "loop",
+        [MODEL_LOSS_IN_LOOP_HOLDING] = "loop-holding",
+        NULL,
+    };
+    int word = read_word(ini, entry, words, error);
+    network->loss_at = (ModelLossAt)MAX(word, 0);
+    return word >= 0;
 }
 
 static bool read_attention(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                            GError **error) {
-    network->wide_softmax = g_str_equal(entry->value, "math-fp32");
-    network->scores_in_memory = network->wide_softmax || g_str_equal(entry->value, "math");
-    return network->scores_in_memory || g_str_equal(entry->value, "kernel") ||
-           plan_ini_refuse(ini, entry, error,
-                           "attention must be kernel, math or math-fp32, not '%s'", entry->value);
+    static const char *const words[] = {"kernel", "math", "math-fp32", NULL};
+    int word = read_word(ini, entry, words, error);
+    network->scores_in_memory = word > 0;
+    network->wide_softmax = word > 1;
+    return word >= 0;
 }
 
 static bool read_rope_scaling(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                               GError **error) {
-    static const char *const names[] = {"linear", "dynamic", "yarn", "longrope", "llama3"};
-    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (g_str_equal(entry->value, names[i])) {
-            network->rope_scaling = names[i];
-            return true;
-        }
-    }
-    return plan_ini_refuse(ini, entry, error,
-                           "rope_scaling must be linear, dynamic, yarn, longrope or llama3, not "
-                           "'%s'",
-                           entry->value);
+    static const char *const words[] = {"linear", "dynamic", "yarn", "longrope", "llama3", NULL};
+    int word = read_word(ini, entry, words, error);
+    network->rope_scaling = words[MAX(word, 0)];
+    return word >= 0;
 }
 
 static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
@@ -153,10 +160,10 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                                entry->value);
     }
     if (g_str_equal(entry->key, "loss")) {
-        return read_loss(ini, entry, &network->loss, error);
+        return read_loss(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "loss_at")) {
-        return read_loss_at(ini, entry, &network->loss_at, error);
+        return read_loss_at(network, ini, entry, error);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
         if (g_str_equal(numbers[i].key, entry->key)) {
