@@ -54,6 +54,5 @@ typedef struct {
 
 extern const ExecComm exec_comm_alone; /* rank 0 of 1 */
 
-/* Ranks that differ only on this axis share a color, which is below the number of ranks: where they
- * are on the other axes. */
+/* A rank's group on the axis; of none, which is for what all share, one color. */
 uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank);

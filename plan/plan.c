@@ -65,20 +65,27 @@ uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank) {
     g_assert_not_reached();
 }
 
-uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis) {
+uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis) {
     switch (axis) {
-    case PLAN_AXIS_NONE:
-        return 0;
     case PLAN_AXIS_REPLICATE:
-        return rank / plan->axes[PLAN_AXIS_SHARD];
+        return plan->axes[PLAN_AXIS_SHARD];
+    case PLAN_AXIS_NONE:
     case PLAN_AXIS_SHARD:
-        return rank % plan->axes[PLAN_AXIS_SHARD];
     case PLAN_AXIS_PART:
-        return rank % plan->axes[PLAN_AXIS_PART];
+        return 1;
     case PLAN_N_AXES:
         break;
     }
     g_assert_not_reached();
+}
+
+uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis) {
+    return rank / plan_axis_stride(plan, axis) % plan->axes[axis];
+}
+
+uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis) {
+    uint32_t stride = plan_axis_stride(plan, axis);
+    return rank / (stride * plan->axes[axis]) * stride + rank % stride;
 }
 
 const char *plan_digest(const Plan *plan) {

@@ -213,8 +213,12 @@ const char *plan_instr_name(PlanInstrKind kind);
 
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
-/* Rank r's place on an axis; shard is the inner one: r = replicate * axes[SHARD] + shard. */
+/* An axis puts ranks into groups: every stride-th, axes[axis] of them, rank r at a place of its
+ * group. Shard is the inner axis, r = replicate * axes[SHARD] + shard; part cuts it; none is for
+ * each rank alone. Groups count from 0. */
+uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
+uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
 
 /* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */
 const char *plan_digest(const Plan *plan);

@@ -2,24 +2,6 @@
 
 #include <math.h>
 
-/* A rank's group on an axis: first, first + stride, ... The shard axis is the inner one. */
-static uint64_t stride_of(const Plan *plan, PlanAxis axis) {
-    switch (axis) {
-    case PLAN_AXIS_REPLICATE:
-        return plan->axes[PLAN_AXIS_SHARD];
-    case PLAN_AXIS_SHARD:
-    case PLAN_AXIS_PART:
-    case PLAN_AXIS_NONE:
-    case PLAN_N_AXES:
-        break;
-    }
-    return 1;
-}
-
-static uint64_t first_of(const Plan *plan, PlanAxis axis, uint32_t rank) {
-    return rank - plan_rank_on_axis(plan, rank, axis) * stride_of(plan, axis);
-}
-
 /* Between nodes each NIC beside a rank of the group carries a ring. */
 static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath *path) {
     bool far = path->nodes > 1;
@@ -46,8 +28,8 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
 
 SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
                                    uint32_t rank) {
-    uint64_t stride = stride_of(plan, axis), a_node = cluster->topology_gpus_per_node;
-    uint64_t first = first_of(plan, axis, rank);
+    uint64_t stride = plan_axis_stride(plan, axis), a_node = cluster->topology_gpus_per_node;
+    uint64_t first = rank - plan_rank_on_axis(plan, rank, axis) * stride;
     SimNetworkPath path = {
         .ranks = plan->axes[axis],
         .nodes = 1,

@@ -54,21 +54,6 @@ struct _SimMeetings {
 
 /* ---- groups and their rings ----------------------------------------------------------------- */
 
-static uint32_t group_of(const Plan *plan, uint32_t rank, PlanAxis axis) {
-    switch (axis) {
-    case PLAN_AXIS_REPLICATE:
-        return rank % plan->axes[PLAN_AXIS_SHARD];
-    case PLAN_AXIS_SHARD:
-        return rank / plan->axes[PLAN_AXIS_SHARD];
-    case PLAN_AXIS_PART:
-        return rank / plan->axes[PLAN_AXIS_PART];
-    case PLAN_AXIS_NONE:
-    case PLAN_N_AXES:
-        break;
-    }
-    return rank;
-}
-
 static void add_hop(Communicator *communicator, const SimFabric *fabric, uint32_t from,
                     uint32_t to) {
     uint32_t path[SIM_FABRIC_LONGEST], n = sim_fabric_hop(fabric, from, to, path);
@@ -137,7 +122,7 @@ static void add_axis(SimMeetings *meetings, const Plan *plan, const SimFabric *f
     meetings->of_rank[axis] = g_new(uint32_t, plan->world);
     meetings->there[axis] = g_new0(bool, plan->world);
     for (uint32_t rank = 0; rank < plan->world; rank++) {
-        uint32_t number = first + group_of(plan, rank, axis);
+        uint32_t number = first + plan_group_of_rank(plan, rank, axis);
         Communicator *communicator = &meetings->communicators[number];
         communicator->ranks[communicator->n_ranks++] = rank;
         meetings->of_rank[axis][rank] = number;

@@ -84,11 +84,41 @@ static void optimizer_only(void) {
     g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], <=, 2 * all / 4 + 8 * plan->n_units);
 }
 
+/* 2 copies, each over 3 ranks; and parts of 2 ranks of 4. */
+static void groups_of_ranks(void) {
+    static const struct {
+        const char *words;
+        PlanAxis axis;
+        uint32_t group[6], place[6];
+    } rows[] = {
+        {"ranks=6 sharding=hybrid replicate=2",
+         PLAN_AXIS_SHARD,
+         {0, 0, 0, 1, 1, 1},
+         {0, 1, 2, 0, 1, 2}},
+        {"ranks=6 sharding=hybrid replicate=2",
+         PLAN_AXIS_REPLICATE,
+         {0, 1, 2, 0, 1, 2},
+         {0, 0, 0, 1, 1, 1}},
+        {"ranks=6 sharding=hybrid replicate=2", PLAN_AXIS_NONE, {0, 1, 2, 3, 4, 5}, {0}},
+        {"ranks=4 reshard_after_forward=2", PLAN_AXIS_PART, {0, 0, 1, 1}, {0, 1, 0, 1}},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, rows[i].words);
+        for (uint32_t rank = 0; rank < plan->world; rank++) {
+            uint32_t group = plan_group_of_rank(plan, rank, rows[i].axis);
+            uint32_t place = plan_rank_on_axis(plan, rank, rows[i].axis);
+            g_assert_cmpuint(group, ==, rows[i].group[rank]);
+            g_assert_cmpuint(place, ==, rows[i].place[rank]);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/volumes/gathers and reductions", gathers_and_reduces);
     g_test_add_func("/plan/volumes/full and replicated", volumes);
     g_test_add_func("/plan/volumes/other strategies", volumes_of_other_strategies);
     g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
+    g_test_add_func("/plan/volumes/groups of ranks", groups_of_ranks);
     return g_test_run();
 }
