@@ -1,6 +1,7 @@
 #include "sim/device.h"
 
 #include "plan/op-work.h"
+#include "sim/driver.h"
 #include "sim/error.h"
 #include "sim/issue-costs.h"
 #include "sim/op-rows.h"
@@ -13,15 +14,14 @@ struct _SimDevice {
     const PlanRole *role;
     const ModelCluster *cluster;
     SimIssueCosts *issue;
-    SimTime segment_new_ns, segment_free_ns;
-    uint64_t once_held_bytes; /* of the device's memory: what segments have ever covered */
     uint32_t first_number[PLAN_N_SECTIONS]; /* a trace's number of each section's instruction 0 */
 
-    SimTime host_ns, zero_ns;
+    SimHostClock host;
+    SimDriver driver;
+    SimTime zero_ns;
     bool charged;       /* the instruction at hand has been paid for */
     uint32_t waits_for; /* recording that the host waits for */
     SimHostBook *books; /* construction, then each step */
-    SimHostBook *book;  /* the present one */
 
     SimRecordings recordings;
 
@@ -125,22 +125,7 @@ static bool hold(gpointer self, SimTime at, SimActs who) {
     return device->setup.peers->hold(device->setup.peers_self, device->setup.rank, at, who);
 }
 
-/* ---- the host ---- */
-
-/* The lanes come to where the host is. */
-static void let_pass(SimDevice *device) {
-    sim_engine_advance(device->engine, device->host_ns);
-}
-
-static void pay(SimDevice *device, SimTime cost) {
-    device->host_ns += cost;
-    device->book->busy_ns += cost;
-}
-
-static void spend(SimDevice *device, SimTime cost) {
-    pay(device, cost);
-    let_pass(device);
-}
+/* ---- what instructions cost the host ---- */
 
 static uint32_t number_of(const SimDevice *device, const PlanPosition *at) {
     return device->first_number[at->section] + at->index;
@@ -154,7 +139,7 @@ static SimTime with_host_jitter(const SimDevice *device, const PlanPosition *at,
 
 static void pay_instr(SimDevice *device, const PlanPosition *at, SimTime cost) {
     bool jitters = device->setup.jitter.shares[SIM_JITTER_HOST] > 0;
-    pay(device, jitters ? with_host_jitter(device, at, cost) : cost);
+    sim_host_pay(&device->host, jitters ? with_host_jitter(device, at, cost) : cost);
 }
 
 /* The instruction at hand is paid for once, however often it is asked. */
@@ -162,7 +147,7 @@ static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
     if (!device->charged) {
         device->charged = true;
         pay_instr(device, at, cost);
-        let_pass(device);
+        sim_host_let_pass(&device->host);
     }
 }
 
@@ -171,7 +156,7 @@ static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
 static void charge_memory(SimDevice *device, const PlanPosition *at) {
     pay_instr(device, at, sim_issue_cost(device->issue, at->instr));
     if (device->setup.peers) {
-        let_pass(device);
+        sim_host_let_pass(&device->host);
     }
 }
 
@@ -180,128 +165,22 @@ static PlanAnswer done(SimDevice *device) {
     return PLAN_DONE;
 }
 
-static void catch_up(SimDevice *device) {
-    SimTime now = sim_engine_now(device->engine);
-    device->book->blocked_ns += now - device->host_ns;
-    device->host_ns = now;
-}
-
-/* A recording that was issued passes: nothing stalls, but a play of many that was given up. */
-static void block_until(SimDevice *device, uint32_t recording) {
-    let_pass(device);
-    bool more = true;
-    while (more && !sim_engine_passed(device->engine, recording)) {
-        more = sim_engine_step(device->engine);
-    }
-    g_assert(more || device->setup.peers);
-    catch_up(device);
-}
-
-static void block_until_idle(SimDevice *device) {
-    let_pass(device);
-    while (sim_engine_step(device->engine)) {
-    }
-    catch_up(device);
-}
-
-/* A full launch queue holds the host: it can run ahead of a lane by only so many ops. */
-static void block_until_room(SimDevice *device, uint32_t lane) {
-    while (sim_engine_queued_ops(device->engine, lane) >= device->cluster->host_queue_depth) {
-        bool more = sim_engine_step(device->engine);
-        g_assert(more);
-    }
-    catch_up(device);
-}
-
-/* ---- what memory asks ---- */
-
-static SimTime memory_now(gpointer self) {
-    SimDevice *device = self;
-    return device->host_ns;
-}
-
-static MemoryEvent memory_record(gpointer self, uint32_t lane) {
-    SimDevice *device = self;
-    let_pass(device);
-    return sim_engine_record(device->engine, lane);
-}
-
-static bool memory_query(gpointer self, MemoryEvent event) {
-    SimDevice *device = self;
-    let_pass(device);
-    return sim_engine_passed(device->engine, (uint32_t)event);
-}
-
-static void memory_sync(gpointer self, MemoryEvent event) {
-    block_until(self, (uint32_t)event);
-}
-
-static void memory_stream_sync(gpointer self, uint32_t lane) {
-    SimDevice *device = self;
-    let_pass(device);
-    block_until(device, sim_engine_record(device->engine, lane));
-}
-
-static SimTime at_rate(double bytes, double gb_per_s) {
-    return gb_per_s > 0 ? sim_time_from_ns(bytes / gb_per_s) : 0;
-}
-
-/* A driver hands out memory that is clean before what was given back, which it wipes first. */
-static SimTime to_map(SimDevice *device, uint64_t bytes) {
-    const ModelCluster *cluster = device->cluster;
-    double rate = cluster->allocator_segment_new_gb_per_s;
-    double again = cluster->allocator_segment_again_gb_per_s;
-    uint64_t clean = MIN(bytes, device->setup.allocator_bytes - device->once_held_bytes);
-    device->once_held_bytes += clean;
-    return at_rate((double)clean, rate) +
-           at_rate((double)(bytes - clean), again > 0 ? again : rate);
-}
-
-/* cudaFree returns when the whole device is at rest. Mapping and unmapping pages is taken to cost
- * as much as making and freeing segments. */
-static void memory_acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
-    SimDevice *device = self;
-    const ModelCluster *cluster = device->cluster;
-    switch (act) {
-    case MEMORY_VIRTUAL_SEGMENT_NEW:
-    case MEMORY_VIRTUAL_MAP:
-        spend(device, device->segment_new_ns + to_map(device, bytes));
-        return;
-    case MEMORY_VIRTUAL_SEGMENT_FAILED:
-    case MEMORY_VIRTUAL_MAP_FAILED:
-        spend(device, device->segment_new_ns);
-        return;
-    case MEMORY_VIRTUAL_SEGMENT_FREE:
-        block_until_idle(device);
-        G_GNUC_FALLTHROUGH;
-    case MEMORY_VIRTUAL_UNMAP:
-        spend(device, device->segment_free_ns +
-                          at_rate((double)bytes, cluster->allocator_segment_free_gb_per_s));
-        return;
-    }
-}
-
-static const SimMemoryHost memory_host = {
-    .hooks = {memory_record, memory_query, memory_sync, memory_stream_sync, memory_acts},
-    .now = memory_now,
-};
-
 /* ---- PlanDevice ---- */
 
 static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError **error) {
     SimDevice *device = self;
     if (at->section == PLAN_SECTION_FIRST) {
         /* The barrier from which a trace counts its time. */
-        block_until_idle(device);
+        sim_host_wait_until_idle(&device->host);
         if (device->setup.peers) {
-            device->host_ns = device->setup.peers->barrier(device->setup.peers_self,
-                                                           device->setup.rank, device->host_ns);
-            sim_engine_advance(device->engine, device->host_ns);
+            device->host.now_ns = device->setup.peers->barrier(
+                device->setup.peers_self, device->setup.rank, device->host.now_ns);
+            sim_engine_advance(device->engine, device->host.now_ns);
         }
-        device->zero_ns = device->host_ns;
+        device->zero_ns = device->host.now_ns;
         sim_account_zero(device->account, device->zero_ns);
     }
-    device->book = &device->books[at->step + 1];
+    device->host.book = &device->books[at->step + 1];
     return PLAN_DONE;
 }
 
@@ -318,7 +197,7 @@ static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t 
         .step = at->step,
         .instruction = number_of(device, at),
         .category = device->role->buffers[buffer].sub,
-        .host_ns = device->host_ns,
+        .host_ns = device->host.now_ns,
         .delta = (int64_t)(now->allocated_bytes - before),
         .allocated = now->allocated_bytes,
         .active = now->active_bytes,
@@ -384,13 +263,14 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     const SimOpCost *cost = cost_of(device, number);
     bool collective = cost->use.collective;
     charge(device, at, sim_issue_cost(device->issue, at->instr));
-    block_until_room(device, lane);
+    /* A full launch queue holds the host: it can run ahead of a lane by only so many ops. */
+    sim_host_wait_for_room(&device->host, lane, device->cluster->host_queue_depth);
     SimOpRow row = {
         .step = at->step,
         .op = number,
         .instruction = number_of(device, at),
         .lane = lane,
-        .issue_ns = device->host_ns,
+        .issue_ns = device->host.now_ns,
         .end_ns = SIM_NEVER,
     };
     row.alone_ns = duration_of(device, cost, op, &row);
@@ -476,13 +356,6 @@ const PlanDevice sim_device = {
 
 /* ---- making one ---- */
 
-static void set_host_costs(SimDevice *device) {
-    const ModelCluster *cluster = device->cluster;
-    device->issue = sim_issue_costs_new(device->plan, device->role, cluster);
-    device->segment_new_ns = sim_time_from_us(cluster->allocator_segment_new_us);
-    device->segment_free_ns = sim_time_from_us(cluster->allocator_segment_free_us);
-}
-
 static SimWatcher watcher_for(const SimDeviceSetup *setup) {
     return (SimWatcher){.op_starts = op_starts,
                         .op_ends = op_ends,
@@ -503,7 +376,7 @@ static SimMemory *memory_for(SimDevice *device, const SimDeviceSetup *setup, GEr
         options.throw_on_cudamalloc_oom = false;
     }
     return sim_memory_new(setup->plan, device->role, total_bytes, setup->allocator_bytes, &options,
-                          setup->arena, &memory_host, device, error);
+                          setup->arena, &sim_driver, &device->driver, error);
 }
 
 SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
@@ -514,16 +387,18 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     device->plan = plan;
     device->role = &plan->roles[setup->costs->role];
     device->cluster = setup->costs->cluster;
-    set_host_costs(device);
+    device->issue = sim_issue_costs_new(plan, device->role, device->cluster);
     for (unsigned section = 0; section < PLAN_N_SECTIONS; section++) {
         device->first_number[section] = trace_instruction_number(device->role, section, 0);
     }
     device->books = g_new0(SimHostBook, setup->steps + 1);
-    device->book = device->books;
     sim_recordings_init(&device->recordings, device->role->n_events);
     sim_op_rows_init(&device->ops);
     device->watcher = watcher_for(setup);
     device->engine = sim_engine_new(plan->n_lanes, PLAN_N_AXES, &device->watcher, device);
+    device->host = (SimHostClock){
+        .engine = device->engine, .book = device->books, .has_peers = setup->peers != NULL};
+    sim_driver_init(&device->driver, &device->host, device->cluster, setup->allocator_bytes);
     sim_engine_set_wake(device->engine, sim_time_from_us(device->cluster->device_lane_wake_us));
     device->account = sim_account_new(setup->steps, plan->n_lanes, plan_compute_lane(plan));
     device->memory = memory_for(device, setup, error);
@@ -545,7 +420,7 @@ void sim_device_free(SimDevice *device) {
 }
 
 void sim_device_resume(SimDevice *device) {
-    block_until(device, device->waits_for);
+    sim_host_wait_for(&device->host, device->waits_for);
 }
 
 void sim_device_drain(SimDevice *device) {
@@ -583,7 +458,7 @@ const SimHostBook *sim_device_host_book(const SimDevice *device, int32_t step) {
 
 const PlanPosition *sim_device_failed_at(const SimDevice *device, SimTime *ret_host_ns,
                                          uint32_t *ret_buffer) {
-    *ret_host_ns = device->host_ns;
+    *ret_host_ns = device->host.now_ns;
     *ret_buffer = device->failed_buffer;
     return &device->failed_at;
 }

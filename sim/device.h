@@ -21,6 +21,7 @@
 #include "plan/player.h"
 #include "sim/account.h"
 #include "sim/engine.h"
+#include "sim/host-clock.h"
 #include "sim/jitter.h"
 #include "sim/memory.h"
 #include "sim/op-costs.h"
@@ -72,10 +73,6 @@ void sim_device_resume(SimDevice *device);
 void sim_device_drain(SimDevice *device);
 
 /* What a play leaves. */
-typedef struct {
-    SimTime busy_ns, blocked_ns;
-} SimHostBook;
-
 SimEngine *sim_device_engine(SimDevice *device);
 const SimOpCosts *sim_device_costs(const SimDevice *device);
 uint32_t sim_device_compute_lane(const SimDevice *device);
