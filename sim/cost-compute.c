@@ -70,17 +70,32 @@ static double attention_ns(const ModelCluster *cluster, const PlanOp *op, const 
 
 /* ---- kernels that move bytes ---------------------------------------------------------------- */
 
-/* Those that add up as they go: several passes over their rows, atomics, few threads a column. */
-static const bool is_reduction[PLAN_N_OP_KINDS] = {
-    [PLAN_OP_LAYERNORM] = true,     [PLAN_OP_LAYERNORM_BACKWARD] = true,
-    [PLAN_OP_RMSNORM] = true,       [PLAN_OP_RMSNORM_BACKWARD] = true,
-    [PLAN_OP_SOFTMAX] = true,       [PLAN_OP_SOFTMAX_BACKWARD] = true,
-    [PLAN_OP_LOG_SOFTMAX] = true,   [PLAN_OP_LOG_SOFTMAX_BACKWARD] = true,
-    [PLAN_OP_NLL_LOSS] = true,      [PLAN_OP_NLL_LOSS_BACKWARD] = true,
-    [PLAN_OP_EMBEDDING] = true,     [PLAN_OP_EMBEDDING_BACKWARD] = true,
-    [PLAN_OP_SUM_ROWS] = true,      [PLAN_OP_SUM_HEADS] = true,
-    [PLAN_OP_BIAS_BACKWARD] = true, [PLAN_OP_MEAN] = true,
-    [PLAN_OP_SUM_COLUMNS] = true,
+/* Kinds that do more than move their operands once; a kind without a row does just that. */
+static const struct {
+    bool adds; /* as it goes: several passes over its rows, atomics, few threads a column */
+    /* Of PyTorch's softmaxes and losses (SoftMax.cu): how often a row that no block keeps is read
+     * again, for its maximum, its sum and the result; backward, of both operands, for a sum and the
+     * result. */
+    unsigned reads_again;
+} manners[PLAN_N_OP_KINDS] = {
+    [PLAN_OP_LAYERNORM] = {true, 0},
+    [PLAN_OP_LAYERNORM_BACKWARD] = {true, 0},
+    [PLAN_OP_RMSNORM] = {true, 0},
+    [PLAN_OP_RMSNORM_BACKWARD] = {true, 0},
+    [PLAN_OP_SOFTMAX] = {true, 2},
+    [PLAN_OP_SOFTMAX_BACKWARD] = {true, 2},
+    [PLAN_OP_LOG_SOFTMAX] = {true, 2},
+    [PLAN_OP_LOG_SOFTMAX_BACKWARD] = {true, 1},
+    [PLAN_OP_CROSS_ENTROPY] = {false, 1},
+    [PLAN_OP_NLL_LOSS] = {true, 0},
+    [PLAN_OP_NLL_LOSS_BACKWARD] = {true, 0},
+    [PLAN_OP_EMBEDDING] = {true, 0},
+    [PLAN_OP_EMBEDDING_BACKWARD] = {true, 0},
+    [PLAN_OP_SUM_ROWS] = {true, 0},
+    [PLAN_OP_SUM_HEADS] = {true, 0},
+    [PLAN_OP_BIAS_BACKWARD] = {true, 0},
+    [PLAN_OP_MEAN] = {true, 0},
+    [PLAN_OP_SUM_COLUMNS] = {true, 0},
 };
 
 /* A kind that was measured by itself goes at its own rate. */
@@ -89,33 +104,16 @@ static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double by
     if (rate > 0) {
         return bytes / rate;
     }
-    return is_reduction[kind] ? ns * cluster->device_memory_efficiency /
+    return manners[kind].adds ? ns * cluster->device_memory_efficiency /
                                     model_cluster_reduction_efficiency(cluster)
                               : ns;
-}
-
-/* How often PyTorch's softmaxes and losses read a row again that no block can keep (SoftMax.cu):
- * for its maximum, its sum and the result; backward for a sum and the result. */
-static unsigned reads_again(PlanOpKind kind) {
-    switch (kind) {
-    case PLAN_OP_SOFTMAX:
-    case PLAN_OP_LOG_SOFTMAX:
-        return 2;
-    case PLAN_OP_SOFTMAX_BACKWARD:
-        return 2; /* both operands */
-    case PLAN_OP_LOG_SOFTMAX_BACKWARD:
-    case PLAN_OP_CROSS_ENTROPY:
-        return 1;
-    default:
-        return 0;
-    }
 }
 
 /* A block of threads keeps a row in its shared memory, which is 48 KiB unless it asks for more; two
  * blocks a multiprocessor keep theirs in the cache that all share. */
 static double reread_bytes(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims,
                            double element_bytes) {
-    unsigned again = reads_again(kind);
+    unsigned again = manners[kind].reads_again;
     if (again == 0) {
         return 0;
     }

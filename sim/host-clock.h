@@ -1,4 +1,4 @@
-/* sim/host-clock.h - a rank's host thread: where it is in time, what it pays, and what it waits for.
+/* sim/host-clock.h - a rank's host thread: where it is in time, what it pays and waits for.
  *
  * The lanes stay behind the host until somebody looks at them; when it waits they go ahead of it.
  */
