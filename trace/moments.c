@@ -35,6 +35,9 @@ int64_t trace_moments_origin_ns(const Trace *trace, uint32_t rank, int32_t first
     bool earlier = false;
     for (guint i = 0; i < trace->memory->len; i++) {
         const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank == rank && first_step < 0) { /* construction ends before time 0, if it does */
+            return MIN(0, row->host_ns);
+        }
         if (row->rank == rank && row->step >= 0) {
             if (row->step >= first_step) {
                 return earlier ? row->host_ns : 0;

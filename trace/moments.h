@@ -38,7 +38,7 @@ static inline guint trace_moments_n_series(const TraceMoments *moments) {
 }
 
 /* The trace's time at which time 0 of the moments lies: the first recorded step's own 0, else the
- * moment at which the host begins that step. */
+ * moment at which the host begins that step, or construction. */
 int64_t trace_moments_origin_ns(const Trace *trace, uint32_t rank, int32_t first_step);
 
 /* "parameters" and so on. g_ptr_array_unref(). */

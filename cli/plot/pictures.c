@@ -28,13 +28,18 @@ uint32_t cli_lowest_rank(const Trace *trace) {
     return lowest;
 }
 
-static int32_t last_step(const Trace *trace, uint32_t rank) {
+static int32_t last_step_of_ops(const Trace *trace, uint32_t rank) {
     int32_t last = -1; /* construction */
     for (guint i = 0; i < trace->ops->len; i++) {
         if (trace_op(trace, i)->rank == rank) {
             last = MAX(last, trace_op(trace, i)->step);
         }
     }
+    return last;
+}
+
+static int32_t last_step_of_memory(const Trace *trace, uint32_t rank) {
+    int32_t last = -1;
     for (guint i = 0; i < trace->memory->len; i++) {
         if (trace_memory(trace, i)->rank == rank) {
             last = MAX(last, trace_memory(trace, i)->step);
@@ -43,12 +48,18 @@ static int32_t last_step(const Trace *trace, uint32_t rank) {
     return last;
 }
 
+/* A play that ran out has a step more of one than of the other, if it did so as the step began. */
+static int32_t last_step(PlotPicture picture, const PlotPanel *panel) {
+    return picture == PLOT_PICTURE_MEMORY ? last_step_of_memory(panel->trace, panel->rank)
+                                          : last_step_of_ops(panel->trace, panel->rank);
+}
+
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot) {
     bool shows_all = picture == PLOT_PICTURE_JITTER; /* each step is a mark of its own */
-    plot->last_step = last_step(panels[0].trace, panels[0].rank);
+    plot->last_step = last_step(picture, &panels[0]);
     for (guint i = 1; i < n_panels; i++) {
-        int32_t last = last_step(panels[i].trace, panels[i].rank);
+        int32_t last = last_step(picture, &panels[i]);
         plot->last_step = shows_all ? MAX(plot->last_step, last) : MIN(plot->last_step, last);
     }
     plot->first_step = picture == PLOT_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);

@@ -89,8 +89,8 @@ do for [p = 1:n_panels] {
     named_ns = first_ns - (last_ns - first_ns)
     peak = sprintf("peak-%d.tsv", p)
     held = -1
-    stats rows skip 1 using 1 nooutput
-    n_rows = STATS_records + STATS_outofrange
+    stats rows skip 1 using (0) nooutput # counts them, wherever they lie
+    n_rows = STATS_records
     set tmargin at screen top - (p - 1) * (height + gap)
     set bmargin at screen top - (p - 1) * (height + gap) - height
     set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 font ",14" noenhanced

@@ -352,6 +352,17 @@ static void deterministic(void) {
     g_free(texts[1]);
 }
 
+/* Step 0 began, and its first allocation found no room: memory has no row of it, the lanes have. */
+static void up_to_a_first_gather(void) {
+    expect("predict gpt-175b -n 512 --wrap whole --cluster a100-roce --trace first.trace", 0,
+           "in step 0, forward, unit root (section first, instruction 4)", "");
+    expect("plot first.trace", 0, "host time since the start of construction (ms)", "");
+    expect("plot first.trace -o first.png", 0, "", "");
+    expect("report first.trace -o first.html", 0, "", "");
+    g_autofree char *page = read_file("first.html");
+    g_assert_nonnull(strstr(page, ">host time since the start of construction (ms)<"));
+}
+
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
@@ -367,6 +378,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/settings are kept", settings_are_kept);
     g_test_add_func("/cli/verdicts/up to the wall", up_to_the_wall);
     g_test_add_func("/cli/verdicts/up to construction", up_to_construction);
+    g_test_add_func("/cli/verdicts/up to a first gather", up_to_a_first_gather);
     g_test_add_func("/cli/verdicts/same input, same bytes", deterministic);
     return shell_finish(g_test_run());
 }

@@ -133,15 +133,16 @@ static void append_count(Writer *writer, bool first, const char *name, uint64_t 
 /* Two counters, a pair of events a moment. */
 static void append_memory(Writer *writer, uint32_t rank) {
     g_autoptr(TraceMoments) moments = trace_moments_new(writer->trace, rank, -1, INT32_MAX);
+    int64_t origin_ns = trace_moments_origin_ns(writer->trace, rank, -1);
     const GPtrArray *categories = moments->categories;
     for (guint i = 0; i < moments->rows->len; i++) {
         const TraceMoment *moment = trace_moment(moments, i);
-        open_counter(writer, rank, "allocated by category (bytes)", moment->at_ns);
+        open_counter(writer, rank, "allocated by category (bytes)", origin_ns + moment->at_ns);
         for (guint k = 0; k < categories->len; k++) {
             append_count(writer, k == 0, categories->pdata[k], moment->values[k]);
         }
         g_string_append(writer->text, "}}");
-        open_counter(writer, rank, "allocator (bytes)", moment->at_ns);
+        open_counter(writer, rank, "allocator (bytes)", origin_ns + moment->at_ns);
         for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
             append_count(writer, k == 0, trace_statistic_name(k),
                          moment->values[categories->len + k]);
