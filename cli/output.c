@@ -17,13 +17,3 @@ bool cli_output_write(const char *path, const char *bytes, gsize length, GError 
     }
     return trace_write_bytes(path, bytes, length, error);
 }
-
-bool cli_output_is_file(const char *option, const char *path, GError **error) {
-    if (cli_output_is_standard(path)) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "%s -: standard output has what is printed already; give a name (./- is one)",
-                    option);
-        return false;
-    }
-    return true;
-}

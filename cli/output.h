@@ -16,6 +16,3 @@ bool cli_output_is_standard(const char *path); /* NULL is not */
 FILE *cli_output_beside(const char *path);
 /* As trace_write_bytes(). */
 bool cli_output_write(const char *path, const char *bytes, gsize length, GError **error);
-
-/* path is NULL or names a file; option ("--trace") is for the refusal. */
-bool cli_output_is_file(const char *option, const char *path, GError **error);

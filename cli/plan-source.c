@@ -77,9 +77,11 @@ bool cli_plan_source_is_set(const CliPlanSource *source) {
     return source->settings->len > 0 || source->strategy_file;
 }
 
-bool cli_plan_source_spares(const CliPlanSource *source, const char *output, GError **error) {
-    const char *const inputs[] = {source->strategy_file};
-    return cli_spares_inputs(output, inputs, G_N_ELEMENTS(inputs), error);
+bool cli_plan_source_spares(const CliPlanSource *source, const char *output,
+                            const char *const *inputs, unsigned n, GError **error) {
+    const char *const own[] = {source->strategy_file};
+    return cli_spares_inputs(output, own, G_N_ELEMENTS(own), error) &&
+           cli_spares_inputs(output, inputs, n, error);
 }
 
 char *cli_plan_source_text(const CliPlanSource *source) {

@@ -21,8 +21,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
 /* Whether any strategy option was given. */
 bool cli_plan_source_is_set(const CliPlanSource *source);
-/* As cli_spares_inputs(), of the strategy's file. */
-bool cli_plan_source_spares(const CliPlanSource *source, const char *output, GError **error);
+/* As cli_spares_inputs(), of the strategy's file too. */
+bool cli_plan_source_spares(const CliPlanSource *source, const char *output,
+                            const char *const *inputs, unsigned n, GError **error);
 /* What was given so far: "sharding=full, ranks=8". */
 char *cli_plan_source_text(const CliPlanSource *source);
 

@@ -131,17 +131,6 @@ bool cli_ranks_know_device(const char *device, GError **error) {
     return known;
 }
 
-bool cli_ranks_suit_device(const char *device, const char *comm, bool no_op_times, GError **error) {
-    bool chooses = comm && !g_str_equal(comm, "auto");
-    bool suits = cli_ranks_is_cuda(device) || !(chooses || no_op_times);
-    if (!suits) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--%s is of GPUs alone; add --device cuda, or leave it out",
-                    chooses ? "comm" : "no-op-times");
-    }
-    return suits;
-}
-
 const char *cli_ranks_own_words(const char *line) {
     static const char name[] = "foreshard-exec: ";
     return g_str_has_prefix(line, name) ? line + strlen(name) : NULL;

@@ -27,8 +27,6 @@ char *cli_ranks_program(GError **error);
 GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error);
 bool cli_ranks_is_cuda(const char *device);
 bool cli_ranks_know_device(const char *device, GError **error); /* host, cuda or NULL */
-/* What was asked for of GPUs alone, comm (NULL: nothing) and no_op_times, is only for them. */
-bool cli_ranks_suit_device(const char *device, const char *comm, bool no_op_times, GError **error);
 /* What a rank says of itself in this line, without its name; NULL: the line is another's. */
 const char *cli_ranks_own_words(const char *line);
 void cli_ranks_add(GPtrArray *argv, const char *format, ...) G_GNUC_PRINTF(2, 3);

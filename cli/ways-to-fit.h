@@ -21,6 +21,10 @@ typedef struct {
 GArray *cli_ways_to_fit(const CliWhatIf *what_if);
 /* The first that gives no memory back, or else the first; NULL when there is none. */
 const CliWay *cli_ways_best(const GArray *ways);
+/* Where there is none. */
+#define CLI_NO_WAY_TO_FIT                                                                          \
+    "no setting tried makes it fit, nor more of the cluster's GPUs: a larger cluster, a shorter "  \
+    "sequence, a smaller network, GPUs with more memory"
 /* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB"; reserved: the bytes
  * in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);

@@ -2,30 +2,7 @@
 
 #include "exec/error.h"
 #include "exec/fork.h"
-
-/* Rank 0 prints there already, and weights are written out of order. */
-static bool is_file(const char *option, const char *path, GError **error) {
-    if (path && g_str_equal(path, "-")) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "%s -: standard output has what is printed already; give a name (./- is one)",
-                    option);
-        return false;
-    }
-    return true;
-}
-
-/* What only GPUs have is not dropped in silence elsewhere. */
-static bool suits_device(const ExecArguments *arguments, GError **error) {
-    bool on_gpu = g_strcmp0(arguments->device, "cuda") == 0;
-    bool chooses = arguments->comm && !g_str_equal(arguments->comm, "auto");
-    if (!on_gpu && (chooses || arguments->no_op_times)) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "--%s is of GPUs alone; add --device cuda, or leave it out",
-                    chooses ? "comm" : "no-op-times");
-        return false;
-    }
-    return true;
-}
+#include "exec/shared-options.h"
 
 bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GError **error) {
     GOptionEntry entries[] = {
@@ -94,8 +71,10 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
                     "--costs");
         return false;
     }
-    return is_file("--trace", arguments->trace, error) &&
-           is_file("--save", arguments->save, error) && suits_device(arguments, error);
+    return exec_option_is_file("--trace", arguments->trace, error) &&
+           exec_option_is_file("--save", arguments->save, error) &&
+           exec_options_suit_device(arguments->device, arguments->comm, arguments->no_op_times,
+                                    error);
 }
 
 void exec_arguments_clear(ExecArguments *arguments) {

@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "exec/shared-options.h"
 #include "trace/compare/compare.h"
 #include "trace/text.h"
 
@@ -82,7 +82,7 @@ int cmd_compare(int argc, char **argv) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;
-    if (!cli_output_is_file("-o", output, &error)) {
+    if (!exec_option_is_file("-o", output, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(Trace) first = trace_read_file(argv[1], &error);

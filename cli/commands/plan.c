@@ -269,8 +269,7 @@ int cmd_plan(int argc, char **argv) {
     Facts facts = {0};
     gint64 start = g_get_monotonic_time();
     const char *input = argv[1];
-    g_autoptr(Plan) plan = cli_spares_inputs(options.output, &input, 1, &error) &&
-                                   cli_plan_source_spares(source, options.output, &error)
+    g_autoptr(Plan) plan = cli_plan_source_spares(source, options.output, &input, 1, &error)
                                ? cli_plan_source_load(source, input, &error)
                                : NULL;
     if (!plan) {

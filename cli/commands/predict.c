@@ -10,9 +10,9 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/every-rank.h"
-#include "cli/output.h"
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
+#include "exec/shared-options.h"
 #include "models/cluster.h"
 #include "sim/predict.h"
 #include "trace/text.h"
@@ -120,9 +120,8 @@ int cmd_predict(int argc, char **argv) {
     const char *const inputs[] = {argv[1], options.cluster};
     g_autoptr(Plan) plan =
         cli_cluster_check_nccl(options.nccl_algo, options.nccl_proto, &error) &&
-                cli_output_is_file("--trace", options.trace, &error) &&
-                cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) &&
-                cli_plan_source_spares(source, options.trace, &error)
+                exec_option_is_file("--trace", options.trace, &error) &&
+                cli_plan_source_spares(source, options.trace, inputs, G_N_ELEMENTS(inputs), &error)
             ? cli_plan_source_load(source, argv[1], &error)
             : NULL;
     return plan ? predict(plan, &options, every)

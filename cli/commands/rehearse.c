@@ -9,11 +9,11 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "cli/scratch.h"
+#include "exec/shared-options.h"
 
 typedef struct {
     gint rank, steps, seed;
@@ -110,9 +110,9 @@ static bool options_are_sound(const Options *options, GError **error) {
                     "--memory-limit not negative");
         return false;
     }
-    return cli_output_is_file("--trace", options->trace, error) &&
+    return exec_option_is_file("--trace", options->trace, error) &&
            cli_ranks_know_device(options->device, error) &&
-           cli_ranks_suit_device(options->device, NULL, options->no_op_times, error);
+           exec_options_suit_device(options->device, NULL, options->no_op_times, error);
 }
 
 static bool has_rank(const Plan *plan, gint rank, GError **error) {
@@ -172,8 +172,7 @@ int cmd_rehearse(int argc, char **argv) {
     g_autoptr(ModelCluster) cluster = NULL;
     const char *const inputs[] = {argv[1], options.cluster};
     if (!options_are_sound(&options, &error) ||
-        !cli_spares_inputs(options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
-        !cli_plan_source_spares(source, options.trace, &error) ||
+        !cli_plan_source_spares(source, options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !has_rank(plan, options.rank, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

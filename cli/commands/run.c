@@ -16,12 +16,12 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "cli/scratch.h"
 #include "exec/black-box.h"
+#include "exec/shared-options.h"
 #include "exec/weights.h"
 #include "models/network.h"
 #include "plan/file.h"
@@ -307,15 +307,16 @@ static bool options_are_sound(const Options *options, GError **error) {
     if (wrong) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, wrong);
     }
-    return !wrong && cli_output_is_file("--trace", options->trace, error) &&
-           cli_output_is_file("--save", options->save, error) &&
+    return !wrong && exec_option_is_file("--trace", options->trace, error) &&
+           exec_option_is_file("--save", options->save, error) &&
            cli_ranks_know_device(options->device, error) &&
-           cli_ranks_suit_device(options->device, options->comm, options->no_op_times, error);
+           exec_options_suit_device(options->device, options->comm, options->no_op_times, error);
 }
 
 /* Weights may go back to where they came from; nothing else is written over, nor is one output by
  * the other. */
-static bool inputs_are_spared(const Options *options, const char *input, GError **error) {
+static bool inputs_are_spared(const Options *options, const CliPlanSource *source,
+                              const char *input, GError **error) {
     const char *const inputs[] = {input, options->data, options->pace, options->load};
     unsigned n = G_N_ELEMENTS(inputs);
     if (options->trace && options->save) {
@@ -328,8 +329,8 @@ static bool inputs_are_spared(const Options *options, const char *input, GError 
             return false;
         }
     }
-    return cli_spares_inputs(options->trace, inputs, n, error) &&
-           cli_spares_inputs(options->save, inputs, n - 1, error);
+    return cli_plan_source_spares(source, options->trace, inputs, n, error) &&
+           cli_plan_source_spares(source, options->save, inputs, n - 1, error);
 }
 
 static void clear_options(Options *options) {
@@ -400,9 +401,8 @@ int cmd_run(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(ModelCluster) pace = NULL;
-    if (!options_are_sound(&options, &error) || !inputs_are_spared(&options, argv[1], &error) ||
-        !cli_plan_source_spares(source, options.trace, &error) ||
-        !cli_plan_source_spares(source, options.save, &error) ||
+    if (!options_are_sound(&options, &error) ||
+        !inputs_are_spared(&options, source, argv[1], &error) ||
         !(plan = cli_plan_source_load(source, argv[1], &error)) ||
         !cli_ranks_fit_here(plan->world, &error) ||
         !(cli_ranks_is_cuda(options.device) ||

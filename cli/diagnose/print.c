@@ -222,9 +222,7 @@ static char *memory_verdict(const CliDiagnosis *diagnosis) {
         g_autofree char *options = cli_changes_as_options(best->changes);
         g_string_append_printf(text, "; it fits with %s", options);
     } else {
-        g_string_append(text, "; no setting tried makes it fit, nor more of the cluster's GPUs: a "
-                              "larger cluster, a shorter sequence, a smaller network, GPUs with "
-                              "more memory");
+        g_string_append(text, "; " CLI_NO_WAY_TO_FIT);
     }
     return g_string_free(text, FALSE);
 }

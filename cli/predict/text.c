@@ -290,9 +290,7 @@ static void print_ways(const CliPredictReport *report) {
         printf("  fits with %s\n", text);
     }
     if (!ways->len) {
-        printf(
-            "  no setting tried makes it fit, nor more of the cluster's GPUs: a larger cluster, a "
-            "shorter sequence, a smaller network, GPUs with more memory\n");
+        printf("  " CLI_NO_WAY_TO_FIT "\n");
     }
 }
 
