@@ -171,13 +171,8 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
     return builder->ops.len - 1;
 }
 
-static bool is_whole(const PlanBuilder *builder, const PlanOperand *o) {
-    return !o->offset_bytes && !o->rows &&
-           o->elements == plan_operand_whole(builder->buffers.items, o->buffer).elements;
-}
-
 PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand) {
-    if (operand.buffer == PLAN_NONE || is_whole(builder, &operand)) {
+    if (plan_operand_is_whole(builder->buffers.items, &operand)) {
         return operand.buffer;
     }
     plan_vector_push(&builder->parts, operand);

@@ -232,6 +232,15 @@ static inline PlanOperand plan_operand_whole(const PlanBuffer *buffers, uint32_t
     return (PlanOperand){.buffer = buffer,
                          .elements = plan_dtype_count((PlanDtype)b->dtype, b->bytes)};
 }
+/* Whether a buffer's number says it: all of one, or missing. */
+static inline bool plan_operand_is_whole(const PlanBuffer *buffers, const PlanOperand *o) {
+    return o->buffer == PLAN_NONE ||
+           (!o->offset_bytes && !o->rows &&
+            o->elements == plan_operand_whole(buffers, o->buffer).elements);
+}
+static inline bool plan_ref_is_part(PlanRef ref) {
+    return ref & PLAN_PART && ref != PLAN_NONE;
+}
 static inline PlanOperand plan_operand(const PlanRole *role, PlanRef ref) {
     if (ref == PLAN_NONE) {
         return (PlanOperand){.buffer = PLAN_NONE};
@@ -240,7 +249,7 @@ static inline PlanOperand plan_operand(const PlanRole *role, PlanRef ref) {
 }
 /* Which buffer it lies in, or PLAN_NONE. */
 static inline uint32_t plan_operand_buffer(const PlanRole *role, PlanRef ref) {
-    return !(ref & PLAN_PART) || ref == PLAN_NONE ? ref : role->parts[ref - PLAN_PART].buffer;
+    return plan_ref_is_part(ref) ? role->parts[ref - PLAN_PART].buffer : ref;
 }
 /* Operand number i of an op, and its buffer. */
 static inline PlanOperand plan_op_operand(const PlanRole *role, const PlanOp *op, uint32_t i) {

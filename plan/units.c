@@ -69,12 +69,21 @@ static GRegex *whole_regex(const char *pattern) {
     return g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
 }
 
+/* The first module so named from number m on; else one beyond the last. */
+static uint32_t next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m) {
+    uint32_t n = graph->modules->len;
+    while (m < n && !(whole && is_named(module_at(graph, m), whole))) {
+        m++;
+    }
+    return m;
+}
+
 static void wrap_named(Wrap *w, const char *pattern) {
     g_autoptr(GRegex) regex = whole_regex(pattern);
-    for (uint32_t m = 1; regex && m < w->graph->modules->len; m++) {
-        if (is_named(module_at(w->graph, m), regex)) {
-            wrap(w, m, m);
-        }
+    uint32_t n = w->graph->modules->len;
+    for (uint32_t m = next_named(w->graph, regex, 1); m < n;
+         m = next_named(w->graph, regex, m + 1)) {
+        wrap(w, m, m);
     }
 }
 
@@ -271,10 +280,8 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
         return true;
     }
     g_autoptr(GRegex) regex = whole_regex(by->text);
-    for (uint32_t m = 1; regex && m < run->graph->modules->len; m++) {
-        if (is_named(module_at(run->graph, m), regex)) {
-            return true;
-        }
+    if (next_named(run->graph, regex, 1) < run->graph->modules->len) {
+        return true;
     }
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                 "wrap=module=%s is the whole name or class of no module; `foreshard units NETWORK "

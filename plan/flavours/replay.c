@@ -53,8 +53,8 @@ static void copy_operands(const Replay *r, PlanBuilder *builder) {
     PlanRef *operands;
     plan_vector_extend(&builder->operands, n, &operands);
     for (uint32_t i = 0; i < n; i++) {
-        bool is_part = from[i] & PLAN_PART && from[i] != PLAN_NONE;
-        operands[i] = is_part ? from[i] - r->begin.parts + r->here.parts : buffer_here(r, from[i]);
+        operands[i] = plan_ref_is_part(from[i]) ? from[i] - r->begin.parts + r->here.parts
+                                                : buffer_here(r, from[i]);
     }
 }
 

@@ -55,10 +55,7 @@ static bool parse_operand(PlanReader *r, char *text, PlanOperand *ret) {
 /* As a role holds it. */
 static PlanRef ref_of(PlanReader *r, PlanOperand operand) {
     const PlanBuffer *buffers = (const PlanBuffer *)(gpointer)r->buffers->data;
-    bool is_whole = operand.buffer == PLAN_NONE ||
-                    (!operand.offset_bytes && !operand.rows &&
-                     operand.elements == plan_operand_whole(buffers, operand.buffer).elements);
-    if (is_whole) {
+    if (plan_operand_is_whole(buffers, &operand)) {
         return operand.buffer;
     }
     g_array_append_val(r->parts, operand);
