@@ -145,8 +145,12 @@ static bool apply(Case *c, GString *network, GError **error) {
         } else if (g_str_has_prefix(entry->key, "network.") && !named) {
             const char *value = value_of(c, entry);
             g_string_append_printf(network, "%s = %s\n", dot + 1, value ? value : "1");
+            if (*entry->value != '$') {
+                say(c, entry->key, entry->value); /* what is of a column stands in the table */
+            }
         } else if (g_str_equal(entry->key, "allocator")) {
             good = set_allocator(c, entry, error);
+            say(c, entry->key, entry->value);
         }
         if (!good) {
             return false;

@@ -115,6 +115,38 @@ static void what_is_missing(void) {
     refuse(RUNS FSDP "x,,2\n", "t.csv:2: 8 fields");
 }
 
+/* Of a program that no rule knows: what most known ones do, if its blocks are Llama's. */
+static void unknown_programs(void) {
+    static const struct {
+        const char *mlp, *settings[4]; /* in this order */
+    } cases[] = {{"SwiGLU", {"rms_norm=ops", "network.loss=fp32", "network.family=llama"}},
+                 {"gelu", {"network.family=gpt"}}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *row =
+            g_strdup_printf("%sH100,8,,Some lab's trainer,FSDP2,x,,2,256,512,2,,bf16,,9e4,,,,,,,%s"
+                            ",4,4,688,1000,1,\n",
+                            RUNS, cases[i].mlp);
+        g_autofree char *path = written(row);
+        g_autofree char *listed = g_strconcat(path, ".settings", NULL);
+        FILE *to = g_fopen(listed, "w");
+        cli_validation_list(path, false, to, &error);
+        g_assert_no_error(error);
+        fclose(to);
+        g_autofree char *text = NULL;
+        g_assert_true(g_file_get_contents(listed, &text, NULL, NULL));
+        const char *rest = strstr(text, ",in,");
+        g_assert_nonnull(rest);
+        for (const char *const *s = cases[i].settings; *s; s++) {
+            const char *found = strstr(rest, *s);
+            g_test_message("%s: %s in %s", cases[i].mlp, *s, text);
+            g_assert_nonnull(found);
+            rest = found;
+        }
+        g_assert_true(g_str_equal(cases[i].mlp, "SwiGLU") || !strstr(text, "rms_norm"));
+    }
+}
+
 /* ---- what follows from other fields --------------------------------------------------------- */
 
 static void filled(void) {
@@ -249,6 +281,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
     g_test_add_func("/strangers/runs: words", words);
     g_test_add_func("/strangers/runs: what is missing", what_is_missing);
+    g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
     g_test_add_func("/strangers/runs: networks", networks);
     g_test_add_func("/strangers/products", products);
