@@ -1,10 +1,10 @@
 /* bench/plan-build.c - how long it takes to build a plan, from a toy to a trillion parameters.
  *
- * Network to frozen and checked plan, unit a block, each block checkpointed, bf16 with fp32
- * reduction, 512 ranks, FSDP2 and FSDP1; each in a process of its own: the first plan and its page
- * faults, the best of N (10, or the first argument), the time per 1000 instructions, and the bytes
- * that the plan holds. Times are the process's own, so that what else runs on the machine counts
- * little.
+ * Network to frozen plan, unit a block, each block checkpointed, bf16 with fp32 reduction, 512
+ * ranks, FSDP2 and FSDP1; each in a process of its own: the first plan and its page faults, the
+ * best of N (10, or the first argument), the time per 1000 instructions, what the checker takes for
+ * it, and the bytes that the plan holds. Times are the process's own, so that what else runs on the
+ * machine counts little.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "bench/plans.h"
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/check.h"
 
 static const struct {
     const char *name, *text;
@@ -50,7 +51,7 @@ static uint64_t bytes_of(const Plan *plan) {
 }
 
 typedef struct {
-    double first_ms, best_ms;
+    double first_ms, best_ms, check_ms; /* the last by itself, the best too */
     uint64_t first_faults;
     uint64_t rank0, all; /* instructions */
     uint64_t bytes;
@@ -70,7 +71,7 @@ static void note(Times *times, const Plan *plan) {
 }
 
 static Times time_builds(const ModelNetwork *network, const PlanStrategy *strategy) {
-    Times times = {.best_ms = G_MAXDOUBLE};
+    Times times = {.best_ms = G_MAXDOUBLE, .check_ms = G_MAXDOUBLE};
     for (unsigned turn = 0; turn < turns; turn++) {
         uint64_t faults = bench_page_faults();
         double start = bench_cpu_ns();
@@ -82,6 +83,9 @@ static Times time_builds(const ModelNetwork *network, const PlanStrategy *strate
             note(&times, plan);
         }
         times.best_ms = MIN(times.best_ms, ms);
+        start = bench_cpu_ns();
+        plan_check(plan, NULL);
+        times.check_ms = MIN(times.check_ms, (bench_cpu_ns() - start) / 1e6);
     }
     return times;
 }
@@ -101,16 +105,16 @@ static void time_one(unsigned which) {
         model_network_read(networks[i].text, strlen(networks[i].text), networks[i].name, NULL);
     Times times = time_builds(network, &strategy);
     printf("%-8s %-12s %6u %24" G_GUINT64_FORMAT " %10.2f %12" G_GUINT64_FORMAT
-           " %10.2f %18.1f %8.1f\n",
+           " %10.2f %18.1f %10.2f %8.1f\n",
            flavour, networks[i].name, times.roles, times.rank0, times.first_ms, times.first_faults,
-           times.best_ms, times.best_ms * 1e3 / ((double)times.all / 1e3),
+           times.best_ms, times.best_ms * 1e3 / ((double)times.all / 1e3), times.check_ms,
            (double)times.bytes / (1 << 20));
 }
 
 int main(int argc, char **argv) {
     turns = argc > 1 ? MAX(1, (unsigned)g_ascii_strtoull(argv[1], NULL, 10)) : 10;
     printf("flavour  network       roles  instructions of rank 0   first ms  page faults    best "
-           "ms  us per 1000 of all      MiB\n");
+           "ms  us per 1000 of all   check ms      MiB\n");
     for (unsigned i = 0; i < G_N_ELEMENTS(flavours) * G_N_ELEMENTS(networks); i++) {
         bench_apart(time_one, i);
     }

@@ -7,6 +7,7 @@
 #include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
+#include "plan/check.h"
 #include "plan/file.h"
 #include "plan/ini.h"
 #include "plan/strategy.h"
@@ -298,4 +299,9 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
     }
     say_what_is_taken(source, network, &strategy, path);
     return cli_plan_build(network, &strategy, error);
+}
+
+Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error) {
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, error);
+    return plan && plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
 }

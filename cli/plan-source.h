@@ -33,3 +33,5 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
 /* name: a plan file (first line "foreshard-plan ..."), "-" for one from standard input, a network's
  * data file, or a network's name. Options given together with a plan are an error. */
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);
+/* The same, and checked though it was only just built: for a file, or for real ranks. */
+Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error);

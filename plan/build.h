@@ -5,7 +5,10 @@
 #include "plan/plan.h"
 #include "plan/strategy.h"
 
-/* strategy must be settled. network_name and network_text are carried along for people and
- * tools. */
+/* strategy must be settled. network_name and network_text are carried along for people and tools.
+ *
+ * Checking a plan takes about as long as building it. That this builder makes sound plans is for
+ * tests to say, so a plan is checked here only where FORESHARD_CHECK is in the environment, as it
+ * is in every test. Who hands one on, to a file or to real ranks, asks plan_check() first. */
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                  const char *network_text, GError **error);

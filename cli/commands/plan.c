@@ -270,7 +270,7 @@ int cmd_plan(int argc, char **argv) {
     gint64 start = g_get_monotonic_time();
     const char *input = argv[1];
     g_autoptr(Plan) plan = cli_plan_source_spares(source, options.output, &input, 1, &error)
-                               ? cli_plan_source_load(source, input, &error)
+                               ? cli_plan_source_load_to_hand_on(source, input, &error)
                                : NULL;
     if (!plan) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);

@@ -173,7 +173,7 @@ int cmd_rehearse(int argc, char **argv) {
     const char *const inputs[] = {argv[1], options.cluster};
     if (!options_are_sound(&options, &error) ||
         !cli_plan_source_spares(source, options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
-        !(plan = cli_plan_source_load(source, argv[1], &error)) ||
+        !(plan = cli_plan_source_load_to_hand_on(source, argv[1], &error)) ||
         !has_rank(plan, options.rank, &error) ||
         !(cli_ranks_is_cuda(options.device) ||
           cli_ranks_memory_is_here(plan, 1, (uint64_t)options.memory_limit, &error)) ||

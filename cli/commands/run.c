@@ -403,7 +403,7 @@ int cmd_run(int argc, char **argv) {
     g_autoptr(ModelCluster) pace = NULL;
     if (!options_are_sound(&options, &error) ||
         !inputs_are_spared(&options, source, argv[1], &error) ||
-        !(plan = cli_plan_source_load(source, argv[1], &error)) ||
+        !(plan = cli_plan_source_load_to_hand_on(source, argv[1], &error)) ||
         !cli_ranks_fit_here(plan->world, &error) ||
         !(cli_ranks_is_cuda(options.device) ||
           cli_ranks_memory_is_here(plan, plan->world, (uint64_t)options.memory_limit, &error)) ||
