@@ -169,10 +169,13 @@ static void scale(const Clip *c, PlanTensor factor, uint32_t i, uint32_t n) {
     plan_builder_launch(&c->run->builder, 0);
 }
 
-/* 2.0 holds the norms until the end; 1.13 knows no lists. */
+/* 2.0 holds the norms until the end. 1.13 knows no lists, and nothing sharded that is clipped so:
+ * that is this project's own, where a rank may own nothing of a parameter, which only lists take.
+ */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
     PlanPytorch pytorch = (PlanPytorch)run->strategy->pytorch;
-    bool by_lists = pytorch != PLAN_PYTORCH_1_13, holds = pytorch == PLAN_PYTORCH_2_0;
+    bool by_lists = pytorch != PLAN_PYTORCH_1_13 || axis != PLAN_AXIS_NONE;
+    bool holds = pytorch == PLAN_PYTORCH_2_0;
     Clip c;
     clip_begin(&c, run, axis != PLAN_AXIS_NONE);
     g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);

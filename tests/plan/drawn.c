@@ -1,0 +1,139 @@
+/* Strategies drawn at random, each key among all of its choices: one that is not refused makes a
+ * sound plan, which plan_build() leaves to tests. A seed of another draw may be given, and
+ * FORESHARD_DRAWN_PLANS in the environment says how many plans. */
+#include <string.h>
+
+#include "models/network.h"
+#include "plan/build.h"
+#include "plan/check.h"
+
+/* Sizes that few numbers of ranks divide, so that ranks differ. */
+static const char *const networks[] = {
+    "family=mlp\nlayers=3\nwidth=10\nseq=4\n",
+    "family=gpt\nlayers=4\nwidth=12\nheads=2\nvocab=13\nseq=8\n",
+    "family=gpt\nlayers=2\nwidth=12\nheads=2\nvocab=13\nseq=8\ntied=yes\ndropout=0.1\n",
+    "family=gpt\nlayers=2\nwidth=12\nheads=2\nvocab=13\nseq=8\nattention=math\nloss=fp32\n"
+    "loss_at=loop\n",
+    "family=mpt\nlayers=3\nwidth=12\nheads=2\nvocab=13\nseq=8\nloss=metered\n",
+    "family=llama\nlayers=3\nwidth=12\nheads=2\nkv_heads=1\nffn=20\nvocab=13\nseq=8\n",
+    "family=llama\nlayers=2\nwidth=12\nheads=2\nffn=20\nvocab=13\nseq=8\nrope=complex\n"
+    "loss_at=loop-holding\n",
+    "family=t5\nlayers=2\nwidth=12\nheads=2\nhead_dim=6\nffn=20\nvocab=13\nseq=8\ntied=yes\n",
+};
+
+/* What numbers are drawn from; the keys that are not here keep their defaults. */
+static const struct {
+    const char *key, *values;
+} numbers[] = {
+    {"ranks", "1 2 3 4 5 6 8 12"}, {"replicate", "0 2 3"},     {"limit_all_gathers", "0 1 2 3"},
+    {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"},    {"seq", "0 4"},
+    {"bucket_mb", "0 0.001 0.01"}, {"weight_decay", "-1 0.1"}, {"clip", "0 1"},
+};
+
+/* Of choices with an argument. */
+static const struct {
+    const char *name, *values;
+} arguments[] = {
+    {"every=K", "every=2 every=3"},
+    {"size=N", "size=1 size=100 size=500 size=100000"},
+    {"module=REGEX", "module=.*Block module=layers.* module=.*(attn|mlp).*"},
+    {"ratio=P", "ratio=0 ratio=0.5"},
+    {"N", "1 2 3 4"},
+    {"conf=TEXT", "conf=max_split_size_mb:64"},
+};
+
+static const char *any(GRand *rand, char **words) {
+    return words[g_rand_int_range(rand, 0, (gint32)g_strv_length(words))];
+}
+
+static char *any_word(GRand *rand, const char *words) {
+    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    return g_strdup(any(rand, list));
+}
+
+static char *value_of(GRand *rand, const PlanStrategyKey *key) {
+    if (!key->choices) {
+        for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+            if (g_str_equal(numbers[i].key, key->key)) {
+                return any_word(rand, numbers[i].values);
+            }
+        }
+        return NULL;
+    }
+    char *name = any_word(rand, key->choices);
+    for (unsigned i = 0; i < G_N_ELEMENTS(arguments); i++) {
+        if (g_str_equal(arguments[i].name, name)) {
+            g_free(name);
+            return any_word(rand, arguments[i].values);
+        }
+    }
+    return name;
+}
+
+/* Ranks always, other keys now and then: of many at once most are refused. */
+static void draw(GRand *rand, PlanStrategy *strategy, GString *ret_words) {
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    double share = g_rand_double_range(rand, 0, 0.4);
+    plan_strategy_init(strategy);
+    for (unsigned i = 0; i < n; i++) {
+        bool is_drawn = g_str_equal(keys[i].key, "ranks") || g_rand_double(rand) < share;
+        g_autofree char *value = is_drawn ? value_of(rand, &keys[i]) : NULL;
+        if (value) {
+            g_autoptr(GError) error = NULL;
+            plan_strategy_set(strategy, keys[i].key, value, &error);
+            g_assert_no_error(error);
+            g_string_append_printf(ret_words, " %s=%s", keys[i].key, value);
+        }
+    }
+}
+
+/* NULL: refused. */
+static Plan *plan_of(const char *network, PlanStrategy *strategy) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = g_strconcat("[network]\n", network, NULL);
+    g_autoptr(ModelNetwork) read = model_network_read(text, strlen(text), "drawn.ini", &error);
+    g_assert_no_error(error);
+    if (!plan_strategy_settle(strategy, NULL)) {
+        return NULL;
+    }
+    g_autoptr(PlanGraph) graph = model_network_emit_for(read, strategy, NULL);
+    return graph ? plan_build(graph, strategy, read->name, read->text, NULL) : NULL;
+}
+
+static unsigned count = 1500, seed = 1;
+
+static void sound(void) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    unsigned planned = 0, refused = 0, of_roles = 0;
+    while (planned < count) {
+        const char *network = networks[g_rand_int_range(rand, 0, G_N_ELEMENTS(networks))];
+        PlanStrategy strategy;
+        g_autoptr(GString) words = g_string_new(NULL);
+        draw(rand, &strategy, words);
+        g_autoptr(Plan) plan = plan_of(network, &strategy);
+        refused += plan == NULL;
+        if (!plan) {
+            continue;
+        }
+        g_autoptr(GError) error = NULL;
+        if (!plan_check(plan, &error)) {
+            g_test_message("%s\n%s\n%s", network, words->str, error->message);
+            g_test_fail();
+        }
+        planned++;
+        of_roles += plan->n_roles > 1;
+    }
+    g_test_message("%u sound plans, %u of several roles; %u strategies refused", planned, of_roles,
+                   refused);
+    g_assert_cmpuint(of_roles, >, planned / 10);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    const char *asked = g_getenv("FORESHARD_DRAWN_PLANS");
+    count = asked ? (unsigned)g_ascii_strtoull(asked, NULL, 10) : count;
+    seed = argc > 1 ? (unsigned)g_ascii_strtoull(argv[1], NULL, 10) : seed;
+    g_test_add_func("/plan/drawn/sound", sound);
+    return g_test_run();
+}
