@@ -129,11 +129,36 @@ static void sound(void) {
     g_assert_cmpuint(of_roles, >, planned / 10);
 }
 
+/* A network whose first product has a row too many makes a plan that is not sound. */
+static void checked_when_asked(void) {
+    const char *text = "[network]\nfamily=mlp\nlayers=1\nwidth=8\nseq=4\n";
+    g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "x.ini", NULL);
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    g_assert_true(plan_strategy_settle(&strategy, NULL));
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, NULL);
+    const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, 0);
+    while (op->kind != PLAN_OP_LINEAR) {
+        op++;
+    }
+    g_array_index(graph->dims, int64_t, op->dims)++;
+    g_autoptr(Plan) plan = plan_build(graph, &strategy, "x", "", NULL);
+    g_assert_nonnull(plan);
+    g_assert_false(plan_check(plan, NULL));
+    g_setenv("FORESHARD_CHECK", "1", TRUE);
+    g_autoptr(GError) error = NULL;
+    g_assert_null(plan_build(graph, &strategy, "x", "", &error));
+    g_assert_error(error, PLAN_ERROR, PLAN_ERROR_CHECK);
+    g_unsetenv("FORESHARD_CHECK");
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    g_unsetenv("FORESHARD_CHECK"); /* else what is unsound would look as if it were refused */
     const char *asked = g_getenv("FORESHARD_DRAWN_PLANS");
     count = asked ? (unsigned)g_ascii_strtoull(asked, NULL, 10) : count;
     seed = argc > 1 ? (unsigned)g_ascii_strtoull(argv[1], NULL, 10) : seed;
     g_test_add_func("/plan/drawn/sound", sound);
+    g_test_add_func("/plan/drawn/checked when asked", checked_when_asked);
     return g_test_run();
 }
