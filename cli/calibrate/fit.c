@@ -221,38 +221,57 @@ static unsigned read_numbers(char **words, double *ret_numbers, unsigned most) {
     return n;
 }
 
-bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
-                              GError **error) {
-    Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
-    const struct {
-        const char *name;
-        double *to;
-    } numbers[] = {{"launch_us", &cluster->host_launch_us},
-                   {"wait_us", &cluster->host_wait_us},
-                   {"host_wait_us", &cluster->host_host_wait_us},
-                   {"alloc_us", &cluster->host_alloc_us},
-                   {"free_us", &cluster->host_free_us},
-                   {"segment_new_us", &cluster->allocator_segment_new_us},
-                   {"segment_free_us", &cluster->allocator_segment_free_us}};
+typedef struct {
+    const char *name;
+    double *to;
+} Number;
+
+/* The lines "name number", each of which has to be there; others are for whoever asks for them. */
+static bool take_numbers(char *const *lines, const Number *numbers, unsigned n_numbers) {
     unsigned found = 0; /* a bit each */
-    g_auto(GStrv) lines = g_strsplit(costs, "\n", -1);
-    for (char **line = lines; *line; line++) {
-        g_auto(GStrv) words = g_strsplit(*line, " ", -1);
-        double said[2] = {0};
-        unsigned n_said = words[0] ? read_numbers(words, said, G_N_ELEMENTS(said)) : 0;
-        for (unsigned i = 0; i < G_N_ELEMENTS(numbers) && n_said == 1; i++) {
+    for (; *lines; lines++) {
+        g_auto(GStrv) words = g_strsplit(*lines, " ", -1);
+        double said;
+        bool is_one = words[0] && read_numbers(words, &said, 1) == 1;
+        for (unsigned i = 0; i < n_numbers && is_one; i++) {
             if (g_str_equal(words[0], numbers[i].name)) {
-                *numbers[i].to = said[0];
+                *numbers[i].to = said;
                 found |= 1u << i;
             }
         }
-        for (unsigned i = 0; i < G_N_ELEMENTS(collectives) && n_said == 2 && said[1] > 0; i++) {
+    }
+    return found == (1u << n_numbers) - 1;
+}
+
+/* The lines "collective bytes microseconds" of n ranks. */
+static void take_collectives(char *const *lines, Collective *collectives, unsigned n_collectives,
+                             unsigned n) {
+    for (; *lines; lines++) {
+        g_auto(GStrv) words = g_strsplit(*lines, " ", -1);
+        double said[2];
+        bool is_one = words[0] && read_numbers(words, said, 2) == 2 && said[1] > 0;
+        for (unsigned i = 0; i < n_collectives && is_one; i++) {
             if (g_str_equal(words[0], collectives[i].kind)) {
                 take_collective(&collectives[i], said[0], said[1], n);
             }
         }
     }
-    if (found != (1u << G_N_ELEMENTS(numbers)) - 1 || (n > 1 && !collectives[2].n_large)) {
+}
+
+bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster,
+                              GError **error) {
+    Collective collectives[] = {{"all_gather", 1}, {"reduce_scatter", 1}, {"all_reduce", 2}};
+    const Number numbers[] = {{"launch_us", &cluster->host_launch_us},
+                              {"wait_us", &cluster->host_wait_us},
+                              {"host_wait_us", &cluster->host_host_wait_us},
+                              {"alloc_us", &cluster->host_alloc_us},
+                              {"free_us", &cluster->host_free_us},
+                              {"segment_new_us", &cluster->allocator_segment_new_us},
+                              {"segment_free_us", &cluster->allocator_segment_free_us}};
+    g_auto(GStrv) lines = g_strsplit(costs, "\n", -1);
+    take_collectives(lines, collectives, G_N_ELEMENTS(collectives), n);
+    if (!take_numbers(lines, numbers, G_N_ELEMENTS(numbers)) ||
+        (n > 1 && !collectives[2].n_large)) {
         return says_too_little(error);
     }
     fit_collectives(collectives, n, cluster);
@@ -261,12 +280,9 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
 
 /* What CPU ranks alone say. */
 static bool take_wake(const char *costs, ModelCluster *cluster, GError **error) {
-    const char *line = strstr(costs, "lane_wake_us ");
-    if (!line) {
-        return says_too_little(error);
-    }
-    cluster->device_lane_wake_us = g_ascii_strtod(line + strlen("lane_wake_us "), NULL);
-    return true;
+    const Number wake = {"lane_wake_us", &cluster->device_lane_wake_us};
+    g_auto(GStrv) lines = g_strsplit(costs, "\n", -1);
+    return take_numbers(lines, &wake, 1) || says_too_little(error);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */

@@ -109,6 +109,25 @@ static void one_rank(void) {
     cli_samples_clear(&samples);
 }
 
+/* Every line is read by one rule: a name of its own, and behind it a number and nothing else. */
+static void broken_lines(void) {
+    static const char *const names[] = {"launch_us ", "segment_free_us ", "lane_wake_us "};
+    static const char *const broken[] = {"", "much ", "-1 ", "60x ", "60 7 ", "nan ", "idle_"};
+    CliSamples samples = known();
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *line = strstr(costs, names[i]), *number = line + strlen(names[i]);
+        for (unsigned j = 0; j < G_N_ELEMENTS(broken); j++) {
+            bool is_name = g_str_equal(broken[j], "idle_"); /* before the line, not in it */
+            g_autoptr(GString) text = g_string_new_len(costs, (is_name ? line : number) - costs);
+            g_string_append_printf(text, "%s%s", broken[j], is_name ? line : strchr(number, '\n'));
+            g_autoptr(GError) error = NULL;
+            g_assert_null(cli_calibrate_fit(&samples, text->str, 4, &error));
+            g_assert_nonnull(strstr(error->message, "did not say everything"));
+        }
+    }
+    cli_samples_clear(&samples);
+}
+
 /* ---- a GPU ---------------------------------------------------------------------------------- */
 
 static const char gpu_costs[] = "gpu Known GPU\nfact sms 100\nfact compute_capability 90\n"
@@ -234,6 +253,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/calibrate/known numbers come back", known_numbers_come_back);
     g_test_add_func("/cli/calibrate/one rank", one_rank);
+    g_test_add_func("/cli/calibrate/broken lines", broken_lines);
     g_test_add_func("/cli/calibrate/a GPU comes back", a_gpu_comes_back);
     return g_test_run();
 }
