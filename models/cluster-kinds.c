@@ -125,31 +125,30 @@ static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni 
                       GError **error) {
     ModelCluster *kind = cluster->kinds[cluster->n_kinds++];
     const PlanIniEntry *like = plan_ini_find(ini, section, "like");
-    const PlanIniEntry *at = plan_ini_find(ini, section, "at"), *last = like;
+    const PlanIniEntry *at = plan_ini_find(ini, section, "at");
+    g_autoptr(GPtrArray) entries = g_ptr_array_new();
     g_free(kind->name);
     kind->name = g_strstrip(g_strdup(section + strlen(PREFIX)));
     if (like && !read_like(kind, ini, like, error)) {
         return false;
     }
     for (unsigned i = 0; i < ini->n_entries; i++) {
-        const PlanIniEntry *entry = &ini->entries[i];
+        PlanIniEntry *entry = &ini->entries[i];
         if (!g_str_equal(entry->section, section)) {
             continue;
         }
-        last = entry;
+        g_ptr_array_add(entries, entry);
         if (entry != like && entry != at && !read_number_of_kind(kind, ini, entry, error)) {
             return false;
         }
     }
     if (!at) {
-        return plan_ini_refuse(ini, last, error,
+        return plan_ini_refuse(ini, entries->pdata[entries->len - 1], error,
                                "section [%s] lacks the key at; say which nodes, as in at = 2-3",
                                section);
     }
-    const PlanIniEntry *capability = plan_ini_find(ini, section, "device.compute_capability");
     return read_at(cluster, cluster->n_kinds, ini, at, error) &&
-           model_cluster_check_memory(kind, ini, last, error) &&
-           model_cluster_check_nccl(kind, ini, capability ? capability : last, error);
+           model_cluster_check_set(kind, ini, entries, error);
 }
 
 bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError **error) {

@@ -9,8 +9,3 @@ bool model_cluster_is_shared(const char *section); /* one for all nodes of a clu
 bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError **error);
 /* All that is not shared, as another cluster has it. */
 void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other);
-/* Whether its numbers go together, all of them read; a refusal names the entry. */
-bool model_cluster_check_memory(const ModelCluster *cluster, const PlanIni *ini,
-                                const PlanIniEntry *entry, GError **error);
-bool model_cluster_check_nccl(const ModelCluster *cluster, const PlanIni *ini,
-                              const PlanIniEntry *entry, GError **error);

@@ -149,8 +149,8 @@ static bool refuse_missing(const PlanIni *ini, const KeyRow *row, GError **error
                            row->help);
 }
 
-bool model_cluster_check_memory(const ModelCluster *cluster, const PlanIni *ini,
-                                const PlanIniEntry *entry, GError **error) {
+static bool check_memory(const ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
+                         GError **error) {
     if (cluster->device_outside_allocator_bytes >= cluster->device_memory_bytes) {
         return plan_ini_refuse(ini, entry, error,
                                "outside_allocator_bytes leaves nothing of memory_bytes; give less");
@@ -158,8 +158,8 @@ bool model_cluster_check_memory(const ModelCluster *cluster, const PlanIni *ini,
     return true;
 }
 
-bool model_cluster_check_nccl(const ModelCluster *cluster, const PlanIni *ini,
-                              const PlanIniEntry *entry, GError **error) {
+static bool check_nccl(const ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
+                       GError **error) {
     bool has_rings =
         cluster->intra_node_nccl_channels > 0 && cluster->intra_node_nccl_channel_gb_per_s > 0;
     if (cluster->device_compute_capability > 0 && !has_rings) {
@@ -171,13 +171,37 @@ bool model_cluster_check_nccl(const ModelCluster *cluster, const PlanIni *ini,
     return true;
 }
 
+/* The last entry that sets one of them ("section.key", whatever stands before it), or the last of
+ * all where none does: something else then gave the number, a file that is like another say. */
+static const PlanIniEntry *last_that_sets(const GPtrArray *entries, const char *const *names) {
+    const PlanIniEntry *last = NULL;
+    for (guint i = 0; i < entries->len; i++) {
+        const PlanIniEntry *entry = entries->pdata[i];
+        for (unsigned k = 0; names[k]; k++) {
+            bool later = !last || entry->line > last->line;
+            last = later && g_str_has_suffix(entry->key, names[k]) ? entry : last;
+        }
+    }
+    return last || !entries->len ? last : entries->pdata[entries->len - 1];
+}
+
+bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
+                             const GPtrArray *entries, GError **error) {
+    static const char *const memory[] = {"device.memory_bytes", "device.outside_allocator_bytes",
+                                         NULL};
+    static const char *const rings[] = {"device.compute_capability", "intra_node.nccl_channels",
+                                        "intra_node.nccl_channel_gb_per_s", NULL};
+    return check_memory(cluster, ini, last_that_sets(entries, memory), error) &&
+           check_nccl(cluster, ini, last_that_sets(entries, rings), error);
+}
+
 static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
     if (!plan_ini_find(ini, "device", "kind")) {
         return plan_ini_refuse(ini, first_of_section(ini, "device"), error,
                                "section [device] lacks the key kind; add kind = gpu or cpu");
     }
     const PlanIniEntry *outside = plan_ini_find(ini, "device", "outside_allocator_bytes");
-    if (!model_cluster_check_memory(cluster, ini, outside, error)) {
+    if (!check_memory(cluster, ini, outside, error)) {
         return false;
     }
     if (cluster->device_compute_capability > 0) {
@@ -198,7 +222,7 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError 
     }
     const char *rings =
         cluster->intra_node_nccl_channels > 0 ? "nccl_channel_gb_per_s" : "nccl_channels";
-    return model_cluster_check_nccl(cluster, ini, plan_ini_find(ini, "intra_node", rings), error);
+    return check_nccl(cluster, ini, plan_ini_find(ini, "intra_node", rings), error);
 }
 
 static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **error) {

@@ -52,6 +52,10 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster);
  * line. */
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
                        const PlanIniEntry *entry, GError **error);
+/* Whether its numbers go together still, once all of them are set: entries (PlanIniEntry const *)
+ * are those that set them, the last with a say in what is wrong is named. */
+bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
+                             const GPtrArray *entries, GError **error);
 /* As NCCL_ALGO and NCCL_PROTO would; NULL: NCCL chooses. */
 void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto);
 void model_cluster_free(ModelCluster *cluster); /* NULL is fine */

@@ -12,7 +12,8 @@
 #include "plan/strategy.h"
 #include "sim/predict.h"
 
-#define GIB 1073741824.0
+#define GIB     1073741824.0
+#define CLUSTER "cluster." /* before a number of the cluster */
 
 enum {
     STEPS_TO_SETTLE = 20,
@@ -131,6 +132,19 @@ static bool set_allocator(Case *c, const PlanIniEntry *entry, GError **error) {
            plan_ini_refuse(ini_of(c), entry, error, "%s", cause->message);
 }
 
+/* Rules give a cluster's numbers one by one; a file that had them would be refused where they do
+ * not go together, and so is the rule. */
+static bool check_cluster(const Case *c, GError **error) {
+    g_autoptr(GPtrArray) given = g_ptr_array_new();
+    for (guint i = 0; i < c->settings->len; i++) {
+        const PlanIniEntry *entry = c->settings->pdata[i];
+        if (g_str_has_prefix(entry->key, CLUSTER)) {
+            g_ptr_array_add(given, c->settings->pdata[i]);
+        }
+    }
+    return model_cluster_check_set(c->cluster, ini_of(c), given, error);
+}
+
 static bool apply(Case *c, GString *network, GError **error) {
     bool named = cli_rules_value(c->settings, "network") != NULL;
     for (guint i = 0; i < c->settings->len; i++) {
@@ -139,7 +153,7 @@ static bool apply(Case *c, GString *network, GError **error) {
         bool good = true;
         if (g_str_has_prefix(entry->key, "strategy.")) {
             good = set_strategy(c, entry, dot + 1, error);
-        } else if (g_str_has_prefix(entry->key, "cluster.")) {
+        } else if (g_str_has_prefix(entry->key, CLUSTER)) {
             good = model_cluster_set(c->cluster, dot + 1, ini_of(c), entry, error);
             say(c, dot + 1, entry->value);
         } else if (g_str_has_prefix(entry->key, "network.") && !named) {
@@ -156,7 +170,7 @@ static bool apply(Case *c, GString *network, GError **error) {
             return false;
         }
     }
-    return true;
+    return check_cluster(c, error);
 }
 
 static bool read_network(Case *c, const GString *text, GError **error) {

@@ -276,6 +276,51 @@ static void bandwidths(void) {
     }
 }
 
+/* ---- rules of one's own --------------------------------------------------------------------- */
+
+/* A table under the rules in train.ini of the user's own folder. */
+static void refuse_rules(const char *rules, const char *message) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *home = g_dir_make_tmp("foreshard-rules-XXXXXX", &error);
+    g_assert_no_error(error);
+    g_autofree char *folder = g_build_filename(home, "published", NULL);
+    g_autofree char *path = g_build_filename(folder, "train.ini", NULL);
+    g_assert_cmpint(g_mkdir(folder, 0700), ==, 0);
+    g_assert_true(g_file_set_contents(path, rules, -1, NULL));
+    g_setenv("FORESHARD_DATA", home, TRUE);
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_autofree char *table = written(RUNS FSDP "gpt2,,,,256,1" REST);
+    bool accepted = cli_validation_add(validation, table, &error);
+    g_unsetenv("FORESHARD_DATA");
+    g_unlink(path);
+    g_rmdir(folder);
+    g_rmdir(home);
+    if (accepted != !message || !strstr(message ? error->message : "", message ? message : "")) {
+        g_test_message("'%s' instead of '%s'", accepted ? "accepted" : error->message, message);
+        g_test_fail();
+    }
+}
+
+#define ALL                                                                                        \
+    "[all]\nframework = x\ncluster = a100-node\nnetwork = gpt2\nstrategy.ranks = 8\n"              \
+    "strategy.micro_batch = 1\n"
+
+/* What a cluster file would be refused for is refused of the rule that says it. */
+static void rules_for_clusters(void) {
+    refuse_rules(ALL, NULL);
+    refuse_rules(ALL "cluster.device.memory_bytes = 2000000000\n", NULL);
+    refuse_rules(ALL "[small]\nif.gpus = 8\ncluster.device.memory_bytes = 1000000000\n"
+                     "cluster.host.launch_us = 7\n",
+                 "train.ini:9: outside_allocator_bytes leaves nothing");
+    refuse_rules(ALL "cluster.intra_node.nccl_channels = 0\ncluster.device.sms = 80\n",
+                 "train.ini:7: with compute_capability, nccl_channels");
+    refuse_rules(ALL "cluster.device.compute_capability = 0\n"
+                     "cluster.intra_node.nccl_channels = 0\n",
+                 NULL); /* plain rings */
+    refuse_rules(ALL "cluster.device.memory_bytes = 0\n",
+                 "train.ini:7: cluster.device.memory_bytes = 0 is out");
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
@@ -287,5 +332,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/products", products);
     g_test_add_func("/strangers/collectives", collectives);
     g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
+    g_test_add_func("/strangers/rules for clusters", rules_for_clusters);
     return g_test_run();
 }
