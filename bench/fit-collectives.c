@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
     g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, argv[1], &error);
     g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, &error) : NULL;
     g_autoptr(CliPublished) published =
-        cluster ? cli_published_open("collectives", cli_collective_columns, &error) : NULL;
+        cluster ? cli_published_open("collectives", &cli_collective_words, &error) : NULL;
     g_autoptr(CliCsv) csv = published ? cli_csv_read(argv[2], &error) : NULL;
     g_autoptr(GArray) rows = csv ? cli_collective_rows(csv, published, &error) : NULL;
     if (!rows) {

@@ -172,7 +172,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(CliPublished) published = cli_published_open("train", cli_train_columns, &error);
+    g_autoptr(CliPublished) published = cli_published_open("train", &cli_train_words, &error);
     g_autoptr(GPtrArray) tables = g_ptr_array_new_with_free_func(free_csv);
     g_autofree Fit *fit = g_new0(Fit, 1);
     *fit = (Fit){.published = published, .gpu = argv[1], .tables = tables};

@@ -18,12 +18,12 @@ static void free_cluster(gpointer cluster) {
     model_cluster_free(cluster);
 }
 
-CliPublished *cli_published_open(const char *table, const char *const *columns, GError **error) {
+CliPublished *cli_published_open(const char *table, const CliRuleWords *words, GError **error) {
     g_autoptr(CliPublished) published = g_new0(CliPublished, 1);
     published->clusters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_cluster);
     published->tuned = g_array_new(FALSE, FALSE, sizeof(Tuned));
     g_autofree char *path = cli_data_find(CLI_DATA_PUBLISHED, table, error);
-    published->rules = path ? cli_rules_read(path, columns, error) : NULL;
+    published->rules = path ? cli_rules_read(path, words, error) : NULL;
     return published->rules ? g_steal_pointer(&published) : NULL;
 }
 
@@ -40,19 +40,9 @@ const CliRules *cli_published_rules(const CliPublished *published) {
     return published->rules;
 }
 
-static const PlanIniEntry *find(const GPtrArray *settings, const char *key) {
-    for (guint i = 0; i < settings->len; i++) {
-        const PlanIniEntry *entry = settings->pdata[i];
-        if (g_str_equal(entry->key, key)) {
-            return entry;
-        }
-    }
-    return NULL;
-}
-
 const ModelCluster *cli_published_cluster(CliPublished *published, const GPtrArray *settings,
                                           GError **error) {
-    const PlanIniEntry *entry = find(settings, "cluster");
+    const PlanIniEntry *entry = cli_rules_entry(settings, "cluster");
     if (!entry) {
         plan_ini_refuse(published->rules->ini, NULL, error,
                         "no rule names a cluster for a row that is not skipped; add one");
@@ -75,7 +65,7 @@ const char *cli_published_skip(const GPtrArray *settings) {
 
 bool cli_published_number(const CliPublished *published, const GPtrArray *settings, const char *key,
                           double fallback, double *ret_value, GError **error) {
-    const PlanIniEntry *entry = find(settings, key);
+    const PlanIniEntry *entry = cli_rules_entry(settings, key);
     *ret_value = fallback;
     return !entry || plan_parse_double(entry->value, ret_value) ||
            plan_ini_refuse(published->rules->ini, entry, error, "%s is '%s', which is no number",

@@ -12,8 +12,8 @@
 
 typedef struct _CliPublished CliPublished;
 
-/* table: "gemm", ...; columns: what its rules may ask about. */
-CliPublished *cli_published_open(const char *table, const char *const *columns, GError **error);
+/* table: "gemm", ...; words: what its rules may speak of. */
+CliPublished *cli_published_open(const char *table, const CliRuleWords *words, GError **error);
 void cli_published_free(CliPublished *published); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPublished, cli_published_free)
 

@@ -4,28 +4,30 @@
 
 #include "cli/validate/train-row.h"
 
-const char *const cli_collective_columns[] = {"source",
-                                              "source_ref",
-                                              "measured_date",
-                                              "hardware",
-                                              "nodes",
-                                              "gpus",
-                                              "gpus_per_node",
-                                              "concurrent_groups",
-                                              "interconnect",
-                                              "op",
-                                              "algo",
-                                              "dtype",
-                                              "bytes",
-                                              "time_us",
-                                              "algbw_GBps",
-                                              "busbw_GBps",
-                                              "inplace_time_us",
-                                              "inplace_busbw_GBps",
-                                              "tool",
-                                              "value_origin",
-                                              "notes",
-                                              NULL};
+static const char *const table_columns[] = {"source",
+                                            "source_ref",
+                                            "measured_date",
+                                            "hardware",
+                                            "nodes",
+                                            "gpus",
+                                            "gpus_per_node",
+                                            "concurrent_groups",
+                                            "interconnect",
+                                            "op",
+                                            "algo",
+                                            "dtype",
+                                            "bytes",
+                                            "time_us",
+                                            "algbw_GBps",
+                                            "busbw_GBps",
+                                            "inplace_time_us",
+                                            "inplace_busbw_GBps",
+                                            "tool",
+                                            "value_origin",
+                                            "notes",
+                                            NULL};
+static const char *const rule_settings[] = {"cluster", "algo", "skip", NULL};
+const CliRuleWords cli_collective_words = {table_columns, rule_settings};
 
 static const struct {
     const char
@@ -103,10 +105,15 @@ static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollect
     return row->time_us > 0 || skip(row, "neither a time nor a bandwidth is given");
 }
 
-static SimNcclAlgo algo_of(const GPtrArray *settings) {
-    SimNcclAlgo algo = SIM_NCCL_N_ALGOS;
-    const char *name = cli_rules_value(settings, "algo");
-    return name && sim_nccl_algo_parse(name, &algo) ? algo : SIM_NCCL_N_ALGOS;
+/* NCCL's choice where no rule says. */
+static bool read_algo(const CliPublished *published, const GPtrArray *given, SimNcclAlgo *ret_algo,
+                      GError **error) {
+    const PlanIniEntry *entry = cli_rules_entry(given, "algo");
+    *ret_algo = SIM_NCCL_N_ALGOS;
+    return !entry || sim_nccl_algo_parse(entry->value, ret_algo) ||
+           plan_ini_refuse(cli_published_rules(published)->ini, entry, error,
+                           "algo = %s is none of NCCL's; give ring, tree, nvls, nvlstree or pat",
+                           entry->value);
 }
 
 static bool read_row(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
@@ -119,14 +126,14 @@ static bool read_row(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *
         return true;
     }
     row->cluster = cli_published_cluster(published, settings, error);
-    if (!row->cluster || !read_kind(csv, csv_row, row) || !read_numbers(csv, csv_row, row, error)) {
+    if (!row->cluster || !read_algo(published, settings, &row->algo, error) ||
+        !read_kind(csv, csv_row, row) || !read_numbers(csv, csv_row, row, error)) {
         return false;
     }
     if (!row->skipped && row->nodes > 1 &&
         !(row->nic_gb_per_s > 0 || row->cluster->inter_node_nic_gb_per_s > 0)) {
         return skip(row, "no cluster file of this hardware has a network");
     }
-    row->algo = algo_of(settings);
     row->held_out = cli_published_held_out(csv_row);
     row->label = g_strdup_printf("%s of %.0f bytes", cli_csv_text(csv, csv_row, "op"), row->bytes);
     row->group = g_strdup_printf("%s, %u node%s", cli_csv_text(csv, csv_row, "hardware"),

@@ -4,7 +4,7 @@
 #include "cli/validate/published.h"
 #include "sim/cost-network.h"
 
-extern const char *const cli_collective_columns[];
+extern const CliRuleWords cli_collective_words;
 
 typedef struct {
     unsigned line;

@@ -4,29 +4,32 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const cli_gemm_columns[] = {"source",
-                                        "source_ref",
-                                        "measured_date",
-                                        "hardware",
-                                        "kind",
-                                        "dtype",
-                                        "out_dtype",
-                                        "batch",
-                                        "m",
-                                        "n",
-                                        "k",
-                                        "layout",
-                                        "accumulate",
-                                        "extra_shape",
-                                        "time_us",
-                                        "tflops",
-                                        "stat",
-                                        "pct_of_peak",
-                                        "peak_tflops_used",
-                                        "software",
-                                        "value_origin",
-                                        "notes",
-                                        NULL};
+static const char *const table_columns[] = {"source",
+                                            "source_ref",
+                                            "measured_date",
+                                            "hardware",
+                                            "kind",
+                                            "dtype",
+                                            "out_dtype",
+                                            "batch",
+                                            "m",
+                                            "n",
+                                            "k",
+                                            "layout",
+                                            "accumulate",
+                                            "extra_shape",
+                                            "time_us",
+                                            "tflops",
+                                            "stat",
+                                            "pct_of_peak",
+                                            "peak_tflops_used",
+                                            "software",
+                                            "value_origin",
+                                            "notes",
+                                            NULL};
+static const char *const rule_settings[] = {
+    "cluster", "skip", "fp32", "peak_share", "element_bytes", "output_bytes", "rate_share", NULL};
+const CliRuleWords cli_gemm_words = {table_columns, rule_settings};
 
 typedef struct {
     const CliCsv *csv;

@@ -4,7 +4,7 @@
 #include "cli/validate/published.h"
 #include "sim/efficiency.h"
 
-extern const char *const cli_gemm_columns[];
+extern const CliRuleWords cli_gemm_words;
 
 typedef struct {
     unsigned line;

@@ -20,13 +20,17 @@ enum {
     GPUS_A_NODE_MOST = 100000 /* as cluster files have it */
 };
 
-const char *const cli_train_columns[] = {
+static const char *const table_columns[] = {
 #define COLUMN(name) #name,
 #define NUMBER(name) #name,
 #include "cli/validate/train-columns.def"
 #undef COLUMN
 #undef NUMBER
     NULL};
+static const char *const rule_settings[] = {"framework", "cluster",   "cluster.",  "network",
+                                            "network.",  "strategy.", "allocator", "flops",
+                                            "memory",    "skip",      NULL};
+const CliRuleWords cli_train_words = {table_columns, rule_settings};
 
 static const char *const numbers[] = {
 #define COLUMN(name)
@@ -132,6 +136,22 @@ static bool set_allocator(Case *c, const PlanIniEntry *entry, GError **error) {
            plan_ini_refuse(ini_of(c), entry, error, "%s", cause->message);
 }
 
+/* Settings of a few words each; whoever reads one takes the first for granted. */
+static bool check_word(const Case *c, const PlanIniEntry *entry, GError **error) {
+    static const struct {
+        const char *key, *words;
+    } known[] = {{"flops", "model, all"}, {"memory", "reserved, allocated, active, device"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_auto(GStrv) words = g_strsplit(known[i].words, ", ", -1);
+        if (g_str_equal(entry->key, known[i].key) &&
+            !g_strv_contains((const char *const *)words, entry->value)) {
+            return plan_ini_refuse(ini_of(c), entry, error, "%s = %s is unknown; give one of %s",
+                                   entry->key, entry->value, known[i].words);
+        }
+    }
+    return true;
+}
+
 /* Rules give a cluster's numbers one by one; a file that had them would be refused where they do
  * not go together, and so is the rule. */
 static bool check_cluster(const Case *c, GError **error) {
@@ -165,6 +185,8 @@ static bool apply(Case *c, GString *network, GError **error) {
         } else if (g_str_equal(entry->key, "allocator")) {
             good = set_allocator(c, entry, error);
             say(c, entry->key, entry->value);
+        } else {
+            good = check_word(c, entry, error);
         }
         if (!good) {
             return false;

@@ -3,7 +3,7 @@
 
 #include "cli/validate/published.h"
 
-extern const char *const cli_train_columns[];
+extern const CliRuleWords cli_train_words;
 
 typedef struct {
     unsigned line;

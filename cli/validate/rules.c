@@ -9,22 +9,43 @@ static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
 }
 
-CliRules *cli_rules_read(const char *path, const char *const *columns, GError **error) {
+static bool is_setting(const char *const *settings, const char *key) {
+    for (; *settings; settings++) {
+        bool is_prefix = g_str_has_suffix(*settings, ".");
+        if (is_prefix ? g_str_has_prefix(key, *settings) : g_str_equal(key, *settings)) {
+            return true;
+        }
+    }
+    return g_str_equal(key, LEFT_OUT);
+}
+
+static bool check_words(const CliRules *rules, const CliRuleWords *words, GError **error) {
+    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
+        const PlanIniEntry *entry = &rules->ini->entries[i];
+        const char *column = column_of(entry);
+        if (column && !g_strv_contains(words->columns, column)) {
+            return plan_ini_refuse(rules->ini, entry, error,
+                                   "the tables have no column '%s'; name one that they have",
+                                   column);
+        }
+        if (!column && !is_setting(words->settings, entry->key)) {
+            g_autofree char *all = g_strjoinv(", ", (char **)words->settings);
+            return plan_ini_refuse(rules->ini, entry, error,
+                                   "there is no setting '%s'; a rule of such tables has "
+                                   "if.COLUMN, left_out, %s",
+                                   entry->key, all);
+        }
+    }
+    return true;
+}
+
+CliRules *cli_rules_read(const char *path, const CliRuleWords *words, GError **error) {
     g_autoptr(CliRules) rules = g_new0(CliRules, 1);
     rules->ini = plan_ini_read_file(path, error);
     if (!rules->ini) {
         return NULL;
     }
-    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
-        const PlanIniEntry *entry = &rules->ini->entries[i];
-        const char *column = column_of(entry);
-        if (column && !g_strv_contains(columns, column)) {
-            plan_ini_refuse(rules->ini, entry, error,
-                            "the tables have no column '%s'; name one that they have", column);
-            return NULL;
-        }
-    }
-    return g_steal_pointer(&rules);
+    return check_words(rules, words, error) ? g_steal_pointer(&rules) : NULL;
 }
 
 void cli_rules_free(CliRules *rules) {
@@ -109,12 +130,17 @@ bool cli_rules_leave_out(const CliRules *rules, const char *table) {
     return false;
 }
 
-const char *cli_rules_value(const GPtrArray *settings, const char *key) {
+const PlanIniEntry *cli_rules_entry(const GPtrArray *settings, const char *key) {
     for (guint i = 0; i < settings->len; i++) {
         const PlanIniEntry *entry = settings->pdata[i];
         if (g_str_equal(entry->key, key)) {
-            return entry->value;
+            return entry;
         }
     }
     return NULL;
+}
+
+const char *cli_rules_value(const GPtrArray *settings, const char *key) {
+    const PlanIniEntry *entry = cli_rules_entry(settings, key);
+    return entry ? entry->value : NULL;
 }

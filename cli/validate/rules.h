@@ -17,8 +17,14 @@ typedef struct {
     PlanIni *ini;
 } CliRules;
 
-/* columns: those that an if. may name (NULL at the end). */
-CliRules *cli_rules_read(const char *path, const char *const *columns, GError **error);
+/* What a kind of table knows, each list with NULL at its end. */
+typedef struct {
+    const char *const *columns; /* an if. may name these */
+    const char *const
+        *settings; /* and rules may set these; "strategy." stands for all that begin so */
+} CliRuleWords;
+
+CliRules *cli_rules_read(const char *path, const CliRuleWords *words, GError **error);
 void cli_rules_free(CliRules *rules); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRules, cli_rules_free)
 
@@ -29,5 +35,6 @@ GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCs
                            const char *without);
 /* Whether there is such a rule. */
 bool cli_rules_leave_out(const CliRules *rules, const char *table);
-/* Its value, or NULL. */
+/* The one with this key, or NULL; its value, or NULL. */
+const PlanIniEntry *cli_rules_entry(const GPtrArray *settings, const char *key);
 const char *cli_rules_value(const GPtrArray *settings, const char *key);

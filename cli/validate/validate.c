@@ -146,17 +146,17 @@ static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished
 
 static const struct {
     const char *name, *unit, *told_by; /* a column that no other kind has */
-    const char *const *columns;
+    const CliRuleWords *words;
     const char *const *needed;
     Reader read;
 } kinds[] = {
-    {"train", "ms", "tokens_per_s_per_gpu", cli_train_columns,
+    {"train", "ms", "tokens_per_s_per_gpu", &cli_train_words,
      (const char *const[]){"hardware", "framework", "model", "gpus", "seq_len", "micro_batch",
                            NULL},
      read_runs},
-    {"gemm", "us", "extra_shape", cli_gemm_columns,
+    {"gemm", "us", "extra_shape", &cli_gemm_words,
      (const char *const[]){"hardware", "kind", "dtype", "m", "n", "k", NULL}, read_products},
-    {"collectives", "us", "busbw_GBps", cli_collective_columns,
+    {"collectives", "us", "busbw_GBps", &cli_collective_words,
      (const char *const[]){"hardware", "nodes", "gpus", "op", "bytes", "time_us", NULL},
      read_collectives},
 };
@@ -203,10 +203,10 @@ static int open_table(const char *path, CliCsv **ret_csv, CliPublished **ret_pub
                        "tests/validation/train_*.csv, gemm.csv or collectives.csv");
         return -1;
     }
-    if (!cli_csv_check_columns(csv, kinds[kind].columns, kinds[kind].needed, error)) {
+    if (!cli_csv_check_columns(csv, kinds[kind].words->columns, kinds[kind].needed, error)) {
         return -1;
     }
-    *ret_published = cli_published_open(kinds[kind].name, kinds[kind].columns, error);
+    *ret_published = cli_published_open(kinds[kind].name, kinds[kind].words, error);
     if (!*ret_published) {
         return -1;
     }

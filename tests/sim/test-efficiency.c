@@ -139,7 +139,7 @@ typedef struct {
 
 static Published read_published(const char *variable) {
     g_autoptr(GError) error = NULL;
-    Published published = {.tables = cli_published_open("gemm", cli_gemm_columns, &error)};
+    Published published = {.tables = cli_published_open("gemm", &cli_gemm_words, &error)};
     g_assert_no_error(error);
     g_autoptr(CliCsv) csv = cli_csv_read(g_getenv(variable), &error);
     g_assert_no_error(error);

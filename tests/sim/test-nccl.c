@@ -160,7 +160,7 @@ static void print_bins(GHashTable *bins) {
 
 static CliPublished *open_tables(void) {
     g_autoptr(GError) error = NULL;
-    CliPublished *tables = cli_published_open("collectives", cli_collective_columns, &error);
+    CliPublished *tables = cli_published_open("collectives", &cli_collective_words, &error);
     g_assert_no_error(error);
     return tables;
 }

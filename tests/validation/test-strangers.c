@@ -278,18 +278,19 @@ static void bandwidths(void) {
 
 /* ---- rules of one's own --------------------------------------------------------------------- */
 
-/* A table under the rules in train.ini of the user's own folder. */
-static void refuse_rules(const char *rules, const char *message) {
+/* A table under the rules in a file of the user's own folder. */
+static void judge_rules(const char *file, const char *text, const char *rules,
+                        const char *message) {
     g_autoptr(GError) error = NULL;
     g_autofree char *home = g_dir_make_tmp("foreshard-rules-XXXXXX", &error);
     g_assert_no_error(error);
     g_autofree char *folder = g_build_filename(home, "published", NULL);
-    g_autofree char *path = g_build_filename(folder, "train.ini", NULL);
+    g_autofree char *path = g_build_filename(folder, file, NULL);
     g_assert_cmpint(g_mkdir(folder, 0700), ==, 0);
     g_assert_true(g_file_set_contents(path, rules, -1, NULL));
     g_setenv("FORESHARD_DATA", home, TRUE);
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    g_autofree char *table = written(RUNS FSDP "gpt2,,,,256,1" REST);
+    g_autofree char *table = written(text);
     bool accepted = cli_validation_add(validation, table, &error);
     g_unsetenv("FORESHARD_DATA");
     g_unlink(path);
@@ -299,6 +300,16 @@ static void refuse_rules(const char *rules, const char *message) {
         g_test_message("'%s' instead of '%s'", accepted ? "accepted" : error->message, message);
         g_test_fail();
     }
+}
+
+static void refuse_rules(const char *rules, const char *message) {
+    judge_rules("train.ini", RUNS FSDP "gpt2,,,,256,1" REST, rules, message);
+}
+
+static void refuse_collectives(const char *rules, const char *message) {
+    judge_rules("collectives.ini",
+                "hardware,nodes,gpus,op,bytes,time_us,busbw_GBps\nA100,1,8,all_reduce,1e8,800,\n",
+                rules, message);
 }
 
 #define ALL                                                                                        \
@@ -321,6 +332,20 @@ static void rules_for_clusters(void) {
                  "train.ini:7: cluster.device.memory_bytes = 0 is out");
 }
 
+/* A slip of the pen is not a rule that does nothing. */
+static void rules_misspelt(void) {
+    refuse_rules(ALL "strtegy.wrap = block\n", "train.ini:7: there is no setting 'strtegy.wrap'");
+    refuse_rules(ALL "memory = allocatd\n", "train.ini:7: memory = allocatd is unknown; give one");
+    refuse_rules(ALL "flops = 5\n", "train.ini:7: flops = 5 is unknown; give one of model, all");
+    refuse_rules(ALL "flops = all\nmemory = device\n", NULL);
+    refuse_rules(ALL "if.colour = red\n", "train.ini:7: the tables have no column 'colour'");
+#define COLLECTIVES "[all]\ncluster = a100-node\n"
+    refuse_collectives(COLLECTIVES "algo = tree\n", NULL);
+    refuse_collectives(COLLECTIVES "algo = rnig\n", "collectives.ini:3: algo = rnig is none of");
+    refuse_collectives(COLLECTIVES "cluster.device.sms = 8\n",
+                       "collectives.ini:3: there is no setting 'cluster.device.sms'");
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
@@ -333,5 +358,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/collectives", collectives);
     g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
     g_test_add_func("/strangers/rules for clusters", rules_for_clusters);
+    g_test_add_func("/strangers/rules misspelt", rules_misspelt);
     return g_test_run();
 }

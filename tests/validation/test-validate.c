@@ -8,6 +8,8 @@
 #include "cli/validate/validate.h"
 
 static const char *const columns[] = {"a", "b", "c", NULL};
+static const char *const settings_known[] = {"x", "y", "z", "deep.", NULL};
+static const CliRuleWords known = {columns, settings_known};
 
 static char *temporary(const char *name, const char *text) {
     g_autoptr(GError) error = NULL;
@@ -107,7 +109,7 @@ static void rules(void) {
                                                "[one]\nif.a = p*|q\nx = 2\n"
                                                "[two]\nif.a = !p*\nif.b = -\ny = 2\n"
                                                "[fit]\nleft_out = t.csv\nz = 3\n");
-    g_autoptr(CliRules) read = cli_rules_read(path, columns, &error);
+    g_autoptr(CliRules) read = cli_rules_read(path, &known, &error);
     g_assert_no_error(error);
     g_autoptr(CliCsv) csv = table("a,b,c\npq,,\nq,,\nr,s,\n", &error);
     static const struct { const char *x, *y; } expected[] = {{"2", "1"}, {"2", "2"}, {"1", "1"}};
@@ -122,8 +124,13 @@ static void rules(void) {
     g_assert_true(cli_rules_leave_out(read, "t.csv"));
     g_assert_false(cli_rules_leave_out(read, "u.csv"));
     g_autofree char *bad = temporary("b.ini", "[all]\n\nif.d = 1\n");
-    g_assert_null(cli_rules_read(bad, columns, &error));
+    g_assert_null(cli_rules_read(bad, &known, &error));
     g_assert_nonnull(strstr(error->message, "b.ini:3: the tables have no column 'd'"));
+    g_clear_error(&error);
+    g_autofree char *misspelt = temporary("m.ini", "[all]\ndeep.any = 1\nif.a = p\ndeepx = 1\n");
+    g_assert_null(cli_rules_read(misspelt, &known, &error));
+    g_assert_nonnull(strstr(error->message, "m.ini:4: there is no setting 'deepx'"));
+    g_assert_nonnull(strstr(error->message, "left_out, x, y, z, deep."));
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
