@@ -1,5 +1,7 @@
 #include "memory/arena.h"
 
+#include <stdbool.h>
+
 /* Largest first; of equals whoever comes first, so that the layout is one function of its input. */
 static gint by_size(gconstpointer a, gconstpointer b, gpointer data) {
     const MemoryTenant *tenants = data;
@@ -9,12 +11,33 @@ static gint by_size(gconstpointer a, gconstpointer b, gpointer data) {
                                 : (p > q) - (p < q);
 }
 
+/* Both come back: as on a circle of one round. */
+static bool meet_going_round(const MemoryTenant *a, const MemoryTenant *b) {
+    uint32_t round = a->every, behind = b->from - a->from + (b->from < a->from ? round : 0);
+    return behind < a->to - a->from || round - behind < b->to - b->from;
+}
+
+/* The first stay that ends after the other has begun is the first that can meet it. */
+static bool meets_once(const MemoryTenant *round, const MemoryTenant *once) {
+    uint64_t nth = once->from < round->to ? 0 : (once->from - round->to) / round->every + 1;
+    return round->from + nth * round->every < once->to;
+}
+
+static bool ever_meet(const MemoryTenant *a, const MemoryTenant *b) {
+    if (a->every && b->every) {
+        return meet_going_round(a, b);
+    }
+    return a->every   ? meets_once(a, b)
+           : b->every ? meets_once(b, a)
+                      : b->from < a->to && a->from < b->to;
+}
+
 /* The lowest place among those placed, which lie in the order of their offsets. */
 static uint64_t place_of(const MemoryTenant *tenant, const MemoryTenant *placed, uint32_t n) {
     uint64_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
         const MemoryTenant *other = &placed[i];
-        if (other->from < tenant->to && tenant->from < other->to) {
+        if (ever_meet(tenant, other)) {
             if (other->offset >= at + tenant->bytes) {
                 return at;
             }

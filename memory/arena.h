@@ -5,6 +5,11 @@
  * disturbs none that lives beside it (the greedy order of Pisarchyk and Lee, "Efficient memory
  * management for deep neural net inference", 2020). The result is at least the most that lives at
  * once, and seldom much more. Time: the square of the number of tensors.
+ *
+ * A program that goes round and round has tensors that come back each time at the same place. Such
+ * a tenant lives from, ..., to - 1 and again `every` moments later, for ever. All that come back do
+ * so equally often, begin within one round and live for a round at most, the end of which may lie
+ * in the next.
  */
 #pragma once
 
@@ -15,6 +20,7 @@ typedef struct {
     uint64_t bytes;
     uint32_t from, to; /* lives in moments from, ..., to - 1 */
     uint64_t offset;   /* set by memory_arena_layout() */
+    uint32_t every;    /* 0: once */
 } MemoryTenant;
 
 /* Lays them out; returns the bytes of the arena. */

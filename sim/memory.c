@@ -1,8 +1,8 @@
 #include "sim/memory.h"
 
-#include "memory/arena.h"
 #include "memory/caching.h"
 #include "memory/rounding.h"
+#include "sim/lifetimes.h"
 
 struct _SimMemory {
     const PlanRole *role;
@@ -37,27 +37,13 @@ static uint64_t rounded(uint64_t bytes) {
     return (bytes + MEMORY_BLOCK_LEAST - 1) / MEMORY_BLOCK_LEAST * MEMORY_BLOCK_LEAST;
 }
 
-/* Every section, one after the other: a buffer keeps its place until it is freed. */
 static uint64_t arena_of(const PlanRole *role) {
-    static const PlanSection sections[] = {PLAN_SECTION_CONSTRUCT, PLAN_SECTION_FIRST,
-                                           PLAN_SECTION_SECOND, PLAN_SECTION_STEADY};
-    g_autoptr(GArray) tenants = g_array_new(FALSE, FALSE, sizeof(MemoryTenant));
-    g_autofree uint32_t *tenant_of = g_new(uint32_t, role->n_buffers);
-    uint32_t now = 0;
-    for (unsigned s = 0; s < G_N_ELEMENTS(sections); s++) {
-        for (uint32_t i = 0; i < role->n_instrs[sections[s]]; i++, now++) {
-            const PlanInstr *instr = &role->sections[sections[s]][i];
-            if (instr->kind == PLAN_ALLOC) {
-                MemoryTenant tenant = {rounded(role->buffers[instr->arg].bytes), now, UINT32_MAX,
-                                       0};
-                tenant_of[instr->arg] = tenants->len;
-                g_array_append_val(tenants, tenant);
-            } else if (instr->kind == PLAN_FREE) {
-                g_array_index(tenants, MemoryTenant, tenant_of[instr->arg]).to = now;
-            }
-        }
+    g_autoptr(GArray) lifetimes = sim_lifetimes(role);
+    MemoryTenant *tenants = (MemoryTenant *)(gpointer)lifetimes->data;
+    for (guint i = 0; i < lifetimes->len; i++) {
+        tenants[i].bytes = rounded(tenants[i].bytes);
     }
-    return memory_arena_layout((MemoryTenant *)(gpointer)tenants->data, tenants->len);
+    return memory_arena_layout(tenants, lifetimes->len);
 }
 
 /* ---- either policy -------------------------------------------------------------------------- */

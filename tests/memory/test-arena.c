@@ -57,7 +57,7 @@ static void random_ones(void) {
             uint32_t length = (uint32_t)g_rand_int_range(rand, 1, turn % 2 ? 20 : 400);
             tenants[i] =
                 (MemoryTenant){(uint64_t)g_rand_int_range(rand, 0, turn % 3 ? 8 : 5000) * 512, from,
-                               MIN(MOMENTS, from + length), 0};
+                               MIN(MOMENTS, from + length), 0, 0};
         }
         uint64_t size = memory_arena_layout(tenants, N), least = most_alive(tenants, N, MOMENTS);
         assert_sound(tenants, N, size);
@@ -68,9 +68,87 @@ static void random_ones(void) {
     g_assert_cmpfloat(worst, <=, 1.25);
 }
 
+/* ---- those that come back ------------------------------------------------------------------- */
+
+/* Every stay of each within some rounds, as tenants that come once. */
+static GArray *stays(const MemoryTenant *tenants, uint32_t n, unsigned rounds) {
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(MemoryTenant));
+    for (uint32_t i = 0; i < n; i++) {
+        for (unsigned k = 0; k < (tenants[i].every ? rounds : 1); k++) {
+            MemoryTenant stay = tenants[i];
+            stay.from += k * stay.every;
+            stay.to += stay.to < UINT32_MAX ? k * stay.every : 0;
+            g_array_append_val(all, stay);
+        }
+    }
+    return all;
+}
+
+static void assert_sound_for_ever(const MemoryTenant *tenants, uint32_t n, uint64_t size) {
+    g_autoptr(GArray) all = stays(tenants, n, 4);
+    assert_sound((const MemoryTenant *)(gpointer)all->data, all->len, size);
+}
+
+/* One that lives from round to round meets what lives at either end of it. */
+static void round_and_round(void) {
+    /* At the round's head and its tail; between them there is room. */
+    MemoryTenant across[] = {{100, 18, 22, 0, 10}, {60, 11, 13, 0, 10}, {80, 14, 17, 0, 10}};
+    g_assert_cmpuint(memory_arena_layout(across, 3), ==, 160);
+    assert_sound_for_ever(across, 3, 160);
+    /* One that comes once, and leaves before those of the first round come, or not. */
+    MemoryTenant once[] = {{100, 0, 12, 0, 0}, {100, 12, 16, 0, 10}, {100, 18, 21, 0, 10}};
+    g_assert_cmpuint(memory_arena_layout(once, 3), ==, 100);
+    assert_sound_for_ever(once, 3, 100);
+    once[0].to = 13;
+    g_assert_cmpuint(memory_arena_layout(once, 3), ==, 200);
+    assert_sound_for_ever(once, 3, 200);
+    once[0].to = UINT32_MAX;
+    once[0].from = 17; /* in the first round, and stays: meets even who has gone by then */
+    g_assert_cmpuint(memory_arena_layout(once, 3), ==, 200);
+    assert_sound_for_ever(once, 3, 200);
+}
+
+static void random_rounds(void) {
+    enum {
+        N = 120,
+        BEFORE = 100,
+        ROUND = 150
+    };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    double worst = 1;
+    for (unsigned turn = 0; turn < 60; turn++) {
+        MemoryTenant tenants[N];
+        for (unsigned i = 0; i < N; i++) {
+            bool back = i % 3 > 0;
+            uint32_t from = (uint32_t)(back ? g_rand_int_range(rand, BEFORE, BEFORE + ROUND)
+                                            : g_rand_int_range(rand, 0, BEFORE));
+            uint32_t length = (uint32_t)g_rand_int_range(rand, 1, turn % 2 ? 20 : ROUND + 1);
+            bool stays_on = !back && i % 30 == 0;
+            tenants[i] =
+                (MemoryTenant){(uint64_t)g_rand_int_range(rand, 0, turn % 3 ? 8 : 5000) * 512, from,
+                               stays_on ? UINT32_MAX : from + length, 0, back ? ROUND : 0};
+        }
+        uint64_t size = memory_arena_layout(tenants, N);
+        assert_sound_for_ever(tenants, N, size);
+        g_autoptr(GArray) all = stays(tenants, N, 4);
+        for (guint i = 0; i < all->len; i++) {
+            MemoryTenant *stay = &g_array_index(all, MemoryTenant, i);
+            stay->to = MIN(stay->to, BEFORE + 5 * ROUND);
+        }
+        uint64_t least =
+            most_alive((const MemoryTenant *)(gpointer)all->data, all->len, BEFORE + 5 * ROUND);
+        g_assert_cmpuint(size, >=, least);
+        worst = MAX(worst, (double)size / (double)least);
+    }
+    g_test_message("at most %.3f of what lives at once", worst);
+    g_assert_cmpfloat(worst, <=, 1.35);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/arena/exact", exact);
     g_test_add_func("/memory/arena/sound and close", random_ones);
+    g_test_add_func("/memory/arena/round and round", round_and_round);
+    g_test_add_func("/memory/arena/rounds, sound and close", random_rounds);
     return g_test_run();
 }
