@@ -54,6 +54,7 @@ static const char *const with_adamw[] = {
     "-n 2 --micro-batch 6 --wrap size=20000",
     "-n 3 --micro-batch 4 --checkpointing full --offload activations",
     "-n 3 --micro-batch 4 --offload optimizer",
+    "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --offload optimizer",
     "-n 2 --micro-batch 6 --sharding none --bucket-view yes --offload optimizer",
     "-n 3 --micro-batch 4 --offload params",
     "-n 4 --micro-batch 3 --sharding hybrid --replicate 2 --offload params --checkpointing full",
