@@ -1,5 +1,6 @@
 #include "exec/first-values.h"
 
+#include "exec/convert.h"
 #include "exec/places.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/random.h"
@@ -23,10 +24,18 @@ void exec_first_values(const ExecTask *t, float *ret_values) {
 }
 
 bool exec_first_values_on_host(const ExecTask *t, GError **error) {
-    float *slot =
-        exec_slots_at(t->context->slots, (uint32_t)dim(t, 4), dim(t, 1) * sizeof(float), error);
-    if (slot) {
-        exec_first_values(t, slot);
+    ExecSlots *slots = t->context->slots;
+    uint32_t slot = (uint32_t)dim(t, 4);
+    PlanDtype dtype = exec_slots_dtype(slots, slot);
+    size_t n = dim(t, 1);
+    gpointer at = exec_slots_at(slots, slot, n, error);
+    if (at && dtype == PLAN_FP32) {
+        exec_first_values(t, at);
+    } else if (at) {
+        g_autofree float *wide = g_new(float, n);
+        exec_convert(wide, PLAN_FP32, at, dtype, n); /* what is not this op's stays */
+        exec_first_values(t, wide);
+        exec_convert(at, dtype, wide, PLAN_FP32, n);
     }
-    return slot != NULL;
+    return at != NULL;
 }

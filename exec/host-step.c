@@ -22,14 +22,14 @@ static bool is_on_gradients(const PlanOp *op) {
            op->kind == PLAN_OP_HOST_ALL_REDUCE;
 }
 
-unsigned exec_host_step_slots(const PlanRole *role, const PlanOp *op) {
+unsigned exec_host_optimizer_slots(const PlanRole *role, const PlanOp *op) {
     if (op->kind == PLAN_OP_HOST_ADAM) {
         return ADAM_SLOTS;
     }
     if (op->kind == PLAN_OP_HOST_SGD) {
         return plan_op_attrs(role, op)[1] != 0 ? MOMENTUM_SLOTS : SGD_SLOTS;
     }
-    return is_on_gradients(op);
+    return 0;
 }
 
 /* Where in its slot the op begins. */
@@ -42,7 +42,7 @@ static uint64_t offset_of(const PlanRole *role, const PlanOp *op) {
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error) {
     const int64_t *dims = plan_op_dims(role, op);
     bool inits = plan_op_is_host_init((PlanOpKind)op->kind);
-    if (!inits && !exec_host_step_slots(role, op)) {
+    if (!inits && !exec_host_optimizer_slots(role, op) && !is_on_gradients(op)) {
         return true;
     }
     uint64_t n = (uint64_t)dims[inits], offset = inits ? 0 : offset_of(role, op);
@@ -61,24 +61,53 @@ bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **
     return false;
 }
 
-/* n numbers of a slot, from offset on; NULL with error. */
-static float *find_slot(const ExecTask *t, size_t slot, size_t offset, size_t n, GError **error) {
-    float *start =
-        exec_slots_at(t->context->slots, (uint32_t)slot, (offset + n) * sizeof(float), error);
-    return start ? start + offset : NULL;
+/* ---- numbers of a slot, as fp32 -------------------------------------------------------------- */
+
+/* n of them from offset on. at: where they lie, or, of 16 bits, a copy, widened. */
+typedef struct {
+    ExecSlots *slots;
+    uint32_t slot;
+    size_t offset, n;
+    float *at, *copy;
+} View;
+
+static char *stored(const View *view, GError **error) {
+    PlanDtype dtype = exec_slots_dtype(view->slots, view->slot);
+    char *start = exec_slots_at(view->slots, view->slot, view->offset + view->n, error);
+    return start ? start + view->offset * plan_dtype_bytes(dtype) : NULL;
 }
 
-/* The op's part of each of its slots. */
-static bool find_slots(const ExecTask *t, unsigned n_slots, float **ret_at, GError **error) {
-    size_t offset = offset_of(t->context->role, t->op);
-    for (unsigned i = 0; i < n_slots; i++) {
-        ret_at[i] = find_slot(t, dim(t, 1) + i, offset, dim(t, 0), error);
-        if (!ret_at[i]) {
-            return false;
-        }
+static bool view_open(View *view, const ExecTask *t, size_t slot, size_t offset, size_t n,
+                      GError **error) {
+    *view = (View){t->context->slots, (uint32_t)slot, offset, n, NULL, NULL};
+    char *start = stored(view, error);
+    PlanDtype dtype = exec_slots_dtype(view->slots, view->slot);
+    if (start && dtype != PLAN_FP32) {
+        view->copy = g_new(float, n);
+        exec_convert(view->copy, PLAN_FP32, start, dtype, n);
     }
-    return true;
+    view->at = view->copy ? view->copy : (float *)(gpointer)start;
+    return start != NULL;
 }
+
+/* A slot that grows moves, and another view may have made it grow. */
+static void view_find_again(View *view) {
+    view->at = view->copy ? view->copy : (float *)(gpointer)stored(view, NULL);
+}
+
+static void view_store(const View *view) {
+    if (view->copy) {
+        exec_convert(stored(view, NULL), exec_slots_dtype(view->slots, view->slot), view->copy,
+                     PLAN_FP32, view->n);
+    }
+}
+
+static void view_close(View *view) {
+    g_free(view->copy);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(View, view_close)
+
+/* ---- ops ------------------------------------------------------------------------------------ */
 
 KernelAdam exec_adam_of(const ExecTask *t, int64_t step) {
     return (KernelAdam){.lr = attr(t, 0),
@@ -103,50 +132,75 @@ static void round_to(float *x, PlanDtype dtype, size_t n) {
     }
 }
 
-/* What the op has in another slot: what is added, where the norm goes, or the norm; NULL with
- * error, or where it has none. */
-static float *find_other(const ExecTask *t, GError **error) {
+/* What the op has in another slot: what is added, where the norm goes, or the norm. */
+static bool open_other(const ExecTask *t, View *other, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_HOST_ADD:
-        return find_slot(t, dim(t, 2), 0, dim(t, 0), error);
+        return view_open(other, t, dim(t, 2), 0, dim(t, 0), error);
     case PLAN_OP_HOST_NORM:
-        return find_slot(t, dim(t, 3), dim(t, 4), 1, error);
+        return view_open(other, t, dim(t, 3), dim(t, 4), 1, error);
     case PLAN_OP_HOST_CLIP:
-        return find_slot(t, dim(t, 3), 0, 1, error);
+        return view_open(other, t, dim(t, 3), 0, 1, error);
     default:
-        return NULL;
+        return true;
     }
 }
 
-/* The other slot is asked for twice: one that grows moves, and both might be the same. */
 static bool work_on_gradients(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     PlanOpKind kind = (PlanOpKind)t->op->kind;
-    size_t n = dim(t, 0);
-    GError *fault = NULL;
-    float *at = NULL, *other = find_other(t, &fault);
-    if (fault || !find_slots(t, 1, &at, &fault)) {
-        g_propagate_error(error, fault);
+    size_t n = dim(t, 0), offset = offset_of(t->context->role, t->op);
+    g_auto(View) mine = {0}, other = {0};
+    if (!open_other(t, &other, error) || !view_open(&mine, t, dim(t, 1), offset, n, error)) {
         return false;
     }
-    other = other ? find_other(t, NULL) : NULL;
+    if (other.n) {
+        view_find_again(&other);
+    }
+    float *at = mine.at;
+    bool done = true;
     if (kind == PLAN_OP_HOST_ADD) {
-        kernel_add_inplace_f32(at, other, n);
+        kernel_add_inplace_f32(at, other.at, n);
     } else if (kind == PLAN_OP_HOST_ZERO) {
         memset(at, 0, n * sizeof *at);
     } else if (kind == PLAN_OP_HOST_ROUND) {
         round_to(at, dim(t, 2) == 7 ? PLAN_BF16 : PLAN_FP16, n);
     } else if (kind == PLAN_OP_HOST_NORM) {
-        kernel_norm_f32(other, at, n);
+        kernel_norm_f32(other.at, at, n);
     } else if (kind == PLAN_OP_HOST_POWER) {
         for (size_t i = 0; i < n; i++) {
             at[i] = (float)pow((double)at[i] + attr(t, 0), attr(t, 1));
         }
     } else if (kind == PLAN_OP_HOST_CLIP) {
-        double ratio = attr(t, 0) / ((double)*other + attr(t, 1));
+        double ratio = attr(t, 0) / ((double)*other.at + attr(t, 1));
         kernel_mul_scalar_inplace_f32(at, (float)fmin(1, ratio), n);
     } else {
-        return comm->all_reduce(comm->self, (PlanAxis)t->op->axis, at, n, PLAN_FP32, false, error);
+        done = comm->all_reduce(comm->self, (PlanAxis)t->op->axis, at, n, PLAN_FP32, false, error);
+    }
+    view_store(kind == PLAN_OP_HOST_NORM ? &other : &mine);
+    return done;
+}
+
+/* Gradient, parameter and moments are slots of their own, so that none grows under another. */
+static bool step_optimizer(const ExecTask *t, View *views, GError **error) {
+    size_t offset = offset_of(t->context->role, t->op), n = dim(t, 0);
+    unsigned n_slots = exec_host_optimizer_slots(t->context->role, t->op);
+    for (unsigned i = 0; i < n_slots; i++) {
+        if (!view_open(&views[i], t, dim(t, 1) + i, offset, n, error)) {
+            return false;
+        }
+    }
+    float *gradient = views[EXEC_HOST_GRADIENT].at, *parameter = views[EXEC_HOST_PARAMETER].at;
+    float *moment = n_slots > EXEC_HOST_MOMENTS ? views[EXEC_HOST_MOMENTS].at : NULL;
+    if (t->op->kind == PLAN_OP_HOST_ADAM) {
+        KernelAdam adam = exec_adam_of(t, t->step + 1);
+        kernel_adam_f32(parameter, moment, views[EXEC_HOST_MOMENTS + 1].at, gradient, n, &adam);
+    } else {
+        KernelSgd sgd = sgd_of(t);
+        kernel_sgd_f32(parameter, moment, gradient, n, &sgd);
+    }
+    for (unsigned i = EXEC_HOST_PARAMETER; i < n_slots; i++) {
+        view_store(&views[i]);
     }
     return true;
 }
@@ -158,17 +212,10 @@ bool exec_host_step(const ExecTask *t, GError **error) {
     if (is_on_gradients(t->op)) {
         return work_on_gradients(t, error);
     }
-    unsigned n_slots = exec_host_step_slots(t->context->role, t->op);
-    float *at[ADAM_SLOTS];
-    if (!find_slots(t, n_slots, at, error)) {
-        return false;
+    View views[ADAM_SLOTS] = {0};
+    bool done = step_optimizer(t, views, error);
+    for (unsigned i = 0; i < ADAM_SLOTS; i++) {
+        view_close(&views[i]);
     }
-    if (t->op->kind == PLAN_OP_HOST_ADAM) {
-        KernelAdam adam = exec_adam_of(t, t->step + 1);
-        kernel_adam_f32(at[1], at[2], at[3], at[0], dim(t, 0), &adam);
-    } else {
-        KernelSgd sgd = sgd_of(t);
-        kernel_sgd_f32(at[1], n_slots == MOMENTUM_SLOTS ? at[2] : NULL, at[0], dim(t, 0), &sgd);
-    }
-    return true;
+    return done;
 }

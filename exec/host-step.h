@@ -1,4 +1,5 @@
-/* exec/host-step.h - what is done to tensors that lie on the host, in slots, as fp32.
+/* exec/host-step.h - what is done to tensors that lie on the host, in slots: in fp32, and rounded
+ * to what the slot stores.
  *
  * An optimizer's step: gradient, parameter and what the optimizer keeps lie in slots from the op's
  * on; an op may be of a part of them. Before it, gradients are added up, clipped over all ranks, or
@@ -15,8 +16,13 @@
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error);
 bool exec_host_step(const ExecTask *task, GError **error);
 
-/* The slots of such a step, from the op's on; 0: it is another op. */
-unsigned exec_host_step_slots(const PlanRole *role, const PlanOp *op);
+/* Of the optimizer's slots, from the op's on; 0: it is another op. */
+enum {
+    EXEC_HOST_GRADIENT,
+    EXEC_HOST_PARAMETER,
+    EXEC_HOST_MOMENTS
+};
+unsigned exec_host_optimizer_slots(const PlanRole *role, const PlanOp *op);
 
 /* What an Adam op's attributes say. */
 KernelAdam exec_adam_of(const ExecTask *task, int64_t step);

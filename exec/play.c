@@ -305,10 +305,11 @@ enum {
 /* What waits on the host needs no fetching. */
 static bool save_slot(ExecPlay *play, const ExecPlace *place, ExecWeightsFile *file,
                       GError **error) {
-    const float *slot = exec_slots_at(play->context.slots, place->slot,
-                                      (place->first + place->count) * sizeof(float), error);
+    ExecSlots *slots = play->context.slots;
+    PlanDtype dtype = exec_slots_dtype(slots, place->slot);
+    const char *slot = exec_slots_at(slots, place->slot, place->first + place->count, error);
     return slot && exec_weights_put(file, place->parameter, place->from, place->count,
-                                    slot + place->first, PLAN_FP32, error);
+                                    slot + place->first * plan_dtype_bytes(dtype), dtype, error);
 }
 
 static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,

@@ -67,6 +67,10 @@ static Trace *make_trace(const ExecResults *results, const ExecPlay *play) {
         trace_set_uint(trace, "resident_bytes", resident("VmRSS:"));
         trace_set_uint(trace, "resident_peak_bytes", resident("VmHWM:"));
     }
+    uint64_t host_bytes = exec_slots_bytes(play->context.slots);
+    if (host_bytes) {
+        trace_set_uint(trace, "host_bytes", host_bytes); /* of what is offloaded */
+    }
     play->device->describe(play, trace);
     exec_play_add_rows(play, trace);
     return trace;

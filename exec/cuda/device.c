@@ -422,7 +422,7 @@ static bool open_comm(ExecCuda *cuda, GError **error) {
 
 static bool make_tables(ExecCuda *cuda, GError **error) {
     const PlanRole *role = cuda->play.context.role;
-    cuda->play.context.slots = exec_slots_new(&exec_cuda_slot_memory);
+    cuda->play.context.slots = exec_slots_new(role, &exec_cuda_slot_memory);
     cuda->stage = exec_cuda_stage_new();
     cuda->times = exec_cuda_times_new(!cuda->play.options.no_op_times);
     cuda->n_pinned = (role->n_loss_ops + 1) * (PLAN_MAX_BEFORE + 2); /* steps under way */

@@ -75,21 +75,25 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     return true;
 }
 
-/* The host's step reads what was sent there as fp32. */
+/* Copies between GPU and host leave numbers as they are, so what moves has to be of its slot's
+ * dtype, which is the parameter's (exec/slots.h). */
 static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
-    int64_t first = plan_op_dims(role, step)[1];
-    int64_t behind = first + exec_host_step_slots(role, step);
-    for (uint32_t i = 0; i < role->n_ops; i++) {
+    int64_t first = plan_op_dims(role, step)[1], n = exec_host_optimizer_slots(role, step);
+    int type = -1;
+    for (uint32_t i = 0; i < role->n_ops && n; i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind != PLAN_OP_TO_HOST && op->kind != PLAN_OP_FROM_HOST) {
             continue;
         }
         int64_t slot = plan_op_dims(role, op)[1];
-        const PlanBuffer *sent = &role->buffers[plan_op_buffer(role, op, 0)];
-        if (slot >= first && slot < behind && sent->dtype != PLAN_FP32) {
-            return refuse(step, "an optimizer on the host works in fp32; set model_dtype = fp32",
+        int moved = role->buffers[plan_op_buffer(role, op, 0)].dtype;
+        if (slot >= first && slot < first + n && type >= 0 && moved != type) {
+            return refuse(step,
+                          "gradients come to the host in another type than its parameters have; "
+                          "set keep_low_precision_grads = no, or param_dtype and model_dtype alike",
                           error);
         }
+        type = slot >= first && slot < first + n ? moved : type;
     }
     return true;
 }
@@ -107,7 +111,7 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
         return refuse(op, "heads are at most 256 wide; set attention = math in the network", error);
     }
     if (!exec_host_step_is_bounded(context->role, op, error) ||
-        (exec_host_step_slots(context->role, op) && !host_step_fits(context->role, op, error))) {
+        !host_step_fits(context->role, op, error)) {
         return false;
     }
     if (op->kind == PLAN_OP_BATCH && context->data &&

@@ -98,7 +98,7 @@ const ExecSlotMemory exec_cuda_slot_memory = {get_pinned, give_pinned};
 
 static bool between(const ExecTask *t, const ExecCudaLane *lane, bool to_host, GError **error) {
     gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
-    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), bytes, error);
+    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), dim(t, 0), error);
     gpointer here = t->pointers[0];
     return there &&
            exec_cuda_ok(

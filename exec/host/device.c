@@ -257,7 +257,7 @@ static ExecPlay *open_host(const Plan *plan, const ExecComm *comm, uint32_t step
     if (!exec_play_init(play, &exec_host, plan, comm, steps, options, exec_host_knows, error)) {
         return NULL;
     }
-    play->context.slots = exec_slots_new(NULL);
+    play->context.slots = exec_slots_new(play->context.role, NULL);
     host->lanes = exec_lanes_new(plan->n_lanes);
     if (options->pace) {
         hurry_others(host->lanes, plan);

@@ -7,6 +7,7 @@
 #include "exec/host/launch.h"
 
 #include "exec/batch.h"
+#include "exec/convert.h"
 #include "exec/data.h"
 #include "exec/error.h"
 #include "exec/first-values.h"
@@ -17,25 +18,25 @@
 
 /* ---- the host's memory ---------------------------------------------------------------------- */
 
-static float *slot_of(const ExecTask *t, GError **error) {
-    return exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), dim(t, 0) * sizeof(float), error);
-}
-
 static bool to_host(const ExecTask *t, GError **error) {
-    float *slot = slot_of(t, error);
-    if (slot) {
-        kernel_copy_f32(slot, f32(t, 0), dim(t, 0));
+    uint32_t slot = (uint32_t)dim(t, 1);
+    gpointer at = exec_slots_at(t->context->slots, slot, dim(t, 0), error);
+    if (at) {
+        exec_convert(at, exec_slots_dtype(t->context->slots, slot), f32(t, 0), PLAN_FP32,
+                     dim(t, 0));
     }
-    return slot != NULL;
+    return at != NULL;
 }
 
 /* An edited plan may ask for more than was put there: the rest is zero. */
 static bool from_host(const ExecTask *t, GError **error) {
-    const float *slot = slot_of(t, error);
-    if (slot) {
-        kernel_copy_f32(f32(t, 0), slot, dim(t, 0));
+    uint32_t slot = (uint32_t)dim(t, 1);
+    gconstpointer at = exec_slots_at(t->context->slots, slot, dim(t, 0), error);
+    if (at) {
+        exec_convert(f32(t, 0), PLAN_FP32, at, exec_slots_dtype(t->context->slots, slot),
+                     dim(t, 0));
     }
-    return slot != NULL;
+    return at != NULL;
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
