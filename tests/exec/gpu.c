@@ -148,7 +148,6 @@ static const Case cases[] = {
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --flavour fsdp1 --kernels fused", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --offload params --clip 0.3", BF16},
-    {"gpt-toy -n 2 --model-dtype bf16 --flavour fsdp1 --offload optimizer", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
