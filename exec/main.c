@@ -42,8 +42,9 @@ static int status_of(const GError *error) {
     return input ? 2 : 1;
 }
 
-/* What is wrong with the input every rank finds at once, and rank 0, which then ends all, speaks
- * for them. A rank that alone has found something is still there after two seconds. */
+/* What is wrong with the input, or with where output is to go, every rank finds at once, and rank
+ * 0, which then ends all, speaks for them. A rank that alone has found something is still there
+ * after two seconds. */
 static void let_rank_0_speak(const Run *run) {
     for (unsigned tenths = 0; tenths < 20; tenths++) {
         exec_watchdog_beat(run->watchdog);
@@ -53,7 +54,8 @@ static void let_rank_0_speak(const Run *run) {
 
 static int complain(const Run *run, const GError *error) {
     int status = status_of(error);
-    if (status == 2 && !exec_results_speaks(&run->comm)) {
+    bool all_find = status == 2 || g_error_matches(error, EXEC_ERROR, EXEC_ERROR_OUTPUT);
+    if (all_find && !exec_results_speaks(&run->comm)) {
         let_rank_0_speak(run);
     }
     fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
@@ -85,7 +87,7 @@ static bool can_write(const char *path, GError **error) {
     if (!is_folder && g_access(folder, W_OK) == 0) {
         return true;
     }
-    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "cannot write %s: %s", path,
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_OUTPUT, "cannot write %s: %s", path,
                 g_strerror(is_folder ? EISDIR : errno));
     return false;
 }

@@ -89,13 +89,12 @@ static int check(const Options *options) {
         return CLI_OK;
     }
     if (g_file_test(options->output, G_FILE_TEST_IS_DIR)) {
-        return cli_complain(CLI_BAD_INPUT, "%s is a folder; name a file to write", options->output);
+        return cli_complain(CLI_FAILED, "%s is a folder; name a file to write", options->output);
     }
     g_autofree char *folder = g_path_get_dirname(options->output);
-    return g_access(folder, W_OK) == 0
-               ? CLI_OK
-               : cli_complain(CLI_BAD_INPUT, "cannot write into folder %s: %s", folder,
-                              g_strerror(errno));
+    return g_access(folder, W_OK) == 0 ? CLI_OK
+                                       : cli_complain(CLI_FAILED, "cannot write into folder %s: %s",
+                                                      folder, g_strerror(errno));
 }
 
 static void clear_options(Options *options) {

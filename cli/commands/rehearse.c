@@ -140,7 +140,8 @@ static const CliCommand command = {
                "ranks' part\nof collectives is made up and lasts as long as predicted. What it "
                "learns means nothing.",
     .examples = "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n"
-                "\nExit status: 0 rehearsed; 1 it failed on the way; 2 the input is wrong.",
+                "\nExit status: 0 rehearsed; 1 it failed on the way, or a file cannot be written; "
+                "2 the input is wrong.",
 };
 
 int cmd_rehearse(int argc, char **argv) {

@@ -355,8 +355,8 @@ static const CliCommand command = {
                "--allow-run-as-root).",
     .examples = "Examples:\n  foreshard run gpt-toy -n 2\n"
                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
-                "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended; 2 the "
-                "input cannot be\nread, or a setting is refused.",
+                "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended, or a "
+                "file cannot be\nwritten; 2 the input cannot be read, or a setting is refused.",
 };
 
 int cmd_run(int argc, char **argv) {

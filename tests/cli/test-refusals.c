@@ -150,7 +150,7 @@ static void bad_clusters(void) {
     write_file("c.ini", "[cluster]\ntitle = x\n[device]\nkind = toaster\n");
     expect("predict gpt-toy --cluster c.ini", 2, "", "c.ini:4:");
     expect("predict gpt-toy --cluster no-such-cluster", 2, "", "no-such-cluster");
-    expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8");
+    expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8 (1 node of 8)");
 }
 
 static void bad_plans(void) {
@@ -172,6 +172,11 @@ static void output_is_not_lost(void) {
     expect("plan gpt-toy -o no-such-folder/x.plan", 1, "", "no-such-folder/x.plan");
     expect("predict gpt-toy --cluster this-machine --trace no-such-folder/x.trace", 1, "",
            "no-such-folder/x.trace");
+    expect("run mlp-toy -n 2 --trace no-such-folder/x.trace", 1, "", "no-such-folder/x.trace");
+    expect("rehearse mlp-toy -n 2 --rank 0 --cluster a100-node --trace no-such-folder/x", 1, "",
+           "no-such-folder/x");
+    expect("calibrate -n 1 -o no-such-folder/x.ini", 1, "", "no-such-folder");
+    expect("calibrate -n 1 -o .", 1, "", ". is a folder; name a file");
 }
 
 static void every_rank_refused(void) {
