@@ -61,10 +61,12 @@ static bool read_number(ModelCluster *cluster, const PlanIni *ini, const PlanIni
     double judged = row->whole ? (double)whole : value;
     bool is_dust = judged > 0 && judged < LEAST; /* where 0 has a meaning of its own */
     if (is_dust || judged < row->min || judged > row->max) {
+        int digits = row->whole ? 17 : 6; /* whole numbers are read without an exponent */
         return plan_ini_refuse(ini, entry, error,
-                               "%s = %s is out of bounds; it is %s: give a number from %g to %g "
-                               "and mind its unit",
-                               entry->key, entry->value, row->help, row->min, row->max);
+                               "%s = %s is out of bounds; it is %s: give a number from %.*g to "
+                               "%.*g and mind its unit",
+                               entry->key, entry->value, row->help, digits, row->min, digits,
+                               row->max);
     }
     set_number(cluster, row, value, whole);
     return true;
@@ -133,18 +135,9 @@ static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEn
                            entry->key, entry->section);
 }
 
-static const PlanIniEntry *first_of_section(const PlanIni *ini, const char *section) {
-    for (unsigned i = 0; i < ini->n_entries; i++) {
-        if (g_str_equal(ini->entries[i].section, section)) {
-            return &ini->entries[i];
-        }
-    }
-    return NULL;
-}
-
 /* A key that is missing is reported at the first line of its section, where it would be added. */
 static bool refuse_missing(const PlanIni *ini, const KeyRow *row, GError **error) {
-    return plan_ini_refuse(ini, first_of_section(ini, row->section), error,
+    return plan_ini_refuse(ini, plan_ini_first(ini, row->section), error,
                            "section [%s] lacks the key %s (%s); add it", row->section, row->key,
                            row->help);
 }
@@ -197,7 +190,7 @@ bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
 
 static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
     if (!plan_ini_find(ini, "device", "kind")) {
-        return plan_ini_refuse(ini, first_of_section(ini, "device"), error,
+        return plan_ini_refuse(ini, plan_ini_first(ini, "device"), error,
                                "section [device] lacks the key kind; add kind = gpu or cpu");
     }
     const PlanIniEntry *outside = plan_ini_find(ini, "device", "outside_allocator_bytes");

@@ -189,8 +189,8 @@ static bool find_family(ModelNetwork *network, const PlanIni *ini, GError **erro
         }
     }
     if (!entry) {
-        return plan_ini_refuse(ini, NULL, error, "[network] has no 'family'; it is one of %s",
-                               known->str);
+        return plan_ini_refuse(ini, plan_ini_first(ini, "network"), error,
+                               "[network] has no 'family'; it is one of %s", known->str);
     }
     return plan_ini_refuse(ini, entry, error, "unknown family '%s'; it is one of %s", entry->value,
                            known->str);
@@ -201,8 +201,9 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
     g_auto(GStrv) words = g_strsplit(needed[0], " ", -1);
     for (char **word = words; *word; word++) {
         if (**word && !plan_ini_find(ini, "network", *word)) {
-            return plan_ini_refuse(ini, NULL, error, "[network] lacks '%s'; family %s needs %s",
-                                   *word, family->name, g_strstrip(needed[0]));
+            return plan_ini_refuse(ini, plan_ini_first(ini, "network"), error,
+                                   "[network] lacks '%s'; family %s needs %s", *word, family->name,
+                                   g_strstrip(needed[0]));
         }
     }
     return true;

@@ -20,6 +20,15 @@ static bool refuse_line(const PlanIni *ini, unsigned line, GError **error, const
     return false;
 }
 
+const PlanIniEntry *plan_ini_first(const PlanIni *ini, const char *section) {
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        if (g_str_equal(ini->entries[i].section, section)) {
+            return &ini->entries[i];
+        }
+    }
+    return NULL;
+}
+
 bool plan_ini_refuse(const PlanIni *ini, const PlanIniEntry *entry, GError **error,
                      const char *format, ...) {
     va_list args;

@@ -33,6 +33,8 @@ void plan_ini_free(PlanIni *ini);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanIni, plan_ini_free)
 
 const PlanIniEntry *plan_ini_find(const PlanIni *ini, const char *section, const char *key);
+/* Of that section, where a key that it lacks would be added; NULL: it has none. */
+const PlanIniEntry *plan_ini_first(const PlanIni *ini, const char *section);
 
 /* Sets error to "FILE:LINE: message" (entry NULL: "FILE: message"); returns false. */
 bool plan_ini_refuse(const PlanIni *ini, const PlanIniEntry *entry, GError **error,

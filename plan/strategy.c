@@ -81,6 +81,10 @@ void plan_strategy_init(PlanStrategy *strategy) {
     }
 }
 
+enum {
+    WHOLE = 17 /* digits, so that a bound is shown as the numbers that are read: without exponent */
+};
+
 static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {
     uint64_t whole = 0;
     double real = 0;
@@ -88,9 +92,10 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
     bool read = is_int ? plan_parse_u64(value, &whole) : plan_parse_double(value, &real);
     double number = is_int ? (double)whole : real;
     if (!read || number < rows[row].min || number > rows[row].max) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be %s from %g to %g, not '%s'",
-                    keys[row].key, is_int ? "a whole number" : "a number", rows[row].min,
-                    rows[row].max, value);
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s must be %s from %.*g to %.*g, not '%s'", keys[row].key,
+                    is_int ? "a whole number" : "a number", is_int ? WHOLE : 6, rows[row].min,
+                    is_int ? WHOLE : 6, rows[row].max, value);
         return false;
     }
     if (is_int) {

@@ -75,7 +75,7 @@ bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t step
         return true;
     }
     g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
-                "%u steps would take %.3g days on cluster %s, one %s alone %.3g s, and %.3g days "
+                "%u steps would take %.0f days on cluster %s, one %s alone %.1f s, and %.0f days "
                 "are the most; mind the units of the cluster's file, or plan less",
                 steps, sum_ns * steps / 86400e9, costs->cluster->name,
                 plan_op_info(role->ops[slowest].kind)->name,

@@ -103,6 +103,8 @@ static void test_refusals(void) {
                    "nccl_channel_gb_per_s = 0", "more than 0");
     assert_refused("nccl_channel_gb_per_s = 20", "nccl_channel_gb_per_s = 1e-9",
                    "nccl_channel_gb_per_s = 1e-9", "out of bounds");
+    assert_refused("nodes = 1\n", "nodes = 1000001\n", "nodes = 1000001",
+                   "give a number from 1 to 1000000 and");
     assert_refused("outside_allocator_bytes = 1342177280", "outside_allocator_bytes = 90000000000",
                    "outside_allocator_bytes = 9", "leaves nothing");
 }

@@ -101,10 +101,10 @@ static void bad_files(void) {
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"[network]\nlayers=2\n", "n.ini: [network] has no 'family'"},
+        {"[network]\nlayers=2\n", "n.ini:2: [network] has no 'family'"},
         {"[network]\nfamily=gtp\n",
          "n.ini:2: unknown family 'gtp'; it is one of gpt, mpt, llama, t5, mlp"},
-        {"[network]\nfamily=mlp\nlayers=2\nwidth=8\n", "n.ini: [network] lacks 'seq'"},
+        {"[network]\nfamily=mlp\nlayers=2\nwidth=8\n", "n.ini:2: [network] lacks 'seq'"},
         {"[network]\nfamily=mlp\nlayers=0\nwidth=8\nseq=1\n", "n.ini:3: layers must be"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\nseq=1\nheads=2\n",
          "n.ini:6: family mlp has no key 'heads'"},

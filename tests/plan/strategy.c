@@ -111,7 +111,7 @@ static void bad_files(void) {
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"[strategy]\nranks = 0\n", "s.ini:2: ranks must be a whole number from 1 to"},
+        {"[strategy]\nranks = 0\n", "s.ini:2: ranks must be a whole number from 1 to 1000000, not"},
         {"[strategy]\nranks = -1\n", "s.ini:2: ranks must be"},
         {"[strategy]\n\nwrap = blocks\n", "s.ini:3: wrap must be one of block, whole"},
         {"[strategy]\nwarp = block\n", "s.ini:2: 'warp' is no key of a strategy"},
