@@ -1,5 +1,7 @@
 #include "cli/trace-source.h"
 
+#include <string.h>
+
 #include "cli/cluster.h"
 #include "cli/predict/predict.h"
 #include "trace/text.h"
@@ -24,10 +26,12 @@ Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *clust
     if (cluster != NULL) {
         return predict(source, name, cluster, error);
     }
+    bool is_path = strchr(name, '/') || g_str_has_suffix(name, ".trace");
+    bool is_missing = is_path && !g_file_test(name, G_FILE_TEST_EXISTS);
     g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
-                "%s is no trace; give one, or a plan or network and the cluster to predict it on, "
+                "%s %s; give one, or a plan or network and the cluster to predict it on, "
                 "as in: gpt2 -n 8 --cluster a100-node",
-                name);
+                name, is_missing ? "does not exist" : "is no trace");
     return NULL;
 }
 

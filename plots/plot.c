@@ -91,6 +91,21 @@ static void append_settings(GString *settings, PlotPicture picture, const PlotPa
                            options->last_step, extent->columns, extent->rows);
 }
 
+static bool refuse_steps(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
+                         GError **error) {
+    int32_t last = -1; /* construction */
+    for (guint i = 0; i < n_panels; i++) {
+        for (guint k = 0; k < panels[i].trace->memory->len; k++) {
+            last = MAX(last, trace_memory(panels[i].trace, k)->step);
+        }
+    }
+    g_autofree char *shown = shown_steps(options);
+    g_autofree char *most = g_strdup_printf("; the last is step %d", last);
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the traces have no rows to draw in %s%s",
+                shown, last >= 0 ? most : "");
+    return false;
+}
+
 static bool draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                  const PlotOptions *options, const char *folder, char **ret_text, GError **error) {
     g_autoptr(GString) settings = g_string_new(NULL);
@@ -114,10 +129,7 @@ static bool draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
     }
     if (extent.last_ns <= extent.first_ns ||
         (picture == PLOT_PICTURE_MEMORY && extent.bytes == 0)) {
-        g_autofree char *shown = shown_steps(options);
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the traces have no rows to draw in %s",
-                    shown);
-        return false;
+        return refuse_steps(panels, n_panels, options, error);
     }
     append_settings(settings, picture, panels, n_panels, options, &extent);
     g_autofree char *name = plot_script(picture, options->output);

@@ -127,6 +127,7 @@ static void knobs(void) {
     expect("plot gpt-toy -n 2 --cluster this-machine --knob warp=block", 2, "",
            "did you mean wrap?");
     expect("plot gpt-toy -n 2 --cluster this-machine --knob zzz=1", 2, "", "--help-strategy");
+    expect("plot no-such.trace", 2, "", "no-such.trace does not exist; give one, or a plan or");
     expect("plot gpt-toy -n 2", 2, "", "gpt-toy is no trace; give one, or a plan or network and");
     expect("plot gpt-tou -n 2 --cluster this-machine", 2, "", "did you mean gpt-toy?");
     expect("plot gpt-toy -n 2 --knob wrap=block,whole", 2, "", "as in: --cluster");

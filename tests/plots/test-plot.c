@@ -379,9 +379,9 @@ static void errors(Fixture *fixture, gconstpointer data) {
         int32_t first, last;
         const char *said;
     } nowhere[] = {
-        {50, 50, "in step 50"},
-        {50, 51, "in steps 50 to 51"},
-        {-1, -1, "in construction"},
+        {50, 50, "in step 50; the last is step 3"},
+        {50, 51, "in steps 50 to 51; the last is step 3"},
+        {-1, -1, "in construction; the last is step 3"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(nowhere); i++) {
         fixture->options.first_step = nowhere[i].first;
