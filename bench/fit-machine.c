@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
     }
     Fit fit = {.gpu = argv[1]};
     fit.tables = g_ptr_array_new_with_free_func(free_csv);
-    fit.published = cli_published_open("train", cli_train_columns, &fit.error);
+    fit.published = cli_published_open("train", &cli_train_words, &fit.error);
     for (int i = 2; !fit.error && i < argc; i++) {
         CliCsv *csv = cli_csv_read(argv[i], &fit.error);
         if (csv) {

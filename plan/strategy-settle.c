@@ -190,15 +190,6 @@ static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
                          "offload=optimizer");
 }
 
-/* Each parameter's part would leave the device by itself, and its neighbour in the same flat shard
- * come back meanwhile. */
-static bool offload_is_of_whole_shards(const PlanStrategy *s, GError **error) {
-    return s->offload != PLAN_OFFLOAD_OPTIMIZER || s->flavour != PLAN_FLAVOUR_FSDP1 ||
-           s->use_orig_params == PLAN_NO ||
-           refuse(error, "offload=optimizer moves FSDP1's flat shards whole; set "
-                         "use_orig_params=no, or flavour=fsdp2");
-}
-
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
     return strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
            strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
@@ -354,7 +345,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           offload_is_of_whole_shards(strategy, error) &&
            low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
            reads_are_there(strategy, error);
 }

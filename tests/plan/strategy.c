@@ -199,7 +199,6 @@ static void contradictions(void) {
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
         {"ranks=2 tensor=2", "a mesh with a tensor axis of 2 cannot be planned yet"},
-        {"ranks=2 flavour=fsdp1 use_orig_params=yes offload=optimizer", "offload=optimizer moves"},
         {"ranks=2 sharding=optimizer-only zero_grad=keep", "sharding=optimizer-only keeps no"},
         {"ranks=2 sharding=optimizer-only accumulate=2 accumulate_sync=every",
          "sharding=optimizer-only reduces gradients once"},
