@@ -254,6 +254,23 @@ static void measure_optimizer(Bench *bench) {
 
 /* ---- arithmetic ----------------------------------------------------------------------------- */
 
+/* By a kernel each, as epilogues do them in one: what an epilogue costs is the difference. */
+static KernelCudaFault dx_gelu_apart(Bench *bench, size_t m, size_t n, size_t k) {
+    KernelCudaFault fault =
+        kernel_cuda_linear_backward_input(bench->lane, bench->c, bench->a, bench->b, m, n, k, TYPE);
+    if (!fault) {
+        fault = kernel_cuda_activation_backward(bench->lane, bench->c, bench->c, bench->d, m * k,
+                                                KERNEL_CUDA_GELU_TANH, TYPE);
+    }
+    return fault ? fault : kernel_cuda_column_sum(bench->lane, bench->mean, bench->c, m, k, TYPE);
+}
+
+static KernelCudaFault dw_db_apart(Bench *bench, size_t m, size_t n, size_t k) {
+    KernelCudaFault fault = kernel_cuda_linear_backward_weight(bench->lane, bench->c, bench->a,
+                                                               bench->b, m, n, k, TYPE);
+    return fault ? fault : kernel_cuda_column_sum(bench->lane, bench->mean, bench->a, m, n, TYPE);
+}
+
 static void measure_products(Bench *bench) {
     static const size_t shapes[][3] = {
         {8192, 12288, 4096}, {8192, 4096, 14336}, {4096, 6400, 1600}, {512, 4096, 4096}};
@@ -273,6 +290,14 @@ static void measure_products(Bench *bench) {
         FLOPS(
             "linear_dw", work,
             kernel_cuda_linear_backward_weight(lane, bench->c, bench->a, bench->b, m, n, k, TYPE));
+        FLOPS("linear_dx, gelu, db apart", work, dx_gelu_apart(bench, m, n, k));
+        FLOPS("linear_dx_gelu", work,
+              kernel_cuda_linear_gelu_backward_input(lane, bench->c, bench->mean, bench->a,
+                                                     bench->b, bench->d, m, n, k, TYPE));
+        FLOPS("linear_dw, db apart", work, dw_db_apart(bench, m, n, k));
+        FLOPS("linear_dw_db", work,
+              kernel_cuda_linear_backward_weight_bias(lane, bench->c, bench->mean, bench->a,
+                                                      bench->b, m, n, k, TYPE));
     }
 }
 

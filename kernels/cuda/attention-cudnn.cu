@@ -214,13 +214,15 @@ cudnnBackendDescriptor_t reshape(Graph *g, cudnnBackendDescriptor_t x, cudnnBack
 /* ---- attention ------------------------------------------------------------------------------ */
 
 struct Shape {
-    int64_t b, h, hk, s, d, q_stride, kv_stride, lse_stride;
+    int64_t b, h, hk, s, d, q_stride, kv_stride, lse_stride, dq_stride, dkv_stride;
     bool causal;
 
     explicit Shape(const KernelCudaAttention *a)
         : b((int64_t)a->batch), h((int64_t)a->heads), hk((int64_t)a->kv_heads), s((int64_t)a->seq),
           d((int64_t)a->head_dim), q_stride((int64_t)a->q_stride), kv_stride((int64_t)a->kv_stride),
-          lse_stride((int64_t)a->lse_stride), causal(a->causal) {
+          lse_stride((int64_t)a->lse_stride),
+          dq_stride((int64_t)kernel_cuda_gradient_stride(a, a->heads)),
+          dkv_stride((int64_t)kernel_cuda_gradient_stride(a, a->kv_heads)), causal(a->causal) {
     }
     Dims scores() const {
         return {{b, h, s, s}};
@@ -276,7 +278,7 @@ void forward_graph(Graph *g, const Shape &z) {
 /* d_k or d_v: the product for all query heads, and their sum where a group shares one. */
 void kv_gradient(Graph *g, const Shape &z, cudnnBackendDescriptor_t p, cudnnBackendDescriptor_t by,
                  Uid uid) {
-    cudnnBackendDescriptor_t out = heads(g, uid, z, z.hk, z.hk * z.d);
+    cudnnBackendDescriptor_t out = heads(g, uid, z, z.hk, z.dkv_stride);
     cudnnBackendDescriptor_t turned = tensor(
         g, g->next_uid++, z.scores(), {{z.h * z.s * z.s, z.s * z.s, 1, z.s}}, g->type, true, false);
     reshape(g, p, turned);
@@ -321,7 +323,7 @@ void backward_graph(Graph *g, const Shape &z) {
         in_memory(g, DQ_SUM, {{z.b, z.h, z.s, z.d}}, {{z.h * z.s * z.d, z.s * z.d, z.d, 1}},
                   CUDNN_DATA_FLOAT);
     product(g, ds, reshape(g, kt, k), sum);
-    pointwise_into(g, CUDNN_POINTWISE_IDENTITY, heads(g, DQ, z, z.h, z.h * z.d), sum);
+    pointwise_into(g, CUDNN_POINTWISE_IDENTITY, heads(g, DQ, z, z.h, z.dq_stride), sum);
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
@@ -472,7 +474,7 @@ static bool same(const KernelCudaAttention *a, const KernelCudaAttention *b) {
     return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads &&
            a->seq == b->seq && a->head_dim == b->head_dim && a->q_stride == b->q_stride &&
            a->kv_stride == b->kv_stride && a->lse_stride == b->lse_stride &&
-           a->causal == b->causal && a->type == b->type;
+           a->gradient_stride == b->gradient_stride && a->causal == b->causal && a->type == b->type;
 }
 
 static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttention *a) {

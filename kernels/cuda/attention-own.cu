@@ -38,8 +38,9 @@ struct Rows {
 
 struct Shape {
     KernelCudaAttention a;
-    const void *bias; /* nullptr: none */
-    bool by_four;     /* all rows begin where four elements may be loaded at once */
+    const void *bias;             /* nullptr: none */
+    size_t dq_stride, dkv_stride; /* rows of gradients apart */
+    bool by_four;                 /* all rows begin where four elements may be loaded at once */
 };
 
 __device__ Rows rows_of(const void *data, size_t heads_stride, size_t batch, size_t head,
@@ -275,8 +276,8 @@ __global__ void __launch_bounds__(BLOCK)
         store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, 0.0f);
     }
     if (is_there) {
-        size_t row = (batch * s.a.seq + query) * s.a.heads + head;
-        put_mine<DIM>(dq, row * s.a.head_dim, sum, s.a.scale, s);
+        size_t at = (batch * s.a.seq + query) * s.dq_stride + head * s.a.head_dim;
+        put_mine<DIM>(dq, at, sum, s.a.scale, s);
     }
 }
 
@@ -323,9 +324,9 @@ __global__ void __launch_bounds__(BLOCK)
         }
     }
     if (is_there) {
-        size_t row = (batch * s.a.seq + key) * s.a.kv_heads + kv_head;
-        put_mine<DIM>(dk, row * s.a.head_dim, sum_k, s.a.scale, s);
-        put_mine<DIM>(dv, row * s.a.head_dim, sum_v, 1.0f, s);
+        size_t at = (batch * s.a.seq + key) * s.dkv_stride + kv_head * s.a.head_dim;
+        put_mine<DIM>(dk, at, sum_k, s.a.scale, s);
+        put_mine<DIM>(dv, at, sum_v, 1.0f, s);
     }
 }
 
@@ -349,7 +350,8 @@ bool by_four(const void *data, size_t stride, const KernelCudaAttention *a) {
 
 Shape shape_of(const KernelCudaAttention *a, const void *q, const void *k, const void *v,
                const void *bias) {
-    return Shape{*a, bias,
+    return Shape{*a, bias, kernel_cuda_gradient_stride(a, a->heads),
+                 kernel_cuda_gradient_stride(a, a->kv_heads),
                  by_four(q, a->q_stride, a) && by_four(k, a->kv_stride, a) &&
                      by_four(v, a->kv_stride, a)};
 }

@@ -5,6 +5,11 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/lane.h"
 
+/* From row to row of what has so many heads: dq, or dk and dv. */
+static inline size_t kernel_cuda_gradient_stride(const KernelCudaAttention *a, size_t heads) {
+    return a->gradient_stride ? a->gradient_stride : heads * a->head_dim;
+}
+
 KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, float *lse,
                                                   const void *q, const void *k, const void *v,
                                                   const void *bias,
@@ -22,7 +27,7 @@ static const unsigned KERNEL_CUDA_CUDNN_ALIGNMENT = 16;
 /* Shapes that it is asked for at all. */
 static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a) {
     return a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 && a->head_dim <= 128 &&
-           a->q_stride % 8 == 0 && a->kv_stride % 8 == 0;
+           a->q_stride % 8 == 0 && a->kv_stride % 8 == 0 && a->gradient_stride % 8 == 0;
 }
 
 /* Whether cuDNN is there and has a kernel for the shape; asked once a shape, then known. */

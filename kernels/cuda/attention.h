@@ -7,8 +7,9 @@
  * scores' exponentials, float) for backward.
  *
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,
- * kv_heads, head_dim] with rows kv_stride apart; o, d_o, dq, dk, dv are dense. Query head h reads
- * key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias [seq, seq, heads]
+ * kv_heads, head_dim] with rows kv_stride apart; o and d_o are dense, and so are dq, dk, dv unless
+ * gradient_stride says how far their rows are apart, as in one array of all three. Query head h
+ * reads key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias [seq, seq, heads]
  * (NULL: none), the same for every sequence, is added to the scores; its gradient is [batch,
  * heads, seq, seq] (NULL: not wanted). This room's backward is the same bits in every run; cuDNN's
  * adds dq in any order (its repeatable way holds a seq x seq array). Bound: arithmetic, 4
@@ -29,7 +30,8 @@ typedef struct {
     float scale;
     bool causal;
     KernelCudaType type;
-    float alibi; /* most of kernel_alibi_slope(), ../alibi.h; 0: none */
+    float alibi;            /* most of kernel_alibi_slope(), ../alibi.h; 0: none */
+    size_t gradient_stride; /* rows of dq, dk and dv, elements apart; 0: each is dense */
 } KernelCudaAttention;
 
 typedef enum {

@@ -5,10 +5,11 @@
  * along the rows of that transpose, which is what cuBLASLt adds.
  *
  * What was decided for a shape (a Product) is kept for the lane's life. The heuristics are told how
- * the pointers are aligned, and look at those of a bias and of what goes into GELU themselves, so
- * that is part of the shape. A bias is read along with the output it is added to: the output is
- * called no better aligned than its bias, as PyTorch does too. Where k is split, the parts are
- * added up in fp32: the schemes that add them as they are stored are ruled out.
+ * the pointers are aligned, and look at those of a bias (or its gradient) and of what goes into
+ * GELU themselves, so that is part of the shape. A bias is read along with the output it is added
+ * to: the output is called no better aligned than its bias, as PyTorch does too; so is one whose
+ * rows are added up. Where k is split, the parts are added up in fp32: the schemes that add them as
+ * they are stored are ruled out.
  */
 #include "kernels/cuda/matmul.h"
 
@@ -16,6 +17,7 @@
 
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/lane.h"
+#include "kernels/cuda/reduce.h"
 
 /* All that a decision rests on; compared byte by byte, so it is zeroed first. */
 struct KernelCudaProductShape {
@@ -44,12 +46,24 @@ struct Matrix {
     bool transposed;
 };
 
-enum Ending {
+enum Ending : uint8_t {
     PLAIN,
     BIAS,
     GELU,
-    BIAS_GELU
+    BIAS_GELU,
+    DGELU,
+    DGELU_DBIAS, /* and the sums of what that leaves, over our rows */
+    DBIAS        /* and the sums of a over what is summed */
 };
+
+/* What is done to a product at its end, and the arrays for that. */
+struct End {
+    Ending ending;
+    const void *bias;   /* or its gradient, which is written */
+    const void *before; /* what goes into GELU: written forward, read backward */
+};
+
+constexpr End NO_END = {PLAIN, NULL, NULL};
 
 cudaDataType_t data_type(KernelCudaType type) {
     return type == KERNEL_CUDA_F32    ? CUDA_R_32F
@@ -65,6 +79,12 @@ cublasLtEpilogue_t epilogue_of(uint8_t ending) {
         return CUBLASLT_EPILOGUE_GELU_AUX;
     case BIAS_GELU:
         return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case DGELU:
+        return CUBLASLT_EPILOGUE_DGELU;
+    case DGELU_DBIAS:
+        return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    case DBIAS:
+        return CUBLASLT_EPILOGUE_BGRADB; /* our a is their second */
     default:
         return CUBLASLT_EPILOGUE_DEFAULT;
     }
@@ -104,11 +124,11 @@ KernelCudaFault new_layout(cublasLtMatrixLayout_t *ret_layout, cudaDataType_t ty
 }
 
 /* What differs from call to call of a shape; the heuristics want to see it too. */
-KernelCudaFault set_pointers(const KernelCudaProduct *p, const void *bias, void *before) {
-    if (bias) {
-        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+KernelCudaFault set_pointers(const KernelCudaProduct *p, const End &end) {
+    if (end.bias) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, end.bias));
     }
-    return before ? set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before) : NULL;
+    return end.before ? set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, end.before) : NULL;
 }
 
 KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
@@ -123,10 +143,10 @@ KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     KERNEL_CUDA_TRY(
         set(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, s.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
     KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(s.ending)));
-    if (s.ending == BIAS || s.ending == BIAS_GELU) {
+    if (s.bias_align) {
         KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type));
     }
-    if (s.ending == GELU || s.ending == BIAS_GELU) {
+    if (s.before_align) {
         KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, (int64_t)s.y_stride));
     }
     KERNEL_CUDA_TRY(new_layout(&p->a, type, s.a_transposed ? s.k : s.m, s.a_transposed ? s.m : s.k,
@@ -184,18 +204,17 @@ void product_free(KernelCudaProduct *p) {
     delete p;
 }
 
-KernelCudaFault decide(const KernelCuda *lane, KernelCudaProduct *p, const void *bias,
-                       void *before) {
+KernelCudaFault decide(const KernelCuda *lane, KernelCudaProduct *p, const End &end) {
     cublasLtMatmulPreference_t preference;
     KERNEL_CUDA_TRY(describe(lane, p));
-    KERNEL_CUDA_TRY(set_pointers(p, bias, before));
+    KERNEL_CUDA_TRY(set_pointers(p, end));
     TRY_BLAS(cublasLtMatmulPreferenceCreate, &preference);
     KernelCudaFault fault = choose(lane, p, preference);
     cublasLtMatmulPreferenceDestroy(preference);
     return fault;
 }
 
-KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const void *bias, void *before,
+KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const End &end,
                             KernelCudaProduct **ret_product) {
     for (KernelCudaProduct *known : lane->products) {
         if (!memcmp(&known->shape, &shape, sizeof shape)) {
@@ -205,7 +224,7 @@ KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const void *bi
     }
     KernelCudaProduct *p = new KernelCudaProduct();
     p->shape = shape;
-    KernelCudaFault fault = decide(lane, p, bias, before);
+    KernelCudaFault fault = decide(lane, p, end);
     if (fault) {
         product_free(p);
         return fault;
@@ -220,11 +239,11 @@ struct Sizes {
     KernelCudaType type;
 };
 
-/* y = op(a) op(b), ended by bias and gelu where those are given; *ret_possible says whether
- * cuBLASLt could, and NULL that it must. */
+/* y = op(a) op(b), ended as asked; *ret_possible says whether cuBLASLt could, and NULL that it
+ * must. */
 KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_batch,
-                         const Matrix &a, const Matrix &b, const Sizes &z, const void *bias,
-                         void *before, bool *ret_possible) {
+                         const Matrix &a, const Matrix &b, const Sizes &z, const End &end,
+                         bool *ret_possible) {
     size_t bytes = kernel_cuda_type_bytes(z.type);
     Shape s;
     memset(&s, 0, sizeof s);
@@ -233,16 +252,16 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     s.a_batch = a.batch_stride, s.b_batch = b.batch_stride, s.y_batch = y_batch;
     s.a_align = alignment(a.data, a.stride, a.batch_stride, bytes);
     s.b_align = alignment(b.data, b.stride, b.batch_stride, bytes);
-    s.bias_align = alignment_of_extra(bias), s.before_align = alignment_of_extra(before);
+    s.bias_align = alignment_of_extra(end.bias), s.before_align = alignment_of_extra(end.before);
     s.y_align = alignment(y, y_stride, y_batch, bytes);
-    if (bias && s.bias_align < s.y_align) {
+    if (end.bias && end.ending != DBIAS && s.bias_align < s.y_align) {
         s.y_align = s.bias_align;
     }
     s.a_transposed = a.transposed, s.b_transposed = b.transposed;
     s.type = (uint8_t)z.type;
-    s.ending = (uint8_t)(before ? (bias ? BIAS_GELU : GELU) : bias ? BIAS : PLAIN);
+    s.ending = end.ending;
     KernelCudaProduct *p;
-    KERNEL_CUDA_TRY(product_for(lane, s, bias, before, &p));
+    KERNEL_CUDA_TRY(product_for(lane, s, end, &p));
     if (ret_possible) {
         *ret_possible = p->is_possible;
     }
@@ -252,7 +271,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
                                                 "product of %zu x %zu x %zu",
                                                 z.m, z.n, z.k);
     }
-    KERNEL_CUDA_TRY(set_pointers(p, bias, before));
+    KERNEL_CUDA_TRY(set_pointers(p, end));
     const float one = 1, zero = 0;
     cublasStatus_t status = cublasLtMatmul(lane->blas, p->desc, &one, b.data, p->b, a.data, p->a,
                                            &zero, y, p->y, y, p->y, &p->algo, lane->blas_workspace,
@@ -269,7 +288,20 @@ KernelCudaFault multiply_one(KernelCuda *lane, void *y, const Matrix &a, const M
                              const Sizes &z) {
     return !z.m || !z.n ? NULL
            : !z.k       ? kernel_cuda_fill(lane, y, z.m * z.n, 0, z.type)
-                        : multiply(lane, y, z.n, 0, a, b, z, NULL, NULL, NULL);
+                        : multiply(lane, y, z.n, 0, a, b, z, NO_END, NULL);
+}
+
+/* A dense y that is ended as asked, where there is one and cuBLASLt can. */
+KernelCudaFault multiply_ended(KernelCuda *lane, void *y, const Matrix &a, const Matrix &b,
+                               const Sizes &z, const End &end, bool *ret_done) {
+    *ret_done = false;
+    return z.m && z.n && z.k ? multiply(lane, y, z.n, 0, a, b, z, end, ret_done) : NULL;
+}
+
+/* Rows of what goes into GELU, n long, are whole 16 bytes of halves, as the epilogues that keep and
+ * read it want them (cublasLt.h: its leading dimension must be divisible by 8). */
+bool goes_through_gelu(const void *before, size_t n, KernelCudaType type) {
+    return type != KERNEL_CUDA_F32 && n % 8 == 0 && (uintptr_t)before % 16 == 0;
 }
 
 } // namespace
@@ -290,8 +322,8 @@ KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void
     if (!m || !n) {
         return NULL;
     }
-    if (bias && k) { /* cuBLASLt need not add one that lies anyhow */
-        KERNEL_CUDA_TRY(multiply(lane, y, n, 0, left, right, sizes, bias, NULL, &is_done));
+    if (bias) { /* cuBLASLt need not add one that lies anyhow */
+        KERNEL_CUDA_TRY(multiply_ended(lane, y, left, right, sizes, {BIAS, bias, NULL}, &is_done));
     }
     if (is_done) {
         return NULL;
@@ -304,10 +336,11 @@ KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void 
                                                 const void *x, const void *w, const void *bias,
                                                 size_t m, size_t n, size_t k,
                                                 KernelCudaActivation gelu, KernelCudaType type) {
-    bool is_done = false, whole = n % 8 == 0 && (uintptr_t)before % 16 == 0; /* what it keeps */
-    if (gelu == KERNEL_CUDA_GELU_TANH && type != KERNEL_CUDA_F32 && m && n && k && whole) {
-        KERNEL_CUDA_TRY(multiply(lane, y, n, 0, {x, k, 0, false}, {w, k, 0, true},
-                                 {m, n, k, 1, type}, bias, before, &is_done));
+    bool is_done = false;
+    if (gelu == KERNEL_CUDA_GELU_TANH && goes_through_gelu(before, n, type)) {
+        KERNEL_CUDA_TRY(multiply_ended(lane, y, {x, k, 0, false}, {w, k, 0, true},
+                                       {m, n, k, 1, type}, {bias ? BIAS_GELU : GELU, bias, before},
+                                       &is_done));
     }
     if (is_done) {
         return NULL;
@@ -326,6 +359,43 @@ KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, c
                                                    const void *x, size_t m, size_t n, size_t k,
                                                    KernelCudaType type) {
     return multiply_one(lane, dw, {dy, n, 0, true}, {x, k, 0, false}, {n, k, m, 1, type});
+}
+
+KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *dx, void *db,
+                                                       const void *dy, const void *w,
+                                                       const void *before, size_t m, size_t n,
+                                                       size_t k, KernelCudaType type) {
+    Matrix left = {dy, n, 0, false}, right = {w, k, 0, false};
+    Sizes sizes = {m, k, n, 1, type};
+    bool is_done = false, is_summed = !db, can_end = goes_through_gelu(before, k, type);
+    if (can_end && db) {
+        KERNEL_CUDA_TRY(
+            multiply_ended(lane, dx, left, right, sizes, {DGELU_DBIAS, db, before}, &is_done));
+        is_summed = is_done;
+    }
+    if (can_end && !is_done) {
+        KERNEL_CUDA_TRY(
+            multiply_ended(lane, dx, left, right, sizes, {DGELU, NULL, before}, &is_done));
+    }
+    if (!is_done) {
+        KERNEL_CUDA_TRY(multiply_one(lane, dx, left, right, sizes));
+        KERNEL_CUDA_TRY(kernel_cuda_activation_backward(lane, dx, dx, before, m * k,
+                                                        KERNEL_CUDA_GELU_TANH, type));
+    }
+    return is_summed ? NULL : kernel_cuda_column_sum(lane, db, dx, m, k, type);
+}
+
+KernelCudaFault kernel_cuda_linear_backward_weight_bias(KernelCuda *lane, void *dw, void *db,
+                                                        const void *dy, const void *x, size_t m,
+                                                        size_t n, size_t k, KernelCudaType type) {
+    bool is_done;
+    KERNEL_CUDA_TRY(multiply_ended(lane, dw, {dy, n, 0, true}, {x, k, 0, false}, {n, k, m, 1, type},
+                                   {DBIAS, db, NULL}, &is_done));
+    if (is_done) {
+        return NULL;
+    }
+    KERNEL_CUDA_TRY(kernel_cuda_linear_backward_weight(lane, dw, dy, x, m, n, k, type));
+    return kernel_cuda_column_sum(lane, db, dy, m, n, type);
 }
 
 /* Batch and heads are one batch where the next sequence begins as the next head would. */
@@ -352,8 +422,7 @@ KernelCudaFault kernel_cuda_heads_matmul(KernelCuda *lane, KernelCudaMatrices y,
         Matrix right = {(const char *)b.data + i * b.batch_stride * bytes, b.row_stride,
                         b.head_stride, b.transposed};
         KERNEL_CUDA_TRY(multiply(lane, (char *)y.data + i * y.batch_stride * bytes, y.row_stride,
-                                 y.head_stride, left, right, {m, n, k, each, type}, NULL, NULL,
-                                 NULL));
+                                 y.head_stride, left, right, {m, n, k, each, type}, NO_END, NULL));
     }
     return NULL;
 }

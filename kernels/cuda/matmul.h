@@ -32,6 +32,17 @@ KernelCudaFault kernel_cuda_linear_backward_input(KernelCuda *lane, void *dx, co
 KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, const void *dy,
                                                    const void *x, size_t m, size_t n, size_t k,
                                                    KernelCudaType type);
+/* dx[m, k] = gelu'(before[m, k]) (dy w), gelu with tanh; db[k], the sum of dx's rows (NULL: not
+ * wanted). In one product where cuBLASLt has that, else by up to three kernels; then what goes into
+ * GELU's was rounded. */
+KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *dx, void *db,
+                                                       const void *dy, const void *w,
+                                                       const void *before, size_t m, size_t n,
+                                                       size_t k, KernelCudaType type);
+/* dw as above, and db[n], the sum of dy's rows: in one product where cuBLASLt has that. */
+KernelCudaFault kernel_cuda_linear_backward_weight_bias(KernelCuda *lane, void *dw, void *db,
+                                                        const void *dy, const void *x, size_t m,
+                                                        size_t n, size_t k, KernelCudaType type);
 
 /* A matrix for each head of each sequence: element (r, c) of the matrix of (b, h) lies at b
  * batch_stride + h head_stride + r row_stride + c, a transposed one with r and c exchanged. */

@@ -4,11 +4,14 @@
  * once, after the epilogue. A tf32 product is computed in fp32.
  *
  * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
- * aligned than the heuristics were told (of a bias and of what goes into GELU: than those that they
- * saw), a bias that is less aligned than the output was said to be, matrices without elements, and
- * a choice that may add up parts of a sum as they are stored. A bias of halves that lies on no 4
- * bytes is refused too, by a result that says so, and a bias of an fp32 product of odd k only when
- * it is launched. No GPU is known to do either: so the ways round them are tried.
+ * aligned than the heuristics were told (of a bias, its gradient and of what goes into GELU: than
+ * those that they saw), a bias that is less aligned than the output was said to be, an array that an
+ * epilogue needs and was not given, matrices without elements, and a choice that may add up parts of
+ * a sum as they are stored. What cublasLt.h asks of the epilogues is held: rows of what goes into
+ * GELU are a multiple of 8 elements apart and no closer than the output's, a bias and its gradient
+ * are of the output's type. A bias (or gradient) of halves that lies on no 4 bytes is refused too, by
+ * a result that says so, and one of an fp32 product of odd k only when it is launched. No GPU is
+ * known to do either: so the ways round them are tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>
@@ -28,7 +31,8 @@ struct EmulatorBlas {
 struct EmulatorProduct {
     cublasOperation_t a, b;
     cublasLtEpilogue_t epilogue;
-    const void *bias;
+    void *bias; /* or its gradient */
+    int32_t bias_type;
     void *aux;
     int64_t aux_ld;
 };
@@ -94,6 +98,11 @@ float gelu(float x) {
     return 0.5f * x * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
 }
 
+float gelu_slope(float x) {
+    float inner = 0.797884561f * (x + 0.044715f * x * x * x), t = tanhf(inner);
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.797884561f * (1 + 3 * 0.044715f * x * x);
+}
+
 struct Call {
     EmulatorProduct product;
     EmulatorLayout a_layout, b_layout, d_layout;
@@ -120,14 +129,63 @@ bool has_bias(const EmulatorProduct &p) {
     return p.epilogue == CUBLASLT_EPILOGUE_BIAS || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
 
+bool has_gradient(const EmulatorProduct &p) {
+    return p.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD || p.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
+/* What went into GELU: keeps it, or reads it. */
 bool keeps(const EmulatorProduct &p) {
     return p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
            p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
 
+bool goes_back(const EmulatorProduct &p) {
+    return p.epilogue == CUBLASLT_EPILOGUE_DGELU || p.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+}
+
+/* Whether what the epilogue reads and writes beside the product is there, and as it must be. */
+bool is_complete(const EmulatorProduct &p, const EmulatorLayout &d) {
+    bool uses_bias = has_bias(p) || has_gradient(p), uses_aux = keeps(p) || goes_back(p);
+    return (!uses_bias || (p.bias && p.bias_type == d.type)) &&
+           (!uses_aux || (p.aux && p.aux_ld >= (int64_t)d.rows)) &&
+           (!has_gradient(p) || d.batch == 1);
+}
+
+/* Of what is summed: b is op(b), k x cols. */
+void add_up_b(const Call &call, const std::vector<float> &b, bool transposed, size_t k) {
+    const EmulatorLayout &d = call.d_layout;
+    for (size_t c = 0; c < d.cols; c++) {
+        float sum = 0;
+        for (size_t i = 0; i < k; i++) {
+            sum += transposed ? b[i * d.cols + c] : b[c * k + i];
+        }
+        put(call.product.bias, d.type, c, sum);
+    }
+}
+
+/* Of the output's rows, before they are rounded. */
+void add_up_rows(const Call &call, const std::vector<float> &y) {
+    const EmulatorLayout &d = call.d_layout;
+    for (size_t r = 0; r < d.rows; r++) {
+        float sum = 0;
+        for (size_t c = 0; c < d.cols; c++) {
+            sum += y[c * d.rows + r];
+        }
+        put(call.product.bias, d.type, r, sum);
+    }
+}
+
 void finish(const Call &call, std::vector<float> *y, size_t batch) {
     const EmulatorProduct &p = call.product;
     const EmulatorLayout &l = call.d_layout;
+    for (size_t c = 0; goes_back(p) && c < l.cols; c++) {
+        for (size_t r = 0; r < l.rows; r++) {
+            (*y)[c * l.rows + r] *= gelu_slope(get(p.aux, l.type, c * (size_t)p.aux_ld + r));
+        }
+    }
+    if (p.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD) {
+        add_up_rows(call, *y);
+    }
     for (size_t c = 0; c < l.cols; c++) {
         for (size_t r = 0; r < l.rows; r++) {
             float x = (*y)[c * l.rows + r];
@@ -152,6 +210,9 @@ void multiply(const Call &call) {
                     (int)l.rows, (int)l.cols, (int)k, call.alpha, a.data(), (int)call.a_layout.rows,
                     b.data(), (int)call.b_layout.rows, 0, y.data(), (int)l.rows);
         finish(call, &y, i);
+        if (call.product.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
+            add_up_b(call, b, tb, k);
+        }
     }
 }
 
@@ -199,10 +260,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
         return assign(&product->aux, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
         return assign(&product->aux_ld, value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: {
-        int32_t type; /* always the output's */
-        return assign(&type, value, bytes);
-    }
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+        return assign(&product->bias_type, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -285,11 +344,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (d->type != CUDA_R_32F && preference->reductions & ~in_fp32) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (wanted < 1 || (keeps(*product) && product->aux_ld % 8)) {
+    if (!is_complete(*product, *d)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (wanted < 1 || ((keeps(*product) || goes_back(*product)) && product->aux_ld % 8)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
-    if (has_bias(*product) && d->type != CUDA_R_32F && alignments.bias < 4) {
+    bool uses_bias = has_bias(*product) || has_gradient(*product);
+    if (uses_bias && d->type != CUDA_R_32F && alignments.bias < 4) {
         results[0].state = CUBLAS_STATUS_NOT_SUPPORTED;
     }
     static_assert(sizeof alignments <= sizeof results[0].algo, "it is kept there");
@@ -304,7 +367,8 @@ static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *al
     memcpy(&wanted, algo, sizeof wanted);
     return alignment(a) >= wanted.a && alignment(b) >= wanted.b && alignment(d) >= wanted.d &&
            (!has_bias(p) || alignment(p.bias) >= std::max(wanted.bias, wanted.d)) &&
-           (!keeps(p) || alignment(p.aux) >= wanted.aux);
+           (!has_gradient(p) || alignment(p.bias) >= wanted.bias) &&
+           (!(keeps(p) || goes_back(p)) || alignment(p.aux) >= wanted.aux);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
@@ -320,10 +384,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     uint64_t n = product->b == CUBLAS_OP_T ? b_layout->rows : b_layout->cols;
     if (*(const float *)beta != 0 || k != kb || m != d_layout->rows || n != d_layout->cols ||
         a_layout->batch != d_layout->batch || b_layout->batch != d_layout->batch ||
-        !are_aligned(*product, algo, a, b, d)) {
+        !is_complete(*product, *d_layout) || !are_aligned(*product, algo, a, b, d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (has_bias(*product) && d_layout->type == CUDA_R_32F && k % 2) {
+    bool uses_bias = has_bias(*product) || has_gradient(*product);
+    if (uses_bias && d_layout->type == CUDA_R_32F && k % 2) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha};

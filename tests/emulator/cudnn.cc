@@ -22,7 +22,7 @@ struct Shape {
     size_t kv_head(size_t head) const {
         return head / (a.heads / a.kv_heads);
     }
-    /* Where a row of q begins, of k or v, and of o and the gradients, which are dense. */
+    /* Where a row of q begins, of k or v, of o and its gradient, which are dense, of dq, of dk or dv. */
     size_t q(size_t batch, size_t head, size_t row) const {
         return (batch * a.seq + row) * a.q_stride + head * a.head_dim;
     }
@@ -32,8 +32,12 @@ struct Shape {
     size_t out(size_t batch, size_t head, size_t row) const {
         return ((batch * a.seq + row) * a.heads + head) * a.head_dim;
     }
-    size_t kv_out(size_t batch, size_t kv_head, size_t row) const {
-        return ((batch * a.seq + row) * a.kv_heads + kv_head) * a.head_dim;
+    size_t dq(size_t batch, size_t head, size_t row) const {
+        return (batch * a.seq + row) * kernel_cuda_gradient_stride(&a, a.heads) + head * a.head_dim;
+    }
+    size_t dkv(size_t batch, size_t kv_head, size_t row) const {
+        return (batch * a.seq + row) * kernel_cuda_gradient_stride(&a, a.kv_heads) +
+               kv_head * a.head_dim;
     }
     size_t lse(size_t batch, size_t head, size_t row) const {
         return (batch * a.heads + head) * a.lse_stride + row;
@@ -109,7 +113,7 @@ template <typename T> void dq_kernel(T *dq, Saved<T> x, Shape s) {
     for (size_t key = 0; key < s.a.seq && s.sees(query, key); key++) {
         add_scaled(&sum, Pair<T>(x, s, batch, head, query, key).ds, x.k + s.kv(batch, head, key));
     }
-    put(dq + s.out(batch, head, query), sum, s.a.scale);
+    put(dq + s.dq(batch, head, query), sum, s.a.scale);
 }
 
 template <typename T> void dkv_kernel(T *dk, T *dv, Saved<T> x, Shape s) {
@@ -128,8 +132,8 @@ template <typename T> void dkv_kernel(T *dk, T *dv, Saved<T> x, Shape s) {
             sum_v[d] += group > 1 ? rounded<T>(one_v[d]) : one_v[d];
         }
     }
-    put(dk + s.kv_out(batch, kv_head, key), sum_k, 1);
-    put(dv + s.kv_out(batch, kv_head, key), sum_v, 1);
+    put(dk + s.dkv(batch, kv_head, key), sum_k, 1);
+    put(dv + s.dkv(batch, kv_head, key), sum_v, 1);
 }
 
 KernelCudaFault check_alignment(std::initializer_list<const void *> arrays) {

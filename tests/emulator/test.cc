@@ -1,5 +1,6 @@
 /* tests/emulator/test.cc - what the emulator promises: threads, order, memory, and that it finds
  * the faults it is there to find. Each fault is planted in a child process, which must abort. */
+#include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -486,6 +487,122 @@ static void test_limits() {
     cudaDeviceSynchronize();
 }
 
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* d [ROWS, COLS] = a [ROWS, K] b [K, COLS], columns first, with something at its end. */
+struct Product {
+    static const unsigned ROWS = 8, COLS = 3, K = 6;
+
+    cublasLtEpilogue_t epilogue;
+    bool has_bias = true, has_aux = true;
+    int64_t aux_ld = ROWS;
+    cudaDataType_t bias_type = CUDA_R_32F;
+    int32_t batch = 1;
+    unsigned shift = 0; /* of what goes into GELU when it is launched; elements */
+    float a[ROWS * K], b[K * COLS], d[ROWS * COLS], bias[ROWS];
+    alignas(64) float aux[ROWS * COLS + 4];
+
+    explicit Product(cublasLtEpilogue_t end) : epilogue(end) {
+        for (unsigned i = 0; i < ROWS * K; i++) {
+            a[i] = (float)(i % 7) - 3;
+        }
+        for (unsigned i = 0; i < K * COLS; i++) {
+            b[i] = (float)(i % 5) - 2;
+        }
+        for (unsigned i = 0; i < ROWS * COLS + 4; i++) {
+            aux[i] = (float)(i % 3) - 1;
+        }
+    }
+
+    template <typename T>
+    static void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, T value) {
+        g_assert_cmpint(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof value), ==,
+                        CUBLAS_STATUS_SUCCESS);
+    }
+
+    static cublasLtMatrixLayout_t layout(uint64_t rows, uint64_t cols, int32_t batch) {
+        cublasLtMatrixLayout_t made;
+        g_assert_cmpint(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, rows, cols, (int64_t)rows),
+                        ==, CUBLAS_STATUS_SUCCESS);
+        cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                         sizeof batch);
+        return made;
+    }
+
+    /* What the heuristics say, or the launch if they have no objection. */
+    cublasStatus_t run() {
+        cublasLtHandle_t blas;
+        cublasLtMatmulDesc_t desc;
+        cublasLtMatmulPreference_t preference;
+        cublasLtMatmulHeuristicResult_t result;
+        const float one = 1, zero = 0;
+        int found;
+        cublasLtCreate(&blas);
+        cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+        cublasLtMatmulPreferenceCreate(&preference);
+        for (auto least : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+            uint32_t bytes = sizeof(float);
+            cublasLtMatmulPreferenceSetAttribute(preference, least, &bytes, sizeof bytes);
+        }
+        set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+        set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias_type);
+        set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, has_bias ? bias : nullptr);
+        set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, has_aux ? aux : nullptr);
+        set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, aux_ld);
+        cublasLtMatrixLayout_t la = layout(ROWS, K, batch), lb = layout(K, COLS, batch);
+        cublasLtMatrixLayout_t ld = layout(ROWS, COLS, batch);
+        cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(blas, desc, la, lb, ld, ld,
+                                                               preference, 1, &result, &found);
+        if (status == CUBLAS_STATUS_SUCCESS) {
+            set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, has_aux ? aux + shift : nullptr);
+            status = cublasLtMatmul(blas, desc, &one, a, la, b, lb, &zero, d, ld, d, ld,
+                                    &result.algo, nullptr, 0, nullptr);
+            g_assert_cmpint(cudaStreamSynchronize(nullptr), ==, cudaSuccess);
+        }
+        for (auto made : {la, lb, ld}) {
+            cublasLtMatrixLayoutDestroy(made);
+        }
+        cublasLtMatmulPreferenceDestroy(preference);
+        cublasLtMatmulDescDestroy(desc);
+        cublasLtDestroy(blas);
+        return status;
+    }
+};
+
+/* What cublasLt.h asks of the epilogues of gradients is refused where it is not kept. */
+static void test_epilogues() {
+    const cublasLtEpilogue_t back = CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    const auto refused = [](cublasLtEpilogue_t end, auto change) {
+        Product p(end);
+        change(&p);
+        return p.run();
+    };
+    for (auto end : {CUBLASLT_EPILOGUE_DGELU, back, CUBLASLT_EPILOGUE_BGRADB}) {
+        g_assert_cmpint(refused(end, [](Product *) {}), ==, CUBLAS_STATUS_SUCCESS);
+    }
+    g_assert_cmpint(refused(CUBLASLT_EPILOGUE_DGELU, [](Product *p) { p->aux_ld = 12; }), ==,
+                    CUBLAS_STATUS_NOT_SUPPORTED);
+    for (auto end : {CUBLASLT_EPILOGUE_DGELU, back, CUBLASLT_EPILOGUE_GELU_AUX}) {
+        g_assert_cmpint(refused(end, [](Product *p) { p->aux_ld = 0; }), ==,
+                        CUBLAS_STATUS_INVALID_VALUE);
+        g_assert_cmpint(refused(end, [](Product *p) { p->has_aux = false; }), ==,
+                        CUBLAS_STATUS_INVALID_VALUE);
+        g_assert_cmpint(refused(end, [](Product *p) { p->shift = 1; }), ==,
+                        CUBLAS_STATUS_INVALID_VALUE);
+    }
+    for (auto end : {back, CUBLASLT_EPILOGUE_BGRADB}) {
+        g_assert_cmpint(refused(end, [](Product *p) { p->has_bias = false; }), ==,
+                        CUBLAS_STATUS_INVALID_VALUE);
+        g_assert_cmpint(refused(end, [](Product *p) { p->bias_type = CUDA_R_16F; }), ==,
+                        CUBLAS_STATUS_INVALID_VALUE);
+        g_assert_cmpint(refused(end, [](Product *p) { p->batch = 2; }), ==,
+                        CUBLAS_STATUS_INVALID_VALUE);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, nullptr);
     g_test_add_func("/emulator/threads/indices", test_indices);
@@ -501,6 +618,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/memory/limit", test_memory);
     g_test_add_func("/emulator/memory/copies", test_copies);
     g_test_add_func("/emulator/halves/all", test_halves);
+    g_test_add_func("/emulator/products/epilogues", test_epilogues);
     for (const auto &fault : faults) {
         g_autofree char *path = g_strdup_printf("/emulator/faults/%s", fault.name);
         g_test_add_data_func(path, (gconstpointer)fault.plant, test_fault);

@@ -161,6 +161,12 @@ static void test_products(const DeviceCase *c) {
         DEVICE_OK(kernel_cuda_linear_forward(l, a.out[0], a.in, a.in, a.in, m, n, k, t));
         DEVICE_OK(kernel_cuda_linear_gelu_forward(l, a.out[0], a.out[1], a.in, a.in, a.in, m, n, k,
                                                   KERNEL_CUDA_GELU_TANH, t));
+        DEVICE_OK(kernel_cuda_linear_gelu_backward_input(l, a.out[0], NULL, a.in, a.in, a.in, m, k,
+                                                         n, t));
+        if (!n) {
+            DEVICE_OK(kernel_cuda_linear_backward_weight_bias(l, a.out[0], a.out[1], a.in, a.in, m,
+                                                              n, k, t));
+        }
         check_untouched(c, &a);
     }
 }
@@ -191,6 +197,14 @@ static void test_sums(const DeviceCase *c) {
     device_close("gelu", c, a.out[1], gelu, M * N, 1e-6, 1e-6);
     DEVICE_OK(kernel_cuda_linear_backward_weight(l, a.out[2], a.in, a.in, 0, M, N, t));
     device_equal("dw of no rows", c, a.out[2], zeros, M * N);
+    DEVICE_OK(
+        kernel_cuda_linear_backward_weight_bias(l, a.out[2], a.out[1], a.in, a.in, 0, M, N, t));
+    device_equal("dw of no rows, beside db", c, a.out[2], zeros, M * N);
+    device_equal("db of no rows", c, a.out[1], zeros, M);
+    DEVICE_OK(kernel_cuda_linear_gelu_backward_input(l, a.out[2], a.out[1], a.in, a.in, a.in, M, 0,
+                                                     N, t));
+    device_equal("dx of no columns", c, a.out[2], zeros, M * N);
+    device_equal("its sums", c, a.out[1], zeros, N);
     DEVICE_OK(kernel_cuda_column_sum(l, a.out[1], a.in, 0, N, t));
     device_equal("columns of no rows", c, a.out[1], zeros, N);
     DEVICE_OK(kernel_cuda_row_sum(l, a.out[1], a.in, M, 0, 1, t));

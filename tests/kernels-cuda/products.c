@@ -7,6 +7,7 @@
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/matmul.h"
+#include "kernels/host/reduce.h"
 #include "kernels/host/view.h"
 #include "tests/kernels-cuda/device.h"
 
@@ -53,6 +54,10 @@ static void test_linear(const DeviceCase *c) {
     }
 }
 
+/* Backward, what the epilogues want is a k of whole 16 bytes of halves. */
+static const size_t gelu_shapes[][3] = {
+    {1, 1, 1}, {3, 5, 7}, {16, 24, 40}, {33, 17, 64}, {40, 33, 24}};
+
 /* In the epilogue (n whole 16 bytes of halves, tanh) and by a second kernel (all others). */
 static void test_linear_gelu(const DeviceCase *c) {
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
@@ -75,6 +80,66 @@ static void test_linear_gelu(const DeviceCase *c) {
             device_close_within("gelu", c, y, want_y, slack, m * n, 1e-6 + 2 * c->rounding,
                                 1e-5 + 2 * c->rounding);
         }
+    }
+}
+
+/* What the sum of rows may be off by where each number was rounded before it was added. */
+static float *slack_of_sums(double rounding, const float *x, size_t rows, size_t cols) {
+    float *slack = g_new0(float, cols);
+    for (size_t i = 0; i < rows * cols; i++) {
+        slack[i % cols] += (float)rounding * fabsf(x[i]);
+    }
+    return slack;
+}
+
+/* Both gradients of a linear layer that another's GELU stands before, as host kernels make them one
+ * by one; with the sums of what they are, and without. */
+static void test_linear_gelu_backward(const DeviceCase *c) {
+    for (size_t s = 0; s < G_N_ELEMENTS(gelu_shapes); s++) {
+        size_t m = gelu_shapes[s][0], n = gelu_shapes[s][1], k = gelu_shapes[s][2];
+        g_autofree float *dy = device_random(c, m * n, -1, 1, 1),
+                         *w = device_random(c, n * k, -1, 1, 2);
+        g_autofree float *before = device_random(c, m * k, -3, 3, 3);
+        g_autofree float *product = g_new(float, m *k), *want = g_new(float, m *k);
+        g_autofree float *sums = g_new(float, k), *slack = g_new(float, m *k);
+        void *d = device_put(c, dy, m * n), *dw = device_put(c, w, n * k),
+             *in = device_put(c, before, m * k);
+        kernel_linear_backward_input_f32(product, dy, w, m, n, k);
+        kernel_gelu_tanh_backward_f32(want, product, before, m * k);
+        kernel_column_sum_f32(sums, want, m, k);
+        for (size_t i = 0; i < m * k; i++) { /* apart, the product was rounded; the slope is 1.13 */
+            slack[i] = 1.13f * (float)c->rounding * fabsf(product[i]);
+        }
+        g_autofree float *of_sums = slack_of_sums(c->rounding, want, m, k);
+        for (size_t i = 0; i < m * k; i++) {
+            of_sums[i % k] += slack[i];
+        }
+        for (int adds = 0; adds < 2; adds++) {
+            void *dx = device_new(c, m * k), *db = adds ? device_new(c, k) : NULL;
+            DEVICE_OK(kernel_cuda_linear_gelu_backward_input(device_lane, dx, db, d, dw, in, m, n,
+                                                             k, c->type));
+            device_close_within("dx through gelu", c, dx, want, slack, m * k, 1e-5, 1e-5);
+            if (adds) {
+                device_close_within("its sums", c, db, sums, of_sums, k, 1e-5, 1e-5 * (double)m);
+            }
+        }
+    }
+}
+
+static void test_weight_and_bias(const DeviceCase *c) {
+    for (size_t s = 0; s < G_N_ELEMENTS(gelu_shapes); s++) {
+        size_t m = gelu_shapes[s][0], n = gelu_shapes[s][1], k = gelu_shapes[s][2];
+        g_autofree float *dy = device_random(c, m * n, -1, 1, 1),
+                         *x = device_random(c, m * k, -1, 1, 2);
+        g_autofree float *want = g_new(float, n *k), *sums = g_new(float, n);
+        void *d = device_put(c, dy, m * n), *in = device_put(c, x, m * k);
+        void *dw = device_new(c, n * k), *db = device_new(c, n);
+        kernel_linear_backward_weight_f32(want, dy, x, m, n, k);
+        kernel_column_sum_f32(sums, dy, m, n);
+        DEVICE_OK(
+            kernel_cuda_linear_backward_weight_bias(device_lane, dw, db, d, in, m, n, k, c->type));
+        device_close("dw beside db", c, dw, want, n * k, 1e-6, 1e-5);
+        device_close("db", c, db, sums, n, 1e-5, 1e-5);
     }
 }
 
@@ -108,6 +173,45 @@ static void test_bias_anywhere(const DeviceCase *c) {
         device_close("before, anywhere", c, before + at * bytes, want, M * N, 1e-6,
                      1e-5 + 40 * c->rounding);
         device_close("gelu, anywhere", c, y, want_y, M * N, 1e-6, 1e-5 + 80 * c->rounding);
+    }
+}
+
+/* Backward likewise: where db and what went into GELU lie. */
+static void test_gradient_anywhere(const DeviceCase *c) {
+    enum {
+        M = 16,
+        N = 24,
+        K = 40,
+        PLACES = 9
+    };
+    g_autofree float *dy = device_random(c, M * N, -1, 1, 1),
+                     *w = device_random(c, N * K, -1, 1, 2);
+    g_autofree float *x = device_random(c, M * K, -1, 1, 3);
+    g_autofree float *before = device_random(c, M * K + PLACES, -3, 3, 4);
+    g_autofree float *want = g_new(float, M *K), *sums = g_new(float, K),
+                     *want_w = g_new(float, N *K);
+    size_t bytes = kernel_cuda_type_bytes(c->type);
+    void *d = device_put(c, dy, M * N), *dw = device_put(c, w, N * K),
+         *in = device_put(c, x, M * K);
+    char *at_before = device_put(c, before, M * K + PLACES);
+    for (unsigned at = 0; at < PLACES; at++) {
+        void *dx = device_new(c, M * K), *out = device_new(c, N * K);
+        char *db = device_new(c, MAX(N, K) + PLACES);
+        kernel_linear_backward_input_f32(want, dy, w, M, N, K);
+        kernel_gelu_tanh_backward_f32(want, want, before + at, M * K);
+        kernel_column_sum_f32(sums, want, M, K);
+        DEVICE_OK(kernel_cuda_linear_gelu_backward_input(device_lane, dx, db + at * bytes, d, dw,
+                                                         at_before + at * bytes, M, N, K, c->type));
+        /* A product of 24 numbers below 1 may be 24, and is rounded before GELU's slope comes. */
+        device_close("dx, anywhere", c, dx, want, M * K, 1e-5, 1e-5 + 28 * c->rounding);
+        device_close("sums, anywhere", c, db + at * bytes, sums, K, 1e-5,
+                     M * (1e-5 + 56 * c->rounding));
+        kernel_linear_backward_weight_f32(want_w, dy, x, M, N, K);
+        kernel_column_sum_f32(sums, dy, M, N);
+        DEVICE_OK(kernel_cuda_linear_backward_weight_bias(device_lane, out, db + at * bytes, d, in,
+                                                          M, N, K, c->type));
+        device_close("dw, anywhere", c, out, want_w, N * K, 1e-6, 1e-5);
+        device_close("db, anywhere", c, db + at * bytes, sums, N, 1e-5, 1e-5);
     }
 }
 
@@ -253,7 +357,21 @@ static Slack slack_of(double rounding, const Case *k, const Inputs *in) {
     return slack;
 }
 
-/* q, k and v are parts of one row, as of a packed projection. */
+/* Rows of q's, k's and v's side by side. */
+static float *side_by_side(const float *q, const float *k, const float *v, size_t tokens,
+                           size_t q_row, size_t kv_row) {
+    size_t row = q_row + 2 * kv_row;
+    float *all = g_new(float, tokens *row);
+    for (size_t i = 0; i < tokens; i++) {
+        memcpy(all + i * row, q + i * q_row, q_row * sizeof *q);
+        memcpy(all + i * row + q_row, k + i * kv_row, kv_row * sizeof *k);
+        memcpy(all + i * row + q_row + kv_row, v + i * kv_row, kv_row * sizeof *v);
+    }
+    return all;
+}
+
+/* q, k and v are parts of one row, as of a packed projection; their gradients are dense, and then
+ * parts of one row too. */
 static void check_attention(const DeviceCase *c, const Case *k) {
     size_t q_row = k->heads * k->head_dim, kv_row = k->kv_heads * k->head_dim;
     size_t row = q_row + 2 * kv_row, tokens = k->batch * k->seq, lse_stride = k->seq + 3;
@@ -314,6 +432,14 @@ static void check_attention(const DeviceCase *c, const Case *k) {
     if (k->has_bias) {
         device_close("d_bias", c, got_d_bias, d_bias, k->batch * n_bias, bound, bound);
     }
+    g_autofree float *all = side_by_side(dq, dk, dv, tokens, q_row, kv_row);
+    g_autofree float *of_all = side_by_side(slack.dq, slack.dk, slack.dv, tokens, q_row, kv_row);
+    char *got = device_new(c, tokens * row);
+    shape.gradient_stride = row;
+    DEVICE_OK(kernel_cuda_attention_backward(
+        device_lane, got, got + q_row * bytes, got + (q_row + kv_row) * bytes, got_d_bias,
+        device_put(c, d_o, tokens * q_row), in, in_k, in_v, in_bias, got_o, got_lse, &shape));
+    device_close_within("dq, dk, dv in one", c, got, all, of_all, tokens * row, bound, bound);
 }
 
 static void test_attention_own(const DeviceCase *c) {
@@ -342,6 +468,9 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/matmul/linear", test_linear);
     DEVICE_TEST("/kernels-cuda/matmul/linear-gelu", test_linear_gelu);
     DEVICE_TEST("/kernels-cuda/matmul/bias-anywhere", test_bias_anywhere);
+    DEVICE_TEST("/kernels-cuda/matmul/linear-gelu-backward", test_linear_gelu_backward);
+    DEVICE_TEST("/kernels-cuda/matmul/weight-and-bias", test_weight_and_bias);
+    DEVICE_TEST("/kernels-cuda/matmul/gradient-anywhere", test_gradient_anywhere);
     DEVICE_TEST("/kernels-cuda/matmul/heads", test_heads_matmul);
     DEVICE_TEST("/kernels-cuda/attention/own", test_attention_own);
     DEVICE_TEST("/kernels-cuda/attention/chosen", test_attention);
