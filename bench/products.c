@@ -60,7 +60,7 @@ static void linear(Arena *arena, PlanOpKind kind, const int64_t *dims) {
     float *x = take(arena, m * k), *w = take(arena, n * k), *y = take(arena, m * n);
     if (kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_GELU) {
         kernel_linear_forward_f32(y, x, w, NULL, m, n, k);
-    } else if (kind == PLAN_OP_LINEAR_DX) {
+    } else if (kind == PLAN_OP_LINEAR_DX || kind == PLAN_OP_LINEAR_DX_GELU) {
         kernel_linear_backward_input_f32(x, y, w, m, n, k);
     } else {
         kernel_linear_backward_weight_f32(w, y, x, m, n, k);
@@ -77,7 +77,7 @@ static void attention_block(PlanOpKind kind, float *const at[5], size_t q, size_
     float *scores = at[4];
     kernel_gemm_f32(no, yes, q, kv, d, 1, at[0], d, at[1], d, 0, scores, kv);
     kernel_gemm_f32(no, no, q, d, kv, 1, scores, kv, at[2], d, 1, at[3], d);
-    if (kind == PLAN_OP_ATTENTION_BACKWARD) {
+    if (kind != PLAN_OP_ATTENTION) {
         kernel_gemm_f32(no, yes, q, kv, d, 1, at[3], d, at[2], d, 0, scores, kv);
         kernel_gemm_f32(yes, no, kv, d, q, 1, scores, kv, at[3], d, 1, at[2], d);
         kernel_gemm_f32(yes, no, kv, d, q, 1, scores, kv, at[0], d, 1, at[1], d);
@@ -111,10 +111,10 @@ static Times products_alone(const PlanRole *role, Arena *arena) {
         const PlanOp *op = &role->ops[instr->arg];
         PlanOpKind kind = (PlanOpKind)op->kind;
         const int64_t *dims = plan_op_dims(role, op);
-        if (kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_GELU || kind == PLAN_OP_LINEAR_DX ||
-            kind == PLAN_OP_LINEAR_DW) {
+        PlanOpClass op_class = plan_op_info(kind)->op_class;
+        if (op_class == PLAN_CLASS_MATMUL && kind != PLAN_OP_HEADS_MATMUL) {
             linear(arena, kind, dims);
-        } else if (kind == PLAN_OP_ATTENTION || kind == PLAN_OP_ATTENTION_BACKWARD) {
+        } else if (op_class == PLAN_CLASS_ATTENTION) {
             attention(arena, kind, dims);
         }
     }

@@ -61,6 +61,9 @@ static uint64_t attention_elements(const uint64_t *d, const char *slot) {
     if (g_str_equal(slot, "seed") || g_str_equal(slot, "offset")) {
         return 1;
     }
+    if (g_str_equal(slot, "dqkv")) {
+        return times(rows, times(plus(d[1], times(2, d[2])), d[4]));
+    }
     return times(rows, times(d[1], d[4])); /* o, dy, dq */
 }
 
@@ -106,6 +109,16 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
                : slot == 1              ? times(d[1], d[2])
                : g_str_equal(name, "b") ? d[1]
                                         : times(d[0], d[1]);
+    case PLAN_OP_LINEAR_DX_GELU:
+        return is                        ? times(d[0], d[1])
+               : slot == 1               ? times(d[1], d[2])
+               : g_str_equal(name, "db") ? d[2]
+                                         : times(d[0], d[2]);
+    case PLAN_OP_LINEAR_DW_DB:
+        return is                        ? times(d[0], d[1])
+               : slot == 1               ? times(d[0], d[2])
+               : g_str_equal(name, "db") ? d[1]
+                                         : times(d[1], d[2]);
     case PLAN_OP_LINEAR:
     case PLAN_OP_LINEAR_DX:
     case PLAN_OP_LINEAR_DW:
@@ -115,6 +128,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return strchr(name, 'x') ? times(d[0], d[2]) : name[0] == 'b' ? d[1] : times(d[0], d[1]);
     case PLAN_OP_ATTENTION:
     case PLAN_OP_ATTENTION_BACKWARD:
+    case PLAN_OP_ATTENTION_BACKWARD_QKV:
         return attention_elements(d, name);
     case PLAN_OP_MEAN:
         return is ? d[0] : 1;
@@ -380,8 +394,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
         return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
     }
-    bool attends = kind == PLAN_OP_ATTENTION || kind == PLAN_OP_ATTENTION_BACKWARD;
-    if (attends && d[1] % d[2]) {
+    if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {
         return g_strdup("heads do not divide by kv_heads");
     }
     bool beyond =

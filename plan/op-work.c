@@ -18,7 +18,7 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
         return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2];
     case PLAN_CLASS_ATTENTION:
         /* Backward makes the scores again and has four more products: five for two. */
-        return attention_flops(dims) * (kind == PLAN_OP_ATTENTION_BACKWARD ? 2.5 : 1);
+        return attention_flops(dims) * (kind == PLAN_OP_ATTENTION ? 1 : 2.5);
     case PLAN_CLASS_MEMORY:
     case PLAN_CLASS_INPUT:
     case PLAN_CLASS_HOST_LINK:
@@ -79,6 +79,12 @@ bool plan_op_has_bias(const PlanRole *role, const PlanOp *op) {
 
 double plan_op_flops(const PlanRole *role, const PlanOp *op) {
     return flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
+}
+
+double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
+    bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
+    bool again = attends && op->kind != PLAN_OP_ATTENTION;
+    return plan_op_flops(role, op) * (again ? 4.0 / 5.0 : 1.0);
 }
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {

@@ -16,3 +16,6 @@ typedef struct {
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
 bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
 double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arithmetic alone */
+/* Of that, what the model asks for: not the scores that attention's backward makes again, one of
+ * its five products. */
+double plan_op_model_flops(const PlanRole *role, const PlanOp *op);

@@ -17,10 +17,10 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
                             .k = (double)dims[4]};
     }
     double m = (double)dims[0], n = (double)dims[1], k = (double)dims[2];
-    if (op->kind == PLAN_OP_LINEAR_DX) {
+    if (op->kind == PLAN_OP_LINEAR_DX || op->kind == PLAN_OP_LINEAR_DX_GELU) {
         return (SimProduct){.batch = 1, .m = m, .n = k, .k = n};
     }
-    if (op->kind == PLAN_OP_LINEAR_DW) {
+    if (op->kind == PLAN_OP_LINEAR_DW || op->kind == PLAN_OP_LINEAR_DW_DB) {
         return (SimProduct){.batch = 1, .m = n, .n = k, .k = m};
     }
     return (SimProduct){.batch = 1, .m = m, .n = n, .k = k};
@@ -48,7 +48,7 @@ static SimAttention attention_of(const PlanOp *op, const int64_t *dims) {
                           .heads = (double)dims[1],
                           .seq = (double)dims[3],
                           .causal = dims[8] != 0,
-                          .backward = op->kind == PLAN_OP_ATTENTION_BACKWARD};
+                          .backward = op->kind != PLAN_OP_ATTENTION};
 }
 
 double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
@@ -146,6 +146,28 @@ static double weight_gradient_ns(const ModelCluster *cluster, PlanOpKind kind, c
     return rate > 0 && sms > 0 ? fmax(ns, elements / (rate * fmin(blocks, sms))) : ns;
 }
 
+/* What CPU ranks do behind a product, or beside it, as a GPU's products do at their end: one kernel
+ * after the other, each over an array of the gradients' or results' shape. */
+static double apart_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
+                       double element_bytes) {
+    if (cluster->device_kind == MODEL_DEVICE_GPU) {
+        return 0;
+    }
+    double y = (double)dims[0] * (double)dims[1] * element_bytes;
+    double x = (double)dims[0] * (double)dims[2] * element_bytes;
+    switch (op->kind) {
+    case PLAN_OP_LINEAR_GELU:
+        return traffic_ns(cluster, PLAN_OP_GELU_TANH, 2 * y);
+    case PLAN_OP_LINEAR_DX_GELU:
+        return traffic_ns(cluster, PLAN_OP_GELU_TANH_BACKWARD, 3 * x) +
+               traffic_ns(cluster, PLAN_OP_SUM_ROWS, x);
+    case PLAN_OP_LINEAR_DW_DB:
+        return traffic_ns(cluster, PLAN_OP_SUM_ROWS, y);
+    default:
+        return 0;
+    }
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -164,6 +186,9 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
                        : attention_ns(cluster, op, dims, &work, plan_op_has_bias(role, op), peak);
     }
     double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    if (op_class == PLAN_CLASS_MATMUL) {
+        flops_ns += apart_ns(cluster, op, dims, element_bytes);
+    }
     double bytes = work.bytes + reread_bytes(cluster, op->kind, dims, element_bytes);
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,

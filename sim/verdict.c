@@ -163,8 +163,7 @@ void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
     prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
 }
 
-/* Arithmetic that the model asks for: what is done a second time (recomputed activations; the
- * scores that attention's backward makes again, one of its five products) is left out. */
+/* Arithmetic that the model asks for, without what is recomputed. */
 SimWork sim_verdict_work(const PlanRole *role, const ModelCluster *cluster) {
     SimWork work = {0};
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
@@ -173,8 +172,7 @@ SimWork sim_verdict_work(const PlanRole *role, const ModelCluster *cluster) {
             continue;
         }
         const PlanOp *op = &role->ops[instr->arg];
-        double flops = plan_op_flops(role, op);
-        flops *= op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4.0 / 5.0 : 1.0;
+        double flops = plan_op_model_flops(role, op);
         if (flops > 0) {
             work.flops += flops;
             work.least_seconds += flops / model_cluster_peak_flops(cluster, op->dtype);

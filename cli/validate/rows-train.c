@@ -290,9 +290,7 @@ static double all_flops(const Plan *plan) {
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
         if (instr->kind == PLAN_LAUNCH) {
-            const PlanOp *op = &role->ops[instr->arg];
-            double share = op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4.0 / 5.0 : 1.0;
-            flops += plan_op_flops(role, op) * share;
+            flops += plan_op_model_flops(role, &role->ops[instr->arg]);
         }
     }
     return flops;

@@ -45,6 +45,18 @@ static KernelCudaFault attention_backward(const ExecTask *t, KernelCuda *k) {
                                           p[5], f32(t, 6), &shape);
 }
 
+/* All three gradients in one array's rows. */
+static KernelCudaFault attention_backward_qkv(const ExecTask *t, KernelCuda *k) {
+    KernelCudaAttention shape = attention_of(t, 1);
+    gpointer *p = t->pointers;
+    size_t q_bytes = shape.heads * shape.head_dim * kernel_cuda_type_bytes(shape.type);
+    size_t kv_bytes = shape.kv_heads * shape.head_dim * kernel_cuda_type_bytes(shape.type);
+    char *dq = p[6], *dk = dq + q_bytes, *dv = dk + kv_bytes;
+    shape.gradient_stride = (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
+    return kernel_cuda_attention_backward(k, dq, dk, dv, NULL, p[0], p[1], p[2], p[3], NULL, p[4],
+                                          f32(t, 5), &shape);
+}
+
 /* ---- attention with its scores in memory ---------------------------------------------------- */
 
 /* Where the matrix of one head begins, and how its rows follow each other (plan/ops.def). */
@@ -207,10 +219,18 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_LINEAR_DW:
         return kernel_cuda_linear_backward_weight(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1),
                                                   dim(t, 2), type);
+    case PLAN_OP_LINEAR_DX_GELU:
+        return kernel_cuda_linear_gelu_backward_input(k, p[3], p[4], p[0], p[1], p[2], dim(t, 0),
+                                                      dim(t, 1), dim(t, 2), type);
+    case PLAN_OP_LINEAR_DW_DB:
+        return kernel_cuda_linear_backward_weight_bias(k, p[2], p[3], p[0], p[1], dim(t, 0),
+                                                       dim(t, 1), dim(t, 2), type);
     case PLAN_OP_ATTENTION:
         return attention(t, k);
     case PLAN_OP_ATTENTION_BACKWARD:
         return attention_backward(t, k);
+    case PLAN_OP_ATTENTION_BACKWARD_QKV:
+        return attention_backward_qkv(t, k);
     case PLAN_OP_GELU_TANH:
         return activate(t, k, KERNEL_CUDA_GELU_TANH);
     case PLAN_OP_GELU_ERF:

@@ -100,7 +100,7 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
 
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(context->role, op);
-    bool attention = op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_ATTENTION_BACKWARD;
+    bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (attention && plan_op_attrs(context->role, op)[1] > 0) {
         return refuse(op,
                       "its kernel drops nothing; set attention = math (or dropout = 0) in the "

@@ -78,6 +78,20 @@ static void attention_backward(const ExecTask *t) {
         rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), f32(t, 6), a.lse_stride, s);
 }
 
+/* All three gradients in one array's rows. */
+static void attention_backward_qkv(const ExecTask *t) {
+    Attention a = attention_of(t);
+    const KernelAttentionShape *s = &a.shape;
+    size_t kv_row = s->kv_heads * s->head_dim, row = s->heads * s->head_dim + 2 * kv_row;
+    float *dq = f32(t, 6), *dk = dq + row - 2 * kv_row, *dv = dk + kv_row;
+    kernel_attention_backward_f32(
+        (KernelView){dq, s->seq_q * row, row, s->head_dim},
+        (KernelView){dk, s->seq_kv * row, row, s->head_dim},
+        (KernelView){dv, s->seq_kv * row, row, s->head_dim}, NULL, f32(t, 0),
+        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.kv_stride),
+        rows_view(&a, f32(t, 3), a.kv_stride), NULL, f32(t, 4), f32(t, 5), a.lse_stride, s);
+}
+
 /* ---- element by element --------------------------------------------------------------------- */
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
@@ -139,6 +153,12 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_LINEAR_GELU:
         exec_fused_linear_gelu(t);
+        return true;
+    case PLAN_OP_LINEAR_DX_GELU:
+        exec_fused_linear_dx_gelu(t);
+        return true;
+    case PLAN_OP_LINEAR_DW_DB:
+        exec_fused_linear_dw_db(t);
         return true;
     case PLAN_OP_CROSS_ENTROPY:
         return exec_fused_cross_entropy(t) || bad_index(error, "a target");
@@ -295,6 +315,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_ATTENTION_BACKWARD:
         attention_backward(t);
+        return true;
+    case PLAN_OP_ATTENTION_BACKWARD_QKV:
+        attention_backward_qkv(t);
         return true;
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(t);

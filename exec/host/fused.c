@@ -6,6 +6,7 @@
 #include "kernels/host/loss.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/norm.h"
+#include "kernels/host/reduce.h"
 #include "kernels/host/rope.h"
 
 enum {
@@ -80,6 +81,22 @@ void exec_fused_linear_gelu(const ExecTask *t) {
     float *y = f32(t, 3), *before = f32(t, 4);
     kernel_linear_forward_f32(before, f32(t, 0), f32(t, 1), f32(t, 2), m, n, k);
     (attr(t, 0) > 0 ? kernel_gelu_erf_forward_f32 : kernel_gelu_tanh_forward_f32)(y, before, m * n);
+}
+
+void exec_fused_linear_dx_gelu(const ExecTask *t) {
+    size_t m = dim(t, 0), n = dim(t, 1), k = dim(t, 2);
+    float *dx = f32(t, 3);
+    kernel_linear_backward_input_f32(dx, f32(t, 0), f32(t, 1), m, n, k);
+    kernel_gelu_tanh_backward_f32(dx, dx, f32(t, 2), m * k);
+    if (t->pointers[4]) {
+        kernel_column_sum_f32(f32(t, 4), dx, m, k);
+    }
+}
+
+void exec_fused_linear_dw_db(const ExecTask *t) {
+    size_t m = dim(t, 0), n = dim(t, 1), k = dim(t, 2);
+    kernel_linear_backward_weight_f32(f32(t, 2), f32(t, 0), f32(t, 1), m, n, k);
+    kernel_column_sum_f32(f32(t, 3), f32(t, 0), m, n);
 }
 
 /* ---- cross entropy -------------------------------------------------------------------------- */

@@ -13,6 +13,8 @@ void exec_fused_swiglu_backward(const ExecTask *task);
 void exec_fused_add_norm(const ExecTask *task); /* RMSNorm or LayerNorm, as the op says */
 void exec_fused_add_norm_backward(const ExecTask *task);
 void exec_fused_linear_gelu(const ExecTask *task);
+void exec_fused_linear_dx_gelu(const ExecTask *task);
+void exec_fused_linear_dw_db(const ExecTask *task);
 /* False: a target outside the classes. */
 bool exec_fused_cross_entropy(const ExecTask *task);
 bool exec_fused_cross_entropy_backward(const ExecTask *task);

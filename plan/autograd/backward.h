@@ -76,6 +76,12 @@ void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b, bool centred);
 void plan_linear_gelu_backward(const PlanBackward *b);
+void plan_linear_dw_db_backward(const PlanBackward *b);
+/* Where the op's input is what another product's GELU made, for it alone: the gradient of what went
+ * into that GELU, and of that product's bias. False: it is not, and nothing was done. */
+bool plan_linear_dx_through_gelu(const PlanBackward *b);
+/* Where q, k and v are the parts of one array's rows: their gradients in one. False likewise. */
+bool plan_attention_backward_qkv(const PlanBackward *b);
 void plan_cross_entropy_backward(const PlanBackward *b);
 /* differentiate-heads.c */
 void plan_negate_half_backward(const PlanBackward *b);
@@ -93,5 +99,5 @@ void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t time
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
 void plan_sum_columns_backward(const PlanBackward *b);
 void plan_power_backward(const PlanBackward *b);
-/* differentiate.c: of the product alone. */
-void plan_linear_backward(const PlanBackward *b);
+/* differentiate.c: of the product alone. db: the bias's gradient, where it is made already. */
+void plan_linear_backward(const PlanBackward *b, PlanTensor db);

@@ -61,9 +61,34 @@ void plan_add_norm_backward(const PlanBackward *b, bool centred) {
     launch(b);
 }
 
+void plan_linear_dw_db_backward(const PlanBackward *b) {
+    b->dx[1] = like_input(b, 1, "dw");
+    b->dx[2] = like_input(b, 2, "db");
+    begin(b, PLAN_OP_LINEAR_DW_DB, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 0);
+    operand(b, b->dx[1]);
+    operand(b, b->dx[2]);
+    launch(b);
+}
+
+/* What a linear layer with GELU at its end is given: the gradient of its result; or, through GELU
+ * already, that of what went into it, and its bias's. */
+enum {
+    GIVEN_RESULT,
+    GIVEN_BEFORE,
+    GIVEN_BIAS
+};
+
 /* First through GELU, from what went into it, then through the product. */
 void plan_linear_gelu_backward(const PlanBackward *b) {
     int64_t n = dim(b, 0) * dim(b, 1);
+    PlanBackward product = *b;
+    if (b->dy[GIVEN_BEFORE].storage != PLAN_NONE) {
+        product.dy = &b->dy[GIVEN_BEFORE];
+        plan_linear_backward(&product, b->dy[GIVEN_BIAS]);
+        return;
+    }
     PlanTensor before =
         plan_run_new_tensor(b->run, (uint64_t)n, (PlanDtype)input(b, 0)->dtype, "dx_gelu");
     begin(b, attrs(b)[0] > 0 ? PLAN_OP_GELU_ERF_BACKWARD : PLAN_OP_GELU_TANH_BACKWARD, &n, NULL);
@@ -71,10 +96,105 @@ void plan_linear_gelu_backward(const PlanBackward *b) {
     value_operand(b, 4);
     operand(b, before);
     launch(b);
-    PlanBackward product = *b;
     product.dy = &before;
-    plan_linear_backward(&product);
+    plan_linear_backward(&product, PLAN_NO_TENSOR);
     plan_run_unref(b->run, before);
+}
+
+/* What made input i, if that is an op of this kind, and the edge to it. */
+static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i, unsigned kind,
+                         PlanEdge **ret_edge) {
+    PlanEdge *edge = &b->run->edges.items[node->edges + i];
+    PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->nodes.items[edge->node];
+    bool is_op = source && source->op != PLAN_NONE;
+    *ret_edge = edge;
+    return is_op && plan_graph_at(b->run->graph->ops, PlanGraphOp, source->op)->kind == kind
+               ? source
+               : NULL;
+}
+
+/* GELU's backward ends the product that makes its gradient, as its forward ended one (cuBLASLt's
+ * DGELU, which knows tanh alone): its array of dy is never there. What else would read GELU's
+ * result, or an identity at a unit's entrance between the two, keeps them apart. */
+bool plan_linear_dx_through_gelu(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    PlanEdge *edge;
+    PlanNode *node = made_by(b, &run->nodes.items[b->node], 0, PLAN_OP_LINEAR_GELU, &edge);
+    if (!node || edge->slot != GIVEN_RESULT || node->n_dependencies > 1 ||
+        run->slots.items[node->slots + GIVEN_RESULT].storage != PLAN_NONE) {
+        return false;
+    }
+    PlanBackward gelu = {.run = run,
+                         .node = edge->node,
+                         .op = plan_graph_at(run->graph->ops, PlanGraphOp, node->op)};
+    if (attrs(&gelu)[0] > 0) {
+        return false;
+    }
+    PlanTensor db = PLAN_NO_TENSOR;
+    b->dx[0] = like_input(b, 0, "dx_gelu");
+    if (wanted(&gelu, 2)) {
+        db = like_input(&gelu, 2, "db");
+    }
+    begin(b, PLAN_OP_LINEAR_DX_GELU, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    value_operand(&gelu, 4);
+    operand(b, b->dx[0]);
+    operand(b, db);
+    launch(b);
+    run->slots.items[node->slots + GIVEN_BIAS] = db;
+    edge->slot = GIVEN_BEFORE;
+    return true;
+}
+
+/* Whether gradients of attention's q, k and v go, as they come, to one split of an array's rows. */
+static bool comes_from_a_split(const PlanBackward *b) {
+    const PlanNode *split = NULL;
+    for (unsigned i = 0; i < 3; i++) {
+        PlanEdge *edge;
+        const PlanNode *view =
+            made_by(b, &b->run->nodes.items[b->node], i, PLAN_GRAPH_HEADS, &edge);
+        PlanBackward heads = {.run = b->run};
+        if (!view || view->n_dependencies > 1) {
+            return false;
+        }
+        heads.op = plan_graph_at(b->run->graph->ops, PlanGraphOp, view->op);
+        const PlanNode *source = made_by(b, view, 0, PLAN_GRAPH_SPLIT, &edge);
+        if (!source || dim(&heads, 4) != PLAN_HEADS_AS_THEY_ARE || edge->slot != i ||
+            source->n_dependencies != 3 || (split && split != source)) {
+            return false;
+        }
+        split = source;
+    }
+    return true;
+}
+
+bool plan_attention_backward_qkv(const PlanBackward *b) {
+    const int64_t *d = dims(b);
+    int64_t row = (d[1] + 2 * d[2]) * d[4];
+    bool is_one = b->run->graph->fused && value_at(b, 3) == PLAN_NONE && d[1] == d[2] &&
+                  d[5] == row && d[6] == row && comes_from_a_split(b);
+    if (!is_one) {
+        return false;
+    }
+    PlanTensor all = plan_run_new_tensor(b->run, (uint64_t)(d[0] * d[3] * row),
+                                         (PlanDtype)input(b, 0)->dtype, "dqkv");
+    begin(b, PLAN_OP_ATTENTION_BACKWARD_QKV, d, attrs(b));
+    operand(b, b->dy[0]);
+    for (unsigned i = 0; i < 6; i++) {
+        if (i != 3) {
+            value_operand(b, i);
+        }
+    }
+    operand(b, all);
+    launch(b);
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t columns = (uint64_t)(d[1] * d[4]);
+        b->dx[i] = (PlanTensor){all.storage, i * columns, input(b, i)->elements};
+        plan_run_ref(b->run, b->dx[i]);
+    }
+    plan_run_unref(b->run, all);
+    return true;
 }
 
 /* The logits' gradient is written over the logits, unless metrics read them later: there is no

@@ -81,7 +81,7 @@ static void layernorm(const PlanBackward *b) {
 }
 
 static void linear_dx(const PlanBackward *b) {
-    if (!wanted(b, 0)) {
+    if (!wanted(b, 0) || plan_linear_dx_through_gelu(b)) {
         return;
     }
     b->dx[0] = like_input(b, 0, "dx");
@@ -101,23 +101,38 @@ static void linear_dw(const PlanBackward *b) {
     launch(b);
 }
 
-/* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. */
-void plan_linear_backward(const PlanBackward *b) {
-    if (!wanted(b, 2)) {
-        linear_dw(b);
-        linear_dx(b);
-        return;
-    }
-    linear_dx(b);
-    linear_dw(b);
-    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
-        plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
-    }
+static void linear_db(const PlanBackward *b) {
     b->dx[2] = like_input(b, 2, "db");
     begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){dim(b, 0), dim(b, 1)}, NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[2]);
     launch(b);
+}
+
+/* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. A tuned
+ * stack makes those of weight and bias in one kernel. */
+void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
+    bool has_bias = wanted(b, 2), is_made = db.storage != PLAN_NONE;
+    bool is_one = has_bias && !is_made && b->run->graph->fused;
+    if (!has_bias) {
+        linear_dw(b);
+        linear_dx(b);
+        return;
+    }
+    linear_dx(b);
+    if (is_one) {
+        plan_linear_dw_db_backward(b);
+    } else {
+        linear_dw(b);
+    }
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+        plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
+    }
+    if (is_made) {
+        b->dx[2] = plan_run_ref(b->run, db);
+    } else if (!is_one) {
+        linear_db(b);
+    }
 }
 
 /* A bias's gradient has rows padded to 16 numbers; the plan's lie close together, with as much room
@@ -131,6 +146,9 @@ static PlanTensor bias_gradient(const PlanBackward *b) {
 }
 
 static void attention(const PlanBackward *b) {
+    if (plan_attention_backward_qkv(b)) {
+        return;
+    }
     static const char *const names[] = {"dq", "dk", "dv"};
     for (unsigned i = 0; i < 3; i++) {
         b->dx[i] = like_input(b, i, names[i]);
@@ -149,7 +167,22 @@ static void attention(const PlanBackward *b) {
     launch(b);
 }
 
+/* The gradients of a row's parts lie in one array already, side by side. */
+static bool lies_joined(const PlanBackward *b) {
+    bool joined = b->dy[0].storage != PLAN_NONE;
+    for (unsigned i = 0; i < b->op->n_outputs; i++) {
+        joined = joined && b->dy[i].storage == b->dy[0].storage &&
+                 b->dy[i].offset == i * (uint64_t)dim(b, 1);
+    }
+    return joined;
+}
+
 static void split(const PlanBackward *b) {
+    if (lies_joined(b)) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        b->dx[0].elements = input(b, 0)->elements;
+        return;
+    }
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_CONCAT_COLUMNS, dims(b), NULL);
     for (unsigned i = 0; i < b->op->n_outputs; i++) {
@@ -328,7 +361,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         layernorm(&b);
         return;
     case PLAN_OP_LINEAR:
-        plan_linear_backward(&b);
+        plan_linear_backward(&b, PLAN_NO_TENSOR);
         return;
     case PLAN_OP_ATTENTION:
         attention(&b);

@@ -189,6 +189,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
         return;
     }
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
+    node.n_slots += op->kind == PLAN_OP_LINEAR_GELU; /* its bias's gradient, where it comes early */
     node.edges = run->edges.len;
     for (unsigned i = 0; i < op->n_inputs; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));

@@ -52,7 +52,7 @@ typedef struct {
     uint32_t module;         /* that ran when it was split */
     uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it */
     uint32_t edges, n_edges; /* one per input */
-    uint32_t slots, n_slots; /* gradients it waits for, one per output */
+    uint32_t slots, n_slots; /* gradients it may be given, one per output */
     uint32_t saved, n_saved; /* tensors it keeps */
     uint32_t checkpoint;     /* that makes them again; PLAN_NONE */
     uint32_t n_dependencies;

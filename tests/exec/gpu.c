@@ -124,6 +124,8 @@ static const Case cases[] = {
     {"gpt-toy -n 2", FP32},
     {"gpt-toy -n 3 --micro-batch 2 --clip 0.3 --optimizer momentum --lr 0.05", FP32},
     {"gpt-toy -n 2 --sharding grad-op --kernels fused --optimizer-kernel fused", FP32},
+    {"gpt-toy -n 2 --kernels fused --param-dtype bf16", BF16},
+    {"gpt-toy -n 1 --flavour fsdp1 --kernels fused --param-dtype bf16 --checkpointing full", BF16},
     {"gpt-toy -n 4 --sharding hybrid --replicate 2 --accumulate 2 --micro-batch 1", FP32},
     {"gpt-toy -n 2 --sharding optimizer-only --optimizer sgd --optimizer-kernel fused", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --checkpointing full --offload activations", FP32},

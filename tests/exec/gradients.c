@@ -392,5 +392,8 @@ int main(int argc, char **argv) {
                          edited_plans_are_safe);
     g_test_add_data_func("/exec/plans/edited ones in bf16 are safe",
                          "ranks=1 flavour=fsdp2 param_dtype=bf16", edited_plans_are_safe);
+    g_test_add_data_func("/exec/plans/edited ones of fused kernels are safe",
+                         "ranks=1 flavour=fsdp2 param_dtype=bf16 kernels=fused",
+                         edited_plans_are_safe);
     return g_test_run();
 }

@@ -1,5 +1,8 @@
 /* sim/cost-compute: attention with a bias and products by dtype, worked out by hand. */
 #include "sim/cost-compute.h"
+
+#include <string.h>
+
 #include "tests/sim/toy.h"
 
 #include "plan/op-work.h"
@@ -81,10 +84,43 @@ static void fp32_has_its_own_share(void) {
     }
 }
 
+/* What ends a product costs a GPU nothing beside it; a CPU does it by kernels of their own: through
+ * GELU, dx again and what went into it are read and dx written, and rows are added up. */
+static void ends_of_products(void) {
+    const char *gpt = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=5\nseq=4\n";
+    g_autoptr(Plan) apart = toy_written_plan(gpt, "ranks=1 sharding=none");
+    g_autoptr(Plan) ended = toy_written_plan(gpt, "ranks=1 sharding=none kernels=fused");
+    const PlanRole *plain = &apart->roles[0], *fused = &ended->roles[0];
+    static const PlanOpKind kinds[][2] = {{PLAN_OP_LINEAR_DX, PLAN_OP_LINEAR_DX_GELU},
+                                          {PLAN_OP_LINEAR_DW, PLAN_OP_LINEAR_DW_DB}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        const PlanOp *end = find(fused, kinds[i][1], false);
+        const int64_t *d = plan_op_dims(fused, end);
+        const PlanOp *alone = NULL;
+        for (uint32_t k = 0; k < plain->n_ops && !alone; k++) {
+            const PlanOp *op = &plain->ops[k];
+            bool is_it =
+                op->kind == kinds[i][0] && !memcmp(plan_op_dims(plain, op), d, 3 * sizeof *d);
+            alone = is_it ? op : NULL;
+        }
+        g_assert_nonnull(alone);
+        ModelCluster cluster = toy_cluster;
+        cluster.device_kind = MODEL_DEVICE_GPU;
+        g_assert_cmpfloat(cost_of(&cluster, fused, end).flops_ns, ==,
+                          cost_of(&cluster, plain, alone).flops_ns);
+        cluster.device_kind = MODEL_DEVICE_CPU;
+        double elements = (double)(d[0] * (i == 0 ? d[2] : d[1])), bytes = 4 * elements;
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, fused, end).flops_ns -
+                                           cost_of(&cluster, plain, alone).flops_ns,
+                                       (i == 0 ? 4 : 1) * bytes, 1e-6);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/cost-compute/a bias is read and its gradient written", bias_is_moved);
     g_test_add_func("/sim/cost-compute/a bias slows a GPU's attention", bias_slows_a_gpu);
     g_test_add_func("/sim/cost-compute/fp32 has a share of its own", fp32_has_its_own_share);
+    g_test_add_func("/sim/cost-compute/what ends a product", ends_of_products);
     return g_test_run();
 }
