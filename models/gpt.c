@@ -105,17 +105,18 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     return y;
 }
 
-static uint32_t run_block(const Gpt *gpt, const Block *block, uint32_t x) {
+static ModelStream run_block(const Gpt *gpt, const Block *block, ModelStream stream) {
     const ModelWalk *w = &gpt->walk;
+    uint32_t x;
     model_begin_block(w);
-    plan_graph_enter(w->graph, block->module, &x, 1);
-    uint32_t a = run_attention(gpt, block, model_run_layernorm(w, &block->ln_1, x));
-    uint32_t normed = model_run_add_norm(w, &block->ln_2, x, a, 0, &x);
+    model_enter_block(w, block->module, stream, NULL, 0);
+    uint32_t normed = model_run_stream_norm(w, &block->ln_1, stream, 0, &x);
+    uint32_t a = run_attention(gpt, block, normed);
+    normed = model_run_add_norm(w, &block->ln_2, x, a, 0, &x);
     uint32_t m = run_mlp(gpt, block, normed);
-    uint32_t y = model_run_residual(w, x, m);
-    plan_graph_leave(w->graph, &y, 1);
+    stream = model_leave_block(w, x, m);
     model_end_block(w);
-    return y;
+    return stream;
 }
 
 static uint32_t make_positions(const ModelWalk *w) {
@@ -191,12 +192,15 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     uint32_t x = network->alibi ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
                                 : embed_with_positions(gpt, &wte, &wpe, tokens, network->seq);
     x = model_run_dropout(w, drop, x, w->rows * w->width);
+    ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
-        x = run_block(gpt, &blocks[i], x);
+        stream = run_block(gpt, &blocks[i], stream);
     }
-    plan_graph_hold(graph, x);
-    uint32_t logits =
-        model_run_linear(w, &head, model_run_layernorm(w, &ln_f, x), gpt->vocab, w->width);
+    if (stream.r == PLAN_NONE) {
+        plan_graph_hold(graph, stream.a);
+    }
+    uint32_t normed = model_run_stream_norm(w, &ln_f, stream, 0, &x);
+    uint32_t logits = model_run_linear(w, &head, normed, gpt->vocab, w->width);
     model_end(w, root, logits, targets, gpt->vocab);
 }
 

@@ -207,6 +207,42 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
     return results[1];
 }
 
+void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
+                       const uint32_t *others, unsigned n_others) {
+    enum {
+        MOST_OTHERS = 2
+    };
+    uint32_t arguments[2 + MOST_OTHERS] = {stream.a, stream.r};
+    bool is_joined = stream.r != PLAN_NONE;
+    unsigned n = is_joined ? 2 : 1;
+    g_assert(n_others <= MOST_OTHERS);
+    for (unsigned i = 0; i < n_others; i++) {
+        arguments[n + i] = others[i];
+    }
+    (is_joined ? plan_graph_enter_with : plan_graph_enter)(w->graph, module, arguments,
+                                                           n + n_others);
+}
+
+ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term) {
+    ModelStream stream = {x, term};
+    if (!w->graph->joins_blocks) {
+        stream = (ModelStream){model_run_residual(w, x, term), PLAN_NONE};
+    }
+    uint32_t results[] = {stream.a, stream.r};
+    plan_graph_leave(w->graph, results, stream.r == PLAN_NONE ? 1 : 2);
+    return stream;
+}
+
+uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
+                               double eps, uint32_t *ret_sum) {
+    if (stream.r != PLAN_NONE) {
+        return model_run_add_norm(w, layer, stream.a, stream.r, eps, ret_sum);
+    }
+    *ret_sum = stream.a;
+    return eps == 0 ? model_run_layernorm(w, layer, stream.a)
+                    : model_run_rmsnorm(w, layer, stream.a, eps);
+}
+
 uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                uint64_t out, uint64_t in, bool erf) {
     uint64_t elements[] = {w->rows * out, w->rows * out};

@@ -49,6 +49,19 @@ uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term);
 /* An op that makes one tensor of n elements from one or two others of as many. */
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n);
+/* What goes from block to block: a sum, or two terms of it that the next norm adds (r PLAN_NONE:
+ * there is one term). */
+typedef struct {
+    uint32_t a, r;
+} ModelStream;
+
+/* A block is entered with it, and with what else it is given, and has left it. */
+void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
+                       const uint32_t *others, unsigned n_others);
+ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term);
+/* Its norm, by one kernel with its sum where that is not made yet; eps of RMSNorm, or 0. */
+uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
+                               double eps, uint32_t *ret_sum);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a
  * product with GELU at its end. */
 uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,

@@ -194,17 +194,18 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     return y;
 }
 
-static uint32_t run_block(const Llama *llama, const Block *block, uint32_t x) {
+static ModelStream run_block(const Llama *llama, const Block *block, ModelStream stream) {
     const ModelWalk *w = &llama->walk;
+    uint32_t x;
     model_begin_block(w);
-    plan_graph_enter(w->graph, block->module, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
-    uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, x, EPS));
-    uint32_t normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
+    model_enter_block(w, block->module, stream, (uint32_t[]){llama->cosines, llama->sines}, 2);
+    uint32_t normed = model_run_stream_norm(w, &block->norm_1, stream, EPS, &x);
+    uint32_t a = run_attention(llama, block, normed);
+    normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
     uint32_t m = run_mlp(llama, block, normed);
-    uint32_t y = model_run_residual(w, x, m);
-    plan_graph_leave(w->graph, &y, 1);
+    stream = model_leave_block(w, x, m);
     model_end_block(w);
-    return y;
+    return stream;
 }
 
 /* The tables are used in the dtype of compute, complex ones in fp32. */
@@ -260,13 +261,18 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     uint32_t x = model_run_embedding(w, &embed, tokens, w->rows, llama->vocab);
     llama->cosines = table_of(llama, graph->rope_cos);
     llama->sines = table_of(llama, graph->rope_sin);
+    ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
-        x = run_block(llama, &blocks[i], x);
+        stream = run_block(llama, &blocks[i], stream);
     }
-    plan_graph_hold(graph, x);
-    uint32_t logits =
-        model_run_linear(w, &head, model_run_rmsnorm(w, &norm, x, EPS), llama->vocab, w->width);
-    plan_graph_let_go_after(graph, x, logits);
+    if (stream.r == PLAN_NONE) {
+        plan_graph_hold(graph, stream.a);
+    }
+    uint32_t normed = model_run_stream_norm(w, &norm, stream, EPS, &x);
+    uint32_t logits = model_run_linear(w, &head, normed, llama->vocab, w->width);
+    if (stream.r == PLAN_NONE) {
+        plan_graph_let_go_after(graph, stream.a, logits);
+    }
     model_end(w, root, logits, targets, llama->vocab);
 }
 

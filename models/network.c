@@ -395,6 +395,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     PlanGraph *graph = plan_graph_new(pass->dtype);
     graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
     graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
+    graph->joins_blocks = graph->fused && !pass->is_checkpointed;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
     graph->samples = pass->batch;
@@ -450,6 +451,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                      .dtype = plan_strategy_param_dtype(strategy),
                      .kernels = (PlanKernels)strategy->kernels,
                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
-                     .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0},
+                     .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
+                     .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE},
         error);
 }

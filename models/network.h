@@ -67,6 +67,7 @@ typedef struct {
     PlanKernels kernels;
     bool rms_norm_of_ops; /* where kernels are eager */
     bool before_2_1;      /* by a PyTorch that old */
+    bool is_checkpointed; /* blocks keep their arguments, so those had better be few */
 } ModelPass;
 
 /* Its forward graph. */

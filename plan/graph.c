@@ -152,6 +152,12 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
     add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
 }
 
+void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
+                           unsigned n) {
+    plan_graph_enter(graph, module, arguments, n);
+    plan_graph_at(graph->steps, PlanGraphStep, graph->steps->len - 1)->takes_over = true;
+}
+
 static uint32_t current_module(const PlanGraph *graph) {
     g_assert(graph->frames->len >= 2);
     return g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
@@ -192,7 +198,7 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t return_step = graph->steps->len - 1;
     add_step(graph, PLAN_STEP_LEAVE, module, results, n);
     PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
-    for (unsigned i = 0; i < entered.n_values; i++) {
+    for (unsigned i = 0; i < entered.n_values && !entered.takes_over; i++) {
         hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
     }
     let_go_of_locals(graph, enter, return_step);

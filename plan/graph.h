@@ -85,6 +85,7 @@ typedef struct {
     uint32_t n_releases;
     uint32_t values; /* ENTER: arguments, LEAVE: results, in value_refs */
     uint32_t n_values;
+    bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
 } PlanGraphStep;
 
 typedef struct _PlanGraph PlanGraph;
@@ -109,6 +110,7 @@ struct _PlanGraph {
     PlanDtype dtype;        /* that its floating-point values are computed in */
     bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
     bool compiled; /* blocks are made by torch.compile, the rest is eager */
+    bool joins_blocks; /* of fused ones, a block's last sum is made by the next one's first norm */
     bool rms_norm_of_ops;
     bool before_2_1;  /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t samples; /* sequences a pass */
@@ -133,6 +135,9 @@ void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
 
 /* Walking. */
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);
+/* The same, but that the arguments go with their last reader, not when the module has returned. */
+void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
+                           unsigned n);
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
 /* Operands in the order of ops.def; inputs may be PLAN_NONE where optional. Outputs are made:
  * elements[i] and dtypes[i] each. Returns the first output; the others follow it. */
