@@ -58,11 +58,13 @@ static void test_known(void) {
     }
 }
 
-/* The backward of what is trained: GPT-2 1.5B, whose q, k, v are parts of one row, and Llama 3 8B,
- * whose are not; and of a length that is no multiple of anything, its rows of lse padded. */
+/* The backward of what is trained: GPT-2 1.5B, whose q, k, v are parts of one row (and so are their
+ * gradients, where kernels are fused), and Llama 3 8B, whose are not; and of a length that is no
+ * multiple of anything, its rows of lse padded. */
 static void test_trained(void) {
     static const KernelCudaAttention shapes[] = {
         {4, 25, 25, 1024, 64, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16},
+        {4, 25, 25, 1024, 64, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16, 0, 4800},
         {1, 32, 8, 4096, 128, 4096, 1024, 4096, 0.088f, true, KERNEL_CUDA_BF16},
         {2, 4, 2, 70, 32, 256, 256, 73, 0.177f, true, KERNEL_CUDA_BF16},
     };
