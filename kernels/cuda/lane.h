@@ -27,6 +27,7 @@ struct _KernelCuda {
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
     unsigned tag;
     cublasLtHandle_t blas;
+    bool blas_knows_gelu; /* at a product's end, and not in a slow kernel behind it */
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     bool own_attention;

@@ -300,8 +300,9 @@ KernelCudaFault multiply_ended(KernelCuda *lane, void *y, const Matrix &a, const
 
 /* Rows of what goes into GELU, n long, are whole 16 bytes of halves, as the epilogues that keep and
  * read it want them (cublasLt.h: its leading dimension must be divisible by 8). */
-bool goes_through_gelu(const void *before, size_t n, KernelCudaType type) {
-    return type != KERNEL_CUDA_F32 && n % 8 == 0 && (uintptr_t)before % 16 == 0;
+bool goes_through_gelu(const KernelCuda *lane, const void *before, size_t n, KernelCudaType type) {
+    bool is_whole = n % 8 == 0 && (uintptr_t)before % 16 == 0;
+    return lane->blas_knows_gelu && type != KERNEL_CUDA_F32 && is_whole;
 }
 
 } // namespace
@@ -337,7 +338,7 @@ KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void 
                                                 size_t m, size_t n, size_t k,
                                                 KernelCudaActivation gelu, KernelCudaType type) {
     bool is_done = false;
-    if (gelu == KERNEL_CUDA_GELU_TANH && goes_through_gelu(before, n, type)) {
+    if (gelu == KERNEL_CUDA_GELU_TANH && goes_through_gelu(lane, before, n, type)) {
         KERNEL_CUDA_TRY(multiply_ended(lane, y, {x, k, 0, false}, {w, k, 0, true},
                                        {m, n, k, 1, type}, {bias ? BIAS_GELU : GELU, bias, before},
                                        &is_done));
@@ -367,7 +368,7 @@ KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *d
                                                        size_t k, KernelCudaType type) {
     Matrix left = {dy, n, 0, false}, right = {w, k, 0, false};
     Sizes sizes = {m, k, n, 1, type};
-    bool is_done = false, is_summed = !db, can_end = goes_through_gelu(before, k, type);
+    bool is_done = false, is_summed = !db, can_end = goes_through_gelu(lane, before, k, type);
     if (can_end && db) {
         KERNEL_CUDA_TRY(
             multiply_ended(lane, dx, left, right, sizes, {DGELU_DBIAS, db, before}, &is_done));
