@@ -243,6 +243,15 @@ uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, Mode
                     : model_run_rmsnorm(w, layer, stream.a, eps);
 }
 
+uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
+                             double eps, uint32_t *ret_sum) {
+    bool before = w->graph->fused;
+    w->graph->fused |= w->graph->compiled_norm;
+    uint32_t y = model_run_stream_norm(w, layer, stream, eps, ret_sum);
+    w->graph->fused = before;
+    return y;
+}
+
 uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                uint64_t out, uint64_t in, bool erf) {
     uint64_t elements[] = {w->rows * out, w->rows * out};
@@ -307,7 +316,9 @@ static bool loss_is_wide(const ModelWalk *w) {
 }
 
 static bool loss_is_one_kernel(const ModelWalk *w) {
-    return w->loss == MODEL_LOSS_METERED || w->loss == MODEL_LOSS_KERNEL ||
+    bool compiled = w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
+                    w->loss != MODEL_LOSS_FP32_LOGITS;
+    return w->loss == MODEL_LOSS_METERED || w->loss == MODEL_LOSS_KERNEL || compiled ||
            (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
 }
 

@@ -268,7 +268,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     if (stream.r == PLAN_NONE) {
         plan_graph_hold(graph, stream.a);
     }
-    uint32_t normed = model_run_stream_norm(w, &norm, stream, EPS, &x);
+    uint32_t normed = model_run_last_norm(w, &norm, stream, EPS, &x);
     uint32_t logits = model_run_linear(w, &head, normed, llama->vocab, w->width);
     if (stream.r == PLAN_NONE) {
         plan_graph_let_go_after(graph, stream.a, logits);

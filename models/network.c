@@ -396,6 +396,8 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
     graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
     graph->joins_blocks = graph->fused && !pass->is_checkpointed;
+    graph->compiled_norm = pass->compiled_norm;
+    graph->compiled_loss = pass->compiled_loss;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
     graph->samples = pass->batch;
@@ -450,6 +452,8 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                      .seq = strategy->seq,
                      .dtype = plan_strategy_param_dtype(strategy),
                      .kernels = (PlanKernels)strategy->kernels,
+                     .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
+                     .compiled_loss = plan_strategy_is_one_program(strategy),
                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
                      .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
                      .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE},

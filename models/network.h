@@ -65,9 +65,10 @@ typedef struct {
     uint64_t batch, seq;
     PlanDtype dtype;
     PlanKernels kernels;
-    bool rms_norm_of_ops; /* where kernels are eager */
-    bool before_2_1;      /* by a PyTorch that old */
-    bool is_checkpointed; /* blocks keep their arguments, so those had better be few */
+    bool compiled_norm, compiled_loss; /* as in a graph */
+    bool rms_norm_of_ops;              /* where kernels are eager */
+    bool before_2_1;                   /* by a PyTorch that old */
+    bool is_checkpointed;              /* blocks keep their arguments, so those had better be few */
 } ModelPass;
 
 /* Its forward graph. */

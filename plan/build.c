@@ -105,6 +105,7 @@ static void run_clear(PlanRun *run) {
     plan_vector_clear(&run->slots);
     plan_vector_clear(&run->saved);
     plan_vector_clear(&run->hooks);
+    plan_vector_clear(&run->late);
     plan_vector_clear(&run->checkpoints);
     plan_vector_clear(&run->kept);
     plan_vector_clear(&run->aliases);

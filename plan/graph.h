@@ -110,7 +110,9 @@ struct _PlanGraph {
     PlanDtype dtype;        /* that its floating-point values are computed in */
     bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
     bool compiled; /* blocks are made by torch.compile, the rest is eager */
-    bool joins_blocks; /* of fused ones, a block's last sum is made by the next one's first norm */
+    bool joins_blocks;  /* of fused ones, a block's last sum is made by the next one's first norm */
+    bool compiled_norm; /* the norm behind the blocks, too */
+    bool compiled_loss; /* and a loss that the network makes */
     bool rms_norm_of_ops;
     bool before_2_1;  /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t samples; /* sequences a pass */

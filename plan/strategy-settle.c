@@ -42,6 +42,11 @@ bool plan_strategy_reads_norm(const PlanStrategy *strategy) {
     return strategy->host_reads == PLAN_READS_NORM || strategy->host_reads == PLAN_READS_BOTH;
 }
 
+bool plan_strategy_is_one_program(const PlanStrategy *strategy) {
+    return strategy->compile != PLAN_COMPILE_BLOCK &&
+           (strategy->flavour == PLAN_FLAVOUR_PLAIN || strategy->flavour == PLAN_FLAVOUR_DDP);
+}
+
 static const char *conf_of(const PlanVariant *allocator) {
     switch ((PlanAllocator)allocator->choice) {
     case PLAN_ALLOCATOR_CACHING:
@@ -197,6 +202,12 @@ static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
                          "checkpointing=full too");
 }
 
+static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
+    return strategy->compile == PLAN_COMPILE_BLOCK || strategy->kernels == PLAN_KERNELS_COMPILED ||
+           refuse(error, "compile says what a compiler is asked to compile, and none is; set "
+                         "kernels=compiled, or compile=block");
+}
+
 /* FSDP1's own clipping of 1.13 returns nothing; it asks the host by itself whether to scale. */
 static bool reads_are_there(const PlanStrategy *s, GError **error) {
     if (!plan_strategy_reads_norm(s)) {
@@ -346,5 +357,5 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
            low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
-           reads_are_there(strategy, error);
+           reads_are_there(strategy, error) && compiler_is_asked(strategy, error);
 }

@@ -96,6 +96,11 @@ typedef enum {
     PLAN_KERNELS_COMPILED
 } PlanKernels;
 typedef enum {
+    PLAN_COMPILE_BLOCK,
+    PLAN_COMPILE_NETWORK,
+    PLAN_COMPILE_NETWORK_HOLDING
+} PlanCompile;
+typedef enum {
     PLAN_OFFLOAD_NONE,
     PLAN_OFFLOAD_ACTIVATIONS,
     PLAN_OFFLOAD_OPTIMIZER,
@@ -191,6 +196,9 @@ uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
 uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
 /* Whether the host reads the gradients' norm after clipping. */
 bool plan_strategy_reads_norm(const PlanStrategy *strategy);
+/* Whether the compiler makes forward one program, and backward another: no hook of FSDP's lies
+ * between. */
+bool plan_strategy_is_one_program(const PlanStrategy *strategy);
 /* Whether it means PyTorch 2.0 or what came before it. */
 bool plan_strategy_is_of_2_0(const PlanStrategy *strategy);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);

@@ -91,6 +91,21 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     plan_run_unref(run, gradient);
 }
 
+/* A backward that is one program hands all gradients over when it is through. DDP's compiler cuts
+ * the program where a bucket is full, which is as early as the bucket can be reduced. */
+static bool comes_late(const PlanRun *run) {
+    return plan_strategy_is_one_program(run->strategy) &&
+           run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
+}
+
+static void take(PlanRun *run, uint32_t parameter) {
+    if (comes_late(run)) {
+        plan_vector_push(&run->late, parameter);
+    } else {
+        accumulate(run, parameter);
+    }
+}
+
 static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
     return node->op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, node->op);
 }
@@ -146,7 +161,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
         plan_run_unref(run, gradients[i]);
     }
     for (uint32_t i = 0; i < n_complete; i++) {
-        accumulate(run, complete[is_linear ? n_complete - 1 - i : i]);
+        take(run, complete[is_linear ? n_complete - 1 - i : i]);
     }
     if (has_bias) {
         pass_to_nodes(run, node, gradients, heap);
@@ -227,6 +242,43 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     pass_on(run, &node, made, heap);
 }
 
+/* What the root's forward returned. */
+static PlanEdge producer_of_result(const PlanRun *run) {
+    for (guint i = run->graph->steps->len; i-- > 0;) {
+        const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
+        if (step->kind == PLAN_STEP_LEAVE && step->index == 0 && step->n_values) {
+            return run->producer_of_value[plan_graph_ref(run->graph, step->values)];
+        }
+    }
+    return (PlanEdge){PLAN_NONE, PLAN_NONE};
+}
+
+/* Until 2.12 a compiled backward is called with gradients that its caller holds. */
+static PlanTensor held_for(PlanRun *run, uint32_t node, PlanEdge result) {
+    bool holds = run->strategy->compile == PLAN_COMPILE_NETWORK_HOLDING && comes_late(run);
+    return holds && node == result.node
+               ? plan_run_ref(run, run->slots.items[run->nodes.items[node].slots + result.slot])
+               : PLAN_NO_TENSOR;
+}
+
+static void run_nodes(PlanRun *run, uint32_t first) {
+    g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    PlanEdge result = producer_of_result(run);
+    PlanTensor held = PLAN_NO_TENSOR;
+    heap_push(heap, first);
+    while (heap->len) {
+        uint32_t node = heap_pop(heap);
+        PlanTensor now = held_for(run, node, result);
+        held = now.storage == PLAN_NONE ? held : now;
+        run_node(run, node, heap);
+    }
+    for (uint32_t i = 0; i < run->late.len; i++) {
+        accumulate(run, run->late.items[i]);
+    }
+    run->late.len = 0;
+    plan_run_unref(run, held);
+}
+
 void plan_run_backward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     PlanEdge loss = run->producer_of_value[graph->loss];
@@ -237,13 +289,9 @@ void plan_run_backward(PlanRun *run) {
                           (double[]){1.0 / (double)run->strategy->accumulate});
     plan_run_operand(run, seed);
     plan_builder_launch(&run->builder, 0);
-    g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     PlanNode *first = &run->nodes.items[loss.node];
     run->slots.items[first->slots + loss.slot] = plan_run_ref(run, seed);
-    heap_push(heap, loss.node);
-    while (heap->len) {
-        run_node(run, heap_pop(heap), heap);
-    }
+    run_nodes(run, loss.node);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_hook(run, run->flavour->end_backward);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);

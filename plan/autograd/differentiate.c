@@ -42,6 +42,30 @@ static void embedding(const PlanBackward *b, PlanOpKind kind) {
     launch(b);
 }
 
+static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name) {
+    PlanTensor y = plan_run_new_tensor(b->run, x.elements, dtype, name);
+    begin(b, PLAN_OP_CAST, (int64_t[]){(int64_t)x.elements}, NULL);
+    operand(b, x);
+    operand(b, y);
+    launch(b);
+    return y;
+}
+
+/* Inductor adds up in fp32, in a tensor as large as the table, and rounds that. Its kernel widens
+ * dy as it goes; here a copy is there meanwhile. */
+static void embedding_in_fp32(const PlanBackward *b) {
+    PlanTensor wide = cast_of(b, b->dy[0], PLAN_FP32, "dy_wide");
+    PlanTensor sum = plan_run_new_tensor(b->run, input(b, 0)->elements, PLAN_FP32, "dw_wide");
+    begin(b, PLAN_OP_EMBEDDING_BACKWARD, dims(b), NULL);
+    operand(b, wide);
+    value_operand(b, 1);
+    operand(b, sum);
+    launch(b);
+    plan_run_unref(b->run, wide);
+    b->dx[0] = cast_of(b, sum, (PlanDtype)input(b, 0)->dtype, "dw");
+    plan_run_unref(b->run, sum);
+}
+
 /* Both inputs get dy itself; one that was broadcast gets its sum. */
 static void add(const PlanBackward *b) {
     int64_t n = dim(b, 0), nb = dim(b, 1);
@@ -289,7 +313,11 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     }
     switch ((PlanOpKind)op->kind) {
     case PLAN_OP_EMBEDDING:
-        embedding(&b, PLAN_OP_EMBEDDING_BACKWARD);
+        if (plan_strategy_is_one_program(run->strategy) && input(&b, 0)->dtype != PLAN_FP32) {
+            embedding_in_fp32(&b);
+        } else {
+            embedding(&b, PLAN_OP_EMBEDDING_BACKWARD);
+        }
         return;
     case PLAN_OP_BIAS:
         embedding(&b, PLAN_OP_BIAS_BACKWARD);

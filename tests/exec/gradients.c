@@ -157,7 +157,8 @@ static void fused(void) {
     }
 }
 
-/* Blocks as a compiler makes them, the loss in the training loop, complex rotary embedding. */
+/* Blocks and networks as a compiler makes them, the loss in the training loop, complex rotary
+ * embedding. */
 static void compiled(void) {
     static const char *const networks[] = {
         "[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n",
@@ -167,6 +168,7 @@ static void compiled(void) {
         "rope=complex\nloss_at=loop\nloss=fp32-logits\n"};
     for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
         gradients_by("compiled", networks[i], 2, 2e-3);
+        gradients_by("compiled compile=network", networks[i], 2, 2e-3);
     }
     gradients_of(networks[2], 2, 2e-3);
 }

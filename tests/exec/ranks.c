@@ -157,6 +157,9 @@ static const char *const with_llama[] = {
     "-n 3 --micro-batch 4 --kernels fused",
     "-n 3 --micro-batch 4 --kernels compiled --checkpointing selective-op",
     "-n 2 --micro-batch 6 --kernels compiled --flavour fsdp1 --rms-norm ops",
+    "-n 1 --micro-batch 4 --accumulate 3 --sharding none --kernels compiled --compile "
+    "network-holding",
+    "-n 3 --micro-batch 4 --sharding none --kernels compiled --compile network",
     "-n 2 --micro-batch 6 --rms-norm ops --checkpointing full",
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
     NULL,

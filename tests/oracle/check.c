@@ -50,6 +50,7 @@ typedef struct {
     OraclePlanned *planned;
     uint64_t forgotten; /* recording_forgotten_bytes() */
     bool is_compiled;   /* recording_is_compiled() */
+    bool is_whole;      /* recording_is_compiled_whole() */
 } Check;
 
 static void G_GNUC_PRINTF(2, 3) differ(Check *c, const char *format, ...) {
@@ -149,7 +150,7 @@ static bool is_close_in_block(const Check *c, JsonObject *recorded, const Peak *
     double total = (double)json_object_get_int_member(
         json_object_get_object_member(recorded, "breakdown"), "total");
     double difference = (double)ours->total - total;
-    return c->is_compiled && ours->instr && ours->instr->unit != 0 &&
+    return c->is_compiled && ours->instr && (c->is_whole || ours->instr->unit != 0) &&
            MAX(difference, -difference) <= total / 100;
 }
 
@@ -313,6 +314,7 @@ static int check_file(const char *path) {
     c.recorded = oracle_recorded_new(recording);
     c.forgotten = recording_forgotten_bytes(recording);
     c.is_compiled = recording_is_compiled(recording);
+    c.is_whole = recording_is_compiled_whole(recording);
     c.planned = oracle_planned_new(plan, c.role);
     uint64_t parameters = 0;
     for (uint32_t i = 0; i < plan->n_parameters; i++) {

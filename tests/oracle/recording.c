@@ -194,7 +194,13 @@ uint64_t recording_forgotten_bytes(const Recording *recording) {
 
 bool recording_is_compiled(const Recording *recording) {
     JsonObject *options = json_object_get_object_member(recording->header, "options");
-    return has(options, "compile") && flag_of(options, "compile");
+    return (has(options, "compile") && flag_of(options, "compile")) ||
+           recording_is_compiled_whole(recording);
+}
+
+bool recording_is_compiled_whole(const Recording *recording) {
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    return has(options, "compile_network") && flag_of(options, "compile_network");
 }
 
 static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrategy *strategy,
@@ -264,6 +270,10 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
     if (has(options, "compile") && flag_of(options, "compile")) {
         strategy->kernels = PLAN_KERNELS_COMPILED;
+    }
+    if (has(options, "compile_network") && flag_of(options, "compile_network")) {
+        strategy->kernels = PLAN_KERNELS_COMPILED;
+        strategy->compile = PLAN_COMPILE_NETWORK;
     }
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;

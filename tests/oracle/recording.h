@@ -29,8 +29,9 @@ int recording_check_all(const char *program, int argc, char **argv,
  * it off) forgets, of most gradients of a T5's bias, what pads their storage behind the last row:
  * so many bytes. 0 in all other recordings. */
 uint64_t recording_forgotten_bytes(const Recording *recording);
-/* Whether each block was compiled. */
+/* Whether each block was compiled; or, with them, all of the network. */
 bool recording_is_compiled(const Recording *recording);
+bool recording_is_compiled_whole(const Recording *recording);
 
 /* Whose program the plan is of, which a header does not say. The recorders' loops never wait for
  * the device; recorder/to_allocator.py synchronizes where a step ends. Both begin with the shards

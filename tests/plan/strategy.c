@@ -224,6 +224,7 @@ static void contradictions(void) {
          "host_reads=norm and both read what clipping returns, and noth"},
         {"ranks=2 host_reads=both clip=1 flavour=fsdp1 pytorch=1.13",
          "host_reads=norm and both read what clipping returns, and clip_grad_norm_ of FSDP1"},
+        {"ranks=2 compile=network", "compile says what a compiler is asked to compile"},
         {"ranks=2 optimizer_count=device", "optimizer_count=device is for Adam's loop"},
         {"ranks=2 optimizer_count=device optimizer_kernel=fused", "optimizer_count=device is for"},
         {"ranks=2 optimizer_count=device optimizer_kernel=loop optimizer=sgd",

@@ -35,6 +35,7 @@ def add_training_options(p):
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     p.add_argument("--compile", action="store_true", help="each block by torch.compile")
+    p.add_argument("--compile-network", action="store_true", help="all of the network by torch.compile")
     p.add_argument("--programs", metavar="FOLDER", help="with --compile: keep what Inductor writes there")
     par = p.add_argument_group("parallelism")
     par.add_argument("--mode", choices=("none", "ddp", "fsdp1", "fsdp2"), default="fsdp2")

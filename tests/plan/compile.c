@@ -1,0 +1,124 @@
+/* What kernels=compiled leaves eager, and when a compiled backward hands its gradients over. */
+#include <string.h>
+
+#include "tests/plan/plans.h"
+
+#define LLAMA_TOY "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nffn=24\nvocab=12\nseq=8\n"
+#define IN_LOOP   LLAMA_TOY "loss_at=loop\n"
+
+static const PlanOp *op_at(const PlanRole *role, const PlanInstr *instr) {
+    return instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
+}
+
+/* The last product that works out a gradient, and the first sum with an earlier pass's. */
+static void find_sums(const PlanRole *role, uint32_t *ret_last, uint32_t *ret_first) {
+    const PlanInstr *steady = role->sections[PLAN_SECTION_STEADY];
+    uint32_t n = role->n_instrs[PLAN_SECTION_STEADY];
+    *ret_last = 0;
+    *ret_first = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const PlanOp *op = op_at(role, &steady[i]);
+        if (op && op->kind == PLAN_OP_LINEAR_DW) {
+            *ret_last = i;
+        } else if (op && op->kind == PLAN_OP_ACCUMULATE) {
+            *ret_first = MIN(*ret_first, i);
+        }
+    }
+}
+
+static void at_once(void) {
+    const char *blocks = "ranks=1 sharding=none accumulate=2 kernels=compiled";
+    const char *network = "ranks=1 sharding=none accumulate=2 kernels=compiled compile=network";
+    uint32_t last, first;
+    g_autoptr(Plan) apart = test_plan(LLAMA_TOY, blocks);
+    find_sums(&apart->roles[0], &last, &first);
+    g_assert_cmpuint(first, <, last);
+    g_autoptr(Plan) whole = test_plan(LLAMA_TOY, network);
+    find_sums(&whole->roles[0], &last, &first);
+    g_assert_cmpuint(first, >, last);
+    TestCounts a = test_count_steady(apart), b = test_count_steady(whole);
+    g_assert_cmpuint(a.n[PLAN_OP_ACCUMULATE], >, 0);
+    g_assert_cmpuint(a.n[PLAN_OP_ACCUMULATE], ==, b.n[PLAN_OP_ACCUMULATE]);
+}
+
+/* Whether what the loss's backward wrote is let go of when the last pass's sums are through. */
+static bool is_held(const char *words) {
+    g_autoptr(Plan) plan = test_plan(IN_LOOP, words);
+    const PlanRole *role = &plan->roles[0];
+    const PlanInstr *steady = role->sections[PLAN_SECTION_STEADY];
+    uint32_t n = role->n_instrs[PLAN_SECTION_STEADY], logits = PLAN_NONE, freed = 0, sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const PlanOp *op = op_at(role, &steady[i]);
+        if (op && op->kind == PLAN_OP_LOG_SOFTMAX_BACKWARD) {
+            logits = plan_op_operand(role, op, 2).buffer;
+        } else if (op && op->kind == PLAN_OP_ACCUMULATE) {
+            sum = i;
+        } else if (steady[i].kind == PLAN_FREE && steady[i].arg == logits) {
+            freed = i;
+        }
+    }
+    g_assert_cmpuint(logits, !=, PLAN_NONE);
+    g_assert_cmpuint(sum, >, 0);
+    g_assert_cmpuint(freed, >, 0);
+    return freed > sum;
+}
+
+static void given(void) {
+    const char *words = "ranks=1 sharding=none accumulate=2 kernels=compiled compile=%s";
+    g_autofree char *freeing = g_strdup_printf(words, "network");
+    g_autofree char *holding = g_strdup_printf(words, "network-holding");
+    g_assert_false(is_held(freeing));
+    g_assert_true(is_held(holding));
+}
+
+/* Of two blocks, five norms of ops, each of which multiplies by its weight in forward and backward:
+ * of compiled blocks the last is left, of a compiled network none. */
+static void around_blocks(void) {
+    static const struct {
+        const char *words;
+        unsigned products, losses;
+    } cases[] = {
+        {"ranks=2 rms_norm=ops", 10, 0},
+        {"ranks=2 rms_norm=ops kernels=compiled", 2, 0},
+        {"ranks=2 rms_norm=ops kernels=compiled compile=network", 0, 0},
+        {"ranks=2 flavour=fsdp1 rms_norm=ops kernels=compiled compile=network", 0, 0},
+        {"ranks=1 sharding=none rms_norm=ops kernels=compiled", 2, 0},
+        {"ranks=1 sharding=none rms_norm=ops kernels=compiled compile=network", 0, 1},
+        {"ranks=2 sharding=none rms_norm=ops kernels=compiled compile=network", 0, 1},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Plan) plan = test_plan(LLAMA_TOY, cases[i].words);
+        TestCounts counts = test_count_steady(plan);
+        g_assert_cmpuint(counts.n[PLAN_OP_MUL_ROW], ==, cases[i].products);
+        g_assert_cmpuint(counts.n[PLAN_OP_CROSS_ENTROPY], ==, cases[i].losses);
+    }
+}
+
+/* In 16 bits the embedding's gradient is added up in fp32. */
+static void embedding(void) {
+    const char *words = "ranks=1 sharding=none kernels=compiled model_dtype=bf16 compile=";
+    static const char *const compile[] = {"block", "network"};
+    uint64_t bytes[2];
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *all = g_strconcat(words, compile[i], NULL);
+        g_autoptr(Plan) plan = test_plan(LLAMA_TOY, all);
+        const PlanRole *role = &plan->roles[0];
+        for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
+            const PlanOp *op = op_at(role, &role->sections[PLAN_SECTION_STEADY][j]);
+            if (op && op->kind == PLAN_OP_EMBEDDING_BACKWARD) {
+                bytes[i] = role->buffers[plan_op_operand(role, op, 2).buffer].bytes;
+            }
+        }
+    }
+    g_assert_cmpuint(bytes[0], ==, 12 * 16 * 2);
+    g_assert_cmpuint(bytes[1], ==, 12 * 16 * 4);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/compile/all gradients at once", at_once);
+    g_test_add_func("/plan/compile/the gradient given is held", given);
+    g_test_add_func("/plan/compile/around blocks", around_blocks);
+    g_test_add_func("/plan/compile/the embedding's gradient", embedding);
+    return g_test_run();
+}
