@@ -20,8 +20,8 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
 }
 
 static ModelLayer norm(const ModelWalk *w, uint32_t parent, const char *name,
-                       const char *class_name) {
-    int64_t dims[] = {(int64_t)w->width};
+                       const char *class_name, uint64_t width) {
+    int64_t dims[] = {(int64_t)width};
     ModelLayer layer = {.module = plan_graph_module(w->graph, parent, name, class_name, false),
                         .bias = PLAN_NONE};
     layer.weight =
@@ -31,7 +31,7 @@ static ModelLayer norm(const ModelWalk *w, uint32_t parent, const char *name,
 
 ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name) {
     int64_t dims[] = {(int64_t)w->width};
-    ModelLayer layer = norm(w, parent, name, "LayerNorm");
+    ModelLayer layer = norm(w, parent, name, "LayerNorm", w->width);
     if (!w->no_bias) {
         layer.bias =
             plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
@@ -39,8 +39,12 @@ ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name
     return layer;
 }
 
+ModelLayer model_rmsnorm_of(const ModelWalk *w, uint32_t parent, const char *name, uint64_t width) {
+    return norm(w, parent, name, "RMSNorm", width);
+}
+
 ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name) {
-    return norm(w, parent, name, "RMSNorm");
+    return model_rmsnorm_of(w, parent, name, w->width);
 }
 
 uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name) {
@@ -121,16 +125,16 @@ uint32_t model_run_narrow(const ModelWalk *w, uint32_t x, uint64_t n) {
 /* As Llama's code wrote it and PyTorch did it: in fp32 (a copy of x, unless it is), rounded before
  * it is scaled. */
 static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
-                                   double eps) {
-    uint64_t n = w->rows * w->width;
-    int64_t all[] = {(int64_t)n}, few[] = {(int64_t)w->rows};
-    int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
+                                   uint64_t rows, uint64_t width, double eps) {
+    uint64_t n = rows * width;
+    int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
+    int64_t shape[] = {(int64_t)rows, (int64_t)width};
     PlanDtype fp32 = PLAN_FP32;
     uint32_t wide = model_run_widen(w, x, n);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
-    uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, w->rows, shape, 1 / (double)w->width);
-    uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, w->rows, few, eps);
-    uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, w->rows, few, -0.5);
+    uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, 1 / (double)width);
+    uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, rows, few, eps);
+    uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, rows, few, -0.5);
     uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
                                     &fp32, &n, 1, shape, NULL);
     if (wide != x) {
@@ -141,17 +145,22 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
                          &w->graph->dtype, &n, 1, shape, NULL);
 }
 
-uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps) {
+uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                              uint64_t rows, uint64_t width, double eps) {
     PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
-    uint64_t elements[] = {w->rows * w->width, w->rows};
-    int64_t shape[] = {(int64_t)w->rows, (int64_t)w->width};
+    uint64_t elements[] = {rows * width, rows};
+    int64_t shape[] = {(int64_t)rows, (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y = !w->graph->fused && w->graph->rms_norm_of_ops
-                     ? run_rmsnorm_of_ops(w, layer, x, eps)
+                     ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)
                      : plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2,
                                      dtypes, elements, 2, shape, &eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
+}
+
+uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps) {
+    return model_run_rmsnorm_of(w, layer, x, w->rows, w->width, eps);
 }
 
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,

@@ -27,6 +27,7 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
                         uint64_t in, bool has_bias);
 ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name);
 ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name);
+ModelLayer model_rmsnorm_of(const ModelWalk *w, uint32_t parent, const char *name, uint64_t width);
 /* Where dropout happens: PLAN_NONE without it, for then there is no such module. */
 uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name);
 ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name, uint64_t rows,
@@ -40,7 +41,10 @@ void model_end_block(const ModelWalk *w);
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in);
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x);
+/* Of rows as wide as the network, or (_of) of so many of another width. */
 uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps);
+uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                              uint64_t rows, uint64_t width, double eps);
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);

@@ -1,5 +1,7 @@
 /* models/llama.c - decoder-only transformer of the Llama shape: RMSNorm, rotary embedding, SwiGLU,
- * grouped heads of k and v, no biases (but Qwen 2's of q, k and v); the head tied or not.
+ * grouped heads of k and v, no biases (but Qwen 2's of q, k and v); the head tied or not. Also
+ * Qwen 3, which normalizes q and k, and OLMo 2, which does too and has its norms behind attention
+ * and its hidden layer instead of before.
  */
 #include <math.h>
 
@@ -10,14 +12,20 @@ static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
-    bool in_memory, wide_softmax, qkv_bias, complex_rope;
+    bool in_memory, wide_softmax, qkv_bias, complex_rope, norm_after;
+    ModelQkNorm qk_norm;
     uint32_t cosines, sines;
 } Llama;
 
 typedef struct {
     uint32_t module, attn, mlp;
-    ModelLayer norm_1, q, k, v, o, norm_2, gate, up, down;
+    ModelLayer norm_1, q, k, v, o, q_norm, k_norm, norm_2, gate, up, down;
 } Block;
+
+/* What a norm of q or k takes for a row. */
+static uint64_t qk_norm_width(const Llama *llama, uint64_t heads) {
+    return llama->head_dim * (llama->qk_norm == MODEL_QK_NORM_HEAD ? 1 : heads);
+}
 
 static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     const ModelWalk *w = &llama->walk;
@@ -31,6 +39,12 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     block.k = model_linear(w, block.attn, "k", kv, w->width, llama->qkv_bias);
     block.v = model_linear(w, block.attn, "v", kv, w->width, llama->qkv_bias);
     block.o = model_linear(w, block.attn, "o", w->width, inner, false);
+    if (llama->qk_norm != MODEL_QK_NORM_NONE) {
+        block.q_norm =
+            model_rmsnorm_of(w, block.attn, "q_norm", qk_norm_width(llama, llama->heads));
+        block.k_norm =
+            model_rmsnorm_of(w, block.attn, "k_norm", qk_norm_width(llama, llama->kv_heads));
+    }
     block.norm_2 = model_rmsnorm(w, block.module, "norm_2");
     block.mlp = plan_graph_module(w->graph, block.module, "mlp", "SwiGlu", false);
     block.gate = model_linear(w, block.mlp, "gate", llama->ffn, w->width, false);
@@ -153,6 +167,22 @@ static void rotate_both(const Llama *llama, const ModelAttention *attention, uin
     }
 }
 
+/* The layer's rows, seen head by head, and normalized before that or behind it. */
+static uint32_t run_q_or_k(const Llama *llama, const ModelAttention *attention,
+                           const ModelLayer *layer, const ModelLayer *norm, uint32_t x,
+                           char which) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t heads = which == 'q' ? llama->heads : llama->kv_heads, out = heads * llama->head_dim;
+    uint32_t y = model_run_linear(w, layer, x, out, w->width);
+    if (llama->qk_norm == MODEL_QK_NORM_WIDTH) {
+        y = model_run_rmsnorm_of(w, norm, y, w->rows, out, EPS);
+    }
+    y = model_run_heads(w, attention, y, which);
+    return llama->qk_norm == MODEL_QK_NORM_HEAD
+               ? model_run_rmsnorm_of(w, norm, y, w->rows * heads, llama->head_dim, EPS)
+               : y;
+}
+
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
@@ -167,10 +197,8 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .wide_softmax = llama->wide_softmax,
                                 .bias = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
-    uint32_t q = model_run_linear(w, &block->q, x, inner, w->width);
-    q = model_run_heads(w, &attention, q, 'q');
-    uint32_t k = model_run_linear(w, &block->k, x, kv, w->width);
-    k = model_run_heads(w, &attention, k, 'k');
+    uint32_t q = run_q_or_k(llama, &attention, &block->q, &block->q_norm, x, 'q');
+    uint32_t k = run_q_or_k(llama, &attention, &block->k, &block->k_norm, x, 'k');
     uint32_t v = model_run_linear(w, &block->v, x, kv, w->width);
     v = model_run_heads(w, &attention, v, 'v');
     rotate_both(llama, &attention, &q, &k, v);
@@ -194,16 +222,33 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     return y;
 }
 
-static ModelStream run_block(const Llama *llama, const Block *block, ModelStream stream) {
+/* A block's two sums, the last of which the next block may make. */
+static ModelStream run_with_norms_before(const Llama *llama, const Block *block,
+                                         ModelStream stream) {
     const ModelWalk *w = &llama->walk;
-    uint32_t x;
-    model_begin_block(w);
-    model_enter_block(w, block->module, stream, (uint32_t[]){llama->cosines, llama->sines}, 2);
-    uint32_t normed = model_run_stream_norm(w, &block->norm_1, stream, EPS, &x);
+    uint32_t x, normed = model_run_stream_norm(w, &block->norm_1, stream, EPS, &x);
     uint32_t a = run_attention(llama, block, normed);
     normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
     uint32_t m = run_mlp(llama, block, normed);
-    stream = model_leave_block(w, x, m);
+    return model_leave_block(w, x, m);
+}
+
+/* What comes in is a sum already: no norm could make it. */
+static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
+                                        ModelStream stream) {
+    const ModelWalk *w = &llama->walk;
+    uint32_t a = run_attention(llama, block, stream.a);
+    uint32_t x = model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->norm_1, a, EPS));
+    uint32_t m = run_mlp(llama, block, x);
+    return model_leave_block(w, x, model_run_rmsnorm(w, &block->norm_2, m, EPS));
+}
+
+static ModelStream run_block(const Llama *llama, const Block *block, ModelStream stream) {
+    const ModelWalk *w = &llama->walk;
+    model_begin_block(w);
+    model_enter_block(w, block->module, stream, (uint32_t[]){llama->cosines, llama->sines}, 2);
+    stream =
+        (llama->norm_after ? run_with_norms_after : run_with_norms_before)(llama, block, stream);
     model_end_block(w);
     return stream;
 }
@@ -236,10 +281,13 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .in_memory = network->scores_in_memory && !graph->fused,
                    .wide_softmax = network->wide_softmax,
                    .qkv_bias = network->qkv_bias,
+                   .qk_norm = network->qk_norm,
+                   .norm_after = network->norm_after,
                    .complex_rope = network->complex_rope &&
                                    (graph->compiled || !graph->fused)}; /* a tuned kernel is one */
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;
+    graph->joins_blocks &= !network->norm_after;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = model_embedding(w, root, "embed", llama->vocab, w->width);
     g_autofree Block *blocks = g_new(Block, network->layers);
@@ -278,6 +326,6 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 
 const ModelFamily model_llama = {"llama",
                                  "layers width heads vocab seq ffn|kv_heads head_dim tied "
-                                 "rope_base rope_scaling attention qkv_bias "
+                                 "rope_base rope_scaling attention qkv_bias qk_norm norm_at "
                                  "loss loss_at rope",
                                  emit};

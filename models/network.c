@@ -58,6 +58,7 @@ static const struct {
     {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
     {"rope", "complex", "real", offsetof(ModelNetwork, complex_rope)},
+    {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
     {"gelu", "tanh", "erf", offsetof(ModelNetwork, gelu_tanh)},
 };
@@ -123,6 +124,19 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
     return word >= 0;
 }
 
+static bool read_qk_norm(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                         GError **error) {
+    static const char *const words[] = {
+        [MODEL_QK_NORM_NONE] = "none",
+        [MODEL_QK_NORM_HEAD] = "head",
+        [MODEL_QK_NORM_WIDTH] = "width",
+        NULL,
+    };
+    int word = read_word(ini, entry, words, error);
+    network->qk_norm = (ModelQkNorm)MAX(word, 0);
+    return word >= 0;
+}
+
 static bool read_rope_scaling(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                               GError **error) {
     static const char *const words[] = {"linear", "dynamic", "yarn", "longrope", "llama3", NULL};
@@ -140,6 +154,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "attention")) {
         return read_attention(network, ini, entry, error);
+    }
+    if (g_str_equal(entry->key, "qk_norm")) {
+        return read_qk_norm(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "rope_scaling")) {
         return read_rope_scaling(network, ini, entry, error);

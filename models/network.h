@@ -28,6 +28,13 @@ typedef enum {
     MODEL_LOSS_IN_LOOP_HOLDING /* likewise, but a variable of it holds them in backward */
 } ModelLossAt;
 
+/* What of q and k is normalized before they are turned; a file has these words in small. */
+typedef enum {
+    MODEL_QK_NORM_NONE,
+    MODEL_QK_NORM_HEAD, /* each head by itself, by as many weights as a head has numbers: Qwen 3 */
+    MODEL_QK_NORM_WIDTH /* all heads of a token as one row, by a weight for each number: OLMo 2 */
+} ModelQkNorm;
+
 typedef struct {
     char *name;
     char *text;       /* of its file */
@@ -48,6 +55,8 @@ typedef struct {
     bool alibi;            /* gpt, mpt: slopes on attention's scores instead of learned positions */
     bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
+    ModelQkNorm qk_norm;   /* llama */
+    bool norm_after;       /* llama: a block's norms stand behind attention and its hidden layer */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory; /* attention in plain tensors instead of one kernel */
     bool wide_softmax;     /* llama: their softmax is in fp32, as transformers' Llama writes it */
