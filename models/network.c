@@ -262,6 +262,11 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
                                "rope = complex is known with attention's kernel alone; set "
                                "attention = kernel, or rope = real");
     }
+    if (network->qk_norm == MODEL_QK_NORM_HEAD && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
+                               "qk_norm = head is known with attention's kernel alone; set "
+                               "attention = kernel");
+    }
     if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,
                                "loss = metered holds the logits anyhow; set loss_at = model");
