@@ -161,10 +161,10 @@ static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name
 }
 
 /* The longest sequence: no further than attention looks back (Mistral's sliding_window, 4096 unless
- * it says otherwise; Qwen2's where it is used), for within it attention is causal and no more. */
+ * it says otherwise; Qwen's where it is used), for within it attention is causal and no more. */
 static bool append_seq(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     const char *model_type = text_of(config, "model_type", "");
-    bool slides = flag_of(config, "use_sliding_window", !g_str_equal(model_type, "qwen2"));
+    bool slides = flag_of(config, "use_sliding_window", !g_str_has_prefix(model_type, "qwen"));
     bool slides_unsaid =
         g_str_equal(model_type, "mistral") && !json_object_has_member(config, "sliding_window");
     const char *names[] = {"max_position_embeddings", "sliding_window"};
@@ -228,8 +228,13 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
                       "attention_bias and mlp_bias are not known; qwen2's biases "
                       "of q, k and v are");
     }
-    if (g_str_equal(text_of(config, "model_type", ""), "qwen2")) {
+    const char *model_type = text_of(config, "model_type", "");
+    if (g_str_equal(model_type, "qwen2")) {
         g_string_append(ini, "qkv_bias = yes\n");
+    } else if (g_str_equal(model_type, "qwen3")) {
+        g_string_append(ini, "qk_norm = head\n");
+    } else if (g_str_equal(model_type, "olmo2")) {
+        g_string_append(ini, "qk_norm = width\nnorm_at = after\n");
     }
     return append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
 }
@@ -331,9 +336,10 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-#define LLAMA_NUMBERS                                                                              \
+#define LLAMA_NUMBERS_BUT_HEAD_DIM                                                                 \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
-    "kv_heads=num_key_value_heads? head_dim=head_dim? ffn=intermediate_size vocab=vocab_size"
+    "kv_heads=num_key_value_heads? ffn=intermediate_size vocab=vocab_size "
+#define LLAMA_NUMBERS LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim?"
 
 static const Type types[] = {
     {"gpt2", "gpt",
@@ -342,6 +348,9 @@ static const Type types[] = {
     {"llama", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
     {"mistral", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
     {"qwen2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
+    {"qwen3", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:128", "attention_dropout:0",
+     false, rest_of_llama},
+    {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
     {"t5", "t5",
      "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "
      "seq=n_positions:512",

@@ -78,6 +78,29 @@ static uint64_t parameters_of(const ModelNetwork *network) {
     "\"tie_word_embeddings\": " #tied ", \"torch_dtype\": \"bfloat16\","                           \
     "\"use_sliding_window\": false, \"vocab_size\": " #vocab ", " rest "}"
 
+#define QWEN3(layers, width, heads, ffn, tied, rest)                                               \
+    "{\"architectures\": [\"Qwen3ForCausalLM\"], \"attention_bias\": false,"                       \
+    "\"attention_dropout\": 0.0, \"bos_token_id\": 151643, \"eos_token_id\": 151645,"              \
+    "\"hidden_act\": \"silu\", \"hidden_size\": " #width ", \"initializer_range\": 0.02,"          \
+    "\"intermediate_size\": " #ffn ", \"max_position_embeddings\": 40960,"                         \
+    "\"max_window_layers\": " #layers ", \"model_type\": \"qwen3\","                               \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers ","                     \
+    "\"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-06, \"rope_scaling\": null,"                 \
+    "\"rope_theta\": 1000000, \"sliding_window\": null, \"tie_word_embeddings\": " #tied ","       \
+    "\"torch_dtype\": \"bfloat16\", \"use_cache\": true, \"use_sliding_window\": false,"           \
+    "\"vocab_size\": 151936" rest "}"
+
+#define OLMO2(layers, width, heads, kv_heads, ffn)                                                 \
+    "{\"architectures\": [\"Olmo2ForCausalLM\"], \"attention_bias\": false,"                       \
+    "\"attention_dropout\": 0.0, \"eos_token_id\": 100257, \"hidden_act\": \"silu\","              \
+    "\"hidden_size\": " #width ", \"initializer_range\": 0.02,"                                    \
+    "\"intermediate_size\": " #ffn ", \"max_position_embeddings\": 4096,"                          \
+    "\"model_type\": \"olmo2\", \"num_attention_heads\": " #heads ","                              \
+    "\"num_hidden_layers\": " #layers ", \"num_key_value_heads\": " #kv_heads ","                  \
+    "\"pad_token_id\": 100277, \"rms_norm_eps\": 1e-06, \"rope_scaling\": null,"                   \
+    "\"rope_theta\": 500000, \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\","        \
+    "\"use_cache\": false, \"vocab_size\": 100352}"
+
 #define T5(layers, width, heads, kv, ffn, rest)                                                    \
     "{\"architectures\": [\"T5ForConditionalGeneration\"], \"d_ff\": " #ffn ", \"d_kv\": " #kv "," \
     "\"d_model\": " #width ", \"decoder_start_token_id\": 0, \"dropout_rate\": 0.1,"               \
@@ -202,6 +225,19 @@ static const struct {
            "\"max_position_embeddings\": 131072, \"sliding_window\": 131072"),
      32763876352, 131072, 1000000},
 
+    {"Qwen3-4B", QWEN3(36, 2560, 32, 9728, true, ", \"head_dim\": 128"), 4022468096, 40960,
+     1000000},
+    {"Qwen3-8B", QWEN3(36, 4096, 32, 12288, false, ", \"head_dim\": 128"), 8190735360, 40960,
+     1000000},
+    {"Qwen3-32B", QWEN3(64, 5120, 64, 25600, false, ", \"head_dim\": 128"), 32762123264, 40960,
+     1000000},
+    /* transformers' Qwen 3 has heads of 128 unless the file says otherwise. */
+    {"a Qwen3-32B without head_dim", QWEN3(64, 5120, 64, 25600, false, ""), 32762123264, 40960,
+     1000000},
+
+    {"OLMo-2-1124-7B", OLMO2(32, 4096, 32, 32, 11008), 7298617344, 4096, 500000},
+    {"OLMo-2-1124-13B", OLMO2(40, 5120, 40, 40, 13824), 13716198400, 4096, 500000},
+
 #define T5_DROPS "dropout_rate 0.1"
     {"t5-small", T5(6, 512, 8, 64, 2048, T5_1_0), 60506624, 512, 10000, NULL, T5_DROPS},
     {"t5-base", T5(12, 768, 12, 64, 3072, T5_1_0), 222903552, 512, 10000, NULL, T5_DROPS},
@@ -245,6 +281,26 @@ static void becomes_a_network(gconstpointer data) {
     g_assert_cmpfloat(network->rope_base, ==, published[i].rope_base);
     g_assert_cmpstr(network->rope_scaling, ==, published[i].rope_scaling);
     g_assert_cmpstr(network->dropouts, ==, published[i].dropouts);
+}
+
+/* Which of q and k is normalized, and where a block's norms stand. */
+static void says_what_is_normalized(void) {
+    static const struct {
+        const char *text;
+        ModelQkNorm qk_norm;
+        bool norm_after;
+    } cases[] = {
+        {LLAMA(2, 64, 4, 160, LLAMA_2), MODEL_QK_NORM_NONE, false},
+        {QWEN3(2, 64, 8, 160, false, ""), MODEL_QK_NORM_HEAD, false},
+        {OLMO2(2, 64, 4, 4, 160), MODEL_QK_NORM_WIDTH, true},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(network->qk_norm, ==, cases[i].qk_norm);
+        g_assert_cmpint(network->norm_after, ==, cases[i].norm_after);
+    }
 }
 
 /* What is read back from a plan or a trace is the network's text alone. */
@@ -313,6 +369,8 @@ static void bad_configs(void) {
          "field 'max_position_embeddings': seq must be"},
         {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"attention_bias\": \"false\""),
          "the field 'attention_bias' must be true or false"},
+        {QWEN3(2, 64, 8, 160, false, ", \"head_dim\": 7"),
+         "field 'head_dim': a head of family llama has 7 numbers"},
         {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"hidden_act\": 1"),
          "the field 'hidden_act' must be a text"},
     };
@@ -333,6 +391,7 @@ int main(int argc, char **argv) {
         g_test_add_data_func(path, GUINT_TO_POINTER(i), becomes_a_network);
     }
     g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
+    g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
     g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
     return g_test_run();
 }

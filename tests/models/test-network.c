@@ -44,6 +44,7 @@ static const struct {
     {"llama2-34b", 33.7e9, true},      {"llama2-70b", 68976648192, false},
     {"llama3-8b", 8030261248, false},  {"llama3-70b", 70553706496, false},
     {"llama3-405b", 405.8e9, true},    {"t5-small", 60506624, false},
+    {"qwen3-8b", 8190735360, false},   {"qwen3-32b", 32762123264, false},
     {"t5-611m", 611e6, true},          {"t5-2.28b", 2.28e9, true},
     {"t5-3b", 2851598336, false},      {"t5-11b", 11307321344, false},
     {"mpt-125m", 125311488, false},    {"mpt-350m", 355985408, false},
@@ -133,6 +134,17 @@ static void bad_files(void) {
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "attention=math\nrope=complex\n",
          "n.ini:10: rope = complex is known with attention's kernel alone"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "qk_norm=heads\n",
+         "n.ini:9: qk_norm must be none, head or width, not 'heads'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "norm_at=behind\n",
+         "n.ini:9: norm_at must be after or before, not 'behind'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "qk_norm=head\nattention=math\n",
+         "n.ini:9: qk_norm = head is known with attention's kernel alone"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nqk_norm=head\n",
+         "n.ini:8: family gpt has no key 'qk_norm'"},
         {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
         {"family=gpt\n", "n.ini: [network] has no 'family'"},
     };
@@ -281,6 +293,72 @@ static void rms_norm_of_ops(void) {
     }
 }
 
+static const PlanGraphParameter *parameter_named(const PlanGraph *graph, const char *name) {
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        if (g_str_equal(p->name, name)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* Rows and widths of the kernels that normalize the first block's q and k: of 12 tokens, 4 heads
+ * and 2 of k, 6 numbers each. */
+static void q_and_k_normalized(void) {
+    static const struct {
+        const char *key;
+        int64_t q[2], k[2];
+    } cases[] = {{"qk_norm=head\n", {48, 6}, {24, 6}}, {"qk_norm=width\n", {12, 24}, {12, 12}}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strconcat("[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=4\nkv_heads=2\n"
+                        "head_dim=6\nffn=12\nvocab=4\nseq=4\n",
+                        cases[i].key, NULL);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 3}, NULL);
+        const PlanGraphParameter *q = parameter_named(graph, "layers.0.attn.q_norm.weight");
+        const PlanGraphParameter *k = parameter_named(graph, "layers.0.attn.k_norm.weight");
+        g_assert_cmpint(q->dims[0], ==, cases[i].q[1]);
+        g_assert_cmpint(k->dims[0], ==, cases[i].k[1]);
+        unsigned n = 0;
+        for (guint o = 0; o < graph->ops->len; o++) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+            const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
+            bool is_norm = op->kind == PLAN_OP_RMSNORM;
+            n += is_norm && dims[0] == cases[i].q[0] && dims[1] == cases[i].q[1];
+            n += is_norm && dims[0] == cases[i].k[0] && dims[1] == cases[i].k[1];
+        }
+        g_assert_cmpuint(n, ==, 2);
+    }
+}
+
+/* A block's norms read what attention and the hidden layer made, and what they make is added. */
+static void norms_behind(void) {
+    static const char *const keys[] = {"norm_at=before\n", "norm_at=after\n"};
+    for (unsigned after = 0; after < 2; after++) {
+        for (unsigned fused = 0; fused < 2; fused++) {
+            g_autofree char *text = g_strconcat(
+                "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=12\nvocab=4\nseq=4\n",
+                keys[after], NULL);
+            g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+            ModelPass pass = {.batch = 1,
+                              .kernels = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
+            g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
+            unsigned n_behind = 0;
+            for (guint o = 1; o < graph->ops->len; o++) {
+                const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+                const PlanGraphOp *before = op - 1;
+                n_behind += op->kind == PLAN_OP_RMSNORM && before->kind == PLAN_OP_LINEAR;
+            }
+            g_assert_cmpuint(n_behind, ==, after ? 2 : 0);
+            uint32_t all = graph->steps->len;
+            g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_ADD_RMSNORM), ==,
+                             fused && !after ? 2 : 0);
+        }
+    }
+}
+
 /* transformers' Llama: softmax(scores, dtype=float32).to(dtype), two copies of the scores more. */
 static void softmax_in_fp32(void) {
     static const char *const attention[] = {"math", "math-fp32"};
@@ -363,6 +441,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/metered", metered);
     g_test_add_func("/models/network/loss-in-one-kernel", loss_in_one_kernel);
     g_test_add_func("/models/network/rms norm of ops", rms_norm_of_ops);
+    g_test_add_func("/models/network/q and k normalized", q_and_k_normalized);
+    g_test_add_func("/models/network/norms behind", norms_behind);
     g_test_add_func("/models/network/softmax in fp32", softmax_in_fp32);
     g_test_add_func("/models/network/attention of T5", attention_of_t5);
     return g_test_run();

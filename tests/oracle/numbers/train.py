@@ -56,6 +56,8 @@ def read_shape(path):
             fields[key] = {"tanh": "tanh", "erf": "none"}[value]
         elif key == "attention":
             fields[key] = {"math": "math-eager", "math-fp32": "math-eager", "kernel": "flash"}[value]
+        elif key in ("qk_norm", "norm_at"):
+            fields[key] = value
         elif key in ("rope_base", "dropout"):
             fields[key] = float(value)
         elif key == "loss":
