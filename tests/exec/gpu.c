@@ -32,6 +32,8 @@ static const struct {
                 "positions=alibi\n"},
     {"t5-kernel", "[network]\nfamily=t5\nlayers=2\nwidth=48\nheads=3\nhead_dim=16\nffn=80\n"
                   "vocab=96\nseq=23\nattention=kernel\n"},
+    {"olmo2-toy", "[network]\nfamily=llama\nlayers=2\nwidth=48\nheads=3\nffn=80\nvocab=96\nseq=32\n"
+                  "qk_norm=width\nnorm_at=after\n"},
 };
 
 static char *path_of(unsigned i) {
@@ -142,6 +144,8 @@ static const Case cases[] = {
     {"llama-toy -n 2 --kernels fused --flavour fsdp1", FP32},
     {"llama-toy -n 2 --kernels compiled --checkpointing selective-op", FP32},
     {"llama-toy -n 2 --rms-norm ops", FP32},
+    {"qwen3-toy -n 2", FP32},
+    {"olmo2-toy -n 2 --kernels compiled --checkpointing full", FP32},
     {"t5-toy -n 2", FP32},
     {"t5-kernel -n 2 --micro-batch 2", FP32},
     {"mlp-toy -n 3 --clip 1", FP32},
@@ -151,6 +155,7 @@ static const Case cases[] = {
     {"llama-toy -n 2 --param-dtype bf16 --flavour fsdp1 --kernels fused", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --offload params --clip 0.3", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},
+    {"qwen3-toy -n 2 --param-dtype bf16 --kernels fused --flavour fsdp1", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };

@@ -11,8 +11,10 @@
 #include "kernels/host/reduce.h"
 #include "tests/kernels-cuda/device.h"
 
-/* rows, width: short and long, whole 16 bytes and not, held and streamed */
-static const size_t shapes[][2] = {{1, 1}, {5, 48}, {3, 77}, {9, 520}, {2, 4104}, {2, 9000}};
+/* rows, width: short and long, whole 16 bytes and not, held and streamed; of heads' norms more rows
+ * than backward has blocks */
+static const size_t shapes[][2] = {{1, 1},    {5, 48},   {3, 77},   {9, 520},
+                                   {2, 4104}, {2, 9000}, {1300, 24}};
 
 /* ---- reductions ----------------------------------------------------------------------------- */
 

@@ -45,13 +45,13 @@ static const struct {
     {"llama3-8b", 8030261248, false},  {"llama3-70b", 70553706496, false},
     {"llama3-405b", 405.8e9, true},    {"t5-small", 60506624, false},
     {"qwen3-8b", 8190735360, false},   {"qwen3-32b", 32762123264, false},
-    {"t5-611m", 611e6, true},          {"t5-2.28b", 2.28e9, true},
-    {"t5-3b", 2851598336, false},      {"t5-11b", 11307321344, false},
-    {"mpt-125m", 125311488, false},    {"mpt-350m", 355985408, false},
-    {"mpt-760m", 760470528, false},    {"mpt-1b", 1315950592, false},
-    {"mpt-3b", 2651837440, false},     {"mpt-7b", 6658859008, false},
-    {"mpt-13b", 12853954560, false},   {"mpt-30b", 29975214080, false},
-    {"mpt-70b", 64862437376, false},
+    {"olmo2-7b", 7298617344, false},   {"t5-611m", 611e6, true},
+    {"t5-2.28b", 2.28e9, true},        {"t5-3b", 2851598336, false},
+    {"t5-11b", 11307321344, false},    {"mpt-125m", 125311488, false},
+    {"mpt-350m", 355985408, false},    {"mpt-760m", 760470528, false},
+    {"mpt-1b", 1315950592, false},     {"mpt-3b", 2651837440, false},
+    {"mpt-7b", 6658859008, false},     {"mpt-13b", 12853954560, false},
+    {"mpt-30b", 29975214080, false},   {"mpt-70b", 64862437376, false},
 };
 
 static void files_count(void) {

@@ -158,6 +158,10 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/oracle/numbers/gpt tied, erf, scores in memory", "gpt-tied", agrees);
     g_test_add_data_func("/oracle/numbers/llama", "llama", agrees);
     g_test_add_data_func("/oracle/numbers/llama with biases, one head of k and v", "qwen", agrees);
+    g_test_add_data_func("/oracle/numbers/llama with each head of q and k normalized", "qwen3",
+                         agrees);
+    g_test_add_data_func("/oracle/numbers/llama with q and k normalized, norms behind", "olmo2",
+                         agrees);
     g_test_add_data_func("/oracle/numbers/mpt", "mpt", agrees);
     g_test_add_data_func("/oracle/numbers/t5 tied, gated", "t5", agrees);
     g_test_add_data_func("/oracle/numbers/t5 in attention's kernel", "t5-kernel", agrees);

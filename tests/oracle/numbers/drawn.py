@@ -66,6 +66,8 @@ def draw_llama(rng, shape):
                  kv_heads=rng.choice(divisors), rope_base=rng.choice((100, 10000, 500000)),
                  attention=rng.choice(("math", "kernel", "math-fp32")))
     shape.update({key: rng.choice(("yes", "no")) for key in ("tied", "qkv_bias")})
+    known = ("none", "head", "width") if shape["attention"] == "kernel" else ("none", "width")
+    shape.update(qk_norm=rng.choice(known), norm_at=rng.choice(("before", "after")))
 
 
 def draw_t5(rng, shape):
