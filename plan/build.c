@@ -40,6 +40,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder, arena);
+    run->builder.fills = strategy->deterministic == PLAN_DETERMINISTIC_YES;
     plan_assign_units(run);
     run->is_checkpointed = plan_choose_checkpoints(graph, strategy);
     for (uint32_t m = 0; m < graph->modules->len; m++) {

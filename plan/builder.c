@@ -228,14 +228,37 @@ static uint8_t dtype_written(PlanBuilder *builder, const PlanOp *op, const PlanO
     return 0;
 }
 
-void plan_builder_launch(PlanBuilder *builder, uint8_t lane) {
-    uint32_t id = builder->ops.len - 1;
+void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane) {
     PlanOp *op = &builder->ops.items[id];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     g_assert(op->n_operands == info->n_slots - info->n_lists +
                                    info->n_lists * plan_op_list_length(info, op->n_operands));
     op->dtype = dtype_written(builder, op, info);
     emit(builder, PLAN_LAUNCH, lane, id);
+}
+
+void plan_builder_launch(PlanBuilder *builder, uint8_t lane) {
+    plan_builder_launch_op(builder, builder->ops.len - 1, lane);
+}
+
+void plan_builder_fill_empty(PlanBuilder *builder, PlanOperand part, uint8_t lane) {
+    if (!part.elements) {
+        return;
+    }
+    plan_builder_begin_op(builder, PLAN_OP_FILL_EMPTY, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)part.elements}, NULL);
+    plan_builder_operand(builder, part.buffer, part.offset_bytes, part.elements);
+    plan_builder_launch(builder, lane);
+}
+
+void plan_builder_alloc_empty(PlanBuilder *builder, uint32_t buffer) {
+    plan_builder_alloc(builder, buffer);
+    if (builder->fills) {
+        const PlanBuffer *b = plan_builder_at(builder, buffer);
+        PlanOperand all = {.buffer = buffer,
+                           .elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype)};
+        plan_builder_fill_empty(builder, all, b->lane);
+    }
 }
 
 void plan_builder_host_op(PlanBuilder *builder) {

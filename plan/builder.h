@@ -25,6 +25,7 @@ typedef struct {
     PlanPhase phase;
     uint32_t unit, module;
     uint32_t n_events, max_events, reserved_events;
+    bool fills; /* deterministic PyTorch: what `empty` gives */
 } PlanBuilder;
 
 void plan_builder_init(PlanBuilder *builder, PlanArena *arena);
@@ -43,6 +44,9 @@ void plan_builder_repeat_section(PlanBuilder *builder); /* the next section is t
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
                              PlanSubcategory sub, uint8_t lane, const char *name);
 void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);
+/* The same by PyTorch's `empty`, whose memory deterministic algorithms fill, on its lane. */
+void plan_builder_alloc_empty(PlanBuilder *builder, uint32_t buffer);
+void plan_builder_fill_empty(PlanBuilder *builder, PlanOperand part, uint8_t lane);
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer);
 void plan_builder_mark(PlanBuilder *builder, uint32_t buffer,
                        uint8_t lane); /* record_stream; of its own lane: nothing */
@@ -72,7 +76,9 @@ PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n);
 void plan_builder_written(PlanBuilder *builder, const PlanRef *end);
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it, or none */
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
-void plan_builder_host_op(PlanBuilder *builder);                /* it too, done by the host */
+/* Op id, to which no operand is added any more. */
+void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane);
+void plan_builder_host_op(PlanBuilder *builder); /* it too, done by the host */
 
 static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer) {
     return &builder->buffers.items[buffer];

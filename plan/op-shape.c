@@ -129,6 +129,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ATTENTION:
     case PLAN_OP_ATTENTION_BACKWARD:
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
+    case PLAN_OP_ATTENTION_BACKWARD_ORDERED:
         return attention_elements(d, name);
     case PLAN_OP_MEAN:
         return is ? d[0] : 1;
@@ -227,6 +228,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_GELU_ERF_BACKWARD:
     case PLAN_OP_RELU_BACKWARD:
     case PLAN_OP_FILL:
+    case PLAN_OP_FILL_EMPTY:
     case PLAN_OP_CAST:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
@@ -346,7 +348,9 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         if (reaches_beyond(&o, b)) {
             return g_strdup_printf("operand %s reaches beyond b%u", info->name, o.buffer);
         }
-        if ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask) {
+        bool takes_any = kind == PLAN_OP_FILL_EMPTY;
+        if (!takes_any &&
+            ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask)) {
             return g_strdup_printf("operand %s cannot be %s", info->name,
                                    plan_dtype_name((PlanDtype)b->dtype));
         }

@@ -67,9 +67,9 @@ static int64_t moved_on_host(PlanOpKind kind, const int64_t *dims) {
 
 /* What attention adds to its scores: elements; 0 without. */
 static uint64_t bias_elements(const PlanRole *role, const PlanOp *op) {
-    unsigned slot = op->kind == PLAN_OP_ATTENTION            ? 3
-                    : op->kind == PLAN_OP_ATTENTION_BACKWARD ? 4
-                                                             : 0;
+    unsigned slot = op->kind == PLAN_OP_ATTENTION                         ? 3
+                    : plan_op_is_attention_backward((PlanOpKind)op->kind) ? 4
+                                                                          : 0;
     return slot ? plan_op_operand(role, op, slot).elements : 0;
 }
 

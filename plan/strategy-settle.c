@@ -309,6 +309,26 @@ static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
                          "backward_prefetch=pre and forward_prefetch=no, or pytorch=current");
 }
 
+/* What a compiler makes of deterministic algorithms was not recorded; older versions had no ordered
+ * flash kernel, and 2.0 and 1.13 filled nothing. */
+static bool determinism_is_known(const PlanStrategy *s, GError **error) {
+    if (s->deterministic == PLAN_DETERMINISTIC_NO) {
+        return true;
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return refuse(error, "deterministic is known of eager kernels alone; set kernels=eager, or "
+                             "deterministic=no");
+    }
+    if (plan_strategy_is_of_2_0(s)) {
+        return refuse(error, "deterministic is known from PyTorch 2.4 on; set pytorch=2.4 or "
+                             "current, or deterministic=no");
+    }
+    return s->flavour != PLAN_FLAVOUR_ZERO1 && s->offload == PLAN_OFFLOAD_NONE
+               ? true
+               : refuse(error, "deterministic is known of PyTorch's DDP and FSDP, without offload; "
+                               "set sharding=full and offload=none, or deterministic=no");
+}
+
 static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     switch ((PlanFlavourId)strategy->flavour) {
     case PLAN_FLAVOUR_AUTO:
@@ -357,5 +377,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
            low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
-           reads_are_there(strategy, error) && compiler_is_asked(strategy, error);
+           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
+           determinism_is_known(strategy, error);
 }

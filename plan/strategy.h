@@ -117,6 +117,11 @@ enum {
     PLAN_STATE_PARAM = 0
 };
 typedef enum {
+    PLAN_DETERMINISTIC_NO,
+    PLAN_DETERMINISTIC_YES,
+    PLAN_DETERMINISTIC_UNFILLED
+} PlanDeterministic;
+typedef enum {
     PLAN_SILU_KERNEL,
     PLAN_SILU_OPS
 } PlanSiluBackward;

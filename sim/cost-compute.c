@@ -47,8 +47,18 @@ static SimAttention attention_of(const PlanOp *op, const int64_t *dims) {
     return (SimAttention){.batch = (double)dims[0],
                           .heads = (double)dims[1],
                           .seq = (double)dims[3],
+                          .head_dim = (double)dims[4],
                           .causal = dims[8] != 0,
                           .backward = op->kind != PLAN_OP_ATTENTION};
+}
+
+/* The flash kernel takes 16 bits and no bias; what the memory-efficient kernel loses where it must
+ * keep an order is not known, and is left out. */
+static void set_order(SimAttention *attention, const PlanRole *role, const PlanOp *op) {
+    if (op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED) {
+        attention->ordered = op->dtype != PLAN_FP32 && !plan_op_has_bias(role, op);
+        attention->fills = plan_op_attrs(role, op)[3] > 0;
+    }
 }
 
 double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
@@ -59,9 +69,11 @@ double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
     return sim_attention_rows(&attention);
 }
 
-static double attention_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
-                           const PlanOpWork *work, bool has_bias, double peak) {
-    SimAttention attention = attention_of(op, dims);
+static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                           const PlanOpWork *work, double peak) {
+    SimAttention attention = attention_of(op, plan_op_dims(role, op));
+    bool has_bias = plan_op_has_bias(role, op);
+    set_order(&attention, role, op);
     attention.flops = work->flops;
     attention.bytes = work->bytes;
     attention.peak_flops = has_bias && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
@@ -181,9 +193,8 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         return false;
     }
     if (computes) {
-        flops_ns = op_class == PLAN_CLASS_MATMUL
-                       ? product_ns(cluster, op, dims, peak)
-                       : attention_ns(cluster, op, dims, &work, plan_op_has_bias(role, op), peak);
+        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, op, dims, peak)
+                                                 : attention_ns(cluster, role, op, &work, peak);
     }
     double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (op_class == PLAN_CLASS_MATMUL) {

@@ -106,7 +106,9 @@ double sim_attention_rows(const SimAttention *attention) {
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention) {
     double share = model_cluster_attention_efficiency(cluster, attention->backward);
     double ns = attention->flops / (attention->peak_flops * share) * 1e9;
-    if (cluster->device_sms > 0) {
+    if (cluster->device_sms > 0 && attention->ordered) {
+        ns = cluster->attention_start_us * 1e3 + sim_attention_ordered_ns(cluster, attention, ns);
+    } else if (cluster->device_sms > 0) {
         double blocks = attention->batch * attention->heads * ceil(attention->seq / QUERIES);
         double longest = ns * (double)cluster->device_sms / blocks * (attention->causal ? 2 : 1);
         ns += cluster->attention_start_us * 1e3 + cluster->attention_tail_share * longest;

@@ -8,7 +8,8 @@
  * Bytes that must come from memory are a floor. Long products slow down where power limits clocks.
  *
  * Attention is the same without waves: blocks of 128 queries are many and, with a causal mask, of
- * unequal length; a share of the longest finds the other multiprocessors at rest in the end.
+ * unequal length; a share of the longest finds the other multiprocessors at rest in the end. A
+ * backward that adds up in one order has few, long blocks, and waves again (attention-ordered.c).
  *
  * Every number is the cluster's: [device], [matmul] and [attention] of its file. A device without
  * `sms` (a CPU) has no tiles: arithmetic at the reachable share, or bytes; of attention row_us a
@@ -32,10 +33,17 @@ typedef struct {
     bool causal, backward;
     double flops, bytes; /* in all */
     double peak_flops;
+    bool ordered; /* backward by the flash kernel, dq added up in one order */
+    bool fills;   /* and what it adds up in is filled before it is set to zero */
+    double head_dim;
 } SimAttention;
 
 double sim_attention_rows(const SimAttention *attention); /* queries of all heads */
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention);
+/* Of an ordered one, on a GPU: its blocks, and the sums that they leave. All multiprocessors
+ * together would do its arithmetic in full_rate_ns. */
+double sim_attention_ordered_ns(const ModelCluster *cluster, const SimAttention *attention,
+                                double full_rate_ns);
 
 /* What a kernel that only moves bytes takes. */
 double sim_traffic_ns(const ModelCluster *cluster, double bytes);

@@ -29,6 +29,7 @@ static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
                                  .scale = (float)attr(t, 0),
                                  .causal = dims(t)[8] != 0,
                                  .alibi = (float)attr(t, 2),
+                                 .ordered = t->op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED,
                                  .type = type_at(t, q)};
 }
 
@@ -228,6 +229,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ATTENTION:
         return attention(t, k);
     case PLAN_OP_ATTENTION_BACKWARD:
+    case PLAN_OP_ATTENTION_BACKWARD_ORDERED:
         return attention_backward(t, k);
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
         return attention_backward_qkv(t, k);
@@ -365,6 +367,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
+    case PLAN_OP_FILL_EMPTY:
 #define HOST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
     case PLAN_OP_ALL_GATHER:

@@ -126,6 +126,14 @@ static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **erro
            zero_random_state(t, lane, error);
 }
 
+/* ---- what deterministic algorithms fill ------------------------------------------------------ */
+
+static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
+    return exec_cuda_ok(cudaMemsetAsync(t->pointers[0], 0xff, bytes, lane->stream),
+                        "cudaMemsetAsync", error);
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
@@ -151,6 +159,8 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
         return init(t, lane, error);
     case PLAN_OP_ATTENTION:
         return attention(t, lane, error);
+    case PLAN_OP_FILL_EMPTY:
+        return fill_empty(t, lane, error);
     case PLAN_OP_TO_HOST:
         return between(t, lane, true, error);
     case PLAN_OP_FROM_HOST:

@@ -314,6 +314,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
                                           dim(t, 2));
         return true;
     case PLAN_OP_ATTENTION_BACKWARD:
+    case PLAN_OP_ATTENTION_BACKWARD_ORDERED: /* as it always is */
         attention_backward(t);
         return true;
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
@@ -341,6 +342,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return kernel_nll_loss_backward_f32(f32(t, 3), f32(t, 0), i64(t, 1), f32(t, 2), dim(t, 0),
                                             dim(t, 1), -100) ||
                bad_index(error, "the targets");
+    case PLAN_OP_FILL_EMPTY:
+        memset(t->pointers[0], 0xff, dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0)));
+        return true;
     case PLAN_OP_FILL:
         kernel_fill_f32(f32(t, 0), (float)attr(t, 0), dim(t, 0));
         return true;

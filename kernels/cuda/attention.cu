@@ -17,7 +17,8 @@ void kernel_cuda_cudnn_free(KernelCuda *) {
 KernelCudaAttentionWay kernel_cuda_attention_way(KernelCuda *lane,
                                                  const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
-    if (!lane->own_attention && shape->alibi == 0 && kernel_cuda_cudnn_takes(lane, shape)) {
+    if (!lane->own_attention && !shape->ordered && shape->alibi == 0 &&
+        kernel_cuda_cudnn_takes(lane, shape)) {
         return KERNEL_CUDA_ATTENTION_CUDNN;
     }
 #endif

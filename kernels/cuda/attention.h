@@ -32,6 +32,7 @@ typedef struct {
     KernelCudaType type;
     float alibi;            /* most of kernel_alibi_slope(), ../alibi.h; 0: none */
     size_t gradient_stride; /* rows of dq, dk and dv, elements apart; 0: each is dense */
+    bool ordered;           /* sums in one order: by this room's own kernels, which have no other */
 } KernelCudaAttention;
 
 typedef enum {

@@ -288,7 +288,7 @@ void plan_run_backward(PlanRun *run) {
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
                           (double[]){1.0 / (double)run->strategy->accumulate});
     plan_run_operand(run, seed);
-    plan_builder_launch(&run->builder, 0);
+    plan_run_launch(run);
     PlanNode *first = &run->nodes.items[loss.node];
     run->slots.items[first->slots + loss.slot] = plan_run_ref(run, seed);
     run_nodes(run, loss.node);

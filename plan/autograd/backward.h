@@ -68,7 +68,7 @@ static inline void value_operand(const PlanBackward *b, unsigned i) {
 }
 
 static inline void launch(const PlanBackward *b) {
-    plan_builder_launch(&b->run->builder, 0);
+    plan_run_launch(b->run);
 }
 
 /* differentiate-fused.c */

@@ -180,7 +180,12 @@ static void attention(const PlanBackward *b) {
     if (wanted(b, 3)) {
         b->dx[3] = bias_gradient(b);
     }
-    begin(b, PLAN_OP_ATTENTION_BACKWARD, dims(b), attrs(b));
+    const PlanStrategy *s = b->run->strategy;
+    bool is_ordered = s->deterministic != PLAN_DETERMINISTIC_NO;
+    double ordered[] = {attrs(b)[0], attrs(b)[1], attrs(b)[2],
+                        s->deterministic == PLAN_DETERMINISTIC_YES};
+    begin(b, is_ordered ? PLAN_OP_ATTENTION_BACKWARD_ORDERED : PLAN_OP_ATTENTION_BACKWARD, dims(b),
+          is_ordered ? ordered : attrs(b));
     operand(b, b->dy[0]);
     for (unsigned i = 0; i < 6; i++) {
         value_operand(b, i);
@@ -447,6 +452,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
+    case PLAN_OP_FILL_EMPTY:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
     case PLAN_OP_TO_HOST:

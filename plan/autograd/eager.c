@@ -32,6 +32,14 @@ PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype,
         run, plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name));
 }
 
+PlanTensor plan_run_new_empty(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    PlanTensor tensor = plan_run_new_tensor(run, elements, dtype, name);
+    if (run->builder.fills) {
+        plan_builder_fill_empty(&run->builder, plan_run_operand_of(run, tensor), 0);
+    }
+    return tensor;
+}
+
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor) {
     if (tensor.storage != PLAN_NONE) {
         storage_at(run, tensor.storage)->refs++;
@@ -110,7 +118,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
-    plan_builder_launch(&run->builder, 0);
+    plan_run_launch(run);
     if (plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
         plan_vector_push(&run->builder.loss_ops, id);
     }

@@ -207,10 +207,15 @@ void plan_run_split_flat(PlanRun *run, uint32_t unit);
 
 /* Tensors. A new one has one reference. */
 PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
+/* The same by PyTorch's `empty` (builder.h). */
+PlanTensor plan_run_new_empty(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
 PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that does not live */
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
+/* Launches the op begun last, on compute, whose results are new tensors: where PyTorch fills such
+ * memory first (fills.c), that before it. */
+void plan_run_launch(PlanRun *run);
 /* Launches an op that takes the first elements of one buffer to those of another: COPY or CAST. */
 void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements);

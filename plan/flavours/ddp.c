@@ -85,7 +85,7 @@ static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)bucket.elements}, (double[]){0});
     plan_builder_whole(&run->builder, bucket.buffer);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    plan_run_launch(run);
     g_array_append_val(ddp->buckets, bucket);
     if (run->strategy->bucket_view == PLAN_YES) {
         move_in(run, ddp, parameters);

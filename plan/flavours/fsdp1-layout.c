@@ -312,7 +312,7 @@ void plan_fsdp1_construct(PlanRun *run) {
 static void try_storage(PlanRun *run, uint64_t elements, PlanDtype dtype) {
     uint32_t buffer =
         buffer_for(run, elements, dtype, PLAN_TEMPORARY_OP, PLAN_FSDP1_COMPUTE, "storage");
-    plan_builder_alloc(&run->builder, buffer);
+    plan_builder_alloc_empty(&run->builder, buffer);
     plan_builder_free(&run->builder, buffer);
 }
 

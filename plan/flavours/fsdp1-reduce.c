@@ -27,7 +27,7 @@ static void add(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t
 /* ---- the flat gradient ---------------------------------------------------------------------- */
 
 static PlanTensor zeros(PlanRun *run, uint64_t elements, PlanDtype dtype) {
-    PlanTensor tensor = plan_run_new_tensor(run, elements, dtype, "padding");
+    PlanTensor tensor = plan_run_new_empty(run, elements, dtype, "padding");
     uint32_t buffer = buffer_of(run, tensor);
     plan_builder_at(&run->builder, buffer)->sub = PLAN_GRADIENTS_UNSHARDED;
     plan_fsdp1_fill(run, PLAN_FSDP1_COMPUTE, buffer);
@@ -102,7 +102,7 @@ void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
         uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
         bool is_flat = f->shards && (parameter->n_dims > 1 || part < parameter->elements);
         if (part && (is_flat || f->casts)) {
-            plan_run_unref(run, plan_run_new_tensor(run, part, f->master, "empty_gradient"));
+            plan_run_unref(run, plan_run_new_empty(run, part, f->master, "empty_gradient"));
         }
     }
     unit->shows = true;
@@ -144,11 +144,11 @@ static uint32_t make_ready(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_
     }
     uint32_t from = flat_grad;
     if (b->cast_grad != PLAN_NONE) {
-        plan_builder_alloc(&run->builder, b->cast_grad);
+        plan_builder_alloc_empty(&run->builder, b->cast_grad);
         plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, flat_grad, b->cast_grad, elements);
         from = b->cast_grad;
     }
-    plan_builder_alloc(&run->builder, b->ready);
+    plan_builder_alloc_empty(&run->builder, b->ready);
     if (elements < plan_fsdp1_elements(run, b->ready)) {
         plan_fsdp1_fill(run, PLAN_FSDP1_REDUCE, b->ready);
     }
@@ -184,7 +184,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     const PlanFsdp1Buffers *b = &f->units[u].b;
     uint32_t reduced = b->reduced != PLAN_NONE ? b->reduced : gradient;
     uint8_t lane = PLAN_FSDP1_REDUCE;
-    plan_builder_alloc(&run->builder, reduced);
+    plan_builder_alloc_empty(&run->builder, reduced);
     if (f->is_of_1_13) {
         plan_fsdp1_fill(run, lane, reduced);
     }
@@ -203,7 +203,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
         divide(run, lane, reduced, f->divisor.after);
     }
     if (reduced != gradient) {
-        plan_builder_alloc(&run->builder, gradient);
+        plan_builder_alloc_empty(&run->builder, gradient);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradient,
                       plan_fsdp1_elements(run, gradient));
         if (lane == PLAN_FSDP1_ALL_REDUCE) {
@@ -225,7 +225,7 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
         if (part) {
             uint32_t empty = plan_builder_buffer(&run->builder, part, f->master, PLAN_TEMPORARY_OP,
                                                  lane, "empty_gradient");
-            plan_builder_alloc(&run->builder, empty);
+            plan_builder_alloc_empty(&run->builder, empty);
             plan_builder_free(&run->builder, empty);
         }
     }
@@ -254,7 +254,7 @@ void plan_fsdp1_raise(PlanRun *run, uint32_t u) {
         return;
     }
     plan_run_at_unit(run, u);
-    plan_builder_alloc(&run->builder, b->raised);
+    plan_builder_alloc_empty(&run->builder, b->raised);
     plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, b->low_grad, b->raised,
                   plan_fsdp1_elements(run, b->low_grad));
     unit->grad = b->raised;
@@ -270,7 +270,7 @@ void plan_fsdp1_lower(PlanRun *run) {
         PlanFsdp1Unit *unit = &f->units[u];
         if (plan_fsdp1_has_parameters(run, u)) {
             plan_run_at_unit(run, u);
-            plan_builder_alloc(&run->builder, unit->b.low_grad);
+            plan_builder_alloc_empty(&run->builder, unit->b.low_grad);
             plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, unit->grad, unit->b.low_grad,
                           plan_fsdp1_elements(run, unit->b.low_grad));
             plan_builder_free(&run->builder, unit->grad);
@@ -327,7 +327,7 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     divide(run, PLAN_FSDP1_REDUCE, ready, f->divisor.after);
     if (b->grad != PLAN_NONE) {
         gradient = plan_fsdp1_lives(run, b->grad) ? b->next_grad : b->grad;
-        plan_builder_alloc(&run->builder, gradient);
+        plan_builder_alloc_empty(&run->builder, gradient);
         plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, ready, gradient,
                       plan_fsdp1_elements(run, gradient));
         if (ready == sum) {

@@ -48,7 +48,7 @@ static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     uint32_t flat =
         plan_builder_buffer(&run->builder, pieces->slice, f->param, PLAN_COMMUNICATION_GATHER,
                             PLAN_FSDP2_COPY_IN, "cast_shards");
-    plan_builder_alloc(&run->builder, flat);
+    plan_builder_alloc_empty(&run->builder, flat);
     plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)pieces->slice}, NULL);
     append_pieces(run, u, pieces);
@@ -62,7 +62,7 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t shard, uint8_t lan
     const PlanFsdp2 *f = run->state;
     uint64_t elements = plan_fsdp2_chunk(f, p);
     uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
-    plan_builder_alloc(&run->builder, cast);
+    plan_builder_alloc_empty(&run->builder, cast);
     plan_run_copy(run, PLAN_OP_CAST, lane, shard, cast, elements);
     return cast;
 }
@@ -72,7 +72,7 @@ static uint32_t fetch_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcateg
     const PlanFsdp2 *f = run->state;
     uint64_t elements = plan_fsdp2_chunk(f, p);
     uint32_t shard = plan_builder_buffer(&run->builder, elements, f->master, sub, lane, "shard");
-    plan_builder_alloc(&run->builder, shard);
+    plan_builder_alloc_empty(&run->builder, shard);
     plan_offload_get_shard(run, p, shard, lane);
     if (f->param == f->master) {
         return shard;
@@ -160,7 +160,7 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
     unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
                                          PLAN_COMMUNICATION_GATHER, PLAN_FSDP2_COPY_IN, "gathered");
-    plan_builder_alloc(&run->builder, unit->gathered);
+    plan_builder_alloc_empty(&run->builder, unit->gathered);
     copy_in(run, u, &pieces, flat);
     all_gather(run, unit, &pieces);
     if (flat != PLAN_NONE) {
@@ -202,12 +202,18 @@ static void drop_parts(PlanRun *run, uint32_t u) {
     f->units[u].in_parts = false;
 }
 
+/* The first gather makes a tensor, later ones give its storage its size back. */
 static void make_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
     f->whole[p] =
         plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->param,
                             PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
-    plan_builder_alloc(&run->builder, f->whole[p]);
+    if (f->has_storage[p]) {
+        plan_builder_alloc(&run->builder, f->whole[p]);
+    } else {
+        plan_builder_alloc_empty(&run->builder, f->whole[p]);
+    }
+    f->has_storage[p] = true;
 }
 
 /* What a shard is copied from lives until the next shard's is there. */
@@ -288,7 +294,7 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
         uint64_t elements = plan_fsdp2_chunk(f, p) * f->ranks / f->part_ranks;
         f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
                                           PLAN_FSDP2_COMPUTE, run->parameters[p].name);
-        plan_builder_alloc(&run->builder, f->parts[p]);
+        plan_builder_alloc_empty(&run->builder, f->parts[p]);
         plan_builder_begin_op(&run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
                               (int64_t[]){(int64_t)elements, (int64_t)f->part_ranks}, NULL);
         plan_builder_whole(&run->builder, f->whole[p]);

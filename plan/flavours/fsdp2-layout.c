@@ -147,6 +147,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->staged = g_new0(uint32_t, n);
     f->whole = g_new0(uint32_t, n);
     f->parts = g_new0(uint32_t, n);
+    f->has_storage = g_new0(bool, n);
     f->first_shards = g_new0(uint32_t, n);
     f->offload_events = g_new0(uint32_t, n);
     f->accumulated = g_new0(PlanTensor, n);
@@ -171,7 +172,7 @@ static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     f->shards[p] =
         plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
                             PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
-    plan_builder_alloc(&run->builder, f->shards[p]);
+    plan_builder_alloc_empty(&run->builder, f->shards[p]);
     zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
     if (f->local[p]) {
         plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
@@ -207,6 +208,7 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->staged);
         g_free(f->whole);
         g_free(f->parts);
+        g_free(f->has_storage);
         g_free(f->first_shards);
         g_free(f->offload_events);
         g_free(f->accumulated);

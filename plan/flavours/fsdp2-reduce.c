@@ -52,7 +52,7 @@ static void keep_in_reduce_dtype(PlanRun *run, uint32_t p) {
                           (int64_t[]){(int64_t)gradient->elements}, NULL);
     plan_run_operand(run, *gradient);
     plan_run_operand(run, sum);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    plan_run_launch(run);
     f->accumulated[p] = sum;
     drop(run, gradient);
 }
@@ -72,7 +72,7 @@ static void pack_gradients(PlanRun *run, uint32_t u) {
     if (f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
     }
-    plan_builder_alloc(&run->builder, f->reducing);
+    plan_builder_alloc_empty(&run->builder, f->reducing);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
@@ -108,7 +108,7 @@ static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dt
                            PlanSubcategory sub) {
     uint32_t buffer =
         plan_builder_buffer(&run->builder, unit->slice, dtype, sub, lane, "gradients");
-    plan_builder_alloc(&run->builder, buffer);
+    plan_builder_alloc_empty(&run->builder, buffer);
     return buffer;
 }
 

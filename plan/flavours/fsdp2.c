@@ -216,12 +216,13 @@ static bool is_steady(const PlanRun *run) {
 
 /* ---- the passes of another role -------------------------------------------------------------- */
 
-/* Where a pass touches what the rank owns, it does so rows by rows. */
+/* Where a pass touches what the rank owns, it does so rows by rows; and the first pass may fill
+ * what later ones do not. */
 static bool replays(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     bool adds_shards = s->zero_grad == PLAN_ZERO_KEEP ||
                        (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
-    return !adds_shards && !plan_offload_has_params(run);
+    return !adds_shards && !plan_offload_has_params(run) && !run->builder.fills;
 }
 
 static void renumber(PlanRun *run, uint32_t *buffers) {

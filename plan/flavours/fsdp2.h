@@ -46,6 +46,7 @@ typedef struct {
     uint32_t *offload_events;   /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
     uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */
     uint32_t *parts;            /* buffers of their parts, PLAN_NONE */
+    bool *has_storage;          /* it has been gathered before: its storage is there, and grows */
     PlanTensor *accumulated;    /* gradients of earlier passes in what is reduced in */
     uint32_t held;              /* unit whose gather buffer forward keeps; PLAN_NONE */
     GArray *post_forward_order; /* uint32_t */

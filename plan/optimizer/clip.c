@@ -38,7 +38,7 @@ static void launch(const Clip *c, PlanOpKind kind, PlanTensor x, double attr, Pl
                           &attr);
     plan_run_operand(c->run, x);
     plan_run_operand(c->run, y);
-    plan_builder_launch(&c->run->builder, 0);
+    plan_run_launch(c->run);
 }
 
 static PlanTensor apply(const Clip *c, PlanOpKind kind, PlanTensor x, double attr,
@@ -86,7 +86,7 @@ static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
     for (uint32_t p = 0; p < c->n; p++) {
         plan_run_operand(c->run, norms[p]);
     }
-    plan_builder_launch(builder, 0);
+    plan_run_launch(c->run);
     return stack_numbers(c, norms);
 }
 
@@ -246,7 +246,7 @@ static PlanTensor as_gradient(const Clip *c, PlanTensor number, PlanDtype dtype)
     if (dtype == c->dtype) {
         return plan_run_ref(run, number);
     }
-    PlanTensor same = plan_run_new_tensor(run, 1, dtype, "number");
+    PlanTensor same = plan_run_new_empty(run, 1, dtype, "number");
     plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
     plan_run_operand(run, number);
     plan_run_operand(run, same);
@@ -263,7 +263,7 @@ static PlanTensor local_norm(const Clip *c) {
 }
 
 PlanTensor plan_clip_new_zero(PlanRun *run) {
-    PlanTensor zero = plan_run_new_tensor(run, 1, PLAN_FP32, "zero");
+    PlanTensor zero = plan_run_new_empty(run, 1, PLAN_FP32, "zero");
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
                           (double[]){0});
     plan_run_operand(run, zero);

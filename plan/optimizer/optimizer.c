@@ -54,13 +54,19 @@ static PlanDtype dtype_of(const PlanOver *over, uint32_t p) {
     return (PlanDtype)plan_builder_at(&over->run->builder, over->owned[p].buffer)->dtype;
 }
 
+/* Kernels over lists ask for their results with empty_like; those over one tensor do not. */
 void plan_over_make(const PlanOver *over, unsigned temporary, const char *name) {
     PlanBuilder *builder = &over->run->builder;
+    bool is_listed = over->run->strategy->optimizer_kernel == PLAN_KERNEL_FOREACH;
     for (uint32_t p = over->from; p < over->to; p++) {
         if (plan_over_owns(over, p)) {
             uint32_t buffer = plan_builder_buffer(builder, over->owned[p].elements,
                                                   dtype_of(over, p), PLAN_TEMPORARY_OP, 0, name);
-            plan_builder_alloc(builder, buffer);
+            if (is_listed) {
+                plan_builder_alloc_empty(builder, buffer);
+            } else {
+                plan_builder_alloc(builder, buffer);
+            }
             over->temporaries[temporary][p] = buffer;
         }
     }
@@ -91,7 +97,7 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
     plan_run_at_unit(run, run->unit_of_parameter[parameter]);
     uint32_t buffer =
         plan_builder_buffer(&run->builder, elements, dtype, PLAN_OPTIMIZER_STATE, 0, names[state]);
-    plan_builder_alloc(&run->builder, buffer);
+    plan_builder_alloc_empty(&run->builder, buffer);
     run->states[PLAN_N_STATES * parameter + state] = buffer;
     return buffer;
 }

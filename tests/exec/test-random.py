@@ -58,6 +58,7 @@ CHOICES = {
     "step-sync": (None, "no"),
     "host-reads": (None, "loss", "norm", "both"),
     "optimizer-count": (None, None, "device"),
+    "deterministic": (None, "yes", "unfilled"),
 }
 
 

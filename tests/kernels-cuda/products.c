@@ -425,6 +425,10 @@ static void check_attention(const DeviceCase *c, const Case *k) {
     DEVICE_OK(kernel_cuda_attention_backward(device_lane, got_dq, got_dk, got_dv, got_d_bias,
                                              device_put(c, d_o, tokens * q_row), in, in_k, in_v,
                                              in_bias, got_o, got_lse, &shape));
+    KernelCudaAttention ordered = shape;
+    ordered.ordered = true;
+    g_assert_cmpint(kernel_cuda_attention_way(device_lane, &ordered), ==,
+                    KERNEL_CUDA_ATTENTION_OWN);
     double bound = 2e-5; /* of fp32's sums, relative and absolute */
     device_close_within("dq", c, got_dq, dq, slack.dq, tokens * q_row, bound, bound);
     device_close_within("dk", c, got_dk, dk, slack.dk, tokens * kv_row, bound, bound);

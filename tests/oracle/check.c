@@ -12,6 +12,7 @@
 
 #include "plan/op-work.h"
 #include "tests/oracle/events.h"
+#include "tests/oracle/fills.h"
 
 /* The recorder's categories, folded to ours. */
 static const struct {
@@ -276,6 +277,42 @@ static void compare_construction(Check *c, const Recording *recording) {
     compare_event_by_event(c, theirs, ours);
 }
 
+/* ---- what deterministic algorithms fill ---------------------------------------------------- */
+
+static void compare_fills(Check *c, const Recording *recording, unsigned step,
+                          const PlanRole *filled) {
+    g_autoptr(GArray) theirs = oracle_recorded_fills(recording, step);
+    g_autoptr(GArray) ours = oracle_planned_fills(filled, section_of(c, c->step));
+    for (unsigned i = 0; i < MIN(theirs->len, ours->len); i++) {
+        const OracleFill *a = &g_array_index(theirs, OracleFill, i);
+        const OracleFill *b = &g_array_index(ours, OracleFill, i);
+        if (a->is_filled != b->is_filled && !a->is_any) {
+            differ(c, "allocation %u by %s: PyTorch %s it, the plan %s", i, a->made_by,
+                   a->is_filled ? "fills" : "does not fill", b->is_filled ? "does" : "does not");
+        }
+    }
+    if (theirs->len != ours->len) {
+        differ(c, "PyTorch has %u allocations, the filled plan %u", theirs->len, ours->len);
+    }
+}
+
+/* The recording's program, had it asked for deterministic algorithms: the same allocations, of
+ * which some are filled. Not every setting can be planned so. */
+static void check_fills(Check *c, const Recording *recording) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = recording_plan(recording, RECORDING_OF_DETERMINISTIC, &error);
+    if (!plan) {
+        g_assert_error(error, PLAN_ERROR, PLAN_ERROR_VALUE);
+        g_assert_true(g_str_has_prefix(error->message, "deterministic is known"));
+        return;
+    }
+    for (unsigned i = 0; i < recording->events->len; i++) {
+        JsonObject *summary = recording->summaries->pdata[i];
+        c->step = json_object_get_int_member(summary, "step");
+        compare_fills(c, recording, i, &plan->roles[c->role - c->plan->roles]);
+    }
+}
+
 /* ---- a recording ---------------------------------------------------------------------------- */
 
 static void check_step(Check *c, const Recording *recording, unsigned i) {
@@ -333,6 +370,7 @@ static int check_file(const char *path) {
     for (unsigned i = 0; i < recording->summaries->len; i++) {
         check_step(&c, recording, i);
     }
+    check_fills(&c, recording);
     oracle_recorded_free(c.recorded);
     oracle_planned_free(c.planned);
     if (c.n_differences) {

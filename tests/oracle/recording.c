@@ -275,6 +275,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         strategy->kernels = PLAN_KERNELS_COMPILED;
         strategy->compile = PLAN_COMPILE_NETWORK;
     }
+    if (has(options, "deterministic") && flag_of(options, "deterministic")) {
+        strategy->deterministic = PLAN_DETERMINISTIC_YES;
+    }
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;
     }
@@ -319,6 +322,9 @@ static PlanConstruction construction_on_gpu(JsonObject *options, const PlanStrat
 }
 
 static void set_program(RecordingProgram program, JsonObject *options, PlanStrategy *strategy) {
+    if (program == RECORDING_OF_DETERMINISTIC) {
+        strategy->deterministic = PLAN_DETERMINISTIC_YES;
+    }
     strategy->step_sync = program == RECORDING_OF_ALLOCATOR ? PLAN_YES : PLAN_NO;
     strategy->init = program == RECORDING_OF_GPU            ? construction_on_gpu(options, strategy)
                      : program == RECORDING_OF_CONSTRUCTION ? PLAN_CONSTRUCTION_WHOLE

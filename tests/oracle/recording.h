@@ -42,7 +42,8 @@ typedef enum {
     RECORDING_OF_RECORDER,
     RECORDING_OF_CONSTRUCTION,
     RECORDING_OF_ALLOCATOR,
-    RECORDING_OF_GPU
+    RECORDING_OF_GPU,
+    RECORDING_OF_DETERMINISTIC /* the recorder's, had it asked for deterministic algorithms */
 } RecordingProgram;
 
 /* The plan for the header's settings. A setting that a plan cannot express yet is an error naming

@@ -38,6 +38,8 @@ def add_training_options(p):
                      help="recomputation stops when all that was needed is there")
     p.add_argument("--compile", action="store_true", help="each block by torch.compile")
     p.add_argument("--compile-network", action="store_true", help="all of the network by torch.compile")
+    p.add_argument("--deterministic", action="store_true", default=None,
+                   help="torch.use_deterministic_algorithms(True); which allocations it fills: fills.py")
     p.add_argument("--programs", metavar="FOLDER", help="with --compile: keep what Inductor writes there")
     par = p.add_argument_group("parallelism")
     par.add_argument("--mode", choices=("none", "ddp", "fsdp1", "fsdp2"), default="fsdp2")

@@ -1,0 +1,59 @@
+/* plan/autograd/fills.c - which tensors deterministic PyTorch fills before their op writes them.
+ *
+ * torch.use_deterministic_algorithms fills what the functions empty, empty_strided and resize hand
+ * out (ATen/native/cuda/TensorFactories.cu, EmptyTensor.h; PyTorch pull request 101849): whatever a
+ * program or a kernel asks for by their name, such as copies, casts, zeros, embeddings, norms,
+ * dropout and attention. A structured kernel (products, elementwise arithmetic, sums, softmaxes,
+ * concatenation, activations and their backward) has its result from at::detail::empty_cuda, which
+ * fills nothing; so has a storage that is resized.
+ */
+#include "plan/autograd/eager.h"
+
+static const bool filled[PLAN_N_OP_KINDS] = {
+    [PLAN_OP_ARANGE] = true,
+    [PLAN_OP_EMBEDDING] = true,
+    [PLAN_OP_EMBEDDING_BACKWARD] = true,
+    [PLAN_OP_LAYERNORM] = true,
+    [PLAN_OP_LAYERNORM_BACKWARD] = true,
+    [PLAN_OP_RMSNORM] = true,
+    [PLAN_OP_RMSNORM_BACKWARD] = true,
+    [PLAN_OP_ATTENTION] = true,
+    [PLAN_OP_ATTENTION_BACKWARD_ORDERED] = true,
+    [PLAN_OP_DROPOUT] = true,
+    [PLAN_OP_DROPOUT_BACKWARD] = true,
+    [PLAN_OP_CAST] = true,
+    [PLAN_OP_COPY] = true,
+    [PLAN_OP_FILL] = true,
+    [PLAN_OP_REPEAT_HEADS] = true,
+    [PLAN_OP_HEADS_COPY] = true,
+    [PLAN_OP_PUT_HALF] = true,
+    [PLAN_OP_ONES_MASK] = true,
+    [PLAN_OP_MASKED_FILL] = true,
+    [PLAN_OP_ABSOLUTE] = true,
+    [PLAN_OP_BIAS] = true,
+    [PLAN_OP_BIAS_BACKWARD] = true,
+    [PLAN_OP_NORMS] = true,
+};
+
+void plan_run_launch(PlanRun *run) {
+    PlanBuilder *builder = &run->builder;
+    uint32_t id = builder->ops.len - 1;
+    PlanOp op = builder->ops.items[id];
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op.kind);
+    for (uint32_t i = 0; builder->fills && filled[op.kind] && i < op.n_operands; i++) {
+        PlanRef ref = builder->operands.items[op.operands + i];
+        unsigned slot = plan_op_slot_of(info, op.n_operands, i);
+        if (!(info->slots[slot].flags & PLAN_SLOT_WRITE) || ref == PLAN_NONE) {
+            continue;
+        }
+        PlanOperand part = {.buffer = ref};
+        if (plan_ref_is_part(ref)) {
+            part = builder->parts.items[ref - PLAN_PART];
+        } else {
+            const PlanBuffer *b = plan_builder_at(builder, ref);
+            part.elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
+        }
+        plan_builder_fill_empty(builder, part, 0);
+    }
+    plan_builder_launch_op(builder, id, 0);
+}
