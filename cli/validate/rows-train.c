@@ -165,12 +165,30 @@ static bool check_cluster(const Case *c, GError **error) {
     return model_cluster_check_set(c->cluster, ini_of(c), given, error);
 }
 
+static bool is_pytorch(const PlanIniEntry *entry) {
+    return g_str_equal(entry->key, "strategy.pytorch");
+}
+
+/* The version brings defaults of its own for other keys, so it comes first, wherever it stands. */
+static bool apply_pytorch(Case *c, GError **error) {
+    for (guint i = 0; i < c->settings->len; i++) {
+        const PlanIniEntry *entry = c->settings->pdata[i];
+        if (is_pytorch(entry) && !set_strategy(c, entry, "pytorch", error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool apply(Case *c, GString *network, GError **error) {
     bool named = cli_rules_value(c->settings, "network") != NULL;
     for (guint i = 0; i < c->settings->len; i++) {
         const PlanIniEntry *entry = c->settings->pdata[i];
         const char *dot = strchr(entry->key, '.');
         bool good = true;
+        if (is_pytorch(entry)) {
+            continue;
+        }
         if (g_str_has_prefix(entry->key, "strategy.")) {
             good = set_strategy(c, entry, dot + 1, error);
         } else if (g_str_has_prefix(entry->key, CLUSTER)) {
@@ -248,7 +266,7 @@ static bool settle(Case *c, GError **error) {
     g_autoptr(GString) network = g_string_new("[network]\n");
     plan_strategy_init(&c->strategy);
     memory_options_init(&c->allocator);
-    if (!apply(c, network, error)) {
+    if (!apply_pytorch(c, error) || !apply(c, network, error)) {
         return false;
     }
     if (c->skipped) {

@@ -97,6 +97,22 @@ static void words(void) {
         "adapters of frozen networks", NULL, "no rule knows this precision");
 }
 
+/* A rule that comes late says an older PyTorch, whose default another rule's word still replaces:
+ * the second run's optimizer is fused, the first's is not, and takes longer. */
+static void version_comes_first(void) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_autofree char *path = written(
+        "measured_date,notes," RUNS "2024-06,,A100,8,,torchtitan,FSDP2" SHAPE "bf16,None" TIME
+        "2024-06,fused=True,A100,8,,torchtitan,FSDP2" SHAPE "bf16,None" TIME);
+    cli_validation_add(validation, path, &error);
+    g_assert_no_error(error);
+    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+    g_assert_cmpuint(rows->len, ==, 2);
+    g_assert_cmpfloat(g_array_index(rows, CliValidatedRow, 0).predicted, >,
+                      g_array_index(rows, CliValidatedRow, 1).predicted);
+}
+
 static void what_is_missing(void) {
 #define FSDP "A100,8,,PyTorch FSDP,,"
 #define REST ",,bf16,,9e4,,,,,,,,,,,,,\n"
@@ -350,6 +366,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
     g_test_add_func("/strangers/runs: words", words);
+    g_test_add_func("/strangers/runs: a version comes first", version_comes_first);
     g_test_add_func("/strangers/runs: what is missing", what_is_missing);
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
