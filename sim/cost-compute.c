@@ -180,6 +180,13 @@ static double apart_ns(const ModelCluster *cluster, const PlanOp *op, const int6
     }
 }
 
+/* PyTorch padded each gradient and joined them, before one kernel did both. */
+static double packing_ns(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims) {
+    double rate = cluster->device_pack_gelements_per_s;
+    bool packs = kind == PLAN_OP_REDUCE_COPY_IN && rate > 0;
+    return packs ? (double)dims[0] * (double)dims[1] / rate : 0;
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -206,8 +213,9 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         .flops_ns = flops_ns,
         .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
                         ? work.bytes / cluster->device_host_link_gb_per_s
-                        : traffic_ns(cluster, op->kind, bytes) +
-                              weight_gradient_ns(cluster, op->kind, dims, element_bytes),
+                        : fmax(traffic_ns(cluster, op->kind, bytes) +
+                                   weight_gradient_ns(cluster, op->kind, dims, element_bytes),
+                               packing_ns(cluster, op->kind, dims)),
     };
     return true;
 }

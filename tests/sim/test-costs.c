@@ -190,6 +190,21 @@ static void test_norms_as_published(void) {
     }
 }
 
+/* 100 ranks' slices of 400 elements, read in bf16 and written in fp32, six bytes an element at a
+ * byte a nanosecond; or at the pace of the kernels that packed before. */
+static void test_packing_before_its_kernel(void) {
+    static const char buffers[] = "b4 80000 bf16 gradients/unsharded compute - cfst gradient\n"
+                                  "b5 160000 fp32 communication/reduce compute - cfst packed\n";
+    static const char pack[] =
+        "launch compute reduce_copy_in slice=400 ranks=100 gradient=b4/100 packed=b5\n";
+    ModelCluster cluster = toy_cluster;
+    SimTime by_memory = time_of(pack, buffers, &cluster);
+    cluster.device_pack_gelements_per_s = 0.01;
+    g_assert_cmpint(time_of(pack, buffers, &cluster) - by_memory, ==, 4000000 - 240000);
+    cluster.device_pack_gelements_per_s = 1e3; /* quicker than memory: it decides nothing */
+    g_assert_cmpint(time_of(pack, buffers, &cluster), ==, by_memory);
+}
+
 /* The second kernel reads both matrices again, 80000 bytes at a byte a nanosecond: charged where
  * PyTorch's kernels are predicted, not on CPU ranks, nor where the op was measured as a whole. */
 static void test_norms_second_kernel(void) {
@@ -220,5 +235,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/softmax", test_softmax_reads_rows_again);
     g_test_add_func("/sim/costs/norms", test_norms_as_published);
     g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
+    g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     return g_test_run();
 }
