@@ -146,6 +146,8 @@ static const Case cases[] = {
     {"llama-toy -n 2 --rms-norm ops", FP32},
     {"qwen3-toy -n 2", FP32},
     {"olmo2-toy -n 2 --kernels compiled --checkpointing full", FP32},
+    {"llama-toy -n 2 --rms-norm ops --deterministic yes", FP32},
+    {"gpt-toy-dropout -n 2 --flavour fsdp1 --checkpointing full --deterministic yes", FP32},
     {"t5-toy -n 2", FP32},
     {"t5-kernel -n 2 --micro-batch 2", FP32},
     {"mlp-toy -n 3 --clip 1", FP32},
