@@ -36,6 +36,7 @@ def add_training_options(p):
                      help="checkpointing keeps attention's outputs and every other matrix product's")
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
+    net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
     p.add_argument("--compile", action="store_true", help="each block by torch.compile")
     p.add_argument("--compile-network", action="store_true", help="all of the network by torch.compile")
     p.add_argument("--deterministic", action="store_true", default=None,
