@@ -3,10 +3,16 @@
 
 #include <math.h>
 
+/* What autocast makes of a product's input, before that is copied to where the product wants it. */
+static uint32_t cast_for_product(const ModelWalk *w, uint32_t x) {
+    return w->graph->autocasts ? plan_graph_cast(w->graph, x, w->graph->lower) : x;
+}
+
 /* ---- one kernel ----------------------------------------------------------------------------- */
 
 static bool repeats(const ModelWalk *w, const ModelAttention *a) {
-    return a->kv_heads < a->heads && (a->in_memory || w->graph->dtype == PLAN_FP32);
+    return a->kv_heads < a->heads &&
+           (a->in_memory || plan_graph_product_dtype(w->graph) == PLAN_FP32);
 }
 
 /* Only the flash kernel knows groups of heads: elsewhere PyTorch repeats the heads of k and v. */
@@ -24,14 +30,21 @@ static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32
 static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                            uint32_t v) {
     bool has_bias = a->bias != PLAN_NONE;
-    bool flash = w->graph->dtype != PLAN_FP32 && !has_bias, repeated = repeats(w, a);
-    uint32_t bias = has_bias ? plan_graph_repeated(w->graph, a->bias, w->batch) : PLAN_NONE;
+    PlanDtype dtype = plan_graph_product_dtype(w->graph);
+    bool flash = dtype != PLAN_FP32 && !has_bias, repeated = repeats(w, a);
+    uint32_t bias = has_bias ? cast_for_product(w, a->bias) : PLAN_NONE;
     uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
     uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
     uint64_t kv_stride = repeated ? a->heads * a->head_dim : a->kv_stride;
-    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
+    PlanDtype dtypes[] = {dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
     uint64_t elements[] = {w->rows * a->heads * a->head_dim, w->batch * a->heads * lse_stride,
                            flash ? 2 : 1, 1};
+    v = cast_for_product(w, v);
+    k = cast_for_product(w, k);
+    q = cast_for_product(w, q);
+    if (has_bias) {
+        bias = plan_graph_repeated(w->graph, bias, w->batch);
+    }
     if (repeated) {
         k = repeat_heads(w, a, k);
         v = repeat_heads(w, a, v);
@@ -121,14 +134,14 @@ static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t s
         NULL);
 }
 
-/* softmax(scores, dtype=float32).to(dtype): PyTorch makes bf16 wide in a kernel of its own. */
-static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
+/* softmax(scores, dtype=float32).to(q.dtype): PyTorch makes bf16 wide in a kernel of its own. */
+static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores, uint32_t q) {
     uint64_t rows = w->batch * a->heads * w->seq, elements = rows * w->seq;
     int64_t dims[] = {(int64_t)rows, (int64_t)w->seq};
     PlanDtype dtype = a->wide_softmax ? PLAN_FP32 : w->graph->dtype;
-    uint32_t x = a->wide_softmax ? model_run_widen(w, scores, elements) : scores;
+    uint32_t x = a->wide_softmax ? model_run_widen(w, scores) : scores;
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, 1, &dtype, &elements, 1, dims, NULL);
-    return model_run_narrow(w, y, elements);
+    return a->wide_softmax ? model_run_like(w, y, q) : y;
 }
 
 /* Python's function returns: its variables go in the order in which it names them, after what was
@@ -157,9 +170,10 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         k = repeat_heads(w, a, k);
         v = repeat_heads(w, a, v);
     }
-    uint32_t q_apart = apart(w, a, q, a->q_stride);
-    uint32_t k_apart = repeated ? k : apart(w, a, k, a->kv_stride);
-    if (q_apart != q && k_apart != k) {
+    uint32_t k_cast = cast_for_product(w, k), q_cast = cast_for_product(w, q);
+    uint32_t q_apart = apart(w, a, q_cast, a->q_stride);
+    uint32_t k_apart = repeated ? k_cast : apart(w, a, k_cast, a->kv_stride);
+    if (q_apart != q_cast && k_apart != k_cast) {
         plan_graph_let_go_after(w->graph, q_apart, k_apart); /* as a call's arguments are */
     }
     uint32_t scores =
@@ -174,11 +188,13 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     if (a->causal) {
         scores = mask_causal(w, a, scores, &mask);
     }
-    uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores), elements);
-    uint32_t v_apart = repeated ? v : apart(w, a, v, a->kv_stride);
-    uint32_t mixed = matmul(w, a, weights, v_apart, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
+    uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
+    uint32_t v_cast = cast_for_product(w, v);
+    uint32_t weights_cast = cast_for_product(w, weights);
+    uint32_t v_apart = repeated ? v_cast : apart(w, a, v_cast, a->kv_stride);
+    uint32_t mixed = matmul(w, a, weights_cast, v_apart, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
                             kv_inside ? a->kv_stride : own);
-    if (v_apart != v) {
+    if (v_apart != v_cast) {
         plan_graph_let_go_after(w->graph, weights, v_apart);
     }
     let_go_of_variables(

@@ -106,20 +106,13 @@ static uint32_t run_wide(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64
     return plan_graph_op(w->graph, kind, &x, 1, &dtype, &elements, 1, dims, &attr);
 }
 
-static uint32_t cast(const ModelWalk *w, uint32_t x, uint64_t n, PlanDtype dtype) {
-    PlanDtype from = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
-    int64_t elements = (int64_t)n;
-    return from == dtype
-               ? x
-               : plan_graph_op(w->graph, PLAN_OP_CAST, &x, 1, &dtype, &n, 1, &elements, NULL);
+uint32_t model_run_widen(const ModelWalk *w, uint32_t x) {
+    return plan_graph_cast(w->graph, x, PLAN_FP32);
 }
 
-uint32_t model_run_widen(const ModelWalk *w, uint32_t x, uint64_t n) {
-    return cast(w, x, n, PLAN_FP32);
-}
-
-uint32_t model_run_narrow(const ModelWalk *w, uint32_t x, uint64_t n) {
-    return cast(w, x, n, w->graph->dtype);
+uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other) {
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, other)->dtype;
+    return plan_graph_cast(w->graph, x, dtype);
 }
 
 /* As Llama's code wrote it and PyTorch did it: in fp32 (a copy of x, unless it is), rounded before
@@ -130,7 +123,7 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
     int64_t shape[] = {(int64_t)rows, (int64_t)width};
     PlanDtype fp32 = PLAN_FP32;
-    uint32_t wide = model_run_widen(w, x, n);
+    uint32_t wide = model_run_widen(w, x);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
     uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, 1 / (double)width);
     uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, rows, few, eps);
@@ -140,7 +133,7 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     if (wide != x) {
         plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
     }
-    normed = model_run_narrow(w, normed, n);
+    normed = model_run_like(w, normed, x);
     return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){normed, layer->weight}, 2,
                          &w->graph->dtype, &n, 1, shape, NULL);
 }
@@ -314,7 +307,7 @@ static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t t
     for (unsigned i = 0; i < 2; i++) {
         uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, &w->graph->dtype,
                                       &elements, 1, dims, NULL);
-        logp = model_run_widen(w, logp, elements);
+        logp = model_run_widen(w, logp);
         plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes, scalars,
                       2, dims, NULL);
     }
@@ -344,7 +337,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     }
     plan_graph_hold(w->graph, logits);
     if (loss_is_wide(w)) {
-        logits = model_run_widen(w, logits, elements);
+        logits = model_run_widen(w, logits);
     }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
@@ -359,7 +352,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     PlanGraph *graph = w->graph;
     bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL;
     if (w->loss == MODEL_LOSS_FP32_LOGITS) {
-        logits = model_run_widen(w, logits, w->rows * vocab);
+        logits = model_run_widen(w, logits);
     }
     if (!in_model) {
         plan_graph_leave(graph, &logits, 1);
@@ -371,6 +364,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     } else {
         plan_graph_return(graph);
     }
+    plan_graph_leave_autocast(graph, root);
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
     } else if (w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING) {

@@ -77,9 +77,9 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
                                uint64_t out, uint64_t in, bool erf);
 /* x itself without dropout; module PLAN_NONE: a call inside the current module. */
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
-/* x in fp32, and in the network's dtype: a copy, or x itself where it is that already. */
-uint32_t model_run_widen(const ModelWalk *w, uint32_t x, uint64_t n);
-uint32_t model_run_narrow(const ModelWalk *w, uint32_t x, uint64_t n);
+/* x in fp32, and in the dtype of another: a copy, or x itself where it is that already. */
+uint32_t model_run_widen(const ModelWalk *w, uint32_t x);
+uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);
 /* The end of every walk: the loss, the root left, what is metered, the graph finished. */
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab);

@@ -96,32 +96,27 @@ static uint32_t turn(const Llama *llama, uint32_t x, uint64_t heads, PlanDtype d
         NULL);
 }
 
-static uint32_t widened(const Llama *llama, uint32_t x, uint64_t heads) {
-    return model_run_widen(&llama->walk, x, llama->walk.rows * heads * llama->head_dim);
-}
-
-static uint32_t narrowed(const Llama *llama, uint32_t x, uint64_t heads) {
-    return model_run_narrow(&llama->walk, x, llama->walk.rows * heads * llama->head_dim);
+static uint32_t turn_wide(const Llama *llama, uint32_t x, uint64_t heads) {
+    const ModelWalk *w = &llama->walk;
+    return model_run_like(w, turn(llama, model_run_widen(w, x), heads, PLAN_FP32), x);
 }
 
 /* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
  * own; no compiler joins it with what is before and behind. Python's function holds what it made
  * until it returns, a compiler nothing. */
 static void rotate_complex(const Llama *llama, uint32_t *q, uint32_t *k) {
-    PlanGraph *graph = llama->walk.graph;
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
     if (graph->compiled) {
-        *q = narrowed(llama, turn(llama, widened(llama, *q, llama->heads), llama->heads, PLAN_FP32),
-                      llama->heads);
-        *k = narrowed(llama,
-                      turn(llama, widened(llama, *k, llama->kv_heads), llama->kv_heads, PLAN_FP32),
-                      llama->kv_heads);
+        *q = turn_wide(llama, *q, llama->heads);
+        *k = turn_wide(llama, *k, llama->kv_heads);
         return;
     }
-    uint32_t made[] = {widened(llama, *q, llama->heads), widened(llama, *k, llama->kv_heads), 0, 0};
+    uint32_t made[] = {model_run_widen(w, *q), model_run_widen(w, *k), 0, 0};
     made[2] = turn(llama, made[0], llama->heads, PLAN_FP32);
     made[3] = turn(llama, made[1], llama->kv_heads, PLAN_FP32);
-    uint32_t turned_q = narrowed(llama, made[2], llama->heads);
-    uint32_t turned_k = narrowed(llama, made[3], llama->kv_heads);
+    uint32_t turned_q = model_run_like(w, made[2], *q);
+    uint32_t turned_k = model_run_like(w, made[3], *k);
     for (unsigned i = 0; i < G_N_ELEMENTS(made); i++) {
         plan_graph_keep(graph, made[i]);
     }
@@ -259,7 +254,10 @@ static uint32_t table_of(const Llama *llama, uint32_t table) {
     if (w->graph->dtype == PLAN_FP32 || llama->complex_rope) {
         return table;
     }
-    uint32_t cast = model_run_narrow(w, table, w->seq * llama->head_dim);
+    uint64_t elements = w->seq * llama->head_dim;
+    int64_t n = (int64_t)elements;
+    uint32_t cast =
+        plan_graph_op(w->graph, PLAN_OP_CAST, &table, 1, &w->graph->dtype, &elements, 1, &n, NULL);
     plan_graph_hold(w->graph, cast);
     return cast;
 }

@@ -65,6 +65,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     uint32_t loss = plan_graph_op(graph, PLAN_OP_MEAN, &x, 1, &graph->dtype, &one, 1,
                                   (int64_t[]){(int64_t)(rows * width)}, NULL);
     plan_graph_leave(graph, &loss, 1);
+    plan_graph_leave_autocast(graph, root);
     plan_graph_finish(graph, loss);
 }
 

@@ -420,6 +420,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->joins_blocks = graph->fused && !pass->is_checkpointed;
     graph->compiled_norm = pass->compiled_norm;
     graph->compiled_loss = pass->compiled_loss;
+    graph->autocasts = pass->autocast != PLAN_AUTOCAST_NONE;
+    graph->lower = pass->autocast == PLAN_AUTOCAST_FP16 ? PLAN_FP16 : PLAN_BF16;
+    graph->keeps_copies = pass->keeps_copies;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
     graph->samples = pass->batch;
@@ -473,6 +476,8 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
         &(ModelPass){.batch = strategy->micro_batch,
                      .seq = strategy->seq,
                      .dtype = plan_strategy_param_dtype(strategy),
+                     .autocast = strategy->autocast,
+                     .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,
                      .kernels = (PlanKernels)strategy->kernels,
                      .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
                      .compiled_loss = plan_strategy_is_one_program(strategy),

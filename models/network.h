@@ -73,6 +73,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 typedef struct {
     uint64_t batch, seq;
     PlanDtype dtype;
+    unsigned autocast; /* PlanAutocast */
+    bool keeps_copies; /* it casts a parameter once a pass */
     PlanKernels kernels;
     bool compiled_norm, compiled_loss; /* as in a graph */
     bool rms_norm_of_ops;              /* where kernels are eager */

@@ -1,5 +1,7 @@
 #include "plan/graph.h"
 
+#include "plan/autocast.h"
+
 /* A local variable of the module that was entered at a step. */
 typedef struct {
     uint32_t enter_step, value;
@@ -25,6 +27,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->locals = g_array_new(FALSE, FALSE, sizeof(Local));
     graph->ranks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    graph->copies = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->loss = graph->rope_cos = graph->rope_sin = PLAN_NONE;
     graph->strings = g_string_chunk_new(4096);
     return graph;
@@ -37,7 +40,7 @@ void plan_graph_free(PlanGraph *graph) {
     GArray *arrays[] = {graph->modules, graph->parameters, graph->values, graph->ops,
                         graph->steps,   graph->value_refs, graph->dims,   graph->attrs,
                         graph->inputs,  graph->releases,   graph->holds,  graph->frames,
-                        graph->locals,  graph->ranks,      graph->buffers};
+                        graph->locals,  graph->ranks,      graph->buffers, graph->copies};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
@@ -92,6 +95,8 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         parameter.dims[i] = dims[i];
         parameter.elements *= (uint64_t)dims[i];
     }
+    uint32_t no_copy = PLAN_NONE;
+    g_array_append_val(graph->copies, no_copy);
     g_array_append_val(graph->parameters, parameter);
     return add_value(graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
                                              .base = PLAN_NONE,
@@ -282,17 +287,25 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     bool differentiable = false;
     for (unsigned i = 0; i < n_inputs; i++) {
         values[i] = inputs[i];
-        if (inputs[i] != PLAN_NONE) {
+    }
+    if (graph->autocasts) {
+        plan_autocast_inputs(graph, kind, values, n_inputs);
+    }
+    for (unsigned i = 0; i < n_inputs; i++) {
+        if (values[i] != PLAN_NONE) {
             differentiable |=
-                plan_graph_at(graph->values, PlanGraphValue, inputs[i])->requires_grad;
+                plan_graph_at(graph->values, PlanGraphValue, values[i])->requires_grad;
         }
     }
     for (unsigned i = 0; i < n_outputs; i++) {
+        bool casts = graph->autocasts && i < plan_autocast_n_results(kind);
+        PlanDtype dtype =
+            casts ? plan_autocast_result(graph, kind, values, n_inputs, dtypes[i]) : dtypes[i];
         values[n_inputs + i] = add_value(
             graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                     .base = PLAN_NONE,
                                     .elements = elements[i],
-                                    .dtype = (uint8_t)dtypes[i],
+                                    .dtype = (uint8_t)dtype,
                                     .requires_grad = differentiable && i < n_results(kind)});
     }
     PlanGraphOp op = {.kind = kind,
@@ -304,6 +317,44 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     g_array_append_vals(graph->attrs, attrs, info->n_attrs);
     add_op(graph, op, values);
     return values[n_inputs];
+}
+
+uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
+    PlanGraphValue v = *plan_graph_at(graph->values, PlanGraphValue, x);
+    if (v.dtype == dtype) {
+        return x;
+    }
+    bool kept = v.parameter != PLAN_NONE && graph->keeps_copies && graph->autocasts &&
+                dtype == graph->lower && v.dtype == PLAN_FP32;
+    uint32_t *copy = kept ? plan_graph_at(graph->copies, uint32_t, v.parameter) : NULL;
+    if (kept && *copy != PLAN_NONE) {
+        return *copy;
+    }
+    int64_t n = (int64_t)v.elements;
+    uint32_t made =
+        plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &dtype, &v.elements, 1, &n, NULL);
+    if (kept) {
+        *copy = made;
+    }
+    return made;
+}
+
+PlanDtype plan_graph_product_dtype(const PlanGraph *graph) {
+    return graph->autocasts ? graph->lower : graph->dtype;
+}
+
+void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
+    if (!graph->autocasts) {
+        return;
+    }
+    graph->autocasts = false;
+    add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    for (uint32_t p = 0; p < graph->copies->len; p++) {
+        uint32_t copy = g_array_index(graph->copies, uint32_t, p);
+        if (copy != PLAN_NONE) {
+            hold_until(graph, copy, graph->steps->len - 1);
+        }
+    }
 }
 
 void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,

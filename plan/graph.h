@@ -101,6 +101,7 @@ struct _PlanGraph {
     GArray *frames;                                      /* modules being walked: id, enter step */
     GArray *locals;                                      /* what plan_graph_hold() was told */
     GArray *ranks; /* uint64_t: of values let go of in one step, the order */
+    GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
     /* The cosines and sines of rotary embedding [seq, dim], made once; PLAN_NONE: it has none. */
     uint32_t rope_cos, rope_sin;
     uint64_t rope_seq, rope_dim;
@@ -108,6 +109,9 @@ struct _PlanGraph {
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
     PlanDtype dtype;        /* that its floating-point values are computed in */
+    bool autocasts;  /* what is walked runs under torch.autocast (autocast.h) ... */
+    PlanDtype lower; /* ... in these 16 bits */
+    bool keeps_copies; /* and parameters' copies are made once */
     bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
     bool compiled; /* blocks are made by torch.compile, the rest is eager */
     bool joins_blocks;  /* of fused ones, a block's last sum is made by the next one's first norm */
@@ -146,6 +150,9 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
                        const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
                        const int64_t *dims, const double *attrs);
+/* x in a dtype: a copy, or x itself where it is in that already. Of a parameter lowered under
+ * autocast there is one copy. */
+uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
 /* The views in ret_views. */
 void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
                       uint32_t *ret_views);
@@ -173,6 +180,11 @@ void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t v
 /* What is walked from here on runs after backward and has no gradients: metrics. It is of the
  * module, whose hooks do not run. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module);
+/* The region of autocast ends, if there is one: its copies of parameters are let go, in the module
+ * that is called last. */
+void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module);
+/* What products and attention compute in. */
+PlanDtype plan_graph_product_dtype(const PlanGraph *graph);
 /* After the walk: the loss, and who lets go of what when. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 

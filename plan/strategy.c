@@ -336,6 +336,10 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (param != PLAN_FP32) {
         g_string_append_printf(title, ", %s", plan_dtype_name(param));
     }
+    if (strategy->autocast != PLAN_AUTOCAST_NONE) {
+        g_string_append_printf(title, ", autocast to %s",
+                               strategy->autocast == PLAN_AUTOCAST_BF16 ? "bf16" : "fp16");
+    }
     if (strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE) {
         g_string_append(title, ", checkpointed");
     }

@@ -101,6 +101,11 @@ typedef enum {
     PLAN_COMPILE_NETWORK_HOLDING
 } PlanCompile;
 typedef enum {
+    PLAN_AUTOCAST_NONE,
+    PLAN_AUTOCAST_BF16,
+    PLAN_AUTOCAST_FP16
+} PlanAutocast;
+typedef enum {
     PLAN_OFFLOAD_NONE,
     PLAN_OFFLOAD_ACTIVATIONS,
     PLAN_OFFLOAD_OPTIMIZER,

@@ -47,6 +47,12 @@ static inline PlanTensor like_input(const PlanBackward *b, unsigned i, const cha
     return plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, name);
 }
 
+/* The same in the dtype of the op's result, where that is the widest of its inputs'. */
+static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i, const char *name) {
+    const PlanGraphValue *y = input(b, b->op->n_inputs);
+    return plan_run_new_tensor(b->run, input(b, i)->elements, (PlanDtype)y->dtype, name);
+}
+
 static inline void begin(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
                          const double *op_attrs) {
     plan_builder_begin_op(&b->run->builder, kind, PLAN_AXIS_NONE, op_dims, op_attrs);

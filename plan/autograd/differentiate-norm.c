@@ -15,7 +15,7 @@ static void launch_unary(const PlanBackward *b, PlanOpKind kind, const int64_t *
 
 /* dy times the factor that is not broadcast, before it is summed. */
 static PlanTensor whole_product(const PlanBackward *b, const char *name) {
-    PlanTensor whole = like_input(b, 0, name);
+    PlanTensor whole = in_dtype_of_result(b, 0, name);
     begin(b, PLAN_OP_MUL, (int64_t[]){(int64_t)whole.elements}, NULL);
     operand(b, b->dy[0]);
     value_operand(b, 0);
@@ -28,7 +28,7 @@ static PlanTensor whole_product(const PlanBackward *b, const char *name) {
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     double one = 1;
     PlanTensor whole = whole_product(b, by_column ? "dcolumn_whole" : "drow_whole");
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[0] = in_dtype_of_result(b, 0, "dx");
     begin(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
@@ -41,7 +41,7 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
         b->dx[1] = whole; /* one column: nothing was broadcast */
         return;
     }
-    b->dx[1] = like_input(b, 1, by_column ? "dcolumn" : "drow");
+    b->dx[1] = in_dtype_of_result(b, 1, by_column ? "dcolumn" : "drow");
     if (by_column) {
         launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[1]);
     } else {

@@ -7,7 +7,7 @@
 
 /* dx of the first input from dy and one value the op kept. */
 static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[0] = in_dtype_of_result(b, 0, "dx");
     begin(b, kind, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, kept);
@@ -269,7 +269,7 @@ static void silu(const PlanBackward *b) {
 static void mul(const PlanBackward *b) {
     for (unsigned i = 2; i-- > 0;) {
         if (wanted(b, i)) {
-            b->dx[i] = like_input(b, i, i ? "db" : "da");
+            b->dx[i] = in_dtype_of_result(b, i, i ? "db" : "da");
             begin(b, PLAN_OP_MUL, dims(b), NULL);
             operand(b, b->dy[0]);
             value_operand(b, 1 - i);
@@ -307,133 +307,125 @@ static void view(const PlanBackward *b) {
     g_assert_not_reached();
 }
 
-void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
-                        PlanTensor *ret_inputs) {
-    const PlanNode *n = &run->nodes.items[node];
-    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
-    PlanBackward b = {run, node, op, outputs, ret_inputs};
-    if (op->kind >= PLAN_N_OP_KINDS) {
-        view(&b);
-        return;
-    }
-    switch ((PlanOpKind)op->kind) {
+static void differentiate(const PlanBackward *b) {
+    switch ((PlanOpKind)b->op->kind) {
     case PLAN_OP_EMBEDDING:
-        if (plan_strategy_is_one_program(run->strategy) && input(&b, 0)->dtype != PLAN_FP32) {
-            embedding_in_fp32(&b);
+        if (plan_strategy_is_one_program(b->run->strategy) && input(b, 0)->dtype != PLAN_FP32) {
+            embedding_in_fp32(b);
         } else {
-            embedding(&b, PLAN_OP_EMBEDDING_BACKWARD);
+            embedding(b, PLAN_OP_EMBEDDING_BACKWARD);
         }
         return;
     case PLAN_OP_BIAS:
-        embedding(&b, PLAN_OP_BIAS_BACKWARD);
+        embedding(b, PLAN_OP_BIAS_BACKWARD);
         return;
     case PLAN_OP_CAST:
-        cast(&b);
+        cast(b);
         return;
     case PLAN_OP_DROPOUT:
-        dropout(&b);
+        dropout(b);
         return;
     case PLAN_OP_RMSNORM:
-        rmsnorm(&b);
+        rmsnorm(b);
         return;
     case PLAN_OP_SILU:
-        silu(&b);
+        silu(b);
         return;
     case PLAN_OP_MUL:
-        mul(&b);
+        mul(b);
         return;
     case PLAN_OP_TIMES_NUMBER:
-        times_number(&b);
+        times_number(b);
         return;
     case PLAN_OP_ADD_NUMBER:
-        b.dx[0] = plan_run_ref(run, b.dy[0]);
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
         return;
     case PLAN_OP_POWER:
-        plan_power_backward(&b);
+        plan_power_backward(b);
         return;
     case PLAN_OP_MUL_ROW:
-        plan_mul_broadcast_backward(&b, false);
+        plan_mul_broadcast_backward(b, false);
         return;
     case PLAN_OP_MUL_COLUMN:
-        plan_mul_broadcast_backward(&b, true);
+        plan_mul_broadcast_backward(b, true);
         return;
     case PLAN_OP_SUM_COLUMNS:
-        plan_sum_columns_backward(&b);
+        plan_sum_columns_backward(b);
         return;
     case PLAN_OP_NEGATE_HALF:
-        plan_negate_half_backward(&b);
+        plan_negate_half_backward(b);
         return;
     case PLAN_OP_JOIN_HALVES:
-        plan_join_halves_backward(&b);
+        plan_join_halves_backward(b);
         return;
     case PLAN_OP_TABLE_MUL:
-        elementwise(&b, PLAN_OP_TABLE_MUL_BACKWARD, 1);
+        elementwise(b, PLAN_OP_TABLE_MUL_BACKWARD, 1);
         return;
     case PLAN_OP_REPEAT_HEADS:
-        plan_sum_heads_backward(&b);
+        plan_sum_heads_backward(b);
         return;
     case PLAN_OP_HEADS_COPY:
-        plan_heads_copy_backward(&b);
+        plan_heads_copy_backward(b);
         return;
     case PLAN_OP_HEADS_MATMUL:
-        plan_heads_matmul_backward(&b);
+        plan_heads_matmul_backward(b);
         return;
     case PLAN_OP_SOFTMAX:
-        elementwise(&b, PLAN_OP_SOFTMAX_BACKWARD, 1);
+        elementwise(b, PLAN_OP_SOFTMAX_BACKWARD, 1);
         return;
     case PLAN_OP_MASKED_FILL:
-        plan_masked_fill_backward(&b);
+        plan_masked_fill_backward(b);
         return;
     case PLAN_OP_BIAS_ADD:
-        plan_bias_add_backward(&b);
+        plan_bias_add_backward(b);
         return;
     case PLAN_OP_ADD:
-        add(&b);
+        add(b);
         return;
     case PLAN_OP_LAYERNORM:
-        layernorm(&b);
+        layernorm(b);
         return;
     case PLAN_OP_LINEAR:
-        plan_linear_backward(&b, PLAN_NO_TENSOR);
+        plan_linear_backward(b, PLAN_NO_TENSOR);
         return;
     case PLAN_OP_ATTENTION:
-        attention(&b);
+        attention(b);
         return;
     case PLAN_OP_GELU_TANH:
-        elementwise(&b, PLAN_OP_GELU_TANH_BACKWARD, 0);
+        elementwise(b, PLAN_OP_GELU_TANH_BACKWARD, 0);
         return;
     case PLAN_OP_GELU_ERF:
-        elementwise(&b, PLAN_OP_GELU_ERF_BACKWARD, 0);
+        elementwise(b, PLAN_OP_GELU_ERF_BACKWARD, 0);
         return;
     case PLAN_OP_RELU:
-        elementwise(&b, PLAN_OP_RELU_BACKWARD, 1);
+        elementwise(b, PLAN_OP_RELU_BACKWARD, 1);
         return;
     case PLAN_OP_MEAN:
-        mean(&b);
+        mean(b);
         return;
     case PLAN_OP_LOG_SOFTMAX:
-        elementwise(&b, PLAN_OP_LOG_SOFTMAX_BACKWARD, 1);
+        elementwise(b, PLAN_OP_LOG_SOFTMAX_BACKWARD, 1);
         return;
     case PLAN_OP_NLL_LOSS:
-        nll_loss(&b);
+        nll_loss(b);
         return;
     case PLAN_OP_ROPE:
-        plan_rope_backward(&b);
+        plan_rope_backward(b);
         return;
     case PLAN_OP_SWIGLU:
-        plan_swiglu_backward(&b);
+        plan_swiglu_backward(b);
         return;
     case PLAN_OP_ADD_RMSNORM:
-        plan_add_norm_backward(&b, false);
+        plan_add_norm_backward(b, false);
         return;
     case PLAN_OP_ADD_LAYERNORM:
-        plan_add_norm_backward(&b, true);
+        plan_add_norm_backward(b, true);
         return;
     case PLAN_OP_LINEAR_GELU:
-        plan_linear_gelu_backward(&b);
+        plan_linear_gelu_backward(b);
         return;
     case PLAN_OP_CROSS_ENTROPY:
-        plan_cross_entropy_backward(&b);
+        plan_cross_entropy_backward(b);
         return;
 #define GRADIENT_OP(id, ...) case PLAN_OP_##id:
 #define LIST_OP              GRADIENT_OP
@@ -474,7 +466,52 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     case PLAN_N_OP_KINDS:
         break;
     }
-    g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)op->kind)->name);
+    g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)b->op->kind)->name);
+}
+
+/* The engine hands each input a gradient in that input's own dtype. */
+static void give_own_dtypes(const PlanBackward *b) {
+    for (unsigned i = 0; i < b->op->n_inputs; i++) {
+        PlanTensor made = b->dx[i];
+        if (made.storage == PLAN_NONE) {
+            continue;
+        }
+        uint32_t buffer = plan_run_buffer_of(b->run, made);
+        if (plan_builder_at(&b->run->builder, buffer)->dtype != input(b, i)->dtype) {
+            b->dx[i] = like_input(b, i, "dx");
+            begin(b, PLAN_OP_CAST, (int64_t[]){(int64_t)made.elements}, NULL);
+            operand(b, made);
+            operand(b, b->dx[i]);
+            launch(b);
+            plan_run_unref(b->run, made);
+        }
+    }
+}
+
+void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
+                        PlanTensor *ret_inputs) {
+    const PlanNode *n = &run->nodes.items[node];
+    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
+    PlanBackward b = {run, node, op, outputs, ret_inputs};
+    if (op->kind >= PLAN_N_OP_KINDS) {
+        view(&b);
+    } else {
+        differentiate(&b);
+        give_own_dtypes(&b);
+    }
+}
+
+/* A parameter lives anyhow, unlike a copy that autocast made of it; of a product's weight nobody
+ * asks where its input wants no gradient. */
+static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
+    uint32_t value = plan_graph_ref(graph, op->values + position);
+    uint32_t x = plan_graph_ref(graph, op->values);
+    if (value == PLAN_NONE ||
+        plan_graph_at(graph->values, PlanGraphValue, value)->parameter != PLAN_NONE) {
+        return false;
+    }
+    bool is_weight = op->kind == PLAN_OP_LINEAR && position == 1;
+    return !is_weight || plan_graph_at(graph->values, PlanGraphValue, x)->requires_grad;
 }
 
 /* Positions count an op's values: its inputs, then its outputs. */
@@ -482,19 +519,19 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {3, {0, 4, 5}},
-        [PLAN_OP_LINEAR] = {1, {0}},         [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {5, {0, 4, 5, 1, 2}},
+        [PLAN_OP_LINEAR] = {2, {0, 1}},         [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
         [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
         [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
         [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {2, {0, 3}},     [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_RMSNORM] = {3, {0, 3, 1}},  [PLAN_OP_SILU] = {1, {0}},
         [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
         [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
         [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
         [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
         [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
-        [PLAN_OP_MUL_ROW] = {1, {0}},        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_MUL_ROW] = {2, {0, 1}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
         [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
@@ -506,15 +543,17 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     unsigned n = 0;
     for (unsigned i = 0; i < saved[op->kind].n; i++) {
         uint8_t position = saved[op->kind].positions[i];
-        if (plan_graph_ref(graph, op->values + position) != PLAN_NONE) {
+        if (is_kept(graph, op, position)) {
             ret_positions[n++] = position;
         }
     }
     if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
         ret_positions[0] = 1; /* of a reciprocal root, the result */
     }
-    bool has_bias = n == saved[PLAN_OP_ATTENTION].n;
-    if (op->kind == PLAN_OP_ATTENTION && graph->dtype != PLAN_FP32 && !has_bias) {
+    uint32_t first = plan_graph_ref(graph, op->values);
+    bool flash = op->kind == PLAN_OP_ATTENTION && n < saved[op->kind].n &&
+                 plan_graph_at(graph->values, PlanGraphValue, first)->dtype != PLAN_FP32;
+    if (flash) {
         ret_positions[5] = 6; /* the flash kernel's random state goes in the other order */
         ret_positions[6] = 7;
     }

@@ -99,7 +99,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     /* FSDP1 casts the inputs before the root runs, so they are nobody's activations. */
     bool before_root =
-        run->flavour->flatten && op->kind == PLAN_OP_CAST &&
+        run->flavour->flatten && op->kind == PLAN_OP_CAST && graph->dtype != PLAN_FP32 &&
         plan_graph_ref(run->graph, op->values) == g_array_index(graph->inputs, uint32_t, 0);
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
