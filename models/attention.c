@@ -32,6 +32,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     bool has_bias = a->bias != PLAN_NONE;
     PlanDtype dtype = plan_graph_product_dtype(w->graph);
     bool flash = dtype != PLAN_FP32 && !has_bias, repeated = repeats(w, a);
+    uint32_t given[] = {q, k, v};
     uint32_t bias = has_bias ? cast_for_product(w, a->bias) : PLAN_NONE;
     uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
     uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
@@ -63,6 +64,8 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     if (repeated) {
         plan_graph_let_go_after(w->graph, k, lse);
         plan_graph_let_go_after(w->graph, v, k);
+    } else {
+        plan_graph_let_go_of_casts(w->graph, given, (uint32_t[]){q, k, v}, 3, lse);
     }
     return o;
 }
@@ -160,6 +163,26 @@ static void let_go_of_variables(PlanGraph *graph, uint32_t argument, const uint3
     }
 }
 
+/* What matmul(x, y) makes of its arguments goes when it returns: copies of y and x, then their casts,
+ * of x and y, and an x that has no name. */
+typedef struct {
+    uint32_t given, cast, apart;
+} Argument;
+
+static Argument argument_of(const ModelWalk *w, uint32_t x) {
+    uint32_t cast = cast_for_product(w, x);
+    return (Argument){x, cast, cast};
+}
+
+static void let_go_of_arguments(const ModelWalk *w, const Argument *x, const Argument *y,
+                                bool x_is_temporary) {
+    uint32_t order[] = {y->apart != y->cast ? y->apart : PLAN_NONE,
+                        x->apart != x->cast ? x->apart : PLAN_NONE,
+                        x->cast != x->given ? x->cast : PLAN_NONE,
+                        y->cast != y->given ? y->cast : PLAN_NONE, x_is_temporary ? x->given : PLAN_NONE};
+    let_go_of_variables(w->graph, PLAN_NONE, order, G_N_ELEMENTS(order));
+}
+
 static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                               uint32_t v) {
     bool inside = is_strided(w, a, a->q_stride); /* heads lie inside a token's row */
@@ -170,15 +193,13 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         k = repeat_heads(w, a, k);
         v = repeat_heads(w, a, v);
     }
-    uint32_t k_cast = cast_for_product(w, k), q_cast = cast_for_product(w, q);
-    uint32_t q_apart = apart(w, a, q_cast, a->q_stride);
-    uint32_t k_apart = repeated ? k_cast : apart(w, a, k_cast, a->kv_stride);
-    if (q_apart != q_cast && k_apart != k_cast) {
-        plan_graph_let_go_after(w->graph, q_apart, k_apart); /* as a call's arguments are */
-    }
-    uint32_t scores =
-        matmul(w, a, q_apart, k_apart, w->seq, a->head_dim, inside ? 2 : 0, kv_inside ? 3 : 1,
-               inside ? a->q_stride : own, kv_inside ? a->kv_stride : own);
+    Argument k_used = argument_of(w, k), q_used = argument_of(w, q);
+    q_used.apart = apart(w, a, q_used.cast, a->q_stride);
+    k_used.apart = repeated ? k_used.cast : apart(w, a, k_used.cast, a->kv_stride);
+    uint32_t scores = matmul(w, a, q_used.apart, k_used.apart, w->seq, a->head_dim, inside ? 2 : 0,
+                             kv_inside ? 3 : 1, inside ? a->q_stride : own,
+                             kv_inside ? a->kv_stride : own);
+    let_go_of_arguments(w, &q_used, &k_used, false);
     uint32_t mask = PLAN_NONE;
     scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, 1, &w->graph->dtype, &elements,
                            1, (int64_t[]){(int64_t)elements}, &a->scale);
@@ -189,14 +210,11 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         scores = mask_causal(w, a, scores, &mask);
     }
     uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
-    uint32_t v_cast = cast_for_product(w, v);
-    uint32_t weights_cast = cast_for_product(w, weights);
-    uint32_t v_apart = repeated ? v_cast : apart(w, a, v_cast, a->kv_stride);
-    uint32_t mixed = matmul(w, a, weights_cast, v_apart, a->head_dim, w->seq, 0, kv_inside ? 2 : 0, own,
-                            kv_inside ? a->kv_stride : own);
-    if (v_apart != v_cast) {
-        plan_graph_let_go_after(w->graph, weights, v_apart);
-    }
+    Argument v_used = argument_of(w, v), weights_used = argument_of(w, weights);
+    v_used.apart = repeated ? v_used.cast : apart(w, a, v_used.cast, a->kv_stride);
+    uint32_t mixed = matmul(w, a, weights_used.apart, v_used.apart, a->head_dim, w->seq, 0,
+                            kv_inside ? 2 : 0, own, kv_inside ? a->kv_stride : own);
+    let_go_of_arguments(w, &weights_used, &v_used, true);
     let_go_of_variables(
         w->graph, weights,
         (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask}, 4);

@@ -278,6 +278,22 @@ static unsigned n_results(PlanOpKind kind) {
     return kind == PLAN_OP_ADD_RMSNORM || kind == PLAN_OP_ADD_LAYERNORM ? 2 : 1;
 }
 
+bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy) {
+    uint32_t p = plan_graph_at(graph->values, PlanGraphValue, x)->parameter;
+    return p != PLAN_NONE && g_array_index(graph->copies, uint32_t, p) == copy;
+}
+
+void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
+                                unsigned n, uint32_t last_made) {
+    uint32_t before = last_made;
+    for (unsigned i = 0; i < n; i++) {
+        if (used[i] != given[i] && !plan_graph_is_kept_copy(graph, given[i], used[i])) {
+            plan_graph_let_go_after(graph, used[i], before);
+            before = used[i];
+        }
+    }
+}
+
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
                        const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
                        const int64_t *dims, const double *attrs) {
@@ -316,6 +332,12 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     g_array_append_vals(graph->dims, dims, info->n_dims);
     g_array_append_vals(graph->attrs, attrs, info->n_attrs);
     add_op(graph, op, values);
+    for (unsigned i = 0; i < n_inputs; i++) {
+        if (values[i] != inputs[i]) { /* whoever calls holds what it gave */
+            hold_until(graph, inputs[i], graph->steps->len - 1);
+        }
+    }
+    plan_graph_let_go_of_casts(graph, inputs, values, n_inputs, values[n_inputs + n_outputs - 1]);
     return values[n_inputs];
 }
 

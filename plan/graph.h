@@ -166,6 +166,12 @@ void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 void plan_graph_keep(PlanGraph *graph, uint32_t value);
 /* When both are let go of at once, value goes after the other. */
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
+/* Whether autocast holds the copy of x until its region ends. */
+bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy);
+/* Of a call's arguments, given and as they were cast for it: those casts go after what it made last,
+ * the first first. */
+void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
+                                unsigned n, uint32_t last_made);
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
 /* A local variable of the module being walked holds the value until the module returns. */
 void plan_graph_hold(PlanGraph *graph, uint32_t value);

@@ -519,19 +519,19 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {5, {0, 4, 5, 1, 2}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
         [PLAN_OP_LINEAR] = {2, {0, 1}},         [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
         [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
         [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
         [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {3, {0, 3, 1}},  [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},  [PLAN_OP_SILU] = {1, {0}},
         [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
         [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
         [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
         [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
         [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
-        [PLAN_OP_MUL_ROW] = {2, {0, 1}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_MUL_ROW] = {2, {1, 0}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
         [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
@@ -549,6 +549,11 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     }
     if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
         ret_positions[0] = 1; /* of a reciprocal root, the result */
+    }
+    if (op->kind == PLAN_OP_LINEAR && n == 2 &&
+        plan_graph_ref(graph, op->values + 2) == PLAN_NONE) {
+        ret_positions[0] = 1; /* mm lets go of the weight first, addmm of its input */
+        ret_positions[1] = 0;
     }
     uint32_t first = plan_graph_ref(graph, op->values);
     bool flash = op->kind == PLAN_OP_ATTENTION && n < saved[op->kind].n &&

@@ -107,22 +107,59 @@ void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
 
 /* ---- running it again ----------------------------------------------------------------------- */
 
-/* The exception that ends a recompute unwinds what its frames still hold, the innermost first,
- * which made theirs last; at its regular end that are the results. */
-static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
+static bool is_copy(const PlanGraph *graph, const PlanGraphOp *op) {
+    return op->kind == PLAN_OP_CAST &&
+           plan_graph_is_kept_copy(graph, plan_graph_ref(graph, op->values),
+                                   plan_graph_ref(graph, op->values + 1));
+}
+
+/* A block that is computed again has a region of autocast, and copies, of its own. */
+static void drop_copies(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     const PlanGraph *graph = run->graph;
-    for (uint32_t i = last_step; i >= first_step; i--) {
+    for (uint32_t i = first_step; i <= last_step; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        if (step->kind != PLAN_STEP_OP || (i == last_step && !last_ran)) {
-            continue;
-        }
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
-        for (unsigned j = 0; j < op->n_outputs; j++) {
-            uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + j);
-            if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
-                plan_run_unref(run, plan_run_value(run, value));
+        if (step->kind == PLAN_STEP_OP) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            if (is_copy(graph, op)) {
+                plan_run_unref(run, plan_run_value(run, plan_graph_ref(graph, op->values + 1)));
             }
         }
+    }
+}
+
+/* What a step made and is still held. */
+static void drop_held(PlanRun *run, uint32_t i, uint32_t last_step) {
+    const PlanGraph *graph = run->graph;
+    const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+    if (step->kind != PLAN_STEP_OP) {
+        return;
+    }
+    const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+    for (unsigned j = 0; j < op->n_outputs && !is_copy(graph, op); j++) {
+        uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
+        if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
+            plan_run_unref(run, plan_run_value(run, value));
+        }
+    }
+}
+
+/* The exception that ends a recompute leaves the call that raised it, then autocast, and unwinds
+ * what its frames still hold, the innermost first, which made theirs last; at its regular end that
+ * are the results, and autocast is left after them. */
+static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
+    bool returns =
+        plan_graph_at(run->graph->steps, PlanGraphStep, last_step)->kind == PLAN_STEP_LEAVE;
+    if (last_ran) {
+        drop_held(run, last_step, last_step);
+    }
+    if (!returns) {
+        drop_copies(run, first_step, last_step);
+    }
+    for (uint32_t i = last_step; i-- > first_step;) {
+        drop_held(run, i, last_step);
+    }
+    if (returns) {
+        drop_copies(run, first_step, last_step);
     }
 }
 

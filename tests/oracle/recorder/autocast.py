@@ -28,6 +28,19 @@ def prepare():
     torch.nn.functional.scaled_dot_product_attention = attention
 
 
+def order_what_its_cache_drops(recorder):
+    """The cache is a table by address, which means nothing: what goes when it is cleared goes here in the order in
+    which it was made."""
+    clear = torch.clear_autocast_cache
+
+    def cleared():
+        first = len(recorder.entries)
+        clear()
+        recorder.entries[first:] = sorted(recorder.entries[first:], key=lambda entry: entry[1].number)
+
+    torch.clear_autocast_cache = cleared
+
+
 def region(options):
     """What a training loop's forward and loss run in."""
     if not options.autocast:
