@@ -163,8 +163,8 @@ static void let_go_of_variables(PlanGraph *graph, uint32_t argument, const uint3
     }
 }
 
-/* What matmul(x, y) makes of its arguments goes when it returns: copies of y and x, then their casts,
- * of x and y, and an x that has no name. */
+/* What matmul(x, y) makes of its arguments goes when it returns: copies of y and x, then their
+ * casts, of x and y, and an x without a name. */
 typedef struct {
     uint32_t given, cast, apart;
 } Argument;
@@ -176,10 +176,10 @@ static Argument argument_of(const ModelWalk *w, uint32_t x) {
 
 static void let_go_of_arguments(const ModelWalk *w, const Argument *x, const Argument *y,
                                 bool x_is_temporary) {
-    uint32_t order[] = {y->apart != y->cast ? y->apart : PLAN_NONE,
-                        x->apart != x->cast ? x->apart : PLAN_NONE,
-                        x->cast != x->given ? x->cast : PLAN_NONE,
-                        y->cast != y->given ? y->cast : PLAN_NONE, x_is_temporary ? x->given : PLAN_NONE};
+    uint32_t order[] = {
+        y->apart != y->cast ? y->apart : PLAN_NONE, x->apart != x->cast ? x->apart : PLAN_NONE,
+        x->cast != x->given ? x->cast : PLAN_NONE, y->cast != y->given ? y->cast : PLAN_NONE,
+        x_is_temporary ? x->given : PLAN_NONE};
     let_go_of_variables(w->graph, PLAN_NONE, order, G_N_ELEMENTS(order));
 }
 
@@ -196,9 +196,9 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     Argument k_used = argument_of(w, k), q_used = argument_of(w, q);
     q_used.apart = apart(w, a, q_used.cast, a->q_stride);
     k_used.apart = repeated ? k_used.cast : apart(w, a, k_used.cast, a->kv_stride);
-    uint32_t scores = matmul(w, a, q_used.apart, k_used.apart, w->seq, a->head_dim, inside ? 2 : 0,
-                             kv_inside ? 3 : 1, inside ? a->q_stride : own,
-                             kv_inside ? a->kv_stride : own);
+    uint32_t scores =
+        matmul(w, a, q_used.apart, k_used.apart, w->seq, a->head_dim, inside ? 2 : 0,
+               kv_inside ? 3 : 1, inside ? a->q_stride : own, kv_inside ? a->kv_stride : own);
     let_go_of_arguments(w, &q_used, &k_used, false);
     uint32_t mask = PLAN_NONE;
     scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, 1, &w->graph->dtype, &elements,

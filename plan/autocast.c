@@ -30,8 +30,8 @@ void plan_autocast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, u
     }
     for (unsigned i = n; i-- > 0;) { /* as a compiler of C++ works out a call's arguments */
         if (is_floating(graph, inputs[i])) {
-            inputs[i] = plan_graph_cast(graph, inputs[i],
-                                        list == LIST_LOWER ? graph->lower : PLAN_FP32);
+            inputs[i] =
+                plan_graph_cast(graph, inputs[i], list == LIST_LOWER ? graph->lower : PLAN_FP32);
         }
     }
 }
@@ -45,7 +45,8 @@ PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, const ui
     }
     for (unsigned i = 0; i < n; i++) {
         if (is_floating(graph, inputs[i])) {
-            PlanDtype mine = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, inputs[i])->dtype;
+            PlanDtype mine =
+                (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, inputs[i])->dtype;
             wide |= mine == PLAN_FP32 || (found && mine != dtype);
             dtype = mine;
             found = true;

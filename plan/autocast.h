@@ -4,8 +4,8 @@
  * get 16 bits, norms, powers and losses fp32, and the rest takes what comes, the widest of it where
  * that differs. A 16-bit copy of a parameter is made once and held until the region is left.
  *
- * Read in PyTorch 2.13 (ATen/autocast_mode.h, its lists) and held to recordings of it. RMSNorm is in
- * the list of fp32 since 2.12 (pytorch #174824); before that its kernel took what came.
+ * Read in PyTorch 2.13 (ATen/autocast_mode.h, its lists) and held to recordings of it. RMSNorm is
+ * in the list of fp32 since 2.12 (pytorch #174824); before that its kernel took what came.
  */
 #pragma once
 

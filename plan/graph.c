@@ -37,9 +37,9 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {graph->modules, graph->parameters, graph->values, graph->ops,
-                        graph->steps,   graph->value_refs, graph->dims,   graph->attrs,
-                        graph->inputs,  graph->releases,   graph->holds,  graph->frames,
+    GArray *arrays[] = {graph->modules, graph->parameters, graph->values,  graph->ops,
+                        graph->steps,   graph->value_refs, graph->dims,    graph->attrs,
+                        graph->inputs,  graph->releases,   graph->holds,   graph->frames,
                         graph->locals,  graph->ranks,      graph->buffers, graph->copies};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
@@ -353,8 +353,7 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
         return *copy;
     }
     int64_t n = (int64_t)v.elements;
-    uint32_t made =
-        plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &dtype, &v.elements, 1, &n, NULL);
+    uint32_t made = plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &dtype, &v.elements, 1, &n, NULL);
     if (kept) {
         *copy = made;
     }

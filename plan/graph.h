@@ -100,7 +100,7 @@ struct _PlanGraph {
     GArray *holds;                                       /* last step that holds each value */
     GArray *frames;                                      /* modules being walked: id, enter step */
     GArray *locals;                                      /* what plan_graph_hold() was told */
-    GArray *ranks; /* uint64_t: of values let go of in one step, the order */
+    GArray *ranks;  /* uint64_t: of values let go of in one step, the order */
     GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
     /* The cosines and sines of rotary embedding [seq, dim], made once; PLAN_NONE: it has none. */
     uint32_t rope_cos, rope_sin;
@@ -109,9 +109,9 @@ struct _PlanGraph {
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
     PlanDtype dtype;        /* that its floating-point values are computed in */
-    bool autocasts;  /* what is walked runs under torch.autocast (autocast.h) ... */
-    PlanDtype lower; /* ... in these 16 bits */
-    bool keeps_copies; /* and parameters' copies are made once */
+    bool autocasts;         /* what is walked runs under torch.autocast (autocast.h) ... */
+    PlanDtype lower;        /* ... in these 16 bits */
+    bool keeps_copies;      /* and parameters' copies are made once */
     bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
     bool compiled; /* blocks are made by torch.compile, the rest is eager */
     bool joins_blocks;  /* of fused ones, a block's last sum is made by the next one's first norm */
@@ -168,8 +168,8 @@ void plan_graph_keep(PlanGraph *graph, uint32_t value);
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
 /* Whether autocast holds the copy of x until its region ends. */
 bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy);
-/* Of a call's arguments, given and as they were cast for it: those casts go after what it made last,
- * the first first. */
+/* Of a call's arguments, given and as they were cast for it: those casts go after what it made
+ * last, the first first. */
 void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
                                 unsigned n, uint32_t last_made);
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);

@@ -146,18 +146,20 @@ static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-/* What casts inside of fused kernels would do is not recorded; a loss in fp16 wants to be scaled. */
+/* What is cast inside of fused kernels is not recorded; a loss in fp16 wants to be scaled. */
 static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
     if (strategy->autocast == PLAN_AUTOCAST_NONE) {
         return true;
     }
     if (strategy->autocast == PLAN_AUTOCAST_FP16) {
-        return refuse(error, "autocast=fp16 trains with a loss that is scaled (GradScaler), which no "
-                             "plan does; set autocast=bf16");
+        return refuse(error,
+                      "autocast=fp16 trains with a loss that is scaled (GradScaler), which no "
+                      "plan does; set autocast=bf16");
     }
     if (strategy->kernels != PLAN_KERNELS_EAGER) {
-        return refuse(error, "what autocast casts inside of fused or compiled kernels is not known; "
-                             "set kernels=eager, or autocast=none");
+        return refuse(error,
+                      "what autocast casts inside of fused or compiled kernels is not known; "
+                      "set kernels=eager, or autocast=none");
     }
     return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
            refuse(error, "sharding=optimizer-only keeps 16-bit weights of its own; set "
@@ -390,10 +392,11 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
            versions_are_known(strategy, error) && settle_groups(strategy, error) &&
-           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
-           keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
-           keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
-           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
+           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
+           autocast_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
+           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
+           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
+           offload_has_blocks(strategy, error) &&
            low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
            reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
            determinism_is_known(strategy, error);

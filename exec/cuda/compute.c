@@ -176,6 +176,20 @@ static KernelCudaFault number(const ExecTask *t, KernelCuda *k, KernelCudaNumber
                               type_at(t, 0));
 }
 
+/* In two types: one is copied into the sum's, and the other added to it. */
+static KernelCudaFault add(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    size_t n = dim(t, 0);
+    unsigned same = type_at(t, 0) == type_at(t, 2) ? 0 : 1;
+    if (type_at(t, 0) == type_at(t, 1)) {
+        return kernel_cuda_add(k, p[2], p[0], p[1], n, dim(t, 1), type_at(t, 0));
+    }
+    KernelCudaFault fault =
+        kernel_cuda_cast(k, p[2], type_at(t, 2), p[1 - same], type_at(t, 1 - same), n);
+    return fault ? fault
+                 : kernel_cuda_accumulate(k, p[2], type_at(t, 2), p[same], type_at(t, same), n);
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
@@ -195,7 +209,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_bias_backward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
                                          type);
     case PLAN_OP_ADD:
-        return kernel_cuda_add(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+        return add(t, k);
     case PLAN_OP_MUL:
         return kernel_cuda_mul(k, p[2], p[0], p[1], dim(t, 0), type);
     case PLAN_OP_LAYERNORM:

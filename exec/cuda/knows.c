@@ -1,7 +1,8 @@
 /* exec/cuda/knows.c - which ops the device can do, and why not the others.
  *
- * A kernel takes its numbers in one type, statistics and angles in fp32; where a plan mixes them,
- * it is refused before it begins.
+ * A kernel takes its numbers in one type, statistics and angles in fp32; copies, casts and the sum
+ * of two tensors of one size take two. Where a plan mixes them elsewhere, it is refused before it
+ * begins.
  */
 #include "exec/cuda/launch.h"
 #include "exec/error.h"
@@ -46,6 +47,13 @@ static bool is_table(PlanOpKind kind, const char *slot) {
            (g_str_equal(slot, "cos") || g_str_equal(slot, "sin") || g_str_equal(slot, "table"));
 }
 
+/* Autocast adds what a product made in 16 bits to hidden states in fp32. */
+static bool adds_into_wider(const PlanRole *role, const PlanOp *op) {
+    const int64_t *d = plan_op_dims(role, op);
+    return op->kind == PLAN_OP_ADD && d[0] == d[1] &&
+           role->buffers[plan_op_buffer(role, op, 2)].dtype == PLAN_FP32;
+}
+
 static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     int type = -1;
@@ -67,7 +75,7 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
         if (type >= 0 && mine != type) {
             return refuse(op,
                           "its operands are stored in different types, which no kernel here "
-                          "takes; set param_dtype and model_dtype alike",
+                          "takes; set autocast=none, and param_dtype and model_dtype alike",
                           error);
         }
         type = mine;
@@ -118,5 +126,6 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
         !exec_data_fits(context->data, (uint64_t)d[1], d[2], error)) {
         return false;
     }
-    return mixes_types((PlanOpKind)op->kind) || types_fit(context->role, op, error);
+    return mixes_types((PlanOpKind)op->kind) || adds_into_wider(context->role, op) ||
+           types_fit(context->role, op, error);
 }

@@ -154,6 +154,8 @@ static const Case cases[] = {
     {"mpt-toy -n 1 --sharding none", FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
+    {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
+    {"gpt-toy -n 2 --flavour fsdp1 --param-dtype bf16 --autocast bf16", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --flavour fsdp1 --kernels fused", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --offload params --clip 0.3", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},

@@ -53,6 +53,7 @@ CHOICES = {
     "optimizer-kernel": (None, "loop", "fused"),
     "param-dtype": (None, None, None, "bf16"),
     "reduce-dtype": (None, "fp32"),
+    "autocast": (None, "bf16"),
     "allocator": (None, None, "expandable"),
     "init": (None, "unit", "whole"),
     "step-sync": (None, "no"),

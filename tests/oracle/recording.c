@@ -279,9 +279,8 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         strategy->deterministic = PLAN_DETERMINISTIC_YES;
     }
     if (has(options, "autocast") && *text_of(options, "autocast")) {
-        strategy->autocast = g_str_equal(text_of(options, "autocast"), "bf16")
-                                 ? PLAN_AUTOCAST_BF16
-                                 : PLAN_AUTOCAST_FP16;
+        strategy->autocast = g_str_equal(text_of(options, "autocast"), "bf16") ? PLAN_AUTOCAST_BF16
+                                                                               : PLAN_AUTOCAST_FP16;
     }
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;

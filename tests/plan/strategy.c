@@ -237,6 +237,10 @@ static void contradictions(void) {
          "optimizer_count=device is for Adam's loop"},
         {"ranks=2 optimizer_count=device optimizer_kernel=loop offload=params",
          "optimizer_count=device is for Adam's loop on the device"},
+        {"ranks=2 sharding=none param_dtype=bf16", "param_dtype and reduce_dtype are FSDP's"},
+        {"ranks=2 sharding=none autocast=fp16", "autocast=fp16 trains with a loss that is scaled"},
+        {"ranks=2 autocast=bf16 kernels=fused", "what autocast casts inside of fused or compiled"},
+        {"ranks=2 sharding=optimizer-only autocast=bf16", "sharding=optimizer-only keeps 16-bit"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
