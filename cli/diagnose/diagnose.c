@@ -240,28 +240,58 @@ static void tune_baseline(CliDiagnosis *diagnosis, CliBaseline *baseline, const 
     }
 }
 
-/* Each simple strategy at its own defaults, checkpointed or not, whichever is better; batch, dtypes
- * and optimizer stay. DDP has no mixed precision of its own, so there the network itself is in that
- * dtype. */
+/* How a baseline gets 16 bits where the strategy at hand computes in them. DDP has no mixed
+ * precision of its own: it trains under autocast; where no plan knows that, the network itself is
+ * in that dtype. */
+typedef struct {
+    const char *name; /* what the baseline's is followed by */
+    char *changes;
+    bool less_precise;
+} Precision;
+
+static Precision precision_of_ddp(const CliWhatIf *what_if) {
+    const char *dtype = cli_what_if_get(what_if, "param_dtype");
+    bool eager = g_strcmp0(cli_what_if_get(what_if, "kernels"), "eager") == 0;
+    if (dtype == NULL || g_str_equal(dtype, "model") || g_str_equal(dtype, "fp32")) {
+        return (Precision){"", g_strdup(""), false};
+    }
+    bool keeps_fp32 = g_strcmp0(cli_what_if_get(what_if, "model_dtype"), "fp32") == 0;
+    if (g_str_equal(dtype, "bf16") && keeps_fp32 && eager) {
+        return (Precision){", autocast",
+                           g_strdup(" autocast=bf16 param_dtype=model reduce_dtype=param"), false};
+    }
+    return (Precision){
+        g_str_equal(dtype, "bf16") ? ", all in bf16" : ", all in fp16",
+        g_strdup_printf(" model_dtype=%s param_dtype=model reduce_dtype=param", dtype), true};
+}
+
+/* FSDP's own mixed precision is what does there what autocast does with DDP. */
+static Precision precision_of_fsdp(const CliWhatIf *what_if) {
+    const char *dtype = cli_what_if_get(what_if, "param_dtype");
+    bool own = dtype != NULL && !g_str_equal(dtype, "model") && !g_str_equal(dtype, "fp32");
+    bool casts = g_strcmp0(cli_what_if_get(what_if, "autocast"), "bf16") == 0;
+    bool replaced = casts && !own;
+    return (Precision){
+        "", g_strdup(replaced ? " autocast=none param_dtype=bf16 reduce_dtype=fp32" : ""), false};
+}
+
+/* Each simple strategy at its own defaults, checkpointed or not, whichever is better; batch,
+ * precision and optimizer stay. */
 static void predict_baselines(CliDiagnosis *diagnosis) {
-    const char *dtype = cli_what_if_get(diagnosis->what_if, "param_dtype");
-    bool mixed = dtype != NULL && !g_str_equal(dtype, "model");
     static const char plain[] = "flavour=auto replicate=0 wrap=block wrap_ends=root "
                                 "backward_prefetch=pre forward_prefetch=no "
                                 "reshard_after_forward=default limit_all_gathers=2 offload=none";
     static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
     static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
-        bool whole_dtype = mixed && i == 0;
-        g_autofree char *name =
-            whole_dtype ? g_strdup_printf("%s, all in %s", names[i], dtype) : g_strdup(names[i]);
-        g_autofree char *dtypes = whole_dtype ? g_strdup_printf(" model_dtype=%s param_dtype=model "
-                                                                "reduce_dtype=param",
-                                                                dtype)
-                                              : g_strdup("");
-        g_autofree char *changes = g_strdup_printf("sharding=%s %s%s", sharding[i], plain, dtypes);
-        diagnosis->baselines[i].less_precise = whole_dtype;
+        Precision precision =
+            i == 0 ? precision_of_ddp(diagnosis->what_if) : precision_of_fsdp(diagnosis->what_if);
+        g_autofree char *name = g_strconcat(names[i], precision.name, NULL);
+        g_autofree char *changes =
+            g_strdup_printf("sharding=%s %s%s", sharding[i], plain, precision.changes);
+        diagnosis->baselines[i].less_precise = precision.less_precise;
         tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes);
+        g_free(precision.changes);
     }
 }
 
