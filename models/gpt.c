@@ -201,7 +201,9 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     }
     uint32_t normed = model_run_stream_norm(w, &ln_f, stream, 0, &x);
     uint32_t logits = model_run_linear(w, &head, normed, gpt->vocab, w->width);
-    plan_graph_let_go_after(graph, x, logits);
+    if (stream.r == PLAN_NONE) {
+        plan_graph_let_go_after(graph, stream.a, logits);
+    }
     model_end(w, root, logits, targets, gpt->vocab);
 }
 
