@@ -223,9 +223,11 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_POSITIVE_MASK:
     case PLAN_OP_GELU_TANH:
     case PLAN_OP_GELU_ERF:
+    case PLAN_OP_TANH:
     case PLAN_OP_RELU:
     case PLAN_OP_GELU_TANH_BACKWARD:
     case PLAN_OP_GELU_ERF_BACKWARD:
+    case PLAN_OP_TANH_BACKWARD:
     case PLAN_OP_RELU_BACKWARD:
     case PLAN_OP_FILL:
     case PLAN_OP_FILL_EMPTY:

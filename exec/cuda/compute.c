@@ -251,6 +251,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return activate(t, k, KERNEL_CUDA_GELU_TANH);
     case PLAN_OP_GELU_ERF:
         return activate(t, k, KERNEL_CUDA_GELU_ERF);
+    case PLAN_OP_TANH:
+        return activate(t, k, KERNEL_CUDA_TANH);
     case PLAN_OP_RELU:
         return activate(t, k, KERNEL_CUDA_RELU);
     case PLAN_OP_SILU:
@@ -259,6 +261,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return activate_back(t, k, KERNEL_CUDA_GELU_TANH);
     case PLAN_OP_GELU_ERF_BACKWARD:
         return activate_back(t, k, KERNEL_CUDA_GELU_ERF);
+    case PLAN_OP_TANH_BACKWARD:
+        return activate_back(t, k, KERNEL_CUDA_TANH);
     case PLAN_OP_RELU_BACKWARD:
         return activate_back(t, k, KERNEL_CUDA_RELU);
     case PLAN_OP_SILU_BACKWARD:

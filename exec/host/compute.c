@@ -269,6 +269,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_GELU_ERF:
         kernel_gelu_erf_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;
+    case PLAN_OP_TANH:
+        kernel_tanh_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
     case PLAN_OP_RELU:
         kernel_relu_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;
@@ -328,6 +331,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_GELU_ERF_BACKWARD:
         kernel_gelu_erf_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        return true;
+    case PLAN_OP_TANH_BACKWARD:
+        kernel_tanh_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
         return true;
     case PLAN_OP_RELU_BACKWARD:
         kernel_threshold_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), 0, dim(t, 0));

@@ -57,6 +57,18 @@ struct GeluErfBackward {
     }
 };
 
+struct Tanh {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = tanhf(in[0]);
+    }
+};
+
+struct TanhBackward {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] * (1.0f - in[1] * in[1]);
+    }
+};
+
 struct Relu {
     __device__ void operator()(const float *in, float *out) const {
         out[0] = in[0] < 0.0f ? 0.0f : in[0];
@@ -128,6 +140,8 @@ KernelCudaFault kernel_cuda_activation_forward(KernelCuda *lane, void *y, const 
         return forward(lane, "gelu_tanh", y, x, n, type, GeluTanh{});
     case KERNEL_CUDA_GELU_ERF:
         return forward(lane, "gelu_erf", y, x, n, type, GeluErf{});
+    case KERNEL_CUDA_TANH:
+        return forward(lane, "tanh", y, x, n, type, Tanh{});
     case KERNEL_CUDA_RELU:
         return forward(lane, "relu", y, x, n, type, Relu{});
     case KERNEL_CUDA_SILU:
@@ -144,6 +158,8 @@ KernelCudaFault kernel_cuda_activation_backward(KernelCuda *lane, void *dx, cons
         return backward(lane, "gelu_tanh_backward", dx, dy, saved, n, type, GeluTanhBackward{});
     case KERNEL_CUDA_GELU_ERF:
         return backward(lane, "gelu_erf_backward", dx, dy, saved, n, type, GeluErfBackward{});
+    case KERNEL_CUDA_TANH:
+        return backward(lane, "tanh_backward", dx, dy, saved, n, type, TanhBackward{});
     case KERNEL_CUDA_RELU:
         return backward(lane, "relu_backward", dx, dy, saved, n, type, ReluBackward{});
     case KERNEL_CUDA_SILU:

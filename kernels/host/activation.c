@@ -80,6 +80,20 @@ KERNEL(void, kernel_gelu_erf_backward_f32)(float *dx, const float *dy, const flo
     }
 }
 
+KERNEL(void, kernel_tanh_forward_f32)(float *y, const float *x, size_t n) {
+    KERNEL_LOOP
+    for (size_t i = 0; i < n; i++) {
+        y[i] = 2.0f * sigmoid_f32(2.0f * x[i]) - 1.0f;
+    }
+}
+
+KERNEL(void, kernel_tanh_backward_f32)(float *dx, const float *dy, const float *y, size_t n) {
+    KERNEL_LOOP
+    for (size_t i = 0; i < n; i++) {
+        dx[i] = dy[i] * (1.0f - y[i] * y[i]);
+    }
+}
+
 KERNEL(void, kernel_relu_forward_f32)(float *y, const float *x, size_t n) {
     KERNEL_LOOP
     for (size_t i = 0; i < n; i++) {

@@ -92,6 +92,8 @@ DISPATCH(kernel_gelu_tanh_forward_f32);
 DISPATCH(kernel_gelu_tanh_backward_f32);
 DISPATCH(kernel_gelu_erf_forward_f32);
 DISPATCH(kernel_gelu_erf_backward_f32);
+DISPATCH(kernel_tanh_forward_f32);
+DISPATCH(kernel_tanh_backward_f32);
 DISPATCH(kernel_relu_forward_f32);
 DISPATCH(kernel_threshold_backward_f32);
 DISPATCH(kernel_silu_forward_f32);

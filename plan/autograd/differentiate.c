@@ -397,6 +397,9 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_GELU_ERF:
         elementwise(b, PLAN_OP_GELU_ERF_BACKWARD, 0);
         return;
+    case PLAN_OP_TANH:
+        elementwise(&b, PLAN_OP_TANH_BACKWARD, 1);
+        return;
     case PLAN_OP_RELU:
         elementwise(b, PLAN_OP_RELU_BACKWARD, 1);
         return;
@@ -533,6 +536,7 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
         [PLAN_OP_MUL_ROW] = {2, {1, 0}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
         [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
+        [PLAN_OP_TANH] = {1, {1}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;

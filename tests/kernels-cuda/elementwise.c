@@ -158,6 +158,7 @@ static void test_activations(const DeviceCase *c) {
     } all[] = {
         {KERNEL_CUDA_GELU_TANH, kernel_gelu_tanh_forward_f32, kernel_gelu_tanh_backward_f32},
         {KERNEL_CUDA_GELU_ERF, kernel_gelu_erf_forward_f32, kernel_gelu_erf_backward_f32},
+        {KERNEL_CUDA_TANH, kernel_tanh_forward_f32, kernel_tanh_backward_f32},
         {KERNEL_CUDA_RELU, kernel_relu_forward_f32, relu_backward},
         {KERNEL_CUDA_SILU, kernel_silu_forward_f32, kernel_silu_backward_f32},
     };

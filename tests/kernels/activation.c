@@ -66,29 +66,31 @@ static void check_slopes(const Activation *activation, const float *dx, const fl
     check_guard(activation->name, dx, n);
 }
 
+static void check_activation(const Activation *activation, size_t n, guint32 seed) {
+    g_autofree float *x = check_random(n, -12, 12, seed);
+    g_autofree float *dy = check_random(n, -1, 1, 7);
+    g_autofree float *y = check_poisoned(n);
+    g_autofree float *dx = check_poisoned(n);
+    g_autofree double *want = g_new(double, n + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        want[i] = activation->exact((double)x[i]);
+    }
+    activation->forward(y, x, n);
+    check_close(activation->name, y, want, n, 1e-6, 1e-6);
+    activation->backward(dx, dy, x, n);
+    check_slopes(activation, dx, x, dy, n);
+
+    activation->backward(dy, dy, x, n); /* outputs may be inputs */
+    check_same("backward in place of dy", dy, dx, n);
+    activation->forward(x, x, n);
+    check_same("forward in place", x, y, n);
+}
+
 static void test_all(void) {
     for (size_t a = 0; a < G_N_ELEMENTS(activations); a++) {
         for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
-            const Activation *activation = &activations[a];
-            size_t n = sizes[s];
-            g_autofree float *x = check_random(n, -12, 12, (guint32)s);
-            g_autofree float *dy = check_random(n, -1, 1, 7);
-            g_autofree float *y = check_poisoned(n);
-            g_autofree float *dx = check_poisoned(n);
-            g_autofree double *want = g_new(double, n + 1);
-
-            for (size_t i = 0; i < n; i++) {
-                want[i] = activation->exact((double)x[i]);
-            }
-            activation->forward(y, x, n);
-            check_close(activation->name, y, want, n, 1e-6, 1e-6);
-            activation->backward(dx, dy, x, n);
-            check_slopes(activation, dx, x, dy, n);
-
-            activation->backward(dy, dy, x, n); /* outputs may be inputs */
-            check_same("backward in place of dy", dy, dx, n);
-            activation->forward(x, x, n);
-            check_same("forward in place", x, y, n);
+            check_activation(&activations[a], sizes[s], (guint32)s);
         }
     }
 }
@@ -125,6 +127,26 @@ static void test_extremes(void) {
         }
         g_assert_true(isnan(y[5]));
     }
+}
+
+static void tanh_backward(float *dx, const float *dy, const float *x, size_t n) {
+    g_autofree float *y = g_new(float, n + 1);
+
+    kernel_tanh_forward_f32(y, x, n);
+    kernel_tanh_backward_f32(dx, dy, y, n);
+}
+
+static void test_tanh(void) {
+    const Activation activation = {"tanh", kernel_tanh_forward_f32, tanh_backward, tanh};
+    float far[3] = {1e30f, -1e30f, NAN};
+
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        check_activation(&activation, sizes[s], (guint32)s);
+    }
+    kernel_tanh_forward_f32(far, far, 3);
+    g_assert_cmpfloat(far[0], ==, 1.0f);
+    g_assert_cmpfloat(far[1], ==, -1.0f);
+    g_assert_true(isnan(far[2]));
 }
 
 static void test_threshold(void) {
@@ -171,6 +193,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/activation/all", test_all);
     g_test_add_func("/kernels/activation/sweep", test_sweep);
     g_test_add_func("/kernels/activation/extremes", test_extremes);
+    g_test_add_func("/kernels/activation/tanh", test_tanh);
     g_test_add_func("/kernels/activation/threshold", test_threshold);
     g_test_add_func("/kernels/activation/swiglu", test_swiglu);
     return g_test_run();
