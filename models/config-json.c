@@ -153,10 +153,15 @@ static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name
         return refuse(file_name, error, "a GPT-2 with reorder_and_upcast_attn is not known");
     }
     const char *act = text_of(config, "activation_function", "gelu_new");
-    bool is_tanh = g_str_equal(act, "gelu_new") || g_str_equal(act, "gelu_pytorch_tanh");
-    g_string_append_printf(ini, "gelu = %s\n", is_tanh ? "tanh" : "erf");
-    return is_tanh || g_str_equal(act, "gelu") ||
-           refuse(file_name, error, "activation_function '%s' is not known; gelu_new and gelu are",
+    static const char *const words[][2] = {
+        {"gelu_new", "ops"}, {"gelu_pytorch_tanh", "tanh"}, {"gelu", "erf"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_str_equal(act, words[i][0])) {
+            g_string_append_printf(ini, "gelu = %s\n", words[i][1]);
+            return true;
+        }
+    }
+    return refuse(file_name, error, "activation_function '%s' is not known; gelu_new and gelu are",
                   act);
 }
 

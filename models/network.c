@@ -60,7 +60,6 @@ static const struct {
     {"rope", "complex", "real", offsetof(ModelNetwork, complex_rope)},
     {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
-    {"gelu", "tanh", "erf", offsetof(ModelNetwork, gelu_tanh)},
 };
 
 /* Which of the words the value is; -1 with an error that has them all. */
@@ -115,6 +114,19 @@ static bool read_loss_at(ModelNetwork *network, const PlanIni *ini, const PlanIn
     return word >= 0;
 }
 
+static bool read_gelu(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                      GError **error) {
+    static const char *const words[] = {
+        [MODEL_GELU_TANH] = "tanh",
+        [MODEL_GELU_ERF] = "erf",
+        [MODEL_GELU_OPS] = "ops",
+        NULL,
+    };
+    int word = read_word(ini, entry, words, error);
+    network->gelu = (ModelGelu)MAX(word, 0);
+    return word >= 0;
+}
+
 static bool read_attention(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                            GError **error) {
     static const char *const words[] = {"kernel", "math", "math-fp32", NULL};
@@ -157,6 +169,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "qk_norm")) {
         return read_qk_norm(network, ini, entry, error);
+    }
+    if (g_str_equal(entry->key, "gelu")) {
+        return read_gelu(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "rope_scaling")) {
         return read_rope_scaling(network, ini, entry, error);
@@ -294,7 +309,8 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     if (!find_family(network, ini, error)) {
         return NULL;
     }
-    network->gelu_tanh = is_word_of("gelu", families[network->family]->keys);
+    bool has_gelu = is_word_of("gelu", families[network->family]->keys);
+    network->gelu = has_gelu ? MODEL_GELU_TANH : MODEL_GELU_ERF;
     const ModelFamily *family = families[network->family];
     network->scores_in_memory = family == &model_t5; /* T5 was written so */
     for (unsigned i = 0; i < ini->n_entries; i++) {

@@ -35,6 +35,13 @@ typedef enum {
     MODEL_QK_NORM_WIDTH /* all heads of a token as one row, by a weight for each number: OLMo 2 */
 } ModelQkNorm;
 
+/* GELU's form; a file has these words in small. */
+typedef enum {
+    MODEL_GELU_TANH,
+    MODEL_GELU_ERF,
+    MODEL_GELU_OPS /* tanh's, by PyTorch's ops where kernels are eager: transformers' gelu_new */
+} ModelGelu;
+
 typedef struct {
     char *name;
     char *text;       /* of its file */
@@ -50,7 +57,7 @@ typedef struct {
     ModelLoss loss;
     ModelLossAt loss_at;
     bool tied;
-    bool gelu_tanh;
+    ModelGelu gelu;        /* gpt */
     bool no_bias;          /* gpt, mpt: no layer has one */
     bool alibi;            /* gpt, mpt: slopes on attention's scores instead of learned positions */
     bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */

@@ -214,6 +214,12 @@ static void gpt_tied_erf(void) {
                  2, 2e-3);
 }
 
+static void gpt_gelu_of_ops(void) {
+    gradients_of("[network]\nfamily=gpt\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=7\n"
+                 "gelu=ops\n",
+                 2, 2e-3);
+}
+
 /* One sequence and several: with the scores in memory they are laid out differently. */
 static void gpt_scores_in_memory(void) {
     for (unsigned micro_batch = 1; micro_batch <= 2; micro_batch++) {
@@ -405,6 +411,7 @@ int main(int argc, char **argv) {
     kernel_set_threads(1); /* as foreshard-exec does */
     g_test_add_func("/exec/gradients/gpt equals finite differences", gpt);
     g_test_add_func("/exec/gradients/gpt with tied head and erf", gpt_tied_erf);
+    g_test_add_func("/exec/gradients/gpt with GELU of ops", gpt_gelu_of_ops);
     g_test_add_func("/exec/gradients/mlp equals finite differences", mlp);
     g_test_add_func("/exec/gradients/gpt with its scores in memory", gpt_scores_in_memory);
     g_test_add_func("/exec/gradients/by fused kernels", fused);

@@ -146,8 +146,8 @@ static char *network_text(JsonObject *shape) {
         g_string_append_printf(text, "tied = %s\n", flag_of(shape, "tied") ? "yes" : "no");
     }
     if (g_str_equal(kind, "gpt")) {
-        g_string_append_printf(text, "gelu = %s\n",
-                               g_str_equal(text_of(shape, "gelu"), "tanh") ? "tanh" : "erf");
+        const char *gelu = text_of(shape, "gelu");
+        g_string_append_printf(text, "gelu = %s\n", g_str_equal(gelu, "none") ? "erf" : gelu);
         bool no_bias = json_object_has_member(shape, "bias") && !flag_of(shape, "bias");
         g_string_append_printf(text, "bias = %s\n", no_bias ? "no" : "yes");
     }

@@ -15,7 +15,7 @@ def add_training_options(p):
         net.add_argument("--" + name, type=int, help="replaces the preset's value")
     net.add_argument("--tied", action=argparse.BooleanOptionalAction, help="head shares the embedding's weight")
     net.add_argument("--attention", choices=("flash", "math-eager"))
-    net.add_argument("--gelu", choices=("tanh", "none"))
+    net.add_argument("--gelu", choices=("tanh", "none", "ops"), help="gpt: ops is tanh's, written out in Python")
     net.add_argument("--bias", action=argparse.BooleanOptionalAction, help="gpt: linear layers and norms have one")
     net.add_argument("--rms-norm", choices=("kernel", "ops"), help="llama, t5: one kernel, or written out in Python")
     net.add_argument("--rope", choices=("real", "complex"), help="llama: complex turns pairs of fp32 as complex numbers")
