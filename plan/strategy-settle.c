@@ -396,8 +396,7 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            autocast_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
            keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
            settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
-           offload_has_blocks(strategy, error) &&
-           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
-           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
-           determinism_is_known(strategy, error);
+           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
+           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
+           compiler_is_asked(strategy, error) && determinism_is_known(strategy, error);
 }

@@ -398,7 +398,7 @@ static void differentiate(const PlanBackward *b) {
         elementwise(b, PLAN_OP_GELU_ERF_BACKWARD, 0);
         return;
     case PLAN_OP_TANH:
-        elementwise(&b, PLAN_OP_TANH_BACKWARD, 1);
+        elementwise(b, PLAN_OP_TANH_BACKWARD, 1);
         return;
     case PLAN_OP_RELU:
         elementwise(b, PLAN_OP_RELU_BACKWARD, 1);
