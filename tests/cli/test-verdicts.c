@@ -200,6 +200,11 @@ static void more_diagnoses(void) {
     /* One precision is not held against another. */
     expect("predict gpt2-xl -n 1 --cluster a100-node --param-dtype bf16 --trace more.trace", 0,
            "fits: ", "");
+    expect("diagnose more.trace", 0, "  DDP, autocast   ", "");
+    expect("diagnose more.trace", 0, "this strategy LOSES to FSDP2 grad-op", "");
+    expect("predict gpt2-xl -n 1 --cluster a100-node --param-dtype bf16 --kernels fused "
+           "--trace more.trace",
+           0, "fits: ", "");
     expect("diagnose more.trace", 0, ", keeps no fp32 weights\n", "");
     expect("diagnose more.trace", 0, "this strategy LOSES to FSDP2 grad-op", "");
 }
