@@ -194,21 +194,24 @@ static void a_trace_nobody_takes_is_named(void) {
     test_run_clear(&run);
 }
 
-/* Every rank finds it, and rank 0 says it. */
-static void wrong_input_is_said_once(void) {
-    static const char *const wrong[] = {
-        "/no-such.plan --local-ranks 3",
-        "%s --local-ranks 3",
-        "%s --local-ranks 2 --load no-such-file",
-        "%s --local-ranks 2 --save /",
+/* Every rank finds it, and rank 0 says it: wrong input, or a file that cannot be written. */
+static void what_all_find_is_said_once(void) {
+    static const struct {
+        const char *line;
+        int status;
+    } cases[] = {
+        {"/no-such.plan --local-ranks 3", 2},
+        {"%s --local-ranks 3", 2},
+        {"%s --local-ranks 2 --load no-such-file", 2},
+        {"%s --local-ranks 2 --save /", 1},
     };
     plan("-n 2");
-    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
-        g_auto(GStrv) parts = g_strsplit(wrong[i], "%s", 2);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(GStrv) parts = g_strsplit(cases[i].line, "%s", 2);
         g_autofree char *line = g_strjoinv(plan_path, parts);
         TestRun run = test_run_finish(test_run_start(line));
         g_test_message("%s: %s", line, run.err);
-        g_assert_cmpint(run.status, ==, 2);
+        g_assert_cmpint(run.status, ==, cases[i].status);
         g_assert_true(g_str_has_prefix(run.err, "foreshard-exec: rank 0: "));
         g_assert_true(strchr(run.err, '\n') == run.err + strlen(run.err) - 1);
         test_run_clear(&run);
@@ -249,7 +252,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
     g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
-    g_test_add_func("/exec/local/wrong input is said once", wrong_input_is_said_once);
+    g_test_add_func("/exec/local/what all find is said once", what_all_find_is_said_once);
     g_test_add_func("/exec/local/options are refused", options_are_refused);
     int status = g_test_run();
     test_run_remove_folder(folder);
