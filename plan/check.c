@@ -435,7 +435,8 @@ static bool check_role(Check *c, uint32_t role_id) {
         c->events[before] = events + before * n;
         c->recorded[before] = recorded + before * n;
     }
-    g_autofree uint16_t *began_with = c->began_with = g_new(uint16_t, c->carried.len);
+    g_autofree uint16_t *began_with = g_new(uint16_t, c->carried.len);
+    c->began_with = began_with;
     for (PlanSection s = 0; s < PLAN_SECTION_STEADY; s++) {
         if (!check_section(c, s)) {
             return false;

@@ -160,7 +160,7 @@ static char *signalled(int sent, const char *expected) {
 }
 
 static void a_killed_rank_is_named(void) {
-    g_autofree char *words = signalled(SIGKILL, "rank 1 was killed by signal 9");
+    g_free(signalled(SIGKILL, "rank 1 was killed by signal 9"));
 }
 
 /* Instructions are numbered over all sections, as in traces; after a step, two lie behind. */

@@ -88,8 +88,8 @@ static bool write_script(const Plan *plan, uint32_t steps, MemoryAnswers *answer
     g_autoptr(MemoryVirtual) segments =
         memory_virtual_new(ORACLE_MEMORY_BYTES, ORACLE_MEMORY_BYTES, &hooks, &moments);
     moments.caching = memory_caching_new(NULL, &memory_virtual_source, segments, error);
-    g_autofree MemoryBlock **blocks = moments.blocks =
-        g_new0(MemoryBlock *, plan->roles[0].n_buffers);
+    g_autofree MemoryBlock **blocks = g_new0(MemoryBlock *, plan->roles[0].n_buffers);
+    moments.blocks = blocks;
     g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, steps, &device, &moments);
     printf("set memory %" G_GUINT64_FORMAT "\n", ORACLE_MEMORY_BYTES);
     bool played = moments.caching && plan_player_run(player, error) != PLAN_FAILED;

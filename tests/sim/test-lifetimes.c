@@ -16,8 +16,8 @@ static const char *const settings[] = {
     "ranks=2 flavour=fsdp1 checkpointing=full offload=params",
     /* These go on by turns. */
     "ranks=2 flavour=fsdp1 sharding=none param_dtype=bf16 zero_grad=keep accumulate_sync=every",
-    "ranks=2 flavour=fsdp1 sharding=none param_dtype=bf16 zero_grad=keep accumulate_sync=every "
-    "accumulate=3",
+    ("ranks=2 flavour=fsdp1 sharding=none param_dtype=bf16 zero_grad=keep accumulate_sync=every "
+     "accumulate=3"),
 };
 
 typedef struct {
