@@ -158,20 +158,6 @@ static uint32_t send_gradient(PlanRun *run, uint32_t p, bool first) {
     return plan_builder_record(&run->builder, lane);
 }
 
-/* FSDP1's original parameters are parts of one buffer: none may come back while another is sent. */
-static void wait_for_parts(const PlanOver *all, uint32_t p, const uint32_t *sent) {
-    PlanRun *run = all->run;
-    uint32_t buffer = run->flavour->owned(run, p).buffer, last = p;
-    for (uint32_t q = p + 1; q < all->to; q++) {
-        if (plan_over_owns(all, q) && run->flavour->owned(run, q).buffer == buffer) {
-            last = q;
-        }
-    }
-    if (last != p) {
-        plan_builder_wait(&run->builder, lane_of(run, FROM_HOST), sent[last]);
-    }
-}
-
 static void step_on_host(PlanRun *run, uint32_t p, uint32_t sent) {
     PlanOperand owned = run->flavour->owned(run, p);
     plan_run_at_unit(run, run->unit_of_parameter[p]);
@@ -181,20 +167,25 @@ static void step_on_host(PlanRun *run, uint32_t p, uint32_t sent) {
                       owned, lane_of(run, FROM_HOST));
 }
 
+/* FSDP1's original parameters are parts of one buffer: in the first step, which sends them, none may
+ * come back before the last of them is there. */
 void plan_offload_step(const PlanOver *all, bool first) {
     PlanRun *run = all->run;
     g_autofree uint32_t *sent = g_new(uint32_t, all->to);
+    g_autofree uint32_t *last_sent = g_new(uint32_t, run->builder.buffers.len); /* by buffer */
     plan_builder_wait_lane(&run->builder, lane_of(run, TO_HOST), LANE_COMPUTE);
     plan_builder_wait_lane(&run->builder, lane_of(run, FROM_HOST), LANE_COMPUTE);
     for (uint32_t p = all->from; p < all->to; p++) {
         if (plan_over_owns(all, p)) {
             sent[p] = send_gradient(run, p, first);
+            last_sent[run->flavour->owned(run, p).buffer] = sent[p];
         }
     }
     for (uint32_t p = all->from; p < all->to; p++) {
         if (plan_over_owns(all, p)) {
-            if (first) {
-                wait_for_parts(all, p, sent);
+            uint32_t last = last_sent[run->flavour->owned(run, p).buffer];
+            if (first && last != sent[p]) {
+                plan_builder_wait(&run->builder, lane_of(run, FROM_HOST), last);
             }
             step_on_host(run, p, sent[p]);
         }
