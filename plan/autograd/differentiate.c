@@ -15,13 +15,18 @@ static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
     launch(b);
 }
 
+static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name) {
+    PlanTensor y = plan_run_new_tensor(b->run, x.elements, dtype, name);
+    begin(b, PLAN_OP_CAST, (int64_t[]){(int64_t)x.elements}, NULL);
+    operand(b, x);
+    operand(b, y);
+    launch(b);
+    return y;
+}
+
 /* Back into the dtype it was cast from. */
 static void cast(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_CAST, dims(b), NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
+    b->dx[0] = cast_of(b, b->dy[0], (PlanDtype)input(b, 0)->dtype, "dx");
 }
 
 static void dropout(const PlanBackward *b) {
@@ -33,22 +38,18 @@ static void dropout(const PlanBackward *b) {
     launch(b);
 }
 
-static void embedding(const PlanBackward *b, PlanOpKind kind) {
-    b->dx[0] = like_input(b, 0, "dw");
+/* dy's rows, added to those of dw that were looked up. */
+static void add_up_rows(const PlanBackward *b, PlanOpKind kind, PlanTensor dy, PlanTensor dw) {
     begin(b, kind, dims(b), NULL);
-    operand(b, b->dy[0]);
+    operand(b, dy);
     value_operand(b, 1);
-    operand(b, b->dx[0]);
+    operand(b, dw);
     launch(b);
 }
 
-static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name) {
-    PlanTensor y = plan_run_new_tensor(b->run, x.elements, dtype, name);
-    begin(b, PLAN_OP_CAST, (int64_t[]){(int64_t)x.elements}, NULL);
-    operand(b, x);
-    operand(b, y);
-    launch(b);
-    return y;
+static void embedding(const PlanBackward *b, PlanOpKind kind) {
+    b->dx[0] = like_input(b, 0, "dw");
+    add_up_rows(b, kind, b->dy[0], b->dx[0]);
 }
 
 /* Inductor adds up in fp32, in a tensor as large as the table, and rounds that. Its kernel widens
@@ -56,11 +57,7 @@ static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, 
 static void embedding_in_fp32(const PlanBackward *b) {
     PlanTensor wide = cast_of(b, b->dy[0], PLAN_FP32, "dy_wide");
     PlanTensor sum = plan_run_new_tensor(b->run, input(b, 0)->elements, PLAN_FP32, "dw_wide");
-    begin(b, PLAN_OP_EMBEDDING_BACKWARD, dims(b), NULL);
-    operand(b, wide);
-    value_operand(b, 1);
-    operand(b, sum);
-    launch(b);
+    add_up_rows(b, PLAN_OP_EMBEDDING_BACKWARD, wide, sum);
     plan_run_unref(b->run, wide);
     b->dx[0] = cast_of(b, sum, (PlanDtype)input(b, 0)->dtype, "dw");
     plan_run_unref(b->run, sum);
@@ -481,11 +478,7 @@ static void give_own_dtypes(const PlanBackward *b) {
         }
         uint32_t buffer = plan_run_buffer_of(b->run, made);
         if (plan_builder_at(&b->run->builder, buffer)->dtype != input(b, i)->dtype) {
-            b->dx[i] = like_input(b, i, "dx");
-            begin(b, PLAN_OP_CAST, (int64_t[]){(int64_t)made.elements}, NULL);
-            operand(b, made);
-            operand(b, b->dx[i]);
-            launch(b);
+            b->dx[i] = cast_of(b, made, (PlanDtype)input(b, i)->dtype, "dx");
             plan_run_unref(b->run, made);
         }
     }
