@@ -218,9 +218,7 @@ static uint8_t dtype_written(PlanBuilder *builder, const PlanOp *op, const PlanO
         for (; i < end && info->slots[s].flags & PLAN_SLOT_WRITE; i++) {
             PlanRef written = builder->operands.items[op->operands + i];
             if (written != PLAN_NONE) {
-                uint32_t buffer = written & PLAN_PART
-                                      ? builder->parts.items[written - PLAN_PART].buffer
-                                      : written;
+                uint32_t buffer = plan_builder_operand_of(builder, written).buffer;
                 return plan_builder_at(builder, buffer)->dtype;
             }
         }
@@ -254,10 +252,8 @@ void plan_builder_fill_empty(PlanBuilder *builder, PlanOperand part, uint8_t lan
 void plan_builder_alloc_empty(PlanBuilder *builder, uint32_t buffer) {
     plan_builder_alloc(builder, buffer);
     if (builder->fills) {
-        const PlanBuffer *b = plan_builder_at(builder, buffer);
-        PlanOperand all = {.buffer = buffer,
-                           .elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype)};
-        plan_builder_fill_empty(builder, all, b->lane);
+        plan_builder_fill_empty(builder, plan_operand_whole(builder->buffers.items, buffer),
+                                plan_builder_at(builder, buffer)->lane);
     }
 }
 

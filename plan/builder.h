@@ -80,6 +80,12 @@ void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun 
 void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane);
 void plan_builder_host_op(PlanBuilder *builder); /* it too, done by the host */
 
+/* What a reference stands for: a part, or all of a buffer. Not PLAN_NONE. */
+static inline PlanOperand plan_builder_operand_of(const PlanBuilder *builder, PlanRef ref) {
+    return plan_ref_is_part(ref) ? builder->parts.items[ref - PLAN_PART]
+                                 : plan_operand_whole(builder->buffers.items, ref);
+}
+
 static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer) {
     return &builder->buffers.items[buffer];
 }

@@ -294,6 +294,16 @@ void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const u
     }
 }
 
+/* Whoever calls holds what it gave, though the op was given a cast of it. */
+static void hold_what_was_cast(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
+                               unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        if (used[i] != given[i]) {
+            hold_until(graph, given[i], graph->steps->len - 1);
+        }
+    }
+}
+
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
                        const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
                        const int64_t *dims, const double *attrs) {
@@ -332,12 +342,11 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     g_array_append_vals(graph->dims, dims, info->n_dims);
     g_array_append_vals(graph->attrs, attrs, info->n_attrs);
     add_op(graph, op, values);
-    for (unsigned i = 0; i < n_inputs; i++) {
-        if (values[i] != inputs[i]) { /* whoever calls holds what it gave */
-            hold_until(graph, inputs[i], graph->steps->len - 1);
-        }
+    if (graph->autocasts) {
+        hold_what_was_cast(graph, inputs, values, n_inputs);
+        plan_graph_let_go_of_casts(graph, inputs, values, n_inputs,
+                                   values[n_inputs + n_outputs - 1]);
     }
-    plan_graph_let_go_of_casts(graph, inputs, values, n_inputs, values[n_inputs + n_outputs - 1]);
     return values[n_inputs];
 }
 

@@ -86,13 +86,13 @@ static inline bool plan_op_joins_ranks(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
 }
 
-/* Gives a parameter its first values, in the host's memory; or there or on the device, with dims
- * that begin alike. */
 /* In whatever order it adds up. */
 static inline bool plan_op_is_attention_backward(PlanOpKind kind) {
     return kind == PLAN_OP_ATTENTION_BACKWARD || kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED;
 }
 
+/* Gives a parameter its first values, in the host's memory; or there or on the device, with dims
+ * that begin alike. */
 static inline bool plan_op_is_host_init(PlanOpKind kind) {
     return kind == PLAN_OP_HOST_INIT_NORMAL || kind == PLAN_OP_HOST_INIT_FILL;
 }

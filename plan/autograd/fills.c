@@ -35,25 +35,22 @@ static const bool filled[PLAN_N_OP_KINDS] = {
     [PLAN_OP_NORMS] = true,
 };
 
+static void fill_results(PlanBuilder *builder, PlanOp op) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op.kind);
+    for (uint32_t i = 0; i < op.n_operands; i++) {
+        PlanRef ref = builder->operands.items[op.operands + i];
+        unsigned slot = plan_op_slot_of(info, op.n_operands, i);
+        if (info->slots[slot].flags & PLAN_SLOT_WRITE && ref != PLAN_NONE) {
+            plan_builder_fill_empty(builder, plan_builder_operand_of(builder, ref), 0);
+        }
+    }
+}
+
 void plan_run_launch(PlanRun *run) {
     PlanBuilder *builder = &run->builder;
     uint32_t id = builder->ops.len - 1;
-    PlanOp op = builder->ops.items[id];
-    const PlanOpInfo *info = plan_op_info((PlanOpKind)op.kind);
-    for (uint32_t i = 0; builder->fills && filled[op.kind] && i < op.n_operands; i++) {
-        PlanRef ref = builder->operands.items[op.operands + i];
-        unsigned slot = plan_op_slot_of(info, op.n_operands, i);
-        if (!(info->slots[slot].flags & PLAN_SLOT_WRITE) || ref == PLAN_NONE) {
-            continue;
-        }
-        PlanOperand part = {.buffer = ref};
-        if (plan_ref_is_part(ref)) {
-            part = builder->parts.items[ref - PLAN_PART];
-        } else {
-            const PlanBuffer *b = plan_builder_at(builder, ref);
-            part.elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
-        }
-        plan_builder_fill_empty(builder, part, 0);
+    if (builder->fills && filled[builder->ops.items[id].kind]) {
+        fill_results(builder, builder->ops.items[id]);
     }
     plan_builder_launch_op(builder, id, 0);
 }
