@@ -219,14 +219,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(gpt, &blocks[i], stream);
     }
-    if (stream.r == PLAN_NONE) {
-        plan_graph_hold(graph, stream.a);
-    }
-    uint32_t normed = model_run_stream_norm(w, &ln_f, stream, 0, &x);
-    uint32_t logits = model_run_linear(w, &head, normed, gpt->vocab, w->width);
-    if (stream.r == PLAN_NONE) {
-        plan_graph_let_go_after(graph, stream.a, logits);
-    }
+    uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, gpt->vocab);
     model_end(w, root, logits, targets, gpt->vocab);
 }
 

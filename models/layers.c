@@ -245,13 +245,21 @@ uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, Mode
                     : model_run_rmsnorm(w, layer, stream.a, eps);
 }
 
-uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
-                             double eps, uint32_t *ret_sum) {
-    bool before = w->graph->fused;
+uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
+                        ModelStream stream, double eps, uint64_t vocab) {
+    bool before = w->graph->fused, is_sum = stream.r == PLAN_NONE;
+    uint32_t x;
+    if (is_sum) {
+        plan_graph_hold(w->graph, stream.a);
+    }
     w->graph->fused |= w->graph->compiled_norm;
-    uint32_t y = model_run_stream_norm(w, layer, stream, eps, ret_sum);
+    uint32_t normed = model_run_stream_norm(w, norm, stream, eps, &x);
     w->graph->fused = before;
-    return y;
+    uint32_t logits = model_run_linear(w, head, normed, vocab, w->width);
+    if (is_sum) {
+        plan_graph_let_go_after(w->graph, stream.a, logits);
+    }
+    return logits;
 }
 
 uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,

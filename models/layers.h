@@ -66,9 +66,9 @@ ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term);
 /* Its norm, by one kernel with its sum where that is not made yet; eps of RMSNorm, or 0. */
 uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
                                double eps, uint32_t *ret_sum);
-/* The same of the norm behind the blocks. */
-uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
-                             double eps, uint32_t *ret_sum);
+/* Behind the blocks: their norm, which may be compiled where they are, and the logits. */
+uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
+                        ModelStream stream, double eps, uint64_t vocab);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a
  * product with GELU at its end. */
 uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,

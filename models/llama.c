@@ -311,14 +311,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(llama, &blocks[i], stream);
     }
-    if (stream.r == PLAN_NONE) {
-        plan_graph_hold(graph, stream.a);
-    }
-    uint32_t normed = model_run_last_norm(w, &norm, stream, EPS, &x);
-    uint32_t logits = model_run_linear(w, &head, normed, llama->vocab, w->width);
-    if (stream.r == PLAN_NONE) {
-        plan_graph_let_go_after(graph, stream.a, logits);
-    }
+    uint32_t logits = model_run_head(w, &norm, &head, stream, EPS, llama->vocab);
     model_end(w, root, logits, targets, llama->vocab);
 }
 

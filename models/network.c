@@ -85,45 +85,39 @@ static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIni
     return word >= 0;
 }
 
-static bool read_loss(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
-                      GError **error) {
-    static const char *const words[] = {
-        [MODEL_LOSS_MODEL] = "model",
-        [MODEL_LOSS_OPS] = "ops",
-        [MODEL_LOSS_FP32_LOGITS] = "fp32-logits",
-        [MODEL_LOSS_FP32] = "fp32",
-        [MODEL_LOSS_METERED] = "metered",
-        [MODEL_LOSS_KERNEL] = "kernel",
-        NULL,
-    };
-    int word = read_word(ini, entry, words, error);
-    network->loss = (ModelLoss)MAX(word, 0);
-    return word >= 0;
-}
+/* Keys of a few words, which number an enum; its storage is an unsigned's. */
+static const struct {
+    const char *key;
+    gsize offset;
+    const char *words[8]; /* NULL behind the last */
+} enums[] = {
+    {"loss",
+     offsetof(ModelNetwork, loss),
+     {[MODEL_LOSS_MODEL] = "model",
+      [MODEL_LOSS_OPS] = "ops",
+      [MODEL_LOSS_FP32_LOGITS] = "fp32-logits",
+      [MODEL_LOSS_FP32] = "fp32",
+      [MODEL_LOSS_METERED] = "metered",
+      [MODEL_LOSS_KERNEL] = "kernel"}},
+    {"loss_at",
+     offsetof(ModelNetwork, loss_at),
+     {[MODEL_LOSS_IN_MODEL] = "model",
+      [MODEL_LOSS_IN_LOOP] = "loop",
+      [MODEL_LOSS_IN_LOOP_HOLDING] = "loop-holding"}},
+    {"gelu",
+     offsetof(ModelNetwork, gelu),
+     {[MODEL_GELU_TANH] = "tanh", [MODEL_GELU_ERF] = "erf", [MODEL_GELU_OPS] = "ops"}},
+    {"qk_norm",
+     offsetof(ModelNetwork, qk_norm),
+     {[MODEL_QK_NORM_NONE] = "none",
+      [MODEL_QK_NORM_HEAD] = "head",
+      [MODEL_QK_NORM_WIDTH] = "width"}},
+};
 
-static bool read_loss_at(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
-                         GError **error) {
-    static const char *const words[] = {
-        [MODEL_LOSS_IN_MODEL] = "model",
-        [MODEL_LOSS_IN_LOOP] = "loop",
-        [MODEL_LOSS_IN_LOOP_HOLDING] = "loop-holding",
-        NULL,
-    };
-    int word = read_word(ini, entry, words, error);
-    network->loss_at = (ModelLossAt)MAX(word, 0);
-    return word >= 0;
-}
-
-static bool read_gelu(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
-                      GError **error) {
-    static const char *const words[] = {
-        [MODEL_GELU_TANH] = "tanh",
-        [MODEL_GELU_ERF] = "erf",
-        [MODEL_GELU_OPS] = "ops",
-        NULL,
-    };
-    int word = read_word(ini, entry, words, error);
-    network->gelu = (ModelGelu)MAX(word, 0);
+static bool read_enum(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                      unsigned row, GError **error) {
+    int word = read_word(ini, entry, enums[row].words, error);
+    G_STRUCT_MEMBER(unsigned, network, enums[row].offset) = (unsigned)MAX(word, 0);
     return word >= 0;
 }
 
@@ -133,19 +127,6 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
     int word = read_word(ini, entry, words, error);
     network->scores_in_memory = word > 0;
     network->wide_softmax = word > 1;
-    return word >= 0;
-}
-
-static bool read_qk_norm(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
-                         GError **error) {
-    static const char *const words[] = {
-        [MODEL_QK_NORM_NONE] = "none",
-        [MODEL_QK_NORM_HEAD] = "head",
-        [MODEL_QK_NORM_WIDTH] = "width",
-        NULL,
-    };
-    int word = read_word(ini, entry, words, error);
-    network->qk_norm = (ModelQkNorm)MAX(word, 0);
     return word >= 0;
 }
 
@@ -164,14 +145,13 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
             return read_choice(network, ini, entry, i, error);
         }
     }
+    for (unsigned i = 0; i < G_N_ELEMENTS(enums); i++) {
+        if (g_str_equal(enums[i].key, entry->key)) {
+            return read_enum(network, ini, entry, i, error);
+        }
+    }
     if (g_str_equal(entry->key, "attention")) {
         return read_attention(network, ini, entry, error);
-    }
-    if (g_str_equal(entry->key, "qk_norm")) {
-        return read_qk_norm(network, ini, entry, error);
-    }
-    if (g_str_equal(entry->key, "gelu")) {
-        return read_gelu(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "rope_scaling")) {
         return read_rope_scaling(network, ini, entry, error);
@@ -190,12 +170,6 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                plan_ini_refuse(ini, entry, error,
                                "dropout must be a number from 0 to below 1, not '%s'",
                                entry->value);
-    }
-    if (g_str_equal(entry->key, "loss")) {
-        return read_loss(network, ini, entry, error);
-    }
-    if (g_str_equal(entry->key, "loss_at")) {
-        return read_loss_at(network, ini, entry, error);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
         if (g_str_equal(numbers[i].key, entry->key)) {
