@@ -249,10 +249,17 @@ typedef struct {
     bool less_precise;
 } Precision;
 
-static Precision precision_of_ddp(const CliWhatIf *what_if) {
+/* What FSDP's own mixed precision computes in; NULL: it is not asked for. */
+static const char *mixed_dtype(const CliWhatIf *what_if) {
     const char *dtype = cli_what_if_get(what_if, "param_dtype");
+    bool is_mixed = dtype && !g_str_equal(dtype, "model") && !g_str_equal(dtype, "fp32");
+    return is_mixed ? dtype : NULL;
+}
+
+static Precision precision_of_ddp(const CliWhatIf *what_if) {
+    const char *dtype = mixed_dtype(what_if);
     bool eager = g_strcmp0(cli_what_if_get(what_if, "kernels"), "eager") == 0;
-    if (dtype == NULL || g_str_equal(dtype, "model") || g_str_equal(dtype, "fp32")) {
+    if (!dtype) {
         return (Precision){"", g_strdup(""), false};
     }
     bool keeps_fp32 = g_strcmp0(cli_what_if_get(what_if, "model_dtype"), "fp32") == 0;
@@ -267,10 +274,8 @@ static Precision precision_of_ddp(const CliWhatIf *what_if) {
 
 /* FSDP's own mixed precision is what does there what autocast does with DDP. */
 static Precision precision_of_fsdp(const CliWhatIf *what_if) {
-    const char *dtype = cli_what_if_get(what_if, "param_dtype");
-    bool own = dtype != NULL && !g_str_equal(dtype, "model") && !g_str_equal(dtype, "fp32");
     bool casts = g_strcmp0(cli_what_if_get(what_if, "autocast"), "bf16") == 0;
-    bool replaced = casts && !own;
+    bool replaced = casts && !mixed_dtype(what_if);
     return (Precision){
         "", g_strdup(replaced ? " autocast=none param_dtype=bf16 reduce_dtype=fp32" : ""), false};
 }
