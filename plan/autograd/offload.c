@@ -167,8 +167,8 @@ static void step_on_host(PlanRun *run, uint32_t p, uint32_t sent) {
                       owned, lane_of(run, FROM_HOST));
 }
 
-/* FSDP1's original parameters are parts of one buffer: in the first step, which sends them, none may
- * come back before the last of them is there. */
+/* FSDP1's original parameters are parts of one buffer: in the first step, which sends them, none
+ * may come back before the last of them is there. */
 void plan_offload_step(const PlanOver *all, bool first) {
     PlanRun *run = all->run;
     g_autofree uint32_t *sent = g_new(uint32_t, all->to);
