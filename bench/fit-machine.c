@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "bench/fit-runs.h"
 #include "cli/calibrate/climb.h"
-#include "cli/validate/rows-train.h"
 
 enum {
     TRIES = 150,
@@ -30,39 +30,32 @@ static Number numbers[] = {
 };
 
 typedef struct {
-    CliPublished *published;
-    const char *gpu;
-    GPtrArray *tables;        /* CliCsv */
+    FitRuns all;
     double errors[MOST_RUNS]; /* first predicted over measured */
     unsigned n;
     bool is_held_out; /* which runs are asked for */
     GError *error;
 } Fit;
 
-/* The misses of the runs that are asked for; those whose memory is short say little of the rest. */
+static bool asks(gpointer self, const CliCsvRow *row) {
+    const Fit *fit = self;
+    return cli_published_held_out(row) == fit->is_held_out;
+}
+
+/* A run whose memory is short says little of the rest. */
+static void take(gpointer self, guint table, const CliTrainRow *run) {
+    Fit *fit = self;
+    if (run->retries == 0 && fit->n < MOST_RUNS) {
+        fit->errors[fit->n++] = run->predicted_ms / run->measured_ms;
+    }
+}
+
 static bool predict(Fit *fit) {
     fit->n = 0;
     for (unsigned k = 0; k < G_N_ELEMENTS(numbers); k++) {
-        cli_published_tune(fit->published, fit->gpu, numbers[k].key, numbers[k].value);
+        cli_published_tune(fit->all.published, fit->all.gpu, numbers[k].key, numbers[k].value);
     }
-    for (guint t = 0; t < fit->tables->len; t++) {
-        const CliCsv *csv = fit->tables->pdata[t];
-        for (unsigned i = 0; i < csv->n_rows && fit->n < MOST_RUNS; i++) {
-            CliTrainRow row;
-            if (cli_published_held_out(&csv->rows[i]) != fit->is_held_out) {
-                continue;
-            }
-            if (!cli_train_predict(csv, &csv->rows[i], fit->published, false, &row, &fit->error)) {
-                return false;
-            }
-            if (!row.skipped && g_str_has_prefix(row.gpu, fit->gpu) && !isnan(row.measured_ms) &&
-                row.retries == 0) {
-                fit->errors[fit->n++] = row.predicted_ms / row.measured_ms;
-            }
-            cli_train_row_clear(&row);
-        }
-    }
-    return true;
+    return fit_runs_predict(&fit->all, asks, take, fit, &fit->error);
 }
 
 static double misfit(gpointer data) {
@@ -107,31 +100,17 @@ static bool run(Fit *fit) {
     return print_errors(fit, false) && print_errors(fit, true);
 }
 
-static void free_csv(gpointer csv) {
-    cli_csv_free(csv);
-}
-
 int main(int argc, char **argv) {
     if (argc < 3) {
         fprintf(stderr, "usage: fit-machine GPU TABLE.csv...\n");
         return 2;
     }
-    Fit fit = {.gpu = argv[1]};
-    fit.tables = g_ptr_array_new_with_free_func(free_csv);
-    fit.published = cli_published_open("train", &cli_train_words, &fit.error);
-    for (int i = 2; !fit.error && i < argc; i++) {
-        CliCsv *csv = cli_csv_read(argv[i], &fit.error);
-        if (csv) {
-            g_ptr_array_add(fit.tables, csv);
-            cli_train_check(csv, &fit.error);
-        }
-    }
-    bool good = !fit.error && run(&fit);
+    Fit fit = {0};
+    bool good = fit_runs_open(&fit.all, argv[1], argv + 2, argc - 2, &fit.error) && run(&fit);
     if (!good) {
         fprintf(stderr, "fit-machine: %s\n", fit.error->message);
         g_error_free(fit.error);
     }
-    g_clear_pointer(&fit.published, cli_published_free);
-    g_ptr_array_unref(fit.tables);
+    fit_runs_clear(&fit.all);
     return good ? 0 : 2;
 }

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/fit-runs.h"
 #include "cli/calibrate/climb.h"
-#include "cli/validate/rows-train.h"
 
 enum {
     ROUNDS = 3,
@@ -43,53 +43,37 @@ typedef struct {
 } Run;
 
 typedef struct {
-    CliPublished *published;
-    const char *gpu;
-    GPtrArray *tables; /* CliCsv */
+    FitRuns all;
     Run runs[MOST_RUNS];
-    unsigned n_runs;
+    unsigned n_runs, moved;
     double factors[N_NUMBERS]; /* of the inverses */
 } Fit;
 
-static void tune(Fit *fit, unsigned moved) {
-    for (unsigned i = 0; i < N_NUMBERS; i++) {
-        double value = numbers[i].value * (i == moved ? STEP : 1);
-        cli_published_tune(fit->published, fit->gpu, numbers[i].key, value);
+static void take(gpointer self, guint table, const CliTrainRow *row) {
+    Fit *fit = self;
+    if (fit->n_runs == MOST_RUNS) {
+        return;
     }
-}
-
-static bool is_asked(const CliTrainRow *row, const Fit *fit) {
-    return !row->skipped && row->gpu && g_str_has_prefix(row->gpu, fit->gpu) &&
-           !isnan(row->measured_ms);
+    Run *run = &fit->runs[fit->n_runs++];
+    run->measured = row->measured_ms;
+    run->table = table;
+    run->is_out |= row->retries > 0;
+    if (fit->moved == N_NUMBERS) {
+        run->base = row->predicted_ms;
+    } else {
+        run->slope[fit->moved] = (row->predicted_ms - run->base) / (1 / STEP - 1);
+    }
 }
 
 /* Predicts all runs of the GPU; moved: N_NUMBERS for none. */
 static bool predict(Fit *fit, unsigned moved, GError **error) {
-    unsigned n = 0;
-    tune(fit, moved);
-    for (guint t = 0; t < fit->tables->len; t++) {
-        const CliCsv *csv = fit->tables->pdata[t];
-        for (unsigned i = 0; i < csv->n_rows; i++) {
-            CliTrainRow row;
-            if (!cli_train_predict(csv, &csv->rows[i], fit->published, false, &row, error)) {
-                return false;
-            }
-            if (is_asked(&row, fit) && n < MOST_RUNS) {
-                Run *run = &fit->runs[n++];
-                run->measured = row.measured_ms;
-                run->table = t;
-                run->is_out |= row.retries > 0;
-                if (moved == N_NUMBERS) {
-                    run->base = row.predicted_ms;
-                } else {
-                    run->slope[moved] = (row.predicted_ms - run->base) / (1 / STEP - 1);
-                }
-            }
-            cli_train_row_clear(&row);
-        }
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        double value = numbers[i].value * (i == moved ? STEP : 1);
+        cli_published_tune(fit->all.published, fit->all.gpu, numbers[i].key, value);
     }
-    fit->n_runs = n;
-    return true;
+    fit->n_runs = 0;
+    fit->moved = moved;
+    return fit_runs_predict(&fit->all, NULL, take, fit, error);
 }
 
 static double misfit(gpointer data) {
@@ -108,7 +92,7 @@ static double misfit(gpointer data) {
         sums[run->table] += climb_miss(fmax(ms, 1e-9), run->measured);
         runs[run->table]++;
     }
-    for (guint t = 0; t < fit->tables->len; t++) {
+    for (guint t = 0; t < fit->all.tables->len; t++) {
         mean += runs[t] ? sums[t] / runs[t] : 0;
         n_tables += runs[t] > 0;
     }
@@ -162,30 +146,19 @@ static bool run(Fit *fit, GError **error) {
     return predict(fit, N_NUMBERS, error);
 }
 
-static void free_csv(gpointer csv) {
-    cli_csv_free(csv);
-}
-
 int main(int argc, char **argv) {
     if (argc < 3 || argc - 2 > MOST_TABLES) {
         fprintf(stderr, "usage: fit-train GPU TABLE.csv...\n");
         return 2;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(CliPublished) published = cli_published_open("train", &cli_train_words, &error);
-    g_autoptr(GPtrArray) tables = g_ptr_array_new_with_free_func(free_csv);
     g_autofree Fit *fit = g_new0(Fit, 1);
-    *fit = (Fit){.published = published, .gpu = argv[1], .tables = tables};
-    bool good = published != NULL;
-    for (int i = 2; good && i < argc; i++) {
-        CliCsv *csv = cli_csv_read(argv[i], &error);
-        good = csv && cli_train_check(csv, &error);
-        g_ptr_array_add(tables, csv);
-    }
-    if (!good || !run(fit, &error)) {
+    bool good = fit_runs_open(&fit->all, argv[1], argv + 2, argc - 2, &error) && run(fit, &error);
+    if (good) {
+        print_result(fit);
+    } else {
         fprintf(stderr, "fit-train: %s\n", error->message);
-        return 2;
     }
-    print_result(fit);
-    return 0;
+    fit_runs_clear(&fit->all);
+    return good ? 0 : 2;
 }
