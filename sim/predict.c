@@ -93,7 +93,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         read_play(task, device);
     }
     if (trace && answer != PLAN_FAILED) {
-        sim_device_write_rows(device, 0, SIM_NEVER, trace);
+        sim_device_write_rows(device, task->options->rank, SIM_NEVER, trace);
     }
     return answer;
 }
@@ -101,8 +101,10 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
 /* Both plays, the one with the memory there is and, where that does not do, one without limit. */
 static bool play_alone(const Task *task, Trace *trace, GError **error) {
     if (trace) {
-        trace_add_rank(trace, 0, task->role);
+        trace_add_rank(trace, task->options->rank, task->role);
     }
+    task->prediction->oom.rank = task->options->rank;
+    task->prediction->memory_rank = task->prediction->time_rank = task->options->rank;
     PlanAnswer answer = play_once(task, task->prediction->allocator_bytes, trace, error);
     if (answer == PLAN_STOPPED && !task->prediction->unsupported_dtype) {
         answer = play_once(task, UINT64_MAX, NULL, error);
@@ -215,6 +217,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error) {
     g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
+    g_assert(options->rank < plan->world);
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
@@ -231,7 +234,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
         !(own.every_rank ? check_every(plan, &own, error) : check_alike(plan, cluster, error))) {
         return NULL;
     }
-    Task task = {plan, cluster, &own, plan_role_of_rank(plan, 0), prediction};
+    Task task = {plan, cluster, &own, plan_role_of_rank(plan, own.rank), prediction};
     if (trace) {
         describe(trace, &task);
     }

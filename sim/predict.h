@@ -1,7 +1,8 @@
 /* sim/predict.h - a plan on a cluster: does it fit, how long does a step take, where does time go.
  *
- * Representative play: ranks are alike, so one cursor, playing rank 0's role, stands for all of
- * them (rank 0 is the largest), and a collective takes what sim/cost-network.h says for its axis.
+ * Representative play: ranks are alike, so one cursor, playing one rank's role, stands for all of
+ * them (by default rank 0, the largest), and a collective takes what sim/cost-network.h says for its
+ * axis.
  * Running out of memory is a result: the play is then repeated with no limit, to say how much it
  * would take.
  *
@@ -54,6 +55,7 @@ typedef struct {
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
     MemoryAnswers *answers; /* NULL; representative play: gets what the traced one's allocator was
                                told */
+    uint32_t rank;          /* representative play: the one that stands for all */
 
     bool every_rank; /* and for it: */
     SimJitter jitter;

@@ -6,8 +6,8 @@
  * came back only where the step ended, in EARLY at once: what a GPU does lies between. Without
  * LATE the streams are the same and so must the peaks be, to the byte. What is predicted is the
  * program that was replayed: shards alone to begin with, a synchronized device where a step ends.
- * Exits 0 when they agree, 1 with what differs, 2 when a file cannot be read or expressed, or is of
- * a rank that rank 0 does not stand for, whose memory is predicted.
+ * Memory is predicted of the rank that was recorded.
+ * Exits 0 when they agree, 1 with what differs, 2 when a file cannot be read or expressed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -105,11 +105,6 @@ static int compare(const char *path, uint32_t steps, const Peaks *ours, const Pe
     return differ;
 }
 
-static gint64 rank_of(const Recording *recording) {
-    return json_object_get_int_member(json_object_get_object_member(recording->header, "options"),
-                                      "rank");
-}
-
 int main(int argc, char **argv) {
     if (argc != 3 && argc != 4) {
         fprintf(stderr, "usage: check-peaks RECORD.jsonl EARLY [LATE]\n");
@@ -121,15 +116,11 @@ int main(int argc, char **argv) {
         recording ? recording_plan(recording, RECORDING_OF_ALLOCATOR, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
     g_autoptr(Trace) trace =
-        plan ? oracle_predicted(plan, steps, ORACLE_MEMORY_BYTES, NULL, &error) : NULL;
+        plan ? oracle_predicted(plan, recording_rank(recording, plan), steps, ORACLE_MEMORY_BYTES,
+                                NULL, &error)
+             : NULL;
     if (!trace) {
         fprintf(stderr, "check-peaks: %s\n", error->message);
-        return 2;
-    }
-    uint32_t rank = (uint32_t)rank_of(recording);
-    if (rank < plan->world && plan_role_of_rank(plan, rank) != plan_role_of_rank(plan, 0)) {
-        fprintf(stderr, "check-peaks: %s: rank %u has memory of its own; record rank 0\n", argv[1],
-                rank);
         return 2;
     }
     g_autofree Peaks *early = read_stats(argv[2], steps);

@@ -344,10 +344,8 @@ static int check_file(const char *path) {
         fprintf(stderr, "check: %s\n", error->message);
         return 2;
     }
-    JsonObject *options = json_object_get_object_member(recording->header, "options");
-    uint32_t rank = (uint32_t)json_object_get_int_member(options, "rank");
     Check c = {.plan = plan, .file_name = path};
-    c.role = &plan->roles[rank < plan->world ? plan_role_of_rank(plan, rank) : 0];
+    c.role = &plan->roles[plan_role_of_rank(plan, recording_rank(recording, plan))];
     c.recorded = oracle_recorded_new(recording);
     c.forgotten = recording_forgotten_bytes(recording);
     c.is_compiled = recording_is_compiled(recording);

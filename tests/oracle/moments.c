@@ -78,7 +78,7 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
     return PLAN_DONE;
 }
 
-static bool write_script(const Plan *plan, uint32_t steps, MemoryAnswers *answers, GError **error) {
+static bool write_script(const Plan *plan, uint32_t rank, uint32_t steps, MemoryAnswers *answers, GError **error) {
     PlanDevice device = plan_null_device;
     device.alloc = alloc;
     device.free = release;
@@ -88,9 +88,10 @@ static bool write_script(const Plan *plan, uint32_t steps, MemoryAnswers *answer
     g_autoptr(MemoryVirtual) segments =
         memory_virtual_new(ORACLE_MEMORY_BYTES, ORACLE_MEMORY_BYTES, &hooks, &moments);
     moments.caching = memory_caching_new(NULL, &memory_virtual_source, segments, error);
-    g_autofree MemoryBlock **blocks = g_new0(MemoryBlock *, plan->roles[0].n_buffers);
+    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, rank)];
+    g_autofree MemoryBlock **blocks = g_new0(MemoryBlock *, role->n_buffers);
     moments.blocks = blocks;
-    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, steps, &device, &moments);
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, plan_role_of_rank(plan, rank), steps, &device, &moments);
     printf("set memory %" G_GUINT64_FORMAT "\n", ORACLE_MEMORY_BYTES);
     bool played = moments.caching && plan_player_run(player, error) != PLAN_FAILED;
     memory_caching_free(moments.caching);
@@ -108,9 +109,10 @@ int main(int argc, char **argv) {
         recording ? recording_plan(recording, RECORDING_OF_ALLOCATOR, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
     g_autoptr(MemoryAnswers) answers = memory_answers_new();
+    uint32_t rank = plan ? recording_rank(recording, plan) : 0;
     g_autoptr(Trace) trace =
-        plan ? oracle_predicted(plan, steps, ORACLE_MEMORY_BYTES, answers, &error) : NULL;
-    if (!trace || !write_script(plan, steps, answers, &error)) {
+        plan ? oracle_predicted(plan, rank, steps, ORACLE_MEMORY_BYTES, answers, &error) : NULL;
+    if (!trace || !write_script(plan, rank, steps, answers, &error)) {
         fprintf(stderr, "moments: %s\n", error->message);
         return 2;
     }

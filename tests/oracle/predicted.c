@@ -12,7 +12,7 @@ static void without_communication(ModelCluster *cluster, uint64_t ranks) {
     cluster->collectives_base_latency_us = 0;
 }
 
-Trace *oracle_predicted(const Plan *plan, uint32_t steps, uint64_t allocator_bytes,
+Trace *oracle_predicted(const Plan *plan, uint32_t rank, uint32_t steps, uint64_t allocator_bytes,
                         MemoryAnswers *answers, GError **error) {
     g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, "h200-node", error);
     g_autoptr(ModelCluster) cluster = path ? model_cluster_read_file(path, error) : NULL;
@@ -24,7 +24,7 @@ Trace *oracle_predicted(const Plan *plan, uint32_t steps, uint64_t allocator_byt
         cluster->device_memory_bytes = cluster->device_outside_allocator_bytes + allocator_bytes;
     }
     g_autoptr(Trace) trace = trace_new();
-    SimOptions options = {.steps = steps, .answers = answers};
+    SimOptions options = {.steps = steps, .answers = answers, .rank = rank};
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, error);
     return prediction ? g_steal_pointer(&trace) : NULL;
 }

@@ -177,6 +177,12 @@ static char *network_text(JsonObject *shape) {
     return g_string_free(text, FALSE);
 }
 
+uint32_t recording_rank(const Recording *recording, const Plan *plan) {
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    gint64 rank = int_of(options, "rank");
+    return rank < plan->world ? (uint32_t)rank : 0;
+}
+
 uint64_t recording_forgotten_bytes(const Recording *recording) {
     JsonObject *shape = json_object_get_object_member(recording->header, "shape");
     JsonObject *options = json_object_get_object_member(recording->header, "options");

@@ -25,6 +25,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Recording, recording_free)
 int recording_check_all(const char *program, int argc, char **argv,
                         int (*check_file)(const char *path));
 
+/* The rank that was recorded, of the plan's; of one rank by itself its only one. */
+uint32_t recording_rank(const Recording *recording, const Plan *plan);
+
 /* A recorder whose fake tensors answer from PyTorch's cache (the reference's; this project's turns
  * it off) forgets, of most gradients of a T5's bias, what pads their storage behind the last row:
  * so many bytes. 0 in all other recordings. */

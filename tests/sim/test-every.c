@@ -163,6 +163,31 @@ static void test_roles(void) {
     g_assert_cmpint(all->ranks[0].waited_ns, ==, all->ranks[2].held_ns);
 }
 
+/* Asked to, the last rank stands for all, with the memory that it has when each is played. */
+static void test_standing_rank(void) {
+    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=3 sharding=full");
+    g_autoptr(Trace) trace = trace_new(), traces = trace_new();
+    SimOptions options = {.steps = 4, .rank = 2};
+    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, trace);
+    g_assert_cmpuint(one->memory_rank, ==, 2);
+    options.every_rank = true;
+    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, traces);
+    guint rows = 0;
+    for (guint i = 0; i < traces->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(traces, i);
+        if (row->rank == 2) {
+            const TraceMemoryRow *other = trace_memory(trace, rows++);
+            g_assert_cmpuint(other->rank, ==, 2);
+            g_assert_cmpuint(row->allocated, ==, other->allocated);
+            g_assert_cmpuint(row->reserved, ==, other->reserved);
+        }
+    }
+    g_assert_cmpuint(rows, ==, trace->memory->len);
+    g_assert_cmpuint(all->memory_rank, ==, 0);
+    g_assert_cmpuint(one->peak.at.allocated_bytes, <, all->peak.at.allocated_bytes);
+}
+
 /* Memory so short that the allocator gives segments back and tries again: it waits for its device
  * from deep inside an allocation, and that for other ranks. */
 static void test_law_under_pressure(void) {
@@ -692,6 +717,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/every/equal ranks: as one that stands for all", test_law);
     g_test_add_func("/sim/every/the last rank's shards", test_roles);
+    g_test_add_func("/sim/every/the last rank stands for all", test_standing_rank);
     g_test_add_func("/sim/every/the same under memory pressure", test_law_under_pressure);
     g_test_add_func("/sim/every/out of memory", test_out_of_memory);
     g_test_add_func("/sim/every/a straggler slows all as much", test_straggler);

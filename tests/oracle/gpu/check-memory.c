@@ -229,7 +229,7 @@ static int check_file(const char *path) {
     }
     g_autoptr(Plan) plan = recording ? recording_plan(recording, RECORDING_OF_GPU, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, steps, 0, NULL, &error) : NULL;
+    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, 0, steps, 0, NULL, &error) : NULL;
     if (!trace) {
         fprintf(stderr, "check-memory: %s\n", error->message);
         return 2;
