@@ -1,8 +1,8 @@
 /* sim/predict.h - a plan on a cluster: does it fit, how long does a step take, where does time go.
  *
  * Representative play: ranks are alike, so one cursor, playing one rank's role, stands for all of
- * them (by default rank 0, the largest), and a collective takes what sim/cost-network.h says for its
- * axis.
+ * them (by default rank 0, the largest), and a collective takes what sim/cost-network.h says for
+ * its axis.
  * Running out of memory is a result: the play is then repeated with no limit, to say how much it
  * would take.
  *

@@ -115,10 +115,9 @@ int main(int argc, char **argv) {
     g_autoptr(Plan) plan =
         recording ? recording_plan(recording, RECORDING_OF_ALLOCATOR, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace =
-        plan ? oracle_predicted(plan, recording_rank(recording, plan), steps, ORACLE_MEMORY_BYTES,
-                                NULL, &error)
-             : NULL;
+    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, recording_rank(recording, plan), steps,
+                                                     ORACLE_MEMORY_BYTES, NULL, &error)
+                                  : NULL;
     if (!trace) {
         fprintf(stderr, "check-peaks: %s\n", error->message);
         return 2;

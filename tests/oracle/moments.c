@@ -78,7 +78,8 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
     return PLAN_DONE;
 }
 
-static bool write_script(const Plan *plan, uint32_t rank, uint32_t steps, MemoryAnswers *answers, GError **error) {
+static bool write_script(const Plan *plan, uint32_t rank, uint32_t steps, MemoryAnswers *answers,
+                         GError **error) {
     PlanDevice device = plan_null_device;
     device.alloc = alloc;
     device.free = release;
@@ -91,7 +92,8 @@ static bool write_script(const Plan *plan, uint32_t rank, uint32_t steps, Memory
     const PlanRole *role = &plan->roles[plan_role_of_rank(plan, rank)];
     g_autofree MemoryBlock **blocks = g_new0(MemoryBlock *, role->n_buffers);
     moments.blocks = blocks;
-    g_autoptr(PlanPlayer) player = plan_player_new(plan, plan_role_of_rank(plan, rank), steps, &device, &moments);
+    g_autoptr(PlanPlayer) player =
+        plan_player_new(plan, plan_role_of_rank(plan, rank), steps, &device, &moments);
     printf("set memory %" G_GUINT64_FORMAT "\n", ORACLE_MEMORY_BYTES);
     bool played = moments.caching && plan_player_run(player, error) != PLAN_FAILED;
     memory_caching_free(moments.caching);

@@ -14,7 +14,8 @@
 /* What recorder/to_allocator.py gives the allocator unless told otherwise. */
 #define ORACLE_MEMORY_BYTES (UINT64_C(80) << 30)
 
-/* rank: the one whose role is played. allocator_bytes: what the allocator may use, 0: an H200's. answers: gets what it was told of
- * events, or NULL. NULL and error when the plan cannot be played. */
+/* rank: the one whose role is played. allocator_bytes: what the allocator may use, 0: an H200's.
+ * answers: gets what it was told of events, or NULL. NULL and error when the plan cannot be
+ * played. */
 Trace *oracle_predicted(const Plan *plan, uint32_t rank, uint32_t steps, uint64_t allocator_bytes,
                         MemoryAnswers *answers, GError **error);
