@@ -233,3 +233,22 @@ bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const ch
     }
     return true;
 }
+
+static void append(char ***strings, const char *string) {
+    guint n = g_strv_length(*strings);
+    *strings = g_renew(char *, *strings, n + 2);
+    (*strings)[n] = g_strdup(string);
+    (*strings)[n + 1] = NULL;
+}
+
+void cli_csv_add_columns(CliCsv *csv, const char *const *columns) {
+    for (; *columns; columns++) {
+        if (cli_csv_has(csv, *columns)) {
+            continue;
+        }
+        append(&csv->columns, *columns);
+        for (unsigned i = 0; i < csv->n_rows; i++) {
+            append(&csv->rows[i].fields, "");
+        }
+    }
+}

@@ -47,6 +47,9 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
 bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,
                            GError **error);
 
+/* Adds those of these columns (a list with a NULL at its end) that it lacks, with empty fields. */
+void cli_csv_add_columns(CliCsv *csv, const char *const *columns);
+
 /* Sets "FILE:LINE: message" and returns false. */
 bool cli_csv_refuse(const CliCsv *csv, unsigned line, GError **error, const char *format, ...)
     G_GNUC_PRINTF(4, 5);

@@ -158,6 +158,20 @@ static void fill_shape(Filler *f) {
     fill_ffn(f, layers, width, gate);
 }
 
+/* "bfloat16" is one word for what "float16" stands for elsewhere: the rules know the short ones. */
+static void say_dtype_plainly(Filler *f, const char *column) {
+    static const char *const words[][2] = {
+        {"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}};
+    g_autofree char *given = g_ascii_strdown(text(f, column), -1);
+    g_autoptr(GString) short_words = g_string_new(given);
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_string_replace(short_words, words[i][0], words[i][1], 0);
+    }
+    if (!g_str_equal(short_words->str, given)) {
+        fill(f, column, short_words->str, "our word for it");
+    }
+}
+
 /* "full on 5 of 48 layers" is a share of the blocks. */
 static void say_share(Filler *f) {
     g_autoptr(GRegex) share = g_regex_new("([0-9]+) of ([0-9]+)", 0, 0, NULL);
@@ -176,6 +190,8 @@ CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GStrin
     fill_batch(&f);
     fill_shape(&f);
     say_share(&f);
+    say_dtype_plainly(&f, "precision");
+    say_dtype_plainly(&f, "reduce_dtype");
     return f.row;
 }
 
@@ -185,19 +201,68 @@ void cli_train_row_fields_clear(CliCsvRow *row) {
 
 /* ---- network -------------------------------------------------------------------------------- */
 
-/* "4 x 100 Gb/s": 400 and what follows; bytes where the B is large. 0: no rate. */
-static double gigabits(const char *clause) {
-    g_autoptr(GRegex) rate =
-        g_regex_new("(?:([0-9]+) *x *)?([0-9]+(?:[.][0-9]+)?) *G(b|B)", 0, 0, NULL);
-    g_autoptr(GMatchInfo) match = NULL;
-    if (!g_regex_match(rate, clause, 0, &match)) {
-        return 0;
+typedef struct {
+    double gigabits;    /* a second; 0: the words give no rate */
+    bool is_of_port;    /* by the name of InfiniBand's generation */
+    bool is_of_several; /* "4 x", "x 8" */
+} Rate;
+
+/* Group `group` of a match as a number; or `otherwise` where that is empty. */
+static double matched(const GMatchInfo *match, int group, double otherwise) {
+    g_autofree char *digits = g_match_info_fetch(match, group);
+    return digits && *digits ? g_ascii_strtod(digits, NULL) : otherwise;
+}
+
+/* Of a port of four lanes, in Gb/s (InfiniBand Trade Association, roadmap). */
+static double of_generation(const char *name) {
+    static const struct {
+        const char *name;
+        double gigabits;
+    } generations[] = {{"edr", 100}, {"hdr", 200}, {"ndr", 400}, {"xdr", 800}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(generations); i++) {
+        if (!g_ascii_strcasecmp(generations[i].name, name)) {
+            return generations[i].gigabits;
+        }
     }
-    g_autofree char *times = g_match_info_fetch(match, 1);
-    g_autofree char *value = g_match_info_fetch(match, 2);
-    g_autofree char *unit = g_match_info_fetch(match, 3);
-    return (*times ? g_ascii_strtod(times, NULL) : 1) * g_ascii_strtod(value, NULL) *
-           (*unit == 'B' ? 8 : 1);
+    return 0;
+}
+
+static bool matches(const char *pattern, GRegexCompileFlags flags, const char *clause,
+                    GMatchInfo **ret_match) {
+    g_autoptr(GRegex) regex = g_regex_new(pattern, flags, 0, NULL);
+    return g_regex_match(regex, clause, 0, ret_match);
+}
+
+/* "4 x 100 Gb/s", "200Gb/s x 8", "3.2 Tbps", "400G"; bytes where the B is large. */
+static Rate in_digits(const char *clause) {
+    g_autoptr(GMatchInfo) match = NULL, after = NULL;
+    if (!matches("(?:([0-9]+) *x *)?([0-9]+(?:[.][0-9]+)?) *(?:([GT])(b|B)|(G)\\b)", 0, clause,
+                 &match)) {
+        return (Rate){0};
+    }
+    double times = matched(match, 1, 0);
+    if (times == 0 && matches("[^0-9]x *([0-9]+)\\b", 0, clause, &after)) {
+        times = matched(after, 1, 0);
+    }
+    g_autofree char *large = g_match_info_fetch(match, 3);
+    g_autofree char *unit = g_match_info_fetch(match, 4);
+    double each =
+        matched(match, 2, 0) * (large && *large == 'T' ? 1000 : 1) * (unit && *unit == 'B' ? 8 : 1);
+    return (Rate){.gigabits = each * MAX(times, 1), .is_of_several = times > 0};
+}
+
+/* "4x HDR200", "InfiniBand NDR". */
+static Rate in_generations(const char *clause) {
+    g_autoptr(GMatchInfo) match = NULL;
+    if (!matches("(?:([0-9]+) *x *)?\\b(EDR|HDR|NDR|XDR)-?([0-9]+)?\\b", G_REGEX_CASELESS, clause,
+                 &match)) {
+        return (Rate){0};
+    }
+    g_autofree char *name = g_match_info_fetch(match, 2);
+    double times = matched(match, 1, 0);
+    return (Rate){.gigabits = matched(match, 3, of_generation(name)) * MAX(times, 1),
+                  .is_of_port = true,
+                  .is_of_several = times > 0};
 }
 
 double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node) {
@@ -206,11 +271,17 @@ double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node
     static const char *const of_node[] = {"node", "host", "server", "instance", "machine", "efa"};
     g_auto(GStrv) clauses = g_strsplit_set(interconnect, ";,+", -1);
     for (char **clause = clauses; *clause; clause++) {
-        double rate = named(*clause, inside, G_N_ELEMENTS(inside)) ? 0 : gigabits(*clause);
-        bool shared = !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
-                      (named(*clause, of_node, G_N_ELEMENTS(of_node)) || rate >= 800);
-        if (rate > 0) {
-            return rate / 8 / (shared ? gpus_per_node : 1);
+        if (named(*clause, inside, G_N_ELEMENTS(inside))) {
+            continue;
+        }
+        Rate rate = in_digits(*clause);
+        rate = rate.gigabits > 0 ? rate : in_generations(*clause);
+        bool is_large = rate.gigabits >= 800 && !rate.is_of_port;
+        bool shared =
+            !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
+            (named(*clause, of_node, G_N_ELEMENTS(of_node)) || is_large || rate.is_of_several);
+        if (rate.gigabits > 0) {
+            return rate.gigabits / 8 / (shared ? gpus_per_node : 1);
         }
     }
     return 0;

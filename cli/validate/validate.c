@@ -145,26 +145,38 @@ static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished
 }
 
 static const struct {
-    const char *name, *unit, *told_by; /* a column that no other kind has */
+    const char *name, *unit, *told_by[3]; /* columns, any of which no other kind has */
     const CliRuleWords *words;
     const char *const *needed;
     Reader read;
 } kinds[] = {
-    {"train", "ms", "tokens_per_s_per_gpu", &cli_train_words,
+    {"train",
+     "ms",
+     {"tokens_per_s_per_gpu", "framework", "seq_len"},
+     &cli_train_words,
      (const char *const[]){"hardware", "framework", "model", "gpus", "seq_len", "micro_batch",
                            NULL},
      read_runs},
-    {"gemm", "us", "extra_shape", &cli_gemm_words,
-     (const char *const[]){"hardware", "kind", "dtype", "m", "n", "k", NULL}, read_products},
-    {"collectives", "us", "busbw_GBps", &cli_collective_words,
+    {"gemm",
+     "us",
+     {"extra_shape"},
+     &cli_gemm_words,
+     (const char *const[]){"hardware", "kind", "dtype", "m", "n", "k", NULL},
+     read_products},
+    {"collectives",
+     "us",
+     {"busbw_GBps"},
+     &cli_collective_words,
      (const char *const[]){"hardware", "nodes", "gpus", "op", "bytes", "time_us", NULL},
      read_collectives},
 };
 
 static int kind_of(const CliCsv *csv) {
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (cli_csv_has(csv, kinds[i].told_by)) {
-            return (int)i;
+        for (unsigned k = 0; k < G_N_ELEMENTS(kinds[i].told_by) && kinds[i].told_by[k]; k++) {
+            if (cli_csv_has(csv, kinds[i].told_by[k])) {
+                return (int)i;
+            }
         }
     }
     return -1;
@@ -206,6 +218,7 @@ static int open_table(const char *path, CliCsv **ret_csv, CliPublished **ret_pub
     if (!cli_csv_check_columns(csv, kinds[kind].words->columns, kinds[kind].needed, error)) {
         return -1;
     }
+    cli_csv_add_columns(csv, kinds[kind].words->columns);
     *ret_published = cli_published_open(kinds[kind].name, kinds[kind].words, error);
     if (!*ret_published) {
         return -1;

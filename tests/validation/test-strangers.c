@@ -214,6 +214,77 @@ static void filled(void) {
     }
 }
 
+/* A table with few columns: what they leave open is filled as empty fields are. */
+static void few_columns(void) {
+    EXPECT("hardware,gpus,framework,model,layers,d_model,seq_len,micro_batch,step_ms\n"
+           "A100,8,PyTorch FSDP,x,2,256,512,2,11\n"
+           "A100,8,HF Trainer DDP,x,2,256,512,2,11\n"
+           "A100,8,TRL SFTTrainer FSDP2,x,2,256,512,2,11\n"
+           "A100,8,HF Trainer + DeepSpeed ZeRO-3,x,2,256,512,2,11\n"
+           "A100,8,PyTorch FSDP,llama2-7b,,,512,2,\n",
+           NULL, NULL, NULL, "no rule knows this framework", "neither a time nor a peak");
+    EXPECT("hardware,gpus,framework,sharding_strategy,model,layers,d_model,seq_len,micro_batch,"
+           "step_ms\n"
+           "A100,8,LLaMA-Factory,ZeRO-2,x,2,256,512,2,11\n"
+           "A100,8,LLaMA-Factory,FSDP,x,2,256,512,2,11\n",
+           "no rule knows this framework", NULL);
+    refuse("framework,model,gpus,seq_len,micro_batch,step_ms\n", "column 'hardware' is missing");
+}
+
+/* The setting that rules give the first row of a table, of those listed; NULL: none. */
+static void expect_setting(const char *table, const char *setting) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = written(table);
+    g_autofree char *listed = g_strconcat(path, ".settings", NULL);
+    FILE *to = g_fopen(listed, "w");
+    cli_validation_list(path, false, to, &error);
+    g_assert_no_error(error);
+    fclose(to);
+    g_autofree char *said = NULL;
+    g_file_get_contents(listed, &said, NULL, &error);
+    g_assert_no_error(error);
+    g_strdelimit(said, ",", ' ');
+    g_autofree char *wanted = g_strconcat(" ", setting, " ", NULL);
+    if (!strstr(said, wanted)) {
+        g_test_message("'%s' is not in: %s", setting, said);
+        g_test_fail();
+    }
+}
+
+/* What sources call the same thing. */
+static void words_of_settings(void) {
+    static const struct {
+        const char *framework, *sharding, *precision, *checkpointing, *setting;
+    } cases[] = {
+        {"PyTorch FSDP", "FSDP", "bfloat16 mixed precision", "None", "param_dtype=bf16"},
+        {"PyTorch FSDP", "FSDP", "torch.bfloat16", "no (default)", "param_dtype=bf16"},
+        {"PyTorch FSDP", "FSDP", "Float16", "None", "param_dtype=fp16"},
+        {"PyTorch FSDP", "FSDP", "float32", "None", "param_dtype=fp32"},
+        {"PyTorch FSDP", "FSDP", "bf16", "yes (all layers)", "checkpointing=full"},
+        {"PyTorch FSDP", "FSDP", "bf16", "Gradient checkpointing", "checkpointing=full"},
+        {"PyTorch FSDP", "FSDP", "bf16", "recompute", "checkpointing=full"},
+        {"PyTorch FSDP", "FSDP", "bf16", "full AC", "checkpointing=full"},
+        {"torchtitan", "FSDP2", "bf16", "per op SAC", "checkpointing=selective-op"},
+        {"torchtitan", "FSDP2", "bf16", "selective (op)", "checkpointing=selective-op"},
+        {"PyTorch FSDP", "FSDP2", "bf16", "None", "flavour=fsdp2"},
+        {"PyTorch FSDP", "fully_shard", "bf16", "None", "flavour=fsdp2"},
+        {"PyTorch", "FSDP2 (reshard_after_forward=False)", "bf16", "None",
+         "reshard_after_forward=no"},
+        {"MosaicML Composer FSDP", "FULL_SHARD", "bf16", "None", "backward_prefetch=post"},
+        {"HF Trainer + FSDP", "FULL_SHARD", "bf16", "None", "autocast=bf16"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *table = g_strdup_printf(
+            "%sA100,8,,%s,%s,x,,2,256,512,2,,%s,%s,9e4,,,,,,,,,,,,,\n", RUNS, cases[i].framework,
+            cases[i].sharding, cases[i].precision, cases[i].checkpointing);
+        expect_setting(table, cases[i].setting);
+    }
+    EXPECT(RUNS "A100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,sometimes" TIME
+                "A100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,selective activation checkpointing" TIME
+                "A100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,activation checkpointing: off" TIME,
+           "no rule knows what this recomputes", "other operations", NULL);
+}
+
 static void networks(void) {
     static const struct {
         const char *words;
@@ -225,6 +296,14 @@ static void networks(void) {
                  {"NVLink4 + 8x200Gb GPUDirect-TCPXO per node", 8, 25},
                  {"3200 Gb/s EFA", 8, 50},
                  {"50 GB/s a GPU", 8, 50},
+                 {"3.2 Tbps EFA", 8, 50},
+                 {"RoCE 400G per GPU", 8, 50},
+                 {"100Gb InfiniBand x4", 8, 6.25},
+                 {"HDR 200Gb/s x 8", 8, 25},
+                 {"4x HDR200 IB per node", 4, 25},
+                 {"8x NDR", 8, 50},
+                 {"InfiniBand HDR-100", 8, 12.5},
+                 {"NVSwitch; XDR InfiniBand", 8, 100},
                  {"NVLink 900 GB/s", 8, 0},
                  {"InfiniBand", 8, 0},
                  {"", 8, 0}};
@@ -370,6 +449,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: what is missing", what_is_missing);
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
+    g_test_add_func("/strangers/runs: few columns", few_columns);
+    g_test_add_func("/strangers/runs: words of settings", words_of_settings);
     g_test_add_func("/strangers/runs: networks", networks);
     g_test_add_func("/strangers/products", products);
     g_test_add_func("/strangers/collectives", collectives);
