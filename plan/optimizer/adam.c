@@ -4,9 +4,9 @@
  * temporaries until the step ends, and are let go from the last to the first. loop: the same steps
  * for one tensor after the other; a tensor's denominator lives until the next one's is made, be
  * that an empty shard's; with optimizer_count = device each tensor's count goes up first, and the
- * host reads it before it steps that tensor (composer/optim/decoupled_weight_decay.py; PyTorch issue
- * 128208). fused: one launch for everything, and a count of steps per tensor on the device, of
- * empty ones too.
+ * host reads it before it steps that tensor (composer/optim/decoupled_weight_decay.py; PyTorch
+ * issue 128208). fused: one launch for everything, and a count of steps per tensor on the device,
+ * of empty ones too.
  * State is made in the first step, in the order of the parameters. AdamW's weight decay shrinks the
  * parameter; Adam's is added to the gradient in a new tensor, which foreach drops before the roots
  * and the loop before the next tensor's.
