@@ -62,6 +62,7 @@ static gpointer field_of(const PlanStrategy *strategy, unsigned row) {
 }
 
 void plan_strategy_init(PlanStrategy *strategy) {
+    strategy->given = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         switch (rows[i].kind) {
         case KIND_INT:
@@ -185,15 +186,33 @@ static void take_defaults(PlanStrategy *strategy) {
     strategy->optimizer_kernel = oldest ? PLAN_KERNEL_LOOP : PLAN_KERNEL_FOREACH;
 }
 
+G_STATIC_ASSERT(G_N_ELEMENTS(keys) <= 64); /* PlanStrategy.given has a bit for each */
+
+static void copy_value(PlanStrategy *strategy, const PlanStrategy *from, unsigned row) {
+    static const gsize sizes[] = {[KIND_INT] = sizeof(uint64_t),
+                                  [KIND_REAL] = sizeof(double),
+                                  [KIND_CHOICE] = sizeof(unsigned),
+                                  [KIND_VARIANT] = sizeof(PlanVariant)};
+    memcpy(field_of(strategy, row), field_of(from, row), sizes[rows[row].kind]);
+}
+
+/* A version's defaults are for what was not given. */
 static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **error) {
     PlanPytorchVersion version;
     if (!plan_pytorch_read(value, &version, error)) {
         return false;
     }
-    strategy->pytorch = version.like;
-    strategy->rms_norm = version.norms_are_kernels ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
-    strategy->reshard_root = version.reshards_root ? PLAN_YES : PLAN_NO;
-    take_defaults(strategy);
+    PlanStrategy like = *strategy;
+    like.pytorch = version.like;
+    like.rms_norm = version.norms_are_kernels ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
+    like.reshard_root = version.reshards_root ? PLAN_YES : PLAN_NO;
+    take_defaults(&like);
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (!(strategy->given >> i & 1)) {
+            copy_value(strategy, &like, i);
+        }
+    }
+    strategy->pytorch = like.pytorch;
     return true;
 }
 
@@ -206,8 +225,10 @@ static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GEr
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (g_str_equal(keys[i].key, key)) {
-            return g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)
-                                               : set_row(strategy, i, value, error);
+            bool good = g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)
+                                                    : set_row(strategy, i, value, error);
+            strategy->given |= good ? (uint64_t)1 << i : 0;
+            return good;
         }
     }
     g_autoptr(GString) known = g_string_new(NULL);

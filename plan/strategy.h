@@ -176,6 +176,7 @@ typedef struct {
 #undef REAL
 #undef CHOICE
 #undef VARIANT
+    uint64_t given; /* a bit a key, in the order of strategy-keys.def: it was set by its name */
 } PlanStrategy;
 
 typedef struct {
@@ -187,7 +188,8 @@ typedef struct {
 const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n);
 
 void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */
-/* The message has no place in it: the caller knows the file and line, or the option. */
+/* The message has no place in it: the caller knows the file and line, or the option. A version
+ * ("pytorch") changes the defaults of other keys, never one that was given, whichever comes first. */
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error);
 /* Reads [strategy] of a file over what is set already. */
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,

@@ -169,7 +169,7 @@ static bool is_pytorch(const PlanIniEntry *entry) {
     return g_str_equal(entry->key, "strategy.pytorch");
 }
 
-/* The version brings defaults of its own for other keys, so it comes first, wherever it stands. */
+/* The version stands first among what is said of a row, wherever a rule has it. */
 static bool apply_pytorch(Case *c, GError **error) {
     for (guint i = 0; i < c->settings->len; i++) {
         const PlanIniEntry *entry = c->settings->pdata[i];

@@ -50,7 +50,7 @@ static void values_read_back(void) {
     g_assert_null(plan_strategy_value(&s, "no_such_key"));
 }
 
-/* A version sets defaults, and what is said later wins. */
+/* A version sets defaults, and what is given itself wins. */
 static void versions(void) {
     PlanStrategy s;
     plan_strategy_init(&s);
@@ -68,6 +68,39 @@ static void versions(void) {
     g_assert_true(plan_strategy_read(&again, text, strlen(text), "x.ini", NULL));
     g_assert_cmpuint(again.limit_all_gathers, ==, 3);
     g_assert_cmpuint(again.zero_grad, ==, PLAN_ZERO_KEEP);
+}
+
+/* Whether a key stands before the version or behind it is all one. */
+static void versions_leave_what_is_given(void) {
+    static const char *const orders[][3] = {
+        {"limit_all_gathers", "optimizer_kernel", "pytorch"},
+        {"limit_all_gathers", "pytorch", "optimizer_kernel"},
+        {"pytorch", "optimizer_kernel", "limit_all_gathers"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(orders); i++) {
+        PlanStrategy s;
+        plan_strategy_init(&s);
+        for (unsigned k = 0; k < 3; k++) {
+            const char *value = g_str_equal(orders[i][k], "pytorch")             ? "1.13"
+                                : g_str_equal(orders[i][k], "limit_all_gathers") ? "2"
+                                                                                 : "foreach";
+            g_assert_true(plan_strategy_set(&s, orders[i][k], value, NULL));
+        }
+        g_assert_cmpuint(s.pytorch, ==, PLAN_PYTORCH_1_13);
+        g_assert_cmpuint(s.limit_all_gathers, ==, 2);
+        g_assert_cmpuint(s.optimizer_kernel, ==, PLAN_KERNEL_FOREACH);
+        g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_KEEP);
+        g_assert_true(plan_strategy_set(&s, "pytorch", "current", NULL));
+        g_assert_cmpuint(s.pytorch, ==, PLAN_PYTORCH_CURRENT);
+        g_assert_cmpuint(s.zero_grad, ==, PLAN_ZERO_DROP);
+        g_assert_cmpuint(s.limit_all_gathers, ==, 2);
+    }
+    PlanStrategy s;
+    plan_strategy_init(&s);
+    g_assert_false(plan_strategy_set(&s, "limit_all_gathers", "many", NULL));
+    g_assert_true(
+        plan_strategy_set(&s, "pytorch", "2.0", NULL)); /* what was refused is not given */
+    g_assert_cmpuint(s.limit_all_gathers, ==, 0);
 }
 
 /* Each is like one that was recorded. */
@@ -314,6 +347,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/versions set defaults", versions);
+    g_test_add_func("/plan/strategy/versions leave what is given", versions_leave_what_is_given);
     g_test_add_func("/plan/strategy/versions between", versions_between);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
