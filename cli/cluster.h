@@ -5,6 +5,8 @@
 
 #include "models/cluster.h"
 
+/* name: "dgx-h100", "./mine.ini"; with ":64" behind it the same machine of 64 nodes, whose name
+ * then has that too. */
 ModelCluster *cli_cluster_read(const char *name, GError **error);
 
 /* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */

@@ -26,7 +26,7 @@ _foreshard() {
         words=$(_foreshard_choices "$program" "$command" "$before")
     elif [[ $command == list ]]; then
         words='networks clusters'
-    elif [[ $command =~ ^(plan|units|predict|run|rehearse|plot|diagnose|explain)$ ]]; then
+    elif [[ $command =~ ^(plan|units|predict|choose|run|rehearse|plot|diagnose|explain)$ ]]; then
         words=$("$program" list networks --names 2>/dev/null)
     fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")

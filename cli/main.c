@@ -20,6 +20,7 @@ static const struct {
     {"units", cmd_units, "what is gathered, used and dropped together; the tree of modules"},
     {"list", cmd_list, "the networks and clusters that can be named"},
     {"predict", cmd_predict, "play a plan on a modeled cluster: memory, step time, does it fit"},
+    {"choose", cmd_choose, "which settings, how many GPUs: what fits, ranked by time or price"},
     {"collectives", cmd_collectives, "times of collectives on a cluster, and NCCL's choice"},
     {"validate", cmd_validate, "predict published measurements, and say how far off we are"},
     {"run", cmd_run, "play the same plan for real on local ranks"},
@@ -45,7 +46,8 @@ static void print_help(FILE *to) {
             "\n`foreshard COMMAND --help` says what a command takes. To begin with:\n"
             "  foreshard plot gpt2-xl -n 8 --cluster a100-node     # memory over time\n"
             "  foreshard predict gpt2-xl -n 8 --cluster a100-node  # does it fit, and train well?\n"
-            "  foreshard diagnose gpt2-xl -n 8 --cluster a100-node # what would change that\n");
+            "  foreshard diagnose gpt2-xl -n 8 --cluster a100-node # what would change that\n"
+            "  foreshard choose gpt2-xl --cluster a100-node        # which settings are best\n");
 }
 
 static int complain_of(const char *name) {

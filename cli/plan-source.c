@@ -22,9 +22,10 @@ typedef struct {
 
 struct _CliPlanSource {
     char *strategy_file;
-    GArray *settings;    /* Setting, in the order given */
-    char **option_names; /* of the strategy's keys, "micro-batch" */
-    bool has_said;       /* what of the network is left out, or taken for granted */
+    GArray *settings;        /* Setting, in the order given */
+    char **option_names;     /* of the strategy's keys, "micro-batch" */
+    bool has_said;           /* what of the network is left out, or taken for granted */
+    CliPlanSource *original; /* which says it for a copy; NULL: this is none */
 };
 
 static const PlanStrategyKey *find_key(const char *name) {
@@ -153,6 +154,19 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context) {
     return source;
 }
 
+CliPlanSource *cli_plan_source_copy(CliPlanSource *source) {
+    CliPlanSource *copy = g_new0(CliPlanSource, 1);
+    copy->strategy_file = g_strdup(source->strategy_file);
+    copy->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        const Setting *setting = &g_array_index(source->settings, Setting, i);
+        Setting same = {setting->key, g_strdup(setting->value)};
+        g_array_append_val(copy->settings, same);
+    }
+    copy->original = source->original != NULL ? source->original : source;
+    return copy;
+}
+
 void cli_plan_source_free(CliPlanSource *source) {
     if (!source) {
         return;
@@ -228,7 +242,7 @@ static void say_which_line(const CliPlanSource *source, GError **error) {
     }
 }
 
-static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
+bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
     plan_strategy_init(strategy);
     if (source->strategy_file && !plan_strategy_read_file(strategy, source->strategy_file, error)) {
         return false;
@@ -238,6 +252,13 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
         if (!plan_strategy_set(strategy, setting->key, setting->value, error)) {
             return false;
         }
+    }
+    return true;
+}
+
+static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
+    if (!cli_plan_source_strategy(source, strategy, error)) {
+        return false;
     }
     GError *refusal = NULL;
     if (!plan_strategy_settle(strategy, &refusal)) {
@@ -259,6 +280,7 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
 /* What a config.json does not settle. Once, however often the network is planned. */
 static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network,
                               const PlanStrategy *strategy, const char *path) {
+    source = source->original != NULL ? source->original : source;
     if (network->dropouts && !source->has_said) {
         cli_complain(
             CLI_OK,

@@ -17,6 +17,10 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context);
 void cli_plan_source_free(CliPlanSource *source);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 
+/* With what was given so far. Outlived by what it was copied from. */
+CliPlanSource *cli_plan_source_copy(CliPlanSource *source);
+/* What was given so far, file and options, not settled. */
+bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *ret, GError **error);
 /* Sets a strategy key, as an option given last would. */
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
 /* Whether any strategy option was given. */

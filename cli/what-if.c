@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cli/data-dir.h"
+#include "cli/cluster.h"
 #include "cli/plan-source.h"
 
 /* "ranks=2 sharding=full": each pair to take(). */
@@ -64,9 +64,9 @@ static ModelCluster *read_cluster(const Trace *trace, const char *name, GError *
                     "this-machine");
         return NULL;
     }
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name != NULL ? name : own, error);
-    g_autoptr(ModelCluster) cluster = path != NULL ? model_cluster_read_file(path, error) : NULL;
-    if (cluster == NULL || (name == NULL && !is_the_traces(cluster, trace, path, error))) {
+    const char *meant = name != NULL ? name : own;
+    g_autoptr(ModelCluster) cluster = cli_cluster_read(meant, error);
+    if (cluster == NULL || (name == NULL && !is_the_traces(cluster, trace, meant, error))) {
         return NULL;
     }
     return g_steal_pointer(&cluster);

@@ -240,6 +240,15 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
     return false;
 }
 
+bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (g_str_equal(keys[i].key, key)) {
+            return strategy->given >> i & 1;
+        }
+    }
+    return false;
+}
+
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
                         const char *file_name, GError **error) {
     g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
@@ -311,14 +320,24 @@ char *plan_strategy_value(const PlanStrategy *strategy, const char *key) {
     return NULL;
 }
 
-char *plan_strategy_text(const PlanStrategy *strategy) {
+static char *text_of(const PlanStrategy *strategy, uint64_t which) {
     GString *text = g_string_new("[strategy]\n");
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_string_append_printf(text, "%s = ", keys[i].key);
-        append_value(strategy, i, text);
-        g_string_append_c(text, '\n');
+        if (which >> i & 1) {
+            g_string_append_printf(text, "%s = ", keys[i].key);
+            append_value(strategy, i, text);
+            g_string_append_c(text, '\n');
+        }
     }
     return g_string_free(text, FALSE);
+}
+
+char *plan_strategy_text(const PlanStrategy *strategy) {
+    return text_of(strategy, UINT64_MAX);
+}
+
+char *plan_strategy_given_text(const PlanStrategy *strategy) {
+    return text_of(strategy, strategy->given);
 }
 
 static void append_sharding(const PlanStrategy *strategy, GString *title) {

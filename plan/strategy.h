@@ -189,8 +189,9 @@ const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n);
 
 void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */
 /* The message has no place in it: the caller knows the file and line, or the option. A version
- * ("pytorch") changes the defaults of other keys, never one that was given, whichever comes first. */
+ * ("pytorch") sets defaults of other keys, never one that was given, whichever comes first. */
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error);
+bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key);
 /* Reads [strategy] of a file over what is set already. */
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
                         const char *file_name, GError **error);
@@ -223,5 +224,6 @@ bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GErro
 
 /* One key's value, as plan_strategy_set() takes it; NULL: there is no such key. */
 char *plan_strategy_value(const PlanStrategy *strategy, const char *key);
-char *plan_strategy_text(const PlanStrategy *strategy);  /* an ini file with every key */
-char *plan_strategy_title(const PlanStrategy *strategy); /* a few words for people */
+char *plan_strategy_text(const PlanStrategy *strategy);       /* an ini file with every key */
+char *plan_strategy_given_text(const PlanStrategy *strategy); /* with those given */
+char *plan_strategy_title(const PlanStrategy *strategy);      /* a few words for people */

@@ -140,13 +140,14 @@ static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **
 
 static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError **error) {
     if (plan->world > model_cluster_ranks(cluster)) {
-        g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
-                    "the plan is for %u ranks, but cluster %s has place for %" G_GUINT64_FORMAT
-                    " (%" G_GUINT64_FORMAT " node%s of %" G_GUINT64_FORMAT
-                    "); plan for fewer ranks or name a larger cluster",
-                    plan->world, cluster->name, model_cluster_ranks(cluster),
-                    cluster->topology_nodes, cluster->topology_nodes == 1 ? "" : "s",
-                    cluster->topology_gpus_per_node);
+        g_set_error(
+            error, SIM_ERROR, SIM_ERROR_CLUSTER,
+            "the plan is for %u ranks, but cluster %s has place for %" G_GUINT64_FORMAT
+            " (%" G_GUINT64_FORMAT " node%s of %" G_GUINT64_FORMAT
+            "); plan for fewer ranks, name a larger cluster, or the same one with more nodes "
+            "(NAME:NODES)",
+            plan->world, cluster->name, model_cluster_ranks(cluster), cluster->topology_nodes,
+            cluster->topology_nodes == 1 ? "" : "s", cluster->topology_gpus_per_node);
         return false;
     }
     return true;

@@ -8,6 +8,7 @@ int cmd_plan(int argc, char **argv);
 int cmd_units(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
+int cmd_choose(int argc, char **argv);
 int cmd_collectives(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_run(int argc, char **argv);

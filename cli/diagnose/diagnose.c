@@ -283,9 +283,6 @@ static Precision precision_of_fsdp(const CliWhatIf *what_if) {
 /* Each simple strategy at its own defaults, checkpointed or not, whichever is better; batch,
  * precision and optimizer stay. */
 static void predict_baselines(CliDiagnosis *diagnosis) {
-    static const char plain[] = "flavour=auto replicate=0 wrap=block wrap_ends=root "
-                                "backward_prefetch=pre forward_prefetch=no "
-                                "reshard_after_forward=default limit_all_gathers=2 offload=none";
     static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
     static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
@@ -293,7 +290,7 @@ static void predict_baselines(CliDiagnosis *diagnosis) {
             i == 0 ? precision_of_ddp(diagnosis->what_if) : precision_of_fsdp(diagnosis->what_if);
         g_autofree char *name = g_strconcat(names[i], precision.name, NULL);
         g_autofree char *changes =
-            g_strdup_printf("sharding=%s %s%s", sharding[i], plain, precision.changes);
+            g_strdup_printf("sharding=%s %s%s", sharding[i], CLI_PLAIN_SETTINGS, precision.changes);
         diagnosis->baselines[i].less_precise = precision.less_precise;
         tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes);
         g_free(precision.changes);

@@ -48,6 +48,12 @@ typedef struct {
     double category_bytes[PLAN_N_CATEGORIES]; /* at the peak of allocated */
 } CliRemedy;
 
+/* What a simple strategy has, beside its sharding: PyTorch's defaults. */
+#define CLI_PLAIN_SETTINGS                                                                         \
+    "flavour=auto replicate=0 wrap=block wrap_ends=root backward_prefetch=pre "                    \
+    "forward_prefetch=no "                                                                         \
+    "reshard_after_forward=default limit_all_gathers=2 offload=none"
+
 typedef struct {
     char *name;        /* "DDP", ..., and how it was tuned */
     char *refusal;     /* NULL: it was predicted */
@@ -85,6 +91,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 
 /* The baseline with the shortest step of those that fit and are as precise; NULL: none is. */
 const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
+/* Whether a larger micro-batch, for which there is memory, makes better use of a step. */
 void cli_diagnosis_find_batch(CliDiagnosis *diagnosis);
 
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis);

@@ -9,16 +9,9 @@
 #include "cli/validate/validate.h"
 #include "trace/summary.h"
 
-static void clear_knob(gpointer data) {
-    CliKnob *knob = data;
-    g_free(knob->key);
-    g_strfreev(knob->values);
-}
-
 CliPoints *cli_points_new(bool one_series) {
     CliPoints *points = g_new0(CliPoints, 1);
-    points->knobs = g_array_new(FALSE, FALSE, sizeof(CliKnob));
-    g_array_set_clear_func(points->knobs, clear_knob);
+    points->knobs = cli_knobs_new();
     points->points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
     points->refused = g_ptr_array_new_with_free_func(g_free);
     points->strings = g_string_chunk_new(1024);
@@ -44,15 +37,10 @@ static const CliKnob *knob_at(const CliPoints *points, guint i) {
 }
 
 bool cli_points_add_knob(CliPoints *points, const char *text, GError **error) {
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--knob %s: give a strategy key and its values, as in --knob wrap=block,whole",
-                    text);
+    CliKnob knob;
+    if (!cli_knob_read(text, &knob, error)) {
         return false;
     }
-    CliKnob knob = {g_strndup(text, (gsize)(equals - text)), g_strsplit(equals + 1, ",", -1)};
-    g_strdelimit(knob.key, "-", '_');
     g_array_append_val(points->knobs, knob);
     return true;
 }

@@ -5,15 +5,10 @@
  */
 #pragma once
 
+#include "cli/knob.h"
 #include "cli/plan-source.h"
 #include "models/cluster.h"
 #include "plots/points.h"
-
-/* "wrap=block,whole,2": a strategy key and the values it takes. */
-typedef struct {
-    char *key;
-    char **values;
-} CliKnob;
 
 typedef struct {
     GArray *knobs;      /* CliKnob; the first is the x axis */

@@ -1,0 +1,72 @@
+#include "cli/choose/private.h"
+
+#include "cli/predict/predict.h"
+#include "cli/spending.h"
+#include "cli/trains-well.h"
+#include "plan/plan.h"
+
+static void take_prediction(CliChoice *choice, const SimPrediction *prediction) {
+    choice->step_ns = (double)prediction->median_step_ns;
+    choice->flops = prediction->flops;
+    choice->mfu = prediction->mfu;
+    choice->works = cli_working_share(prediction);
+    choice->bound_by = prediction->bound_by;
+    choice->fits = prediction->fits;
+    choice->trains_well = cli_trains_well(prediction);
+    choice->reserved_bytes = prediction->peak_reserved_bytes;
+    choice->allocator_bytes = prediction->allocator_bytes;
+    choice->retries = prediction->alloc_retries;
+}
+
+bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
+                        CliChoice *ret, GError **error) {
+    PlanStrategy strategy;
+    g_autoptr(Plan) plan = cli_plan_source_load(source, network, error);
+    g_autoptr(SimPrediction) prediction =
+        plan != NULL ? cli_predict_play(plan, cluster, NULL, error) : NULL;
+    if (prediction == NULL || !cli_plan_source_strategy(source, &strategy, error)) {
+        return false;
+    }
+    CliSpending spending = cli_spending(plan, cluster, prediction);
+    *ret = (CliChoice){.cluster = cluster,
+                       .title = g_strdup(plan->title),
+                       .strategy = plan_strategy_given_text(&strategy),
+                       .ranks = plan->world,
+                       .micro_batch = strategy.micro_batch,
+                       .accumulate = strategy.accumulate,
+                       .tokens = (double)plan->tokens_per_rank * plan->world,
+                       .kwh_per_billion = 1e3 * spending.kwh_per_million,
+                       .price_per_billion = 1e3 * spending.price_per_million};
+    take_prediction(ret, prediction);
+    return true;
+}
+
+char **cli_choice_settings(char **keys, char **values) {
+    guint n = g_strv_length(keys);
+    char **settings = g_new0(char *, n + 1);
+    for (guint i = 0; i < n; i++) {
+        settings[i] = g_strconcat(keys[i], "=", values[i], NULL);
+    }
+    return settings;
+}
+
+double cli_choice_tokens_per_s(const CliChoice *choice) {
+    return choice->step_ns > 0 ? choice->tokens / (choice->step_ns / 1e9) : 0;
+}
+
+double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice) {
+    return cli_choice_tokens_per_s(choice) / (double)choice->ranks;
+}
+
+void cli_choice_clear(CliChoice *choice) {
+    g_clear_pointer(&choice->title, g_free);
+    g_clear_pointer(&choice->settings, g_strfreev);
+    g_clear_pointer(&choice->strategy, g_free);
+}
+
+void cli_choice_free(CliChoice *choice) {
+    if (choice != NULL) {
+        cli_choice_clear(choice);
+        g_free(choice);
+    }
+}

@@ -1,0 +1,82 @@
+/* cli/choose/choose.h - which settings, on how many GPUs of which machine: settings predicted, and
+ * ranked.
+ *
+ * What is tried is the product of knobs; those that were not given are sharding, checkpointing and
+ * micro_batch, and where no number of ranks was given either, ranks: one node, two, four and so on.
+ * A batch is doubled for as long as that gains 2 % tokens a second, unless its values were given.
+ * What was given as an option or in a strategy's file is as it was given in all of them.
+ *
+ * Left out is what holds no less than something that did not fit: a larger batch, less sharding or
+ * less checkpointing, all else equal. Sharding that PyTorch has no mixed precision for (none, and
+ * the optimizer alone) gets 16 bits by autocast where the others get them by mixed precision.
+ *
+ * Ranked are those that fit, the ones whose allocator gives memory back behind the others: by the
+ * price of tokens, where every machine's is known; else by the tokens a second of a GPU.
+ *
+ * Beside them stands the simplest strategy that fits on the first one's GPUs, tuned in batch and
+ * checkpointing: DDP, or where that does not fit FSDP2 with all defaults.
+ *
+ * Owns: what was chosen owns all of it. Cost: a prediction each.
+ */
+#pragma once
+
+#include "cli/plan-source.h"
+#include "models/cluster.h"
+
+typedef struct {
+    CliPlanSource *source; /* what is as it was given; is changed */
+    const char *network;
+    const GPtrArray *clusters; /* ModelCluster, with their prices */
+    const GArray *knobs;       /* CliKnob */
+    uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
+} CliChooseAsked;
+
+/* A setting that was predicted. */
+typedef struct {
+    const ModelCluster *cluster;
+    char *title; /* the plan's: network, strategy, ranks, batch */
+    char *
+        *settings;  /* "sharding=full", of every knob, in their order; as options they make the plan
+                        with what was given */
+    char *strategy; /* as a file, what is as PyTorch has it left out */
+    uint64_t ranks, micro_batch, accumulate;
+    double tokens;         /* of all ranks, a step */
+    double step_ns, flops; /* flops: of a rank, a step */
+    double mfu, works;     /* works: the compute lane's working share */
+    const char *bound_by;
+    bool fits, trains_well;
+    uint64_t reserved_bytes, allocator_bytes, retries;
+    double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */
+} CliChoice;
+
+typedef struct {
+    char **keys;         /* of the knobs, in their order */
+    GArray *choices;     /* CliChoice that fit, the first the best */
+    CliChoice *baseline; /* NULL: none fits, or nothing does */
+    CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
+    guint n_predicted;  /* the baseline's among them */
+    guint n_not_fitting, n_left_out, n_refused;
+    char *refusal;  /* the first */
+    bool took_bf16; /* param_dtype was not given */
+    bool by_price;  /* ranked by price */
+} CliChosen;
+
+double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */
+double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice);
+
+CliChosen *cli_choose(const CliChooseAsked *asked, GError **error);
+void cli_chosen_free(CliChosen *chosen); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliChosen, cli_chosen_free)
+
+/* How choices are shown. */
+typedef struct {
+    guint top;     /* rows of one machine and number of GPUs, at most */
+    double tokens; /* of the whole training, for days and money; 0: not asked */
+    const char *network;
+    const char *written; /* the strategy file that was written; NULL: none */
+} CliChooseView;
+
+/* The choices to show (indices, guint): the best of each machine and number of GPUs. */
+GArray *cli_chosen_shown(const CliChosen *chosen, guint top);
+char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view);
+char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view);

@@ -1,0 +1,86 @@
+/* cli/choose/json.c - choices for programs. */
+#include <string.h>
+
+#include "cli/choose/choose.h"
+#include "trace/json.h"
+
+static void add_settings(JsonBuilder *json, char **settings) {
+    trace_json_begin_object(json, "settings");
+    for (guint i = 0; settings[i] != NULL; i++) {
+        g_auto(GStrv) pair = g_strsplit(settings[i], "=", 2);
+        trace_json_add_text(json, pair[0], pair[1]);
+    }
+    json_builder_end_object(json);
+}
+
+static void add_known(JsonBuilder *json, const char *key, double value) {
+    if (value > 0) {
+        trace_json_add_real(json, key, value);
+    }
+}
+
+static void add_choice(JsonBuilder *json, const CliChoice *choice, const CliChooseView *view) {
+    trace_json_add_text(json, "title", choice->title);
+    trace_json_add_text(json, "cluster", choice->cluster->name);
+    trace_json_add_int(json, "ranks", choice->ranks);
+    add_settings(json, choice->settings);
+    trace_json_add_int(json, "micro_batch", choice->micro_batch);
+    trace_json_add_int(json, "accumulate", choice->accumulate);
+    trace_json_add_text(json, "strategy", choice->strategy);
+    trace_json_add_bool(json, "fits", choice->fits);
+    trace_json_add_bool(json, "trains_well", choice->trains_well);
+    trace_json_add_real(json, "step_ms", choice->step_ns / 1e6);
+    trace_json_add_real(json, "tokens_per_step", choice->tokens);
+    trace_json_add_real(json, "tokens_per_s", cli_choice_tokens_per_s(choice));
+    trace_json_add_real(json, "tokens_per_s_per_gpu", cli_choice_tokens_per_s_per_gpu(choice));
+    trace_json_add_real(json, "tflops_per_gpu", choice->flops / choice->step_ns / 1e3);
+    trace_json_add_real(json, "mfu", choice->mfu);
+    trace_json_add_real(json, "working_share", choice->works);
+    trace_json_add_text(json, "bound_by", choice->bound_by);
+    trace_json_add_int(json, "peak_reserved_bytes", choice->reserved_bytes);
+    trace_json_add_int(json, "allocator_bytes", choice->allocator_bytes);
+    trace_json_add_int(json, "alloc_retries", choice->retries);
+    add_known(json, "kwh_per_billion_tokens", choice->kwh_per_billion);
+    add_known(json, "price_per_billion_tokens", choice->price_per_billion);
+    add_known(json, "days", view->tokens / cli_choice_tokens_per_s(choice) / 86400);
+    add_known(json, "price", choice->price_per_billion * view->tokens / 1e9);
+}
+
+static void add_one(JsonBuilder *json, const char *key, const CliChoice *choice,
+                    const CliChooseView *view) {
+    if (choice != NULL) {
+        trace_json_begin_object(json, key);
+        add_choice(json, choice, view);
+        json_builder_end_object(json);
+    }
+}
+
+char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "network", view->network);
+    trace_json_add_text(json, "ranked_by",
+                        chosen->by_price ? "price_per_billion_tokens" : "tokens_per_s_per_gpu");
+    trace_json_add_bool(json, "took_bf16", chosen->took_bf16);
+    trace_json_add_int(json, "n_predicted", chosen->n_predicted);
+    trace_json_add_int(json, "n_not_fitting", chosen->n_not_fitting);
+    trace_json_add_int(json, "n_left_out", chosen->n_left_out);
+    trace_json_add_int(json, "n_refused", chosen->n_refused);
+    if (chosen->refusal != NULL) {
+        trace_json_add_text(json, "first_refusal", chosen->refusal);
+    }
+    trace_json_begin_array(json, "choices");
+    for (guint i = 0; i < shown->len; i++) {
+        guint place = g_array_index(shown, guint, i);
+        json_builder_begin_object(json);
+        trace_json_add_int(json, "place", i + 1);
+        add_choice(json, &g_array_index(chosen->choices, CliChoice, place), view);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+    add_one(json, "baseline", chosen->baseline, view);
+    add_one(json, "nearest", chosen->choices->len > 0 ? NULL : chosen->nearest, view);
+    json_builder_end_object(json);
+    return trace_json_text(json);
+}

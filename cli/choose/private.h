@@ -1,0 +1,12 @@
+/* cli/choose/private.h - one choice: predicted, described, cleared. */
+#pragma once
+
+#include "cli/choose/choose.h"
+
+/* Predicts what the source says; settings stay NULL. Fails where that is refused. */
+bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
+                        CliChoice *ret, GError **error);
+/* "key=value" of each key. Transfer full. */
+char **cli_choice_settings(char **keys, char **values);
+void cli_choice_clear(CliChoice *choice);
+void cli_choice_free(CliChoice *choice); /* NULL is fine */

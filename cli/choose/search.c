@@ -1,0 +1,588 @@
+/* cli/choose/search.c - the settings that are tried: see choose.h. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/choose/private.h"
+#include "cli/diagnose/diagnose.h"
+#include "cli/knob.h"
+#include "cli/progress.h"
+#include "plan/plan.h"
+
+static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
+
+enum {
+    MOST_BATCH = 1 << 16,
+    HYBRID_RANKS = 8 /* that share a copy, unless replicate says otherwise */
+};
+
+/* What did not fit, by its place in what holds more and what less. */
+typedef struct {
+    char *others; /* cluster and every other key, in one text */
+    char *sharding, *checkpointing;
+    uint64_t ranks, micro_batch;
+} Misfit;
+
+typedef struct {
+    const CliChooseAsked *asked;
+    CliPlanSource *source; /* a copy */
+    PlanStrategy given;    /* what was given, unsettled */
+    GArray *knobs;         /* CliKnob: asked for, and those taken in addition */
+    bool doubles;          /* micro_batch has no values of its own */
+    bool ranks_given, shardings_given;
+    const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
+    GArray *misfits;   /* Misfit */
+    CliProgress *progress;
+    guint n_done, n_all; /* of combinations without the batch */
+    CliChosen *chosen;
+} Search;
+
+static void clear_misfit(gpointer data) {
+    Misfit *misfit = data;
+    g_free(misfit->others);
+    g_free(misfit->sharding);
+    g_free(misfit->checkpointing);
+}
+
+/* ---- knobs ---- */
+
+static CliKnob *knob_at(const Search *search, guint i) {
+    return &g_array_index(search->knobs, CliKnob, i);
+}
+
+static const CliKnob *find_knob(const Search *search, const char *key) {
+    for (guint i = 0; i < search->knobs->len; i++) {
+        if (g_str_equal(knob_at(search, i)->key, key)) {
+            return knob_at(search, i);
+        }
+    }
+    return NULL;
+}
+
+static bool is_open(const Search *search, const char *key) {
+    return find_knob(search, key) == NULL && !plan_strategy_is_given(&search->given, key);
+}
+
+static void add_knob(Search *search, const char *key, const char *values) {
+    CliKnob knob = {g_strdup(key), g_strsplit(values, ",", -1)};
+    g_array_append_val(search->knobs, knob);
+}
+
+static int by_number(gconstpointer a, gconstpointer b) {
+    double x = g_ascii_strtod(*(char *const *)a, NULL), y = g_ascii_strtod(*(char *const *)b, NULL);
+    return (x > y) - (x < y);
+}
+
+/* Small batches first, so that a misfit says all of the larger ones. */
+static void copy_knob(Search *search, const CliKnob *asked) {
+    CliKnob knob = {g_strdup(asked->key), g_strdupv(asked->values)};
+    if (g_str_equal(knob.key, "micro_batch") || g_str_equal(knob.key, "ranks")) {
+        qsort(knob.values, g_strv_length(knob.values), sizeof(char *), by_number);
+    }
+    g_array_append_val(search->knobs, knob);
+}
+
+/* One node's GPUs, then twice as many, as far as any of the machines goes. */
+static char *ranks_of(const GPtrArray *clusters) {
+    GString *text = g_string_new(NULL);
+    uint64_t least = G_MAXUINT64, most = 0;
+    for (guint i = 0; i < clusters->len; i++) {
+        const ModelCluster *cluster = clusters->pdata[i];
+        least = MIN(least, cluster->topology_gpus_per_node);
+        most = MAX(most, model_cluster_ranks(cluster));
+    }
+    for (uint64_t ranks = least; ranks <= most; ranks *= 2) {
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, text->len > 0 ? "," : "", ranks);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* The order is that of columns and, from right to left, of trying: what holds least comes first. */
+static void settle_knobs(Search *search) {
+    for (guint i = 0; i < search->asked->knobs->len; i++) {
+        copy_knob(search, &g_array_index(search->asked->knobs, CliKnob, i));
+    }
+    search->ranks_given = !is_open(search, "ranks");
+    search->shardings_given = !is_open(search, "sharding");
+    if (!search->ranks_given) {
+        g_autofree char *ranks = ranks_of(search->asked->clusters);
+        add_knob(search, "ranks", ranks);
+    }
+    if (!search->shardings_given) {
+        add_knob(search, "sharding", "full,hybrid,grad-op,none");
+    }
+    if (is_open(search, "checkpointing")) {
+        add_knob(search, "checkpointing", "full,every=2,selective-op,none");
+    }
+    if (search->asked->global_batch > 0 && is_open(search, "accumulate_sync")) {
+        add_knob(search, "accumulate_sync", "every,last");
+    }
+    search->doubles = is_open(search, "micro_batch");
+    if (search->doubles) {
+        add_knob(search, "micro_batch", "1");
+    }
+    search->n_all = search->asked->clusters->len;
+    search->chosen->keys = g_new0(char *, search->knobs->len + 1);
+    for (guint i = 0; i < search->knobs->len; i++) {
+        const CliKnob *knob = knob_at(search, i);
+        search->n_all *= g_str_equal(knob->key, "micro_batch") ? 1 : g_strv_length(knob->values);
+        search->chosen->keys[i] = g_strdup(knob->key);
+    }
+}
+
+/* ---- precision ---- */
+
+static bool computes_in_bf16(const GPtrArray *clusters) {
+    for (guint i = 0; i < clusters->len; i++) {
+        if (model_cluster_peak_flops(clusters->pdata[i], PLAN_BF16) <= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nobody trains a large network in fp32 by choice, so bf16 is taken where nothing is said. */
+static void settle_precision(Search *search) {
+    static const char *const keys[] = {"param_dtype", "model_dtype", "autocast"};
+    bool open = computes_in_bf16(search->asked->clusters);
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        open = open && is_open(search, keys[i]);
+    }
+    search->chosen->took_bf16 = open;
+    if (find_knob(search, "param_dtype") || find_knob(search, "autocast")) {
+        return;
+    }
+    g_autofree char *dtype = plan_strategy_value(&search->given, "param_dtype");
+    bool is_mixed = g_str_equal(dtype, "bf16") || g_str_equal(dtype, "fp16");
+    search->mixed = open ? "bf16" : is_mixed ? g_intern_string(dtype) : NULL;
+}
+
+static bool set_precision(Search *search, const char *sharding, GError **error) {
+    CliPlanSource *source = search->source;
+    if (search->mixed == NULL) {
+        return true;
+    }
+    g_autofree char *flavour = plan_strategy_value(&search->given, "flavour");
+    g_autofree char *reduce = plan_strategy_value(&search->given, "reduce_dtype");
+    bool is_fsdp = g_str_has_prefix(flavour, "fsdp") ||
+                   !(g_str_equal(sharding, "none") || g_str_equal(sharding, "optimizer-only"));
+    return cli_plan_source_set(source, "param_dtype", is_fsdp ? search->mixed : "model", error) &&
+           cli_plan_source_set(source, "reduce_dtype", is_fsdp ? reduce : "param", error) &&
+           cli_plan_source_set(source, "autocast", is_fsdp ? "none" : search->mixed, error);
+}
+
+/* ---- what is left out ---- */
+
+static bool shards_no_more(const char *sharding, const char *than) {
+    return g_str_equal(sharding, than) || g_str_equal(than, "full") ||
+           g_str_equal(sharding, "none") ||
+           (g_str_equal(sharding, "hybrid-grad-op") &&
+            (g_str_equal(than, "hybrid") || g_str_equal(than, "grad-op")));
+}
+
+static bool recomputes_no_more(const char *checkpointing, const char *than) {
+    return g_str_equal(checkpointing, than) || g_str_equal(than, "full") ||
+           g_str_equal(checkpointing, "none");
+}
+
+/* One rank shards nothing, and FSDP's copies are only in the way there. */
+static bool is_hopeless(const Search *search, const Misfit *candidate) {
+    for (guint i = 0; i < search->misfits->len; i++) {
+        const Misfit *misfit = &g_array_index(search->misfits, Misfit, i);
+        bool same = misfit->ranks == candidate->ranks &&
+                    g_str_equal(misfit->others, candidate->others) &&
+                    (candidate->ranks > 1 || g_str_equal(misfit->sharding, candidate->sharding));
+        if (same && candidate->micro_batch >= misfit->micro_batch &&
+            shards_no_more(candidate->sharding, misfit->sharding) &&
+            recomputes_no_more(candidate->checkpointing, misfit->checkpointing)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- one setting ---- */
+
+typedef enum {
+    TRY_FITS,
+    TRY_FITS_NOT, /* nor will a larger batch */
+    TRY_REFUSED,
+    TRY_FAILED /* with error */
+} Tried;
+
+/* values: one a knob. */
+static char *value_of(const Search *search, char **values, const char *key) {
+    for (guint i = 0; i < search->knobs->len; i++) {
+        if (g_str_equal(knob_at(search, i)->key, key)) {
+            return g_strdup(values[i]);
+        }
+    }
+    return plan_strategy_value(&search->given, key);
+}
+
+static Misfit place_of(const Search *search, const ModelCluster *cluster, char **values) {
+    GString *others = g_string_new(cluster->name);
+    for (guint i = 0; i < search->knobs->len; i++) {
+        const char *key = knob_at(search, i)->key;
+        bool own = g_str_equal(key, "sharding") || g_str_equal(key, "checkpointing") ||
+                   g_str_equal(key, "micro_batch") || g_str_equal(key, "ranks");
+        if (!own) {
+            g_string_append_printf(others, " %s", values[i]);
+        }
+    }
+    g_autofree char *ranks = value_of(search, values, "ranks");
+    g_autofree char *batch = value_of(search, values, "micro_batch");
+    return (Misfit){.others = g_string_free(others, FALSE),
+                    .sharding = value_of(search, values, "sharding"),
+                    .checkpointing = value_of(search, values, "checkpointing"),
+                    .ranks = g_ascii_strtoull(ranks, NULL, 10),
+                    .micro_batch = g_ascii_strtoull(batch, NULL, 10)};
+}
+
+/* Passes that make a step of this batch one of the global batch; 0: none do. */
+static uint64_t passes(const Search *search, const Misfit *place) {
+    uint64_t a_pass = place->ranks * place->micro_batch, all = search->asked->global_batch;
+    return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
+}
+
+static Tried refuse(Search *search, GError *refusal, GError **error) {
+    if (!g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
+        g_propagate_error(error, refusal);
+        return TRY_FAILED;
+    }
+    search->chosen->n_refused++;
+    if (search->chosen->refusal == NULL) {
+        search->chosen->refusal = g_strdup(refusal->message);
+    }
+    g_error_free(refusal);
+    return TRY_REFUSED;
+}
+
+static bool set_all(Search *search, char **values, const Misfit *place, GError **error) {
+    CliPlanSource *source = search->source;
+    for (guint i = 0; i < search->knobs->len; i++) {
+        if (!cli_plan_source_set(source, knob_at(search, i)->key, values[i], error)) {
+            return false;
+        }
+    }
+    if (search->asked->global_batch > 0) {
+        g_autofree char *times =
+            g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)passes(search, place));
+        if (!cli_plan_source_set(source, "accumulate", times, error)) {
+            return false;
+        }
+    }
+    return set_precision(search, place->sharding, error);
+}
+
+static Tried note(Search *search, CliChoice choice, Misfit *place, CliChoice *ret) {
+    CliChosen *chosen = search->chosen;
+    chosen->n_predicted++;
+    *ret = choice;
+    if (choice.fits) {
+        return TRY_FITS;
+    }
+    chosen->n_not_fitting++;
+    g_array_append_val(search->misfits, *place);
+    *place = (Misfit){0};
+    return TRY_FITS_NOT;
+}
+
+/* ret: gets what it came to where that is TRY_FITS or TRY_FITS_NOT, but by a larger sibling's
+ * misfit, which leaves it untouched. */
+static Tried try_one(Search *search, const ModelCluster *cluster, char **values, CliChoice *ret,
+                     GError **error) {
+    Misfit place = place_of(search, cluster, values);
+    Tried tried = TRY_FITS_NOT;
+    g_autoptr(GError) refusal = NULL;
+    CliChoice choice;
+    if (is_hopeless(search, &place)) {
+        search->chosen->n_left_out++;
+    } else if (search->asked->global_batch > 0 && passes(search, &place) == 0) {
+        tried = place.ranks * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
+                                                                              : TRY_REFUSED;
+    } else if (!set_all(search, values, &place, error)) {
+        tried = TRY_FAILED;
+    } else if (cli_choice_predict(search->source, search->asked->network, cluster, &choice,
+                                  &refusal)) {
+        choice.settings = cli_choice_settings(search->chosen->keys, values);
+        tried = note(search, choice, &place, ret);
+    } else {
+        tried = refuse(search, g_steal_pointer(&refusal), error);
+    }
+    clear_misfit(&place);
+    return tried;
+}
+
+static void keep(Search *search, CliChoice *choice) {
+    CliChosen *chosen = search->chosen;
+    if (choice->fits) {
+        g_array_append_val(chosen->choices, *choice);
+        return;
+    }
+    bool nearer =
+        chosen->nearest == NULL ||
+        (double)choice->reserved_bytes - (double)choice->allocator_bytes <
+            (double)chosen->nearest->reserved_bytes - (double)chosen->nearest->allocator_bytes;
+    if (nearer) {
+        cli_choice_free(chosen->nearest);
+        chosen->nearest = g_memdup2(choice, sizeof *choice);
+    } else {
+        cli_choice_clear(choice);
+    }
+}
+
+/* All batches of a setting, small ones first. */
+static bool try_batches(Search *search, const ModelCluster *cluster, char **values, guint batch,
+                        GError **error) {
+    double before = 0;
+    g_auto(GStrv) own = g_strdupv(values);
+    char **listed = batch < search->knobs->len ? knob_at(search, batch)->values : NULL;
+    for (uint64_t size = 1, i = 0; size <= MOST_BATCH; size *= 2, i++) {
+        if (listed != NULL && !search->doubles && listed[i] == NULL) {
+            break;
+        }
+        if (listed != NULL) {
+            g_free(own[batch]);
+            own[batch] = search->doubles ? g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)size)
+                                         : g_strdup(listed[i]);
+        }
+        CliChoice choice = {0};
+        Tried tried = try_one(search, cluster, own, &choice, error);
+        if (tried == TRY_FAILED) {
+            return false;
+        }
+        double now = tried == TRY_FITS ? cli_choice_tokens_per_s(&choice) : 0;
+        if (choice.title != NULL) {
+            keep(search, &choice);
+        }
+        bool gains = tried == TRY_FITS && now >= WORTH * before;
+        bool is_last = listed == NULL || tried == TRY_FITS_NOT || (search->doubles && !gains);
+        if (is_last) {
+            break;
+        }
+        before = MAX(before, now);
+    }
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static guint place_of_knob(const Search *search, const char *key) {
+    guint i = 0;
+    while (i < search->knobs->len && !g_str_equal(knob_at(search, i)->key, key)) {
+        i++;
+    }
+    return i;
+}
+
+/* Groups of eight ranks are all there are. */
+static bool is_full_again(const Search *search, const Misfit *place) {
+    return !search->shardings_given && g_str_equal(place->sharding, "hybrid") &&
+           place->ranks <= HYBRID_RANKS;
+}
+
+static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t ranks) {
+    search->chosen->n_refused += search->ranks_given;
+    if (search->ranks_given && search->chosen->refusal == NULL) {
+        uint64_t nodes =
+            (ranks + cluster->topology_gpus_per_node - 1) / cluster->topology_gpus_per_node;
+        search->chosen->refusal = g_strdup_printf(
+            "%s has place for %" G_GUINT64_FORMAT " GPUs, not %" G_GUINT64_FORMAT
+            "; with :%" G_GUINT64_FORMAT " behind its name it has that many nodes",
+            cluster->name, model_cluster_ranks(cluster), (guint64)ranks, (guint64)nodes);
+    }
+}
+
+/* Whether it is worth a prediction; what is not asked for is left out without a word. */
+static bool is_worth(Search *search, const ModelCluster *cluster, char **values) {
+    Misfit place = place_of(search, cluster, values);
+    bool has_place = place.ranks <= model_cluster_ranks(cluster);
+    bool worth = has_place && !is_full_again(search, &place);
+    if (!has_place) {
+        note_no_place(search, cluster, place.ranks);
+    }
+    clear_misfit(&place);
+    return worth;
+}
+
+/* The last knob turns first. */
+static bool try_machine(Search *search, const ModelCluster *cluster, GError **error) {
+    guint n = search->knobs->len, batch = place_of_knob(search, "micro_batch");
+    g_autofree guint *at = g_new0(guint, n);
+    g_auto(GStrv) values = g_new0(char *, n + 1);
+    for (;;) {
+        for (guint i = 0; i < n; i++) {
+            g_free(values[i]);
+            values[i] = g_strdup(knob_at(search, i)->values[at[i]]);
+        }
+        if (is_worth(search, cluster, values) &&
+            !try_batches(search, cluster, values, batch, error)) {
+            return false;
+        }
+        cli_progress_show(search->progress, (double)++search->n_done / search->n_all);
+        guint turn = n;
+        while (turn > 0 &&
+               (turn - 1 == batch || knob_at(search, turn - 1)->values[++at[turn - 1]] == NULL)) {
+            at[--turn] = 0;
+        }
+        if (turn == 0) {
+            return true;
+        }
+    }
+}
+
+static int compare(gconstpointer a, gconstpointer b, gpointer chosen) {
+    const CliChoice *x = a, *y = b;
+    bool calm_x = x->retries == 0, calm_y = y->retries == 0;
+    if (calm_x != calm_y) {
+        return calm_y - calm_x;
+    }
+    bool by_price = ((const CliChosen *)chosen)->by_price;
+    double of_x = by_price ? -x->price_per_billion : cli_choice_tokens_per_s_per_gpu(x);
+    double of_y = by_price ? -y->price_per_billion : cli_choice_tokens_per_s_per_gpu(y);
+    return (of_x < of_y) - (of_x > of_y);
+}
+
+/* Equal ones stay in the order in which they were tried. */
+static void rank(CliChosen *chosen) {
+    chosen->by_price = chosen->choices->len > 0;
+    for (guint i = 0; i < chosen->choices->len; i++) {
+        chosen->by_price &= g_array_index(chosen->choices, CliChoice, i).price_per_billion > 0;
+    }
+    g_array_sort_with_data(chosen->choices, compare, chosen);
+}
+
+static void clear_choice(gpointer choice) {
+    cli_choice_clear(choice);
+}
+
+static CliChosen *chosen_new(void) {
+    CliChosen *chosen = g_new0(CliChosen, 1);
+    chosen->choices = g_array_new(FALSE, FALSE, sizeof(CliChoice));
+    g_array_set_clear_func(chosen->choices, clear_choice);
+    return chosen;
+}
+
+static CliChosen *search_all(const CliChooseAsked *asked, CliProgress *progress, GError **error) {
+    g_autoptr(CliChosen) chosen = chosen_new();
+    g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
+    g_autoptr(GArray) knobs = cli_knobs_new();
+    g_autoptr(GArray) misfits = g_array_new(FALSE, FALSE, sizeof(Misfit));
+    g_array_set_clear_func(misfits, clear_misfit);
+    Search search = {.asked = asked,
+                     .source = source,
+                     .knobs = knobs,
+                     .misfits = misfits,
+                     .progress = progress,
+                     .chosen = chosen};
+    if (!cli_plan_source_strategy(source, &search.given, error)) {
+        return NULL;
+    }
+    settle_knobs(&search);
+    settle_precision(&search);
+    for (guint i = 0; i < asked->clusters->len; i++) {
+        if (!try_machine(&search, asked->clusters->pdata[i], error)) {
+            return NULL;
+        }
+    }
+    rank(chosen);
+    return g_steal_pointer(&chosen);
+}
+
+/* ---- the simplest ---- */
+
+static bool is_tuned(const char *setting) {
+    return g_str_has_prefix(setting, "sharding=") || g_str_has_prefix(setting, "checkpointing=") ||
+           g_str_has_prefix(setting, "micro_batch=");
+}
+
+/* As the best one, but for what makes that more than simple. */
+static CliPlanSource *simple_source(const CliChooseAsked *asked, const CliChoice *best,
+                                    GError **error) {
+    g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
+    g_autofree char *own = g_strjoinv(" ", best->settings);
+    g_autofree char *all = g_strconcat(own, " ", CLI_PLAIN_SETTINGS, NULL);
+    g_auto(GStrv) words = g_strsplit(all, " ", -1);
+    for (guint i = 0; words[i] != NULL; i++) {
+        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
+        if (!is_tuned(words[i]) && !cli_plan_source_set(source, pair[0], pair[1], error)) {
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&source);
+}
+
+static GArray *simple_knobs(const CliChooseAsked *asked, const char *sharding) {
+    GArray *knobs = cli_knobs_new();
+    CliKnob tuned[] = {{g_strdup("sharding"), g_strsplit(sharding, ",", -1)},
+                       {g_strdup("checkpointing"), g_strsplit("full,none", ",", -1)}};
+    g_array_append_vals(knobs, tuned, G_N_ELEMENTS(tuned));
+    for (guint i = 0; i < asked->knobs->len; i++) {
+        const CliKnob *knob = &g_array_index(asked->knobs, CliKnob, i);
+        if (g_str_equal(knob->key, "micro_batch")) {
+            CliKnob batches = {g_strdup(knob->key), g_strdupv(knob->values)};
+            g_array_append_val(knobs, batches);
+        }
+    }
+    return knobs;
+}
+
+static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, CliProgress *progress,
+                          GError **error) {
+    static const char *const shardings[] = {"none", "full"};
+    const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
+    g_autoptr(CliPlanSource) source = simple_source(asked, best, error);
+    g_autoptr(GPtrArray) clusters = g_ptr_array_new();
+    g_ptr_array_add(clusters, (gpointer)best->cluster);
+    for (guint i = 0; source != NULL && i < G_N_ELEMENTS(shardings); i++) {
+        g_autoptr(GArray) knobs = simple_knobs(asked, shardings[i]);
+        CliChooseAsked simple = {source, asked->network, clusters, knobs, asked->global_batch};
+        g_autoptr(CliChosen) found = search_all(&simple, progress, error);
+        if (found == NULL) {
+            return false;
+        }
+        chosen->n_predicted += found->n_predicted;
+        chosen->n_not_fitting += found->n_not_fitting;
+        if (found->choices->len > 0) {
+            chosen->baseline = g_memdup2(found->choices->data, sizeof(CliChoice));
+            g_array_set_clear_func(found->choices, NULL); /* the first has moved */
+            for (guint k = 1; k < found->choices->len; k++) {
+                cli_choice_clear(&g_array_index(found->choices, CliChoice, k));
+            }
+            return true;
+        }
+    }
+    return source != NULL;
+}
+
+/* ---- the whole ---- */
+
+CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
+    g_autoptr(CliProgress) progress = cli_progress_new("predicting settings");
+    g_autoptr(CliChosen) chosen = search_all(asked, progress, error);
+    if (chosen == NULL ||
+        (chosen->choices->len > 0 && !find_baseline(asked, chosen, progress, error))) {
+        return NULL;
+    }
+    if (chosen->n_predicted == 0) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s",
+                    chosen->refusal != NULL
+                        ? chosen->refusal
+                        : "no batch divides the global batch over these GPUs; choose one that is a "
+                          "multiple of --knob micro_batch=N times the GPUs");
+        return NULL;
+    }
+    return g_steal_pointer(&chosen);
+}
+
+void cli_chosen_free(CliChosen *chosen) {
+    if (chosen == NULL) {
+        return;
+    }
+    g_array_unref(chosen->choices);
+    cli_choice_free(chosen->baseline);
+    cli_choice_free(chosen->nearest);
+    g_strfreev(chosen->keys);
+    g_free(chosen->refusal);
+    g_free(chosen);
+}

@@ -1,0 +1,286 @@
+/* cli/choose/text.c - choices as a ranked table, and what to do next. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/choose/choose.h"
+#include "cli/ways-to-fit.h"
+
+static const double GIB = 1024. * 1024 * 1024, SECONDS_A_DAY = 86400, BILLION = 1e9;
+
+static const CliChoice *choice_at(const CliChosen *chosen, guint i) {
+    return &g_array_index(chosen->choices, CliChoice, i);
+}
+
+GArray *cli_chosen_shown(const CliChosen *chosen, guint top) {
+    GArray *shown = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < chosen->choices->len; i++) {
+        const CliChoice *choice = choice_at(chosen, i);
+        g_autofree char *place =
+            g_strdup_printf("%s %" G_GUINT64_FORMAT, choice->cluster->name, choice->ranks);
+        guint n = GPOINTER_TO_UINT(g_hash_table_lookup(seen, place));
+        if (n < top) {
+            g_array_append_val(shown, i);
+            g_hash_table_replace(seen, g_steal_pointer(&place), GUINT_TO_POINTER(n + 1));
+        }
+    }
+    return shown;
+}
+
+/* ---- the table ---- */
+
+typedef struct {
+    GPtrArray *cells; /* rows of n_columns; the first is the head */
+    guint n_columns;
+    bool left[32]; /* a column of words */
+} Table;
+
+enum {
+    MOST_COLUMNS = 32
+};
+
+static void add_cell(Table *table, char *cell) {
+    g_ptr_array_add(table->cells, cell);
+}
+
+static void add_head(Table *table, const char *name, bool is_words) {
+    if (table->n_columns < MOST_COLUMNS) {
+        table->left[table->n_columns++] = is_words;
+        add_cell(table, g_strdup(name));
+    }
+}
+
+static guint width_of(const Table *table, guint column) {
+    gsize width = 0;
+    for (guint i = column; i < table->cells->len; i += table->n_columns) {
+        width = MAX(width, strlen(table->cells->pdata[i]));
+    }
+    return (guint)width;
+}
+
+static void append_table(GString *text, const Table *table) {
+    guint n = table->n_columns;
+    for (guint i = 0; i < table->cells->len; i++) {
+        guint column = i % n;
+        bool is_last = column + 1 == n;
+        int width = is_last && table->left[column] ? 0 : (int)width_of(table, column);
+        const char *cell = table->cells->pdata[i];
+        g_string_append_printf(text, "%s%*s", column > 0 ? "  " : "  ",
+                               table->left[column] ? -width : width, cell);
+        if (is_last) {
+            while (text->str[text->len - 1] == ' ') {
+                g_string_truncate(text, text->len - 1);
+            }
+            g_string_append_c(text, '\n');
+        }
+    }
+}
+
+typedef struct {
+    bool cluster, accumulate, energy, price, training;
+} Columns;
+
+static Columns columns_of(const CliChosen *chosen, const GArray *shown, const CliChooseView *view) {
+    Columns columns = {.training = view->tokens > 0};
+    for (guint i = 0; i < shown->len; i++) {
+        const CliChoice *choice = choice_at(chosen, g_array_index(shown, guint, i));
+        columns.cluster |= choice->cluster != choice_at(chosen, 0)->cluster;
+        columns.accumulate |= choice->accumulate > 1;
+        columns.energy |= choice->kwh_per_billion > 0;
+        columns.price |= choice->price_per_billion > 0;
+    }
+    for (guint i = 0; chosen->keys[i] != NULL; i++) {
+        columns.accumulate &= !g_str_equal(chosen->keys[i], "accumulate");
+    }
+    return columns;
+}
+
+static void add_heads(Table *table, const CliChosen *chosen, const Columns *columns) {
+    add_head(table, "", false);
+    if (columns->cluster) {
+        add_head(table, "cluster", true);
+    }
+    for (guint i = 0; chosen->keys[i] != NULL; i++) {
+        bool is_ranks = g_str_equal(chosen->keys[i], "ranks");
+        add_head(table, is_ranks ? "GPUs" : chosen->keys[i], !is_ranks);
+    }
+    if (columns->accumulate) {
+        add_head(table, "accumulate", false);
+    }
+    add_head(table, "step (s)", false);
+    add_head(table, "tokens/s/GPU", false);
+    add_head(table, "MFU %", false);
+    add_head(table, "works %", false);
+    add_head(table, "reserved (GiB)", false);
+    add_head(table, "of (GiB)", false);
+    if (columns->energy) {
+        add_head(table, "kWh/1e9 tokens", false);
+    }
+    if (columns->price) {
+        add_head(table, "price/1e9 tokens", false);
+    }
+    if (columns->training) {
+        add_head(table, "days", false);
+    }
+    if (columns->training && columns->price) {
+        add_head(table, "price", false);
+    }
+    add_head(table, "", true);
+}
+
+static char *number(double value, int digits) {
+    return value > 0 ? g_strdup_printf("%.*f", digits, value) : g_strdup("?");
+}
+
+/* In at least three digits. */
+static char *amount(double value) {
+    return number(value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
+
+static char *note_on(const CliChoice *choice) {
+    if (choice->retries > 0) {
+        return g_strdup_printf("gives memory back %" G_GUINT64_FORMAT " time%s",
+                               (guint64)choice->retries, choice->retries == 1 ? "" : "s");
+    }
+    return choice->trains_well ? g_strdup("")
+                               : g_strdup_printf("trains not well: bound by %s", choice->bound_by);
+}
+
+static void add_row(Table *table, const CliChoice *choice, guint place, const Columns *columns,
+                    double tokens) {
+    add_cell(table, g_strdup_printf("%u", place));
+    if (columns->cluster) {
+        add_cell(table, g_strdup(choice->cluster->name));
+    }
+    for (guint i = 0; choice->settings[i] != NULL; i++) {
+        add_cell(table, g_strdup(strchr(choice->settings[i], '=') + 1));
+    }
+    if (columns->accumulate) {
+        add_cell(table, g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)choice->accumulate));
+    }
+    add_cell(table, g_strdup_printf("%.3f", choice->step_ns / 1e9));
+    add_cell(table, g_strdup_printf("%.1f", cli_choice_tokens_per_s_per_gpu(choice)));
+    add_cell(table, g_strdup_printf("%.1f", 100 * choice->mfu));
+    add_cell(table, g_strdup_printf("%.1f", 100 * choice->works));
+    add_cell(table, g_strdup_printf("%.2f", (double)choice->reserved_bytes / GIB));
+    add_cell(table, g_strdup_printf("%.2f", (double)choice->allocator_bytes / GIB));
+    if (columns->energy) {
+        add_cell(table, amount(choice->kwh_per_billion));
+    }
+    if (columns->price) {
+        add_cell(table, amount(choice->price_per_billion));
+    }
+    if (columns->training) {
+        add_cell(table, amount(tokens / cli_choice_tokens_per_s(choice) / SECONDS_A_DAY));
+    }
+    if (columns->training && columns->price) {
+        add_cell(table, number(choice->price_per_billion * tokens / BILLION, 0));
+    }
+    add_cell(table, note_on(choice));
+}
+
+static void append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view) {
+    g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
+    g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
+    Table table = {.cells = cells};
+    Columns columns = columns_of(chosen, shown, view);
+    add_heads(&table, chosen, &columns);
+    for (guint i = 0; i < shown->len; i++) {
+        guint place = g_array_index(shown, guint, i);
+        add_row(&table, choice_at(chosen, place), i + 1, &columns, view->tokens);
+    }
+    append_table(text, &table);
+}
+
+/* ---- beside it ---- */
+
+static void append_counts(GString *text, const CliChosen *chosen) {
+    g_string_append_printf(text, "%u settings predicted, %u of them do not fit",
+                           chosen->n_predicted, chosen->n_not_fitting);
+    if (chosen->n_left_out > 0) {
+        g_string_append_printf(text, "; %u left out, for one that holds no more did not fit",
+                               chosen->n_left_out);
+    }
+    if (chosen->n_refused > 0) {
+        g_string_append_printf(text, "; %u refused (the first: %s)", chosen->n_refused,
+                               chosen->refusal);
+    }
+    g_string_append_c(text, '\n');
+    if (chosen->took_bf16) {
+        g_string_append(
+            text, "in bf16, for nothing was said (--param-dtype fp32 is PyTorch's default)\n");
+    }
+}
+
+static void append_baseline(GString *text, const CliChosen *chosen) {
+    const CliChoice *baseline = chosen->baseline, *best = choice_at(chosen, 0);
+    if (baseline == NULL) {
+        g_string_append(text, "neither DDP nor FSDP2 with its defaults fits there\n");
+        return;
+    }
+    double rate = cli_choice_tokens_per_s(baseline);
+    double more = cli_choice_tokens_per_s(best) / rate - 1;
+    g_string_append_printf(text,
+                           "the simplest that fits there, tuned: %s: %.1f tokens/s/GPU, reserves "
+                           "%.2f GiB; ",
+                           baseline->title, rate / (double)baseline->ranks,
+                           (double)baseline->reserved_bytes / GIB);
+    if (fabs(more) < 0.01) {
+        g_string_append(text, "the first is as quick\n");
+    } else {
+        g_string_append_printf(text, "the first is %.1f %% %s\n", 100 * fabs(more),
+                               more > 0 ? "quicker" : "slower, so use that");
+    }
+}
+
+static void append_none(GString *text, const CliChosen *chosen) {
+    const CliChoice *nearest = chosen->nearest;
+    g_string_append(text, "nothing fits");
+    if (nearest != NULL) {
+        g_autofree char *all = g_strjoinv(" ", nearest->settings);
+        g_autofree char *options = cli_changes_as_options(all);
+        g_string_append_printf(
+            text, "; nearest on %s: %s, which would reserve %.2f GiB of %.2f GiB",
+            nearest->cluster->name, options, (double)nearest->reserved_bytes / GIB,
+            (double)nearest->allocator_bytes / GIB);
+    }
+    g_string_append(
+        text, "\ntry more GPUs (without -n all of the cluster's are tried; --cluster NAME:NODES "
+              "has more), a shorter sequence (--seq), or GPUs with more memory\n");
+}
+
+static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {
+    const CliChoice *best = choice_at(chosen, 0);
+    if (best->price_per_billion <= 0) {
+        g_string_append(text, "no prices are known: give --price 2.50 (a GPU and hour), or "
+                              "--price CLUSTER=2.50\n");
+    }
+    if (view->written != NULL) {
+        g_string_append_printf(
+            text, "%s has the first's strategy: foreshard diagnose %s --strategy %s --cluster %s\n",
+            view->written, view->network, view->written, best->cluster->name);
+    } else {
+        g_string_append(text, "-o FILE writes the first's strategy, for --strategy FILE of the "
+                              "other commands; foreshard diagnose says what else would help\n");
+    }
+}
+
+char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
+    GString *text = g_string_new(NULL);
+    g_autofree char *name = g_path_get_basename(view->network);
+    g_string_append(text, name);
+    if (chosen->choices->len > 0) {
+        g_string_append_printf(text, ": the first is the best %s\n",
+                               chosen->by_price ? "by the price of its tokens"
+                                                : "by tokens a second of a GPU");
+        append_rows(text, chosen, view);
+        append_baseline(text, chosen);
+        append_counts(text, chosen);
+        append_next(text, chosen, view);
+    } else {
+        g_string_append(text, ": ");
+        append_none(text, chosen);
+        append_counts(text, chosen);
+    }
+    return g_string_free(text, FALSE);
+}

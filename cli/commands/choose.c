@@ -1,0 +1,251 @@
+/* cli/commands/choose.c - foreshard choose: which settings, on how many GPUs of which machine. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/choose/choose.h"
+#include "cli/cluster.h"
+#include "cli/command.h"
+#include "cli/commands/commands.h"
+#include "cli/knob.h"
+#include "cli/output.h"
+#include "plan/plan.h"
+
+static const CliCommand command = {
+    .words = "NETWORK",
+    .least = 1,
+    .most = 1,
+    .give = "one NETWORK and --cluster, as in: foreshard choose llama3-70b -n 64 --cluster "
+            "dgx-h100",
+    .summary =
+        "Predicts sharding, checkpointing and batches of a network on GPUs nobody has bought yet, "
+        "and ranks\n"
+        "what fits: time, memory, energy and price of tokens, beside the simplest strategy that "
+        "fits there.\n"
+        "What is given as an option holds for all; --knob tries values of any key of a strategy. "
+        "Without -n\n"
+        "and --knob ranks it tries one node's GPUs, then twice as many, as far as the cluster "
+        "goes.",
+    .examples =
+        "Examples:\n"
+        "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"
+        "  foreshard choose llama3-8b --cluster a100-p4de --price a100-p4de=3.10 \\\n"
+        "      --cluster dgx-h100 --price dgx-h100=4.20 --tokens 2e12\n"
+        "  foreshard choose llama3-70b --cluster dgx-h100:64 --knob ranks=64,128,256,512 \\\n"
+        "      --global-batch 512 --knob checkpointing=full,selective-op\n"
+        "\n"
+        "Exit status: 0 chosen, or nothing fits, which is said; 1 FILE cannot be written; 2 the "
+        "input\n"
+        "cannot be read, or every setting is refused.",
+};
+
+typedef struct {
+    char **clusters, **prices, **knobs;
+    char *output;
+    gint64 global_batch;
+    double tokens;
+    int top;
+    gboolean json;
+} Options;
+
+/* ---- machines and their prices ---- */
+
+static void set_price(ModelCluster *cluster, double price) {
+    cluster->device_price_per_hour = price;
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        cluster->kinds[i]->device_price_per_hour = price;
+    }
+}
+
+/* "2.50" of all, or "dgx-h100=2.50". */
+static bool take_price(const char *text, char **names, const GPtrArray *clusters, GError **error) {
+    const char *equals = strrchr(text, '=');
+    g_autofree char *name = equals != NULL ? g_strndup(text, (gsize)(equals - text)) : NULL;
+    double price;
+    bool any = false;
+    if (!plan_parse_double(equals != NULL ? equals + 1 : text, &price) || price <= 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--price %s: give what an hour of a GPU costs, as in --price 2.50 or --price "
+                    "dgx-h100=2.50",
+                    text);
+        return false;
+    }
+    for (guint i = 0; i < clusters->len; i++) {
+        ModelCluster *cluster = clusters->pdata[i];
+        if (name == NULL || g_str_equal(name, names[i]) || g_str_equal(name, cluster->name)) {
+            set_price(cluster, price);
+            any = true;
+        }
+    }
+    if (!any) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--price %s: there is no --cluster %s here; name one that is given", text,
+                    name);
+    }
+    return any;
+}
+
+static void free_cluster(gpointer cluster) {
+    model_cluster_free(cluster);
+}
+
+static GPtrArray *read_clusters(const Options *options, GError **error) {
+    g_autoptr(GPtrArray) clusters = g_ptr_array_new_with_free_func(free_cluster);
+    for (guint i = 0; options->clusters[i] != NULL; i++) {
+        ModelCluster *cluster = cli_cluster_read(options->clusters[i], error);
+        if (cluster == NULL) {
+            return NULL;
+        }
+        g_ptr_array_add(clusters, cluster);
+    }
+    for (guint i = 0; options->prices != NULL && options->prices[i] != NULL; i++) {
+        if (!take_price(options->prices[i], options->clusters, clusters, error)) {
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&clusters);
+}
+
+/* ---- knobs ---- */
+
+/* A key twice, or one that is an option too, would not say what is meant. */
+static bool check_knob(const GArray *knobs, const CliKnob *knob, const PlanStrategy *given,
+                       gint64 global_batch, GError **error) {
+    for (guint i = 0; i < knobs->len; i++) {
+        if (g_str_equal(g_array_index(knobs, CliKnob, i).key, knob->key)) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--knob %s is given twice; give all its values at once", knob->key);
+            return false;
+        }
+    }
+    if (plan_strategy_is_given(given, knob->key)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s is given as a setting and as a knob; leave one of them away", knob->key);
+        return false;
+    }
+    if (global_batch > 0 && g_str_equal(knob->key, "accumulate")) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--global-batch settles accumulate; leave --knob accumulate away");
+        return false;
+    }
+    return true;
+}
+
+static GArray *read_knobs(const Options *options, CliPlanSource *source, GError **error) {
+    g_autoptr(GArray) knobs = cli_knobs_new();
+    g_autoptr(CliPlanSource) trial = cli_plan_source_copy(source);
+    PlanStrategy given;
+    if (!cli_plan_source_strategy(source, &given, error)) {
+        return NULL;
+    }
+    for (guint i = 0; options->knobs != NULL && options->knobs[i] != NULL; i++) {
+        CliKnob knob;
+        if (!cli_knob_read(options->knobs[i], &knob, error)) {
+            return NULL;
+        }
+        bool good = check_knob(knobs, &knob, &given, options->global_batch, error);
+        g_array_append_val(knobs, knob);
+        for (guint k = 0; good && knob.values[k] != NULL; k++) {
+            good = cli_plan_source_set(trial, knob.key, knob.values[k], error);
+        }
+        if (!good) {
+            return NULL;
+        }
+    }
+    if (options->global_batch > 0 && plan_strategy_is_given(&given, "accumulate")) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--global-batch settles accumulate; leave --accumulate away");
+        return NULL;
+    }
+    return g_steal_pointer(&knobs);
+}
+
+/* ---- the whole ---- */
+
+static int show(const CliChosen *chosen, const Options *options, const char *network) {
+    g_autoptr(GError) error = NULL;
+    bool write = options->output != NULL && chosen->choices->len > 0;
+    if (write) {
+        const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
+        g_autofree char *file =
+            g_strdup_printf("# %s, on %s\n%s", best->title, best->cluster->name, best->strategy);
+        if (!cli_output_write(options->output, file, strlen(file), &error)) {
+            return cli_complain(CLI_FAILED, "%s", error->message);
+        }
+    }
+    bool is_shown = write && !cli_output_is_standard(options->output);
+    CliChooseView view = {(guint)options->top, options->tokens, network,
+                          is_shown ? options->output : NULL};
+    g_autofree char *text =
+        options->json ? cli_chosen_json(chosen, &view) : cli_chosen_text(chosen, &view);
+    fprintf(cli_output_beside(options->output), "%s%s", text, options->json ? "\n" : "");
+    return CLI_OK;
+}
+
+static int choose(const char *network, const Options *options, CliPlanSource *source) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) clusters = read_clusters(options, &error);
+    g_autoptr(GArray) knobs = clusters != NULL ? read_knobs(options, source, &error) : NULL;
+    const char *const inputs[] = {network};
+    if (knobs == NULL ||
+        !cli_plan_source_spares(source, options->output, inputs, G_N_ELEMENTS(inputs), &error) ||
+        !cli_spares_inputs(options->output, (const char *const *)options->clusters,
+                           g_strv_length(options->clusters), &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    CliChooseAsked asked = {source, network, clusters, knobs, (uint64_t)options->global_batch};
+    g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
+    return chosen != NULL ? show(chosen, options, network)
+                          : cli_complain(CLI_BAD_INPUT, "%s", error->message);
+}
+
+static const char *wrong_with(const Options *options) {
+    return options->clusters == NULL
+               ? "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
+           : options->top < 0          ? "--top takes a number from 1"
+           : options->global_batch < 0 ? "--global-batch takes a number of sequences"
+           : !(options->tokens >= 0)   ? "--tokens takes a number, as in 2e12"
+           : options->output != NULL && options->json && cli_output_is_standard(options->output)
+               ? "-o - and --json both ask for standard output; give -o a file"
+               : NULL;
+}
+
+static void clear_options(Options *options) {
+    g_strfreev(options->clusters);
+    g_strfreev(options->prices);
+    g_strfreev(options->knobs);
+    g_free(options->output);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+int cmd_choose(int argc, char **argv) {
+    g_auto(Options) options = {.top = 5};
+    const GOptionEntry entries[] = {
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
+         "a machine: a name or a file, with :NODES for another number of nodes; again for others",
+         "C"},
+        {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &options.knobs,
+         "a strategy key and values to try (default: sharding, checkpointing and micro_batch)",
+         "KEY=V,V"},
+        {"global-batch", 0, 0, G_OPTION_ARG_INT64, &options.global_batch,
+         "sequences a step of all ranks, reached by accumulation", "N"},
+        {"tokens", 0, 0, G_OPTION_ARG_DOUBLE, &options.tokens,
+         "of the whole training: says days and price", "N"},
+        {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.prices,
+         "of a GPU and hour, of all machines or one, instead of the file's price_per_hour",
+         "[C=]P"},
+        {"top", 0, 0, G_OPTION_ARG_INT, &options.top,
+         "settings to show for each machine and number of GPUs (default 5)", "N"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+         "write the best one's strategy, for --strategy; - is standard output", "FILE.ini"},
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
+    g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    if (!cli_command_read(&command, context, &argc, &argv)) {
+        return CLI_BAD_INPUT;
+    }
+    const char *wrong = wrong_with(&options);
+    return wrong != NULL ? cli_complain(CLI_BAD_INPUT, "%s", wrong)
+                         : choose(argv[1], &options, source);
+}

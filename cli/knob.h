@@ -1,0 +1,15 @@
+/* cli/knob.h - "wrap=block,whole,2": a strategy key and the values it takes in turn.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+typedef struct {
+    char *key;     /* as strategy-keys.def has it: "micro_batch", of "micro-batch" too */
+    char **values; /* one at least */
+} CliKnob;
+
+/* Of --knob's argument; values are not looked at. */
+bool cli_knob_read(const char *text, CliKnob *ret, GError **error);
+GArray *cli_knobs_new(void); /* CliKnob, which it owns */

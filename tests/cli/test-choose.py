@@ -1,0 +1,200 @@
+"""tests/cli/test-choose.py FORESHARD - what `foreshard choose` ranks is what `foreshard predict` says
+of each setting, and nothing that fits is lost by what it leaves out."""
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from tap import Tap
+
+XL = ['gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16', '--flavour', 'fsdp2']
+KNOBS = {'sharding': ['full', 'grad-op'], 'checkpointing': ['full', 'none'],
+         'micro_batch': ['4', '32', '64', '256']}
+REFUSED = [
+    (['gpt-toy'], 'give a cluster'),
+    (['gpt-toy', '--cluster', 'a100-node', '--knob', 'no_such=1'], "'no_such' is no key of a strategy"),
+    (['gpt-toy', '--cluster', 'a100-node', '--knob', 'sharding=half'], 'sharding must be one of'),
+    (['gpt-toy', '--cluster', 'a100-node', '--knob', 'seq'], 'give a strategy key and its values'),
+    (['gpt-toy', '--cluster', 'a100-node', '--knob', 'seq=16', '--knob', 'seq=32'], 'given twice'),
+    (['gpt-toy', '--cluster', 'a100-node', '--seq', '16', '--knob', 'seq=32'],
+     'as a setting and as a knob'),
+    (['gpt-toy', '--cluster', 'a100-node', '--price', '-1'], 'what an hour of a GPU costs'),
+    (['gpt-toy', '--cluster', 'a100-node', '--price', 'dgx-h100=2'], 'there is no --cluster dgx-h100'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', '-5'], '--tokens takes a number'),
+    (['gpt-toy', '--cluster', 'a100-node', '--top', '-5'], '--top takes a number'),
+    (['gpt-toy', '--cluster', 'a100-node', '-n', '8', '--global-batch', '7'], 'no batch divides'),
+    (['gpt-toy', '--cluster', 'a100-node', '--global-batch', '8', '--accumulate', '2'],
+     'leave --accumulate away'),
+    (['gpt-toy', '--cluster', 'a100-node', '-n', '16'], 'has place for 8 GPUs, not 16'),
+    (['gpt-toy', '--cluster', 'a100-node:2'], 'no network between nodes'),
+    (['gpt-toy', '--cluster', 'dgx-h100:0'], 'give a number of nodes'),
+    (['no-such', '--cluster', 'a100-node'], 'no network is called'),
+]
+
+
+class Runner:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def __call__(self, *words):
+        result = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True,
+                                check=False)
+        return result.returncode, result.stdout, result.stderr
+
+    def json(self, *words):
+        status, out, err = self(*words, '--json')
+        if status:
+            raise RuntimeError('%s: status %d, %s' % (' '.join(words), status, err))
+        return json.loads(out)
+
+
+def knob_words(knobs):
+    return [word for key, values in knobs.items() for word in ('--knob', key + '=' + ','.join(values))]
+
+
+def options_of(settings):
+    return [word for key, value in settings.items() for word in ('--' + key.replace('_', '-'), value)]
+
+
+def check_against_predictions(run):
+    """Each setting is predicted by itself: those that fit are there, ranked, with equal figures."""
+    said = []
+    chosen = run.json('choose', *XL, *knob_words(KNOBS), '--top', '99')
+    rows = {tuple(row['settings'].values()): row for row in chosen['choices']}
+    fitting = {}
+    for values in itertools.product(*KNOBS.values()):
+        settings = dict(zip(KNOBS, values))
+        figures = run.json('predict', *XL, *options_of(settings))
+        if figures['fits']:
+            fitting[values] = figures
+    if set(rows) != set(fitting) or not 4 <= len(rows) <= 14:
+        said.append('%d rows, %d settings fit' % (len(rows), len(fitting)))
+    for values, figures in fitting.items():
+        for key in ('step_ms', 'tokens_per_s_per_gpu', 'mfu', 'peak_reserved_bytes', 'alloc_retries',
+                    'trains_well'):
+            if values in rows and abs(rows[values][key] - figures[key]) > 1e-9 * abs(figures[key]):
+                said.append('%s of %s is %s, predict says %s' % (key, values, rows[values][key],
+                                                                 figures[key]))
+    order = [(row['alloc_retries'] > 0, -row['tokens_per_s_per_gpu']) for row in chosen['choices']]
+    if order != sorted(order):
+        said.append('not ranked: %s' % order)
+    if chosen['n_left_out'] == 0:
+        said.append('nothing was left out, so that leaving out was not tried')
+    return said
+
+
+def check_strategy_file(run):
+    said = []
+    chosen = run.json('choose', 'gpt2', '-n', '8', '--cluster', 'a100-node', '--clip', '1', '-o', 'best.ini')
+    figures = run.json('predict', 'gpt2', '--strategy', 'best.ini', '--cluster', 'a100-node')
+    best, simple = chosen['choices'][0], chosen['baseline']
+    if abs(figures['step_ms'] - best['step_ms']) > 1e-9:
+        said.append('best.ini takes %s ms, not %s' % (figures['step_ms'], best['step_ms']))
+    if not chosen['took_bf16'] or 'clip = 1\n' not in best['strategy']:
+        said.append('what was given, or taken, is not in the file: ' + best['strategy'])
+    if 'DDP, autocast to bf16' not in simple['title']:
+        said.append('the simplest is ' + simple['title'])
+    status, out, _ = run('choose', 'gpt2', '-n', '8', '--cluster', 'a100-node', '--clip', '1', '-o', '-')
+    if status or out.partition('\n')[2] != best['strategy']:
+        said.append('-o - is not the strategy alone: ' + out)
+    return said
+
+
+def check_money(run):
+    said = []
+    both = ['gpt2', '-n', '8', '--seq', '512', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--top', '1']
+    plain = run.json('choose', *both, '--price', 'dgx-h100=8')
+    if plain['ranked_by'] != 'tokens_per_s_per_gpu' or plain['choices'][0]['cluster'] != 'dgx-h100':
+        said.append('one price alone ranks by ' + plain['ranked_by'])
+    priced = run.json('choose', *both, '--price', 'dgx-h100=8', '--price', 'a100-node=1', '--tokens', '3e9')
+    rows = priced['choices']
+    if priced['ranked_by'] != 'price_per_billion_tokens' or [row['cluster'] for row in rows] != [
+            'a100-node', 'dgx-h100']:
+        said.append('by price: %s' % [row['cluster'] for row in rows])
+    for row, price in zip(rows, (1, 8)):
+        seconds = 3e9 / row['tokens_per_s']
+        wanted = {'days': seconds / 86400, 'price': price * 8 * seconds / 3600,
+                  'price_per_billion_tokens': price * 8 * seconds / 3600 / 3}
+        for key, value in wanted.items():
+            if abs(row[key] - value) > 1e-9 * value:
+                said.append('%s is %s, not %s' % (key, row[key], value))
+    return said
+
+
+def check_global_batch(run):
+    chosen = run.json('choose', 'gpt-toy', '--cluster', 'a100-roce', '--knob', 'ranks=4,8', '--global-batch', '32')
+    return ['%s makes %s' % (row['title'], row['tokens_per_step']) for row in chosen['choices']
+            if row['ranks'] * row['micro_batch'] * row['accumulate'] != 32 or
+            row['tokens_per_step'] != 32 * 32] or ([] if len(chosen['choices']) > 4 else ['few rows'])
+
+
+def check_nothing_fits(run):
+    status, out, _ = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
+    chosen = run.json('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
+    said = [] if not status and 'nothing fits; nearest on a100-node: --sharding full' in out else [out]
+    return said + (['rows of what does not fit'] if chosen['choices'] or 'nearest' not in chosen else [])
+
+
+def check_few_predictions(run):
+    """So that 64 GPUs and 70 billion parameters are a matter of seconds."""
+    chosen = run.json('choose', 'llama3-70b', '-n', '64', '--cluster', 'dgx-h100')
+    return [] if chosen['n_predicted'] <= 16 else ['%d predictions' % chosen['n_predicted']]
+
+
+def check_nodes(run, source):
+    """The same cluster with 64 nodes in its file."""
+    said = []
+    with open(os.path.join(source, 'models', 'clusters', 'dgx-h100.ini'), encoding='utf-8') as file:
+        text = file.read()
+    with open(os.path.join(run.folder, 'larger.ini'), 'w', encoding='utf-8') as file:
+        file.write(text.replace('\nnodes = 16', '\nnodes = 64'))
+    words = ['gpt2-xl', '-n', '512', '--cluster']
+    named, copied = (run.json('predict', *words, name) for name in ('dgx-h100:64', './larger.ini'))
+    named['cluster'] = copied['cluster'] = ''
+    if named != copied or 'nodes = 64' not in open(os.path.join(run.folder, 'larger.ini')).read():
+        said.append('dgx-h100:64 is not a copy with 64 nodes')
+    status, _, err = run('predict', 'gpt-toy', '-n', '512', '--cluster', 'dgx-h100:64', '--trace', 'larger.trace')
+    other = run('diagnose', 'larger.trace')
+    if status or other[0]:
+        said.append('its trace cannot be diagnosed: %s%s' % (err, other[2]))
+    status, _, err = run('predict', 'gpt2-xl', '-n', '512', '--cluster', 'dgx-h100')
+    if status != 2 or 'NAME:NODES' not in err:
+        said.append('no remedy: ' + err)
+    return said
+
+
+def check_refusals(run):
+    said = []
+    for words, wanted in REFUSED:
+        status, out, err = run('choose', *words)
+        if status != 2 or wanted not in err or out:
+            said.append('%s: status %d, %s%s' % (' '.join(words), status, err, out))
+    return said
+
+
+def check_same_twice(run):
+    words = ['choose', 'gpt2', '--cluster', 'a100-node', '--top', '99']
+    return [] if run(*words) == run(*words) else ['two runs differ']
+
+
+def main(program, source):
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Runner(os.path.abspath(program), folder)
+        tap.case('is what predict says', check_against_predictions(run))
+        tap.case('writes a strategy', check_strategy_file(run))
+        tap.case('prices and days', check_money(run))
+        tap.case('a global batch', check_global_batch(run))
+        tap.case('nothing fits', check_nothing_fits(run))
+        tap.case('few predictions', check_few_predictions(run))
+        tap.case('a cluster with other nodes', check_nodes(run, source))
+        tap.case('refusals', check_refusals(run))
+        tap.case('same input, same bytes', check_same_twice(run))
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1], sys.argv[2]))
