@@ -10,15 +10,18 @@
 static const char *const settings[] = {
     "limit_all_gathers=2",
     "checkpointing=full",
+    "accumulate_sync=every",
     "sharding=full",
     "optimizer_kernel=fused",
     "sharding=full checkpointing=full",
     "checkpointing=full optimizer_kernel=fused",
+    "checkpointing=full accumulate_sync=every",
     "sharding=full checkpointing=full optimizer_kernel=fused",
     "param_dtype=bf16",
     "checkpointing=full param_dtype=bf16",
     "sharding=full checkpointing=full param_dtype=bf16",
     "sharding=full checkpointing=full param_dtype=bf16 optimizer_kernel=fused",
+    "sharding=full checkpointing=full param_dtype=bf16 accumulate_sync=every",
     "sharding=full checkpointing=full micro_batch=1",
 };
 

@@ -220,6 +220,9 @@ static void ways_to_fit(void) {
            "  fits with -n 64: step ", "");
     expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
            "  fits with -n 128: step ", "");
+    expect("predict llama3-70b -n 64 --param-dtype bf16 --checkpointing full --accumulate 2 "
+           "--cluster dgx-h100",
+           0, "  fits with --accumulate-sync every: step ", "");
     expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
 }
 
