@@ -7,6 +7,7 @@
 #include "cli/diagnose/diagnose.h"
 #include "cli/plot/pictures.h"
 #include "cli/trace-source.h"
+#include "trace/json.h"
 
 static const CliCommand command = {
     .words = "TRACE | PLAN | NETWORK",
@@ -24,17 +25,28 @@ static const CliCommand command = {
         "  foreshard diagnose whole.trace\n"
         "  foreshard diagnose gpt-toy -n 8 --cluster a100-node --wrap whole\n"
         "  foreshard diagnose measured.trace --cluster this-machine\n"
+        "  foreshard diagnose --json whole.trace > whole.json\n"
         "\n"
         "Exit status: 0 diagnosed; 2 the trace cannot be read, or does not say what it is of.",
 };
 
+static char *json_of(const CliDiagnosis *diagnosis) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    cli_diagnosis_add_json(diagnosis, json);
+    json_builder_end_object(json);
+    return trace_json_text(json);
+}
+
 int cmd_diagnose(int argc, char **argv) {
     g_autofree char *cluster = NULL;
+    gboolean json = FALSE;
     int rank = -1;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "the machine of predictions (default: the one that the trace names)", "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "the rank (default: the lowest recorded)", "R"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -52,7 +64,7 @@ int cmd_diagnose(int argc, char **argv) {
     if (diagnosis == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autofree char *text = cli_diagnosis_text(diagnosis);
-    fputs(text, stdout);
+    g_autofree char *text = json ? json_of(diagnosis) : cli_diagnosis_text(diagnosis);
+    printf("%s%s", text, json ? "\n" : "");
     return CLI_OK;
 }

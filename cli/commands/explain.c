@@ -44,14 +44,24 @@ static int show(const GString *text) {
     return CLI_OK;
 }
 
-static int explain_subject(const CliSubject *subject, const char *name) {
+static int show_json(const char *json) {
+    printf("%s\n", json);
+    return CLI_OK;
+}
+
+static int explain_subject(const CliSubject *subject, const char *name, bool as_json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) text = cli_explain(subject, name, &error);
-    return text != NULL ? show(text) : complain(error);
+    if (text == NULL) {
+        return complain(error);
+    }
+    g_autofree char *json = as_json ? cli_explanation_json(subject, name, text) : NULL;
+    return json != NULL ? show_json(json) : show(text);
 }
 
 /* A trace: its plan is built again where its header allows that. */
-static int explain_trace(const char *name, const char *path, const char *cluster, int rank) {
+static int explain_trace(const char *name, const char *path, const char *cluster, int rank,
+                         bool as_json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace = trace_read_file(path, &error);
     if (trace == NULL) {
@@ -73,12 +83,12 @@ static int explain_trace(const char *name, const char *path, const char *cluster
     bool known = plan != NULL && prediction != NULL;
     CliSubject subject = {trace, rows, known ? plan : NULL, known ? what_if->cluster : NULL,
                           prediction};
-    return explain_subject(&subject, name);
+    return explain_subject(&subject, name, as_json);
 }
 
 /* A plan or a network: it is played first. */
 static int explain_plan(const char *name, const char *path, CliPlanSource *source,
-                        const char *cluster_name) {
+                        const char *cluster_name, bool as_json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, path, &error);
     g_autoptr(ModelCluster) cluster = plan != NULL ? cli_cluster_read(cluster_name, &error) : NULL;
@@ -95,14 +105,21 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction};
-    return explain_subject(&subject, name);
+    return explain_subject(&subject, name, as_json);
 }
 
-static int explain_sharding(const char *network, CliPlanSource *source, const char *cluster_name) {
+static int explain_sharding(const char *network, CliPlanSource *source, const char *cluster_name,
+                            bool as_json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = cli_cluster_read(cluster_name, &error);
-    g_autoptr(GString) text =
-        cluster != NULL ? cli_explain_sharding(source, network, cluster, &error) : NULL;
+    if (cluster == NULL) {
+        return complain(error);
+    }
+    if (as_json) {
+        g_autofree char *json = cli_explain_sharding_json(source, network, cluster, &error);
+        return json != NULL ? show_json(json) : complain(error);
+    }
+    g_autoptr(GString) text = cli_explain_sharding(source, network, cluster, &error);
     return text != NULL ? show(text) : complain(error);
 }
 
@@ -112,11 +129,11 @@ static bool is_sharding(CliPlanSource *source, const char *word) {
 }
 
 static int explain(int n_words, char **words, const char *sharding, const char *cluster, int rank,
-                   CliPlanSource *source) {
+                   bool as_json, CliPlanSource *source) {
     const char *machine = cluster != NULL ? cluster : DEFAULT_CLUSTER;
     if (sharding != NULL && !is_sharding(source, sharding)) {
         if (n_words == 0) {
-            return explain_sharding(sharding, source, machine);
+            return explain_sharding(sharding, source, machine, as_json);
         }
         return cli_complain(CLI_BAD_INPUT,
                             "--sharding %s: give a strategy (none, optimizer-only, grad-op, full, "
@@ -130,13 +147,14 @@ static int explain(int n_words, char **words, const char *sharding, const char *
     if (!cli_trace_check_settings(source, 1, words + 1, &refusal)) {
         return complain(refusal);
     }
-    return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster, rank)
-                                   : explain_plan(words[0], words[1], source, machine);
+    return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster, rank, as_json)
+                                   : explain_plan(words[0], words[1], source, machine, as_json);
 }
 
 int cmd_explain(int argc, char **argv) {
     g_autofree char *cluster = NULL, *sharding = NULL;
     int rank = -1;
+    gboolean json = FALSE;
     const GOptionEntry entries[] = {
         {"sharding", 0, 0, G_OPTION_ARG_STRING, &sharding,
          "walk every strategy over this network (or: the strategy, as of other commands)",
@@ -147,6 +165,7 @@ int cmd_explain(int argc, char **argv) {
          "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
          "whose rows, of a trace (default: the lowest recorded)", "R"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -154,5 +173,5 @@ int cmd_explain(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    return explain(argc - 1, argv + 1, sharding, cluster, rank, source);
+    return explain(argc - 1, argv + 1, sharding, cluster, rank, json, source);
 }

@@ -24,6 +24,7 @@ static const CliCommand command = {
         "Examples:\n"
         "  foreshard report predicted.trace measured.trace -o report.html\n"
         "  foreshard report traces/ -o report.html                 every .trace of a folder\n"
+        "  foreshard report --json traces/ -o report.json\n"
         "\n"
         "Exit status: 0 written; 1 gnuplot is missing or failed, or the file cannot be written; 2 "
         "a "
@@ -68,7 +69,7 @@ static void free_trace(gpointer trace) {
     trace_free(trace);
 }
 
-static int report(int n_words, char **words, const char *cluster, const char *output) {
+static int report(int n_words, char **words, const char *cluster, const char *output, bool json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) traces = g_ptr_array_new_with_free_func(free_trace);
@@ -87,7 +88,8 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
         }
         g_ptr_array_add(traces, trace);
     }
-    g_autoptr(GString) page = cli_report(traces, cluster, &error);
+    g_autoptr(GString) page =
+        json ? cli_report_json(traces, cluster, &error) : cli_report(traces, cluster, &error);
     if (page == NULL) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
@@ -99,19 +101,22 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
 
 int cmd_report(int argc, char **argv) {
     g_autofree char *output = NULL, *cluster = NULL;
+    gboolean json = FALSE;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "the page to write; - is standard output", "FILE.html"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "the machine of the diagnosis (default: the one the trace names)", "C"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json,
+         "instead of the page its figures as one JSON object (without -o printed)", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    if (output == NULL) {
+    if (output == NULL && !json) {
         return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
     }
-    return report(argc - 1, argv + 1, cluster, output);
+    return report(argc - 1, argv + 1, cluster, output != NULL ? output : "-", json);
 }

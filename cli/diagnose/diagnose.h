@@ -14,6 +14,8 @@
  */
 #pragma once
 
+#include <json-glib/json-glib.h>
+
 #include "cli/progress.h"
 #include "cli/ways-to-fit.h"
 #include "cli/what-if.h"
@@ -95,5 +97,7 @@ const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
 void cli_diagnosis_find_batch(CliDiagnosis *diagnosis);
 
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis);
+/* Its members, into an object that was begun. */
+void cli_diagnosis_add_json(const CliDiagnosis *diagnosis, JsonBuilder *json);
 /* One line: the cause, then the remedy. */
 char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis);

@@ -25,7 +25,12 @@ typedef struct {
 /* NULL when the name is none of these; the message lists what there is. */
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
 
-/* Every sharding strategy of a network on so many ranks, in one table. */
+/* What cli_explain() gave, as one JSON object. Transfer full. */
+char *cli_explanation_json(const CliSubject *subject, const char *name, const GString *text);
+
+/* Every sharding strategy of a network on so many ranks, in one table, or as one JSON object. */
 typedef struct _CliPlanSource CliPlanSource;
 GString *cli_explain_sharding(CliPlanSource *source, const char *network,
                               const ModelCluster *cluster, GError **error);
+char *cli_explain_sharding_json(CliPlanSource *source, const char *network,
+                                const ModelCluster *cluster, GError **error);

@@ -2,6 +2,7 @@
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
+#include "trace/json.h"
 #include "trace/scale.h"
 
 static const struct {
@@ -32,41 +33,63 @@ static double kept(const SimPrediction *prediction, unsigned category) {
     return (double)cli_predict_category_bytes(prediction->peak.by_sub, category);
 }
 
-static void append_figures(GString *text, const SimPrediction *prediction) {
-    double bytes = 0, exposed_ns = 0;
-    guint n = 0;
+typedef struct {
+    guint calls; /* of collectives */
+    double bytes, exposed_ns;
+} Traffic;
+
+static Traffic traffic_of(const SimPrediction *prediction) {
+    Traffic traffic = {0};
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        n += prediction->collectives[kind].count;
-        bytes += prediction->collectives[kind].bytes;
-        exposed_ns += (double)prediction->collectives[kind].exposed_ns;
+        traffic.calls += prediction->collectives[kind].count;
+        traffic.bytes += prediction->collectives[kind].bytes;
+        traffic.exposed_ns += (double)prediction->collectives[kind].exposed_ns;
     }
+    return traffic;
+}
+
+static void append_figures(GString *text, const SimPrediction *prediction) {
+    Traffic traffic = traffic_of(prediction);
     append_size(text, kept(prediction, PLAN_CATEGORY_PARAMETERS));
     append_size(text, kept(prediction, PLAN_CATEGORY_GRADIENTS));
     append_size(text, kept(prediction, PLAN_CATEGORY_OPTIMIZER));
     append_size(text, (double)prediction->peak.at.allocated_bytes);
-    g_string_append_printf(text, " %6u", n);
-    append_size(text, bytes);
-    g_string_append_printf(text, " %10.3f %10.3f  %s\n", exposed_ns / 1e6,
+    g_string_append_printf(text, " %6u", traffic.calls);
+    append_size(text, traffic.bytes);
+    g_string_append_printf(text, " %10.3f %10.3f  %s\n", traffic.exposed_ns / 1e6,
                            (double)prediction->median_step_ns / 1e6,
                            prediction->fits ? "fits" : "does not fit");
 }
 
-static bool append_strategy(GString *text, CliPlanSource *source, const char *network,
-                            const char *sharding, const ModelCluster *cluster, GError **error) {
+/* NULL with ret_refusal: PyTorch or the machine refuses it. NULL with error: it cannot be read. */
+static SimPrediction *predict(CliPlanSource *source, const char *network, const char *sharding,
+                              const ModelCluster *cluster, char **ret_refusal, GError **error) {
     g_autoptr(GError) refusal = NULL;
     if (!cli_plan_source_set(source, "sharding", sharding, error)) {
-        return false;
+        return NULL;
     }
-    g_string_append_printf(text, "%-15s", sharding);
     g_autoptr(Plan) plan = cli_plan_source_load(source, network, &refusal);
     g_autoptr(SimPrediction) prediction =
         plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
+    } else if (prediction == NULL) {
+        *ret_refusal = g_strdup(refusal->message);
+    }
+    return g_steal_pointer(&prediction);
+}
+
+static bool append_strategy(GString *text, CliPlanSource *source, const char *network,
+                            const char *sharding, const ModelCluster *cluster, GError **error) {
+    g_autofree char *refusal = NULL;
+    g_autoptr(SimPrediction) prediction =
+        predict(source, network, sharding, cluster, &refusal, error);
+    if (prediction == NULL && refusal == NULL) {
         return false;
     }
+    g_string_append_printf(text, "%-15s", sharding);
     if (prediction == NULL) {
-        g_string_append_printf(text, " not possible: %s\n", refusal->message);
+        g_string_append_printf(text, " not possible: %s\n", refusal);
     } else {
         append_figures(text, prediction);
     }
@@ -95,4 +118,48 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
         }
     }
     return g_steal_pointer(&text);
+}
+
+static void add_figures(JsonBuilder *json, const SimPrediction *prediction) {
+    Traffic traffic = traffic_of(prediction);
+    trace_json_add_bool(json, "fits", prediction->fits);
+    trace_json_add_real(json, "step_ms", cli_predict_ms(prediction->median_step_ns));
+    trace_json_add_int(json, "peak_allocated_bytes", prediction->peak.at.allocated_bytes);
+    trace_json_add_int(json, "peak_reserved_bytes", prediction->peak_reserved_bytes);
+    trace_json_begin_object(json, "peak_by_category");
+    for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
+        trace_json_add_number(json, plan_category_name(category), kept(prediction, category));
+    }
+    json_builder_end_object(json);
+    trace_json_add_int(json, "collectives", traffic.calls);
+    trace_json_add_number(json, "collective_bytes", traffic.bytes);
+    trace_json_add_real(json, "exposed_ms", traffic.exposed_ns / 1e6);
+}
+
+char *cli_explain_sharding_json(CliPlanSource *source, const char *network,
+                                const ModelCluster *cluster, GError **error) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "network", network);
+    trace_json_add_text(json, "cluster", cluster->name);
+    trace_json_begin_array(json, "shardings");
+    for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_autofree char *refusal = NULL;
+        g_autoptr(SimPrediction) prediction =
+            predict(source, network, strategies[i].sharding, cluster, &refusal, error);
+        if (prediction == NULL && refusal == NULL) {
+            return NULL;
+        }
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "sharding", strategies[i].sharding);
+        if (prediction == NULL) {
+            trace_json_add_text(json, "refusal", refusal);
+        } else {
+            add_figures(json, prediction);
+        }
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+    json_builder_end_object(json);
+    return trace_json_text(json);
 }

@@ -1,6 +1,7 @@
 /* Steps, rates, lanes and collectives: from op rows to the number. */
 #include "cli/explain/private.h"
 #include "sim/issue-costs.h"
+#include "trace/ended.h"
 #include "trace/idle.h"
 
 enum {
@@ -20,12 +21,24 @@ static bool lacks_steps(GString *text, const CliSubject *subject, const char *na
     return lacks;
 }
 
+/* Times of a play that ran out of memory are of what was played until then. */
+static void say_where_rows_end(GString *text, const CliSubject *subject) {
+    g_autofree char *oom = trace_oom_text(subject->trace);
+    if (oom != NULL) {
+        g_string_append_printf(text,
+                               "the rows end %s; what a step takes with memory enough is what "
+                               "foreshard predict prints\n",
+                               oom);
+    }
+}
+
 /* ---- the step ---- */
 
 void explain_step(GString *text, const CliSubject *subject) {
     const TraceSummary *summary = subject->summary;
     TraceSpread spread = trace_summary_spread(summary);
     guint n = spread.n;
+    say_where_rows_end(text, subject);
     if (lacks_steps(text, subject, "step_ms")) {
         return;
     }
@@ -69,6 +82,7 @@ void explain_step(GString *text, const CliSubject *subject) {
 
 void explain_rate(GString *text, const CliSubject *subject) {
     double step_ns = trace_summary_spread(subject->summary).median_ns;
+    say_where_rows_end(text, subject);
     if (!(step_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
         g_string_append(text, "tokens_per_s_per_gpu, tflops_per_gpu and mfu: no steady step with "
                               "a kernel was recorded\n");
@@ -103,6 +117,7 @@ void explain_rate(GString *text, const CliSubject *subject) {
 void explain_busy(GString *text, const CliSubject *subject) {
     TraceIdleBook book = trace_idle_book(subject->trace, subject->summary);
     guint n = book.n_steps;
+    say_where_rows_end(text, subject);
     if (lacks_steps(text, subject, "compute_ms")) {
         return;
     }

@@ -20,7 +20,7 @@ void explain_fits(GString *text, const CliSubject *subject) {
     }
     g_string_append_printf(
         text,
-        "fits = %s: the allocator is never refused\n"
+        "fits = %s: whether every allocation is granted\n"
         "allocator_bytes = %" G_GUINT64_FORMAT " = memory of %s, %" G_GUINT64_FORMAT
         " B, less outside_allocator_bytes\n"
         "outside_allocator_bytes = %" G_GUINT64_FORMAT
@@ -86,17 +86,23 @@ void explain_spending(GString *text, const CliSubject *subject) {
                 "[device] price_per_hour");
 }
 
-static void append_fact(GString *text, const CliSubject *subject, const char *key,
-                        const char *meaning) {
+/* name: of predict --json, where the trace's header has another. */
+static void append_named_fact(GString *text, const CliSubject *subject, const char *name,
+                              const char *key, const char *meaning) {
     const char *value = trace_get(subject->trace, key);
-    g_string_append_printf(text, "%s = %s: %s\n", key, value != NULL ? value : "not known",
+    g_string_append_printf(text, "%s = %s: %s\n", name, value != NULL ? value : "not known",
                            meaning);
 }
 
+static void append_fact(GString *text, const CliSubject *subject, const char *key,
+                        const char *meaning) {
+    append_named_fact(text, subject, key, key, meaning);
+}
+
 void explain_identity(GString *text, const CliSubject *subject) {
-    append_fact(text, subject, "digest",
-                "of the plan's canonical text, which foreshard plan -o "
-                "writes; traces of one digest can be compared");
+    append_named_fact(text, subject, "plan_digest", "digest",
+                      "of the plan's canonical text, which foreshard plan -o "
+                      "writes; traces of one digest can be compared");
     append_fact(text, subject, "cluster", "the machine that was modeled");
     append_fact(text, subject, "cluster_digest", "of that machine's file");
 }

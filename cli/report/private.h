@@ -12,6 +12,9 @@ typedef struct {
     const char *cluster; /* to diagnose on; NULL: the trace's own */
 } ReportPart;
 
+/* ReportPart of each plan, in the order of the traces; two of one plan and side are an error. */
+GArray *report_parts(const GPtrArray *traces, const char *cluster, GError **error);
+
 void report_append_text(GString *page, const char *text); /* with markup escaped */
 void report_append_row(GString *page, const char *cell, ...) G_GNUC_NULL_TERMINATED;
 

@@ -134,18 +134,31 @@ static bool gather_part(const GPtrArray *traces, const char *digest, ReportPart 
     return true;
 }
 
-GString *cli_report(const GPtrArray *traces, const char *cluster, GError **error) {
+GArray *report_parts(const GPtrArray *traces, const char *cluster, GError **error) {
     g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
-    GString *page = g_string_new(head);
-    guint number = 0;
+    g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(ReportPart));
     for (guint i = 0; i < traces->len; i++) {
         const char *digest = trace_get(traces->pdata[i], "digest");
-        ReportPart part = {.number = number + 1, .cluster = cluster};
+        ReportPart part = {.number = parts->len + 1, .cluster = cluster};
         if (!g_hash_table_add(done, (gpointer)digest)) {
             continue;
         }
-        number++;
-        if (!gather_part(traces, digest, &part, error) || !append_part(page, &part, error)) {
+        if (!gather_part(traces, digest, &part, error)) {
+            return NULL;
+        }
+        g_array_append_val(parts, part);
+    }
+    return g_steal_pointer(&parts);
+}
+
+GString *cli_report(const GPtrArray *traces, const char *cluster, GError **error) {
+    g_autoptr(GArray) parts = report_parts(traces, cluster, error);
+    if (parts == NULL) {
+        return NULL;
+    }
+    GString *page = g_string_new(head);
+    for (guint i = 0; i < parts->len; i++) {
+        if (!append_part(page, &g_array_index(parts, ReportPart, i), error)) {
             g_string_free(page, TRUE);
             return NULL;
         }

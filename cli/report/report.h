@@ -11,3 +11,6 @@
 /* Traces of whatever plans: const Trace *; of one plan at most a predicted and a measured one.
  * cluster: where the diagnosis predicts, NULL: where the trace says. */
 GString *cli_report(const GPtrArray *traces, const char *cluster, GError **error);
+
+/* The page's figures as one JSON object. */
+GString *cli_report_json(const GPtrArray *traces, const char *cluster, GError **error);

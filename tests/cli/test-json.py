@@ -1,0 +1,183 @@
+"""tests/cli/test-json.py FORESHARD - what explain, diagnose and report say with --json: the keys that
+man pages name, and the numbers that predict, compare and their own text have."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from tap import Tap
+
+TOY = ['gpt-toy', '-n', '8', '--cluster', 'a100-node', '--wrap', 'whole']
+LARGE = ['gpt2-xl', '-n', '8', '--sharding', 'none', '--micro-batch', '32', '--cluster', 'a100-node']
+NUMBERS = ['step_ms', 'step_ms_p95', 'tokens_per_s_per_gpu', 'tflops_per_gpu', 'mfu', 'compute_ms', 'bound_by',
+           'peak_allocated_bytes', 'peak_active_bytes', 'peak_reserved_bytes', 'fits', 'trains_well',
+           'allocator_bytes', 'outside_allocator_bytes', 'plan_digest', 'cluster', 'kwh_per_million_tokens']
+EXPLANATION = ['name', 'title', 'plan_digest', 'side', 'rank', 'numbers', 'lines']
+SHARDING = ['sharding', 'fits', 'step_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'peak_by_category',
+            'collectives', 'collective_bytes', 'exposed_ms']
+DIAGNOSIS = ['title', 'plan_digest', 'side', 'cluster', 'rank', 'fits', 'step_ms', 'bottleneck', 'memory', 'comm',
+             'steady_steps', 'compute_lane', 'remedies', 'causes', 'ways_to_fit', 'baselines', 'best_baseline']
+REMEDY = ['settings', 'cause', 'remedy', 'costs', 'fits', 'step_ms_change', 'peak_reserved_bytes_change',
+          'peak_by_category_change', 'alloc_retries']
+
+
+class Runner:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def __call__(self, *words):
+        done = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError('%s: status %d, %s' % (' '.join(words), done.returncode, done.stderr))
+        return done.stdout
+
+    def json(self, *words):
+        return json.loads(self(*words, '--json'))
+
+
+def near(value, wanted):
+    """Explanations print six digits behind the point, or six in all."""
+    if isinstance(wanted, (bool, str)) or isinstance(value, (bool, str)):
+        return value == wanted
+    return abs(value - wanted) <= 1e-6 + 1e-5 * abs(wanted)
+
+
+def differ(said, name, found, wanted):
+    if found != wanted:
+        said.append('%s: %s, not %s' % (name, found, wanted))
+
+
+def check_explain(run):
+    said = []
+    figures = run.json('predict', *TOY)
+    for key in NUMBERS:
+        got = run.json('explain', key, *TOY)
+        differ(said, key + "'s keys", list(got), EXPLANATION)
+        number = got['numbers'].get(key, {})
+        if not near(number.get('value'), figures[key]) or not number['formula']:
+            said.append('%s is %s, predict says %s' % (key, number, figures[key]))
+        text = [line for line in run('explain', key, *TOY).split('\n') if line]
+        differ(said, key + "'s lines", got['lines'], text)
+    got = run.json('explain', 'comm', *TOY)
+    for kind, comm in figures['comm'].items():
+        for key in ('total_ms', 'exposed_ms'):
+            name = 'comm.%s.%s' % (kind, key)
+            if not near(got['numbers'][name]['value'], comm[key]):
+                said.append('%s is %s' % (name, got['numbers'][name]))
+    return said
+
+
+def check_explain_sharding(run):
+    said = []
+    got = run.json('explain', '--sharding', 'gpt-toy', '-n', '8', '--cluster', 'a100-node')
+    rows = got['shardings']
+    differ(said, 'names', [row['sharding'] for row in rows],
+           ['none', 'optimizer-only', 'grad-op', 'full', 'hybrid-grad-op', 'hybrid'])
+    for row in rows:
+        differ(said, row['sharding'], list(row), SHARDING)
+        figures = run.json('predict', 'gpt-toy', '-n', '8', '--cluster', 'a100-node', '--sharding', row['sharding'])
+        for key in ('step_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'peak_by_category', 'fits'):
+            differ(said, row['sharding'] + ' ' + key, row[key], figures[key])
+        differ(said, 'collectives', row['collectives'], sum(kind['count'] for kind in figures['comm'].values()))
+    refused = run.json('explain', '--sharding', 'gpt-toy', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16')
+    if 'mixed precision' not in refused['shardings'][0]['refusal'] or 'step_ms' in refused['shardings'][0]:
+        said.append('DDP in mixed precision: %s' % refused['shardings'][0])
+    return said
+
+
+def check_diagnose(run):
+    said = []
+    got, text = run.json('diagnose', *TOY), run('diagnose', *TOY)
+    differ(said, 'keys', [key for key in got if key != 'larger_batch'], DIAGNOSIS)
+    base = run.json('predict', *TOY)
+    for key in ('step_ms', 'fits', 'cluster', 'plan_digest'):
+        differ(said, key, got[key], base[key])
+    differ(said, 'peak', got['memory']['peak_by_category'], base['peak_by_category'])
+    differ(said, 'comm', {kind: [round(row['total_ms'], 6), round(row['exposed_ms'], 6)]
+                          for kind, row in got['comm'].items()},
+           {kind: [round(row['total_ms'], 6), round(row['exposed_ms'], 6)] for kind, row in base['comm'].items()})
+    if '7. bottleneck: %s\n' % got['bottleneck'] not in text:
+        said.append('the bottleneck is not the text\'s: ' + got['bottleneck'])
+    tried = {row['settings']: row for row in got['remedies'] if row['settings']}
+    for settings, option in (('wrap=block', ['--wrap', 'block']), ('checkpointing=full', ['--checkpointing', 'full'])):
+        row = tried[settings]
+        differ(said, settings, list(row), REMEDY)
+        words = [word for word in TOY if word not in ('--wrap', 'whole')] if 'wrap' in settings else TOY
+        changed = run.json('predict', *words, *option)
+        differ(said, settings + ' step', round(row['step_ms_change'], 6), round(changed['step_ms'] - base['step_ms'], 6))
+        differ(said, settings + ' bytes', row['peak_reserved_bytes_change'],
+               changed['peak_reserved_bytes'] - base['peak_reserved_bytes'])
+    if any(row not in got['remedies'] for row in got['causes']) or not got['causes']:
+        said.append('causes are not among the remedies')
+    if got['ways_to_fit'] or got['best_baseline'] not in [row['name'] for row in got['baselines']]:
+        said.append('%s, %s' % (got['ways_to_fit'], got['best_baseline']))
+    return said
+
+
+def check_diagnose_what_does_not_fit(run):
+    got = run.json('diagnose', *LARGE)
+    ways = got['ways_to_fit']
+    said = [] if ways and not got['fits'] and got['oom'].startswith('out of memory') else ['%s' % got]
+    option = ['--' + word.replace('_', '-') for pair in ways[0]['settings'].split() for word in pair.split('=', 1)]
+    option = [word[2:] if at % 2 else word for at, word in enumerate(option)]
+    words = [word for word in LARGE if '--sharding' not in option or word not in ('--sharding', 'none')]
+    figures = run.json('predict', *words, *option)
+    if not figures['fits'] or round(figures['step_ms'], 6) != round(ways[0]['step_ms'], 6):
+        said.append('%s: fits %s, %s ms' % (ways[0], figures['fits'], figures['step_ms']))
+    return said
+
+
+def check_report(run):
+    """A measured trace is a predicted one that says so: what is measured is nothing to a report."""
+    run('predict', *TOY, '--trace', 'predicted.trace')
+    run('predict', 'mlp-toy', '-n', '2', '--cluster', 'a100-node', '--trace', 'other.trace')
+    path = os.path.join(run.folder, 'predicted.trace')
+    with open(path, encoding='utf-8') as file:
+        text = file.read()
+    with open(path.replace('predicted', 'measured'), 'w', encoding='utf-8') as file:
+        file.write(text.replace('\nside predicted\n', '\nside measured\n', 1))
+    traces = ['predicted.trace', 'other.trace', 'measured.trace']
+    said, got = [], run.json('report', *traces)
+    run('report', *traces, '--json', '-o', 'report.json')
+    with open(os.path.join(run.folder, 'report.json'), encoding='utf-8') as file:
+        differ(said, 'the file', json.load(file), got)
+    both, other = got['plans']
+    differ(said, 'sides', [trace['side'] for trace in both['traces']], ['predicted', 'measured'])
+    differ(said, 'comparison', both['comparison'], run.json('compare', 'predicted.trace', 'measured.trace'))
+    differ(said, 'diagnosis', both['diagnosis'], run.json('diagnose', 'predicted.trace'))
+    differ(said, 'one trace', 'comparison' in other, False)
+    figures = run.json('predict', *TOY)
+    for key in ('step_ms', 'peak_allocated_bytes', 'peak_active_bytes', 'peak_reserved_bytes'):
+        differ(said, key, both['traces'][0][key], figures[key])
+    return said
+
+
+def check_partial_rows(run):
+    """Times of a play that ran out of memory say so, for predict has those of a whole step."""
+    said = []
+    for key in ('step_ms', 'tokens_per_s_per_gpu', 'compute_ms'):
+        text = run('explain', key, *LARGE)
+        if not text.startswith('the rows end out of memory in step 0'):
+            said.append('%s: %s' % (key, text[:80]))
+        if 'the rows end' in run('explain', key, *TOY):
+            said.append(key + ' of what fits')
+    return said
+
+
+def main():
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Runner(os.path.abspath(sys.argv[1]), folder)
+        tap.case('explain', check_explain(run))
+        tap.case('explain --sharding', check_explain_sharding(run))
+        tap.case('diagnose', check_diagnose(run))
+        tap.case('diagnose what does not fit', check_diagnose_what_does_not_fit(run))
+        tap.case('report', check_report(run))
+        tap.case('explain what does not fit', check_partial_rows(run))
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
