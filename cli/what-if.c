@@ -51,8 +51,8 @@ static bool is_the_traces(const ModelCluster *cluster, const Trace *trace, const
     }
     g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
                 "the trace was predicted on another %s than %s; give its file, as in: --cluster "
-                "./%s.ini",
-                cluster->name, path, cluster->name);
+                "./%.*s.ini",
+                cluster->name, path, (int)strcspn(cluster->name, ":"), cluster->name);
     return false;
 }
 

@@ -12,6 +12,7 @@ static const double WORTH = 1.02; /* tokens a second, from one batch to its doub
 
 enum {
     MOST_BATCH = 1 << 16,
+    FEW_PASSES = 16,
     HYBRID_RANKS = 8 /* that share a copy, unless replicate says otherwise */
 };
 
@@ -28,11 +29,11 @@ typedef struct {
     PlanStrategy given;    /* what was given, unsettled */
     GArray *knobs;         /* CliKnob: asked for, and those taken in addition */
     bool doubles;          /* micro_batch has no values of its own */
-    bool ranks_given, shardings_given;
+    bool ranks_given, shardings_given, took_sync;
     const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
     GArray *misfits;   /* Misfit */
-    CliProgress *progress;
-    guint n_done, n_all; /* of combinations without the batch */
+    CliProgress *progress; /* NULL: none is shown */
+    guint n_done, n_all;   /* of combinations without the batch */
     CliChosen *chosen;
 } Search;
 
@@ -113,7 +114,8 @@ static void settle_knobs(Search *search) {
     if (is_open(search, "checkpointing")) {
         add_knob(search, "checkpointing", "full,every=2,selective-op,none");
     }
-    if (search->asked->global_batch > 0 && is_open(search, "accumulate_sync")) {
+    search->took_sync = search->asked->global_batch > 0 && is_open(search, "accumulate_sync");
+    if (search->took_sync) {
         add_knob(search, "accumulate_sync", "every,last");
     }
     search->doubles = is_open(search, "micro_batch");
@@ -244,6 +246,12 @@ static uint64_t passes(const Search *search, const Misfit *place) {
     return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
 }
 
+/* With one pass, the last is every pass. */
+static bool is_same_reduced(const Search *search, const Misfit *place, char **values) {
+    g_autofree char *sync = value_of(search, values, "accumulate_sync");
+    return search->took_sync && passes(search, place) == 1 && g_str_equal(sync, "last");
+}
+
 static Tried refuse(Search *search, GError *refusal, GError **error) {
     if (!g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, refusal);
@@ -300,6 +308,8 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
     } else if (search->asked->global_batch > 0 && passes(search, &place) == 0) {
         tried = place.ranks * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
                                                                               : TRY_REFUSED;
+    } else if (is_same_reduced(search, &place, values)) {
+        tried = TRY_REFUSED;
     } else if (!set_all(search, values, &place, error)) {
         tried = TRY_FAILED;
     } else if (cli_choice_predict(search->source, search->asked->network, cluster, &choice,
@@ -331,38 +341,89 @@ static void keep(Search *search, CliChoice *choice) {
     }
 }
 
-/* All batches of a setting, small ones first. */
-static bool try_batches(Search *search, const ModelCluster *cluster, char **values, guint batch,
-                        GError **error) {
-    double before = 0;
-    g_auto(GStrv) own = g_strdupv(values);
-    char **listed = batch < search->knobs->len ? knob_at(search, batch)->values : NULL;
-    for (uint64_t size = 1, i = 0; size <= MOST_BATCH; size *= 2, i++) {
-        if (listed != NULL && !search->doubles && listed[i] == NULL) {
-            break;
-        }
-        if (listed != NULL) {
-            g_free(own[batch]);
-            own[batch] = search->doubles ? g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)size)
-                                         : g_strdup(listed[i]);
-        }
-        CliChoice choice = {0};
-        Tried tried = try_one(search, cluster, own, &choice, error);
-        if (tried == TRY_FAILED) {
+/* What a batch came to: rate is 0 where it does not fit. */
+typedef struct {
+    Tried tried;
+    double rate; /* tokens a second */
+    bool calm;   /* it fits, and no memory is given back */
+} Outcome;
+
+/* size: NULL: as values have it; else taken. */
+static Outcome try_size(Search *search, const ModelCluster *cluster, char **values, char **place,
+                        char *size, GError **error) {
+    if (size != NULL) {
+        g_free(*place);
+        *place = size;
+    }
+    CliChoice choice = {0};
+    Outcome outcome = {.tried = try_one(search, cluster, values, &choice, error)};
+    if (choice.title != NULL) {
+        outcome.rate = choice.fits ? cli_choice_tokens_per_s(&choice) : 0;
+        outcome.calm = choice.fits && choice.retries == 0;
+        keep(search, &choice);
+    }
+    return outcome;
+}
+
+static char *number_text(uint64_t number) {
+    return g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)number);
+}
+
+static bool try_listed(Search *search, const ModelCluster *cluster, char **values, char **place,
+                       char **sizes, GError **error) {
+    Outcome outcome = {0};
+    for (guint i = 0; sizes[i] != NULL && outcome.tried != TRY_FITS_NOT; i++) {
+        outcome = try_size(search, cluster, values, place, g_strdup(sizes[i]), error);
+        if (outcome.tried == TRY_FAILED) {
             return false;
         }
-        double now = tried == TRY_FITS ? cli_choice_tokens_per_s(&choice) : 0;
-        if (choice.title != NULL) {
-            keep(search, &choice);
-        }
-        bool gains = tried == TRY_FITS && now >= WORTH * before;
-        bool is_last = listed == NULL || tried == TRY_FITS_NOT || (search->doubles && !gains);
-        if (is_last) {
-            break;
-        }
-        before = MAX(before, now);
     }
     return true;
+}
+
+/* A step of many passes takes long to predict, and small batches are the slow ones: a global batch
+ * is begun with few passes. */
+static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
+    Misfit place = place_of(search, cluster, values);
+    uint64_t size = 1;
+    for (place.micro_batch = 1; passes(search, &place) > FEW_PASSES; place.micro_batch *= 2) {
+        size = place.micro_batch;
+    }
+    size = passes(search, &place) > 0 ? place.micro_batch : size;
+    clear_misfit(&place);
+    return size;
+}
+
+/* Up while it pays, or else down to the first that fits calmly. */
+static bool try_doubled(Search *search, const ModelCluster *cluster, char **values, char **place,
+                        GError **error) {
+    uint64_t size = first_size(search, cluster, values);
+    Outcome outcome = try_size(search, cluster, values, place, number_text(size), error);
+    bool goes_up = outcome.calm;
+    double before = 0;
+    while (outcome.tried != TRY_FAILED) {
+        bool pays = outcome.tried == TRY_FITS && outcome.rate >= WORTH * before;
+        bool goes_on = goes_up ? pays && size < MOST_BATCH : !outcome.calm && size > 1;
+        if (!goes_on || outcome.tried == TRY_REFUSED) {
+            return true;
+        }
+        before = MAX(before, outcome.rate);
+        size = goes_up ? 2 * size : size / 2;
+        outcome = try_size(search, cluster, values, place, number_text(size), error);
+    }
+    return false;
+}
+
+/* All batches of a setting. */
+static bool try_batches(Search *search, const ModelCluster *cluster, char **values, guint batch,
+                        GError **error) {
+    g_auto(GStrv) own = g_strdupv(values);
+    if (batch == search->knobs->len) {
+        return try_size(search, cluster, own, NULL, NULL, error).tried != TRY_FAILED;
+    }
+    return search->doubles ? try_doubled(search, cluster, own, &own[batch], error)
+                           : try_listed(search, cluster, own, &own[batch],
+                                        knob_at(search, batch)->values, error);
 }
 
 /* ---- all of them ---- */
@@ -419,7 +480,9 @@ static bool try_machine(Search *search, const ModelCluster *cluster, GError **er
             !try_batches(search, cluster, values, batch, error)) {
             return false;
         }
-        cli_progress_show(search->progress, (double)++search->n_done / search->n_all);
+        if (search->progress != NULL) {
+            cli_progress_show(search->progress, (double)++search->n_done / search->n_all);
+        }
         guint turn = n;
         while (turn > 0 &&
                (turn - 1 == batch || knob_at(search, turn - 1)->values[++at[turn - 1]] == NULL)) {
@@ -527,8 +590,7 @@ static GArray *simple_knobs(const CliChooseAsked *asked, const char *sharding) {
     return knobs;
 }
 
-static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, CliProgress *progress,
-                          GError **error) {
+static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError **error) {
     static const char *const shardings[] = {"none", "full"};
     const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
     g_autoptr(CliPlanSource) source = simple_source(asked, best, error);
@@ -537,7 +599,7 @@ static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, CliPro
     for (guint i = 0; source != NULL && i < G_N_ELEMENTS(shardings); i++) {
         g_autoptr(GArray) knobs = simple_knobs(asked, shardings[i]);
         CliChooseAsked simple = {source, asked->network, clusters, knobs, asked->global_batch};
-        g_autoptr(CliChosen) found = search_all(&simple, progress, error);
+        g_autoptr(CliChosen) found = search_all(&simple, NULL, error);
         if (found == NULL) {
             return false;
         }
@@ -560,8 +622,7 @@ static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, CliPro
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
     g_autoptr(CliProgress) progress = cli_progress_new("predicting settings");
     g_autoptr(CliChosen) chosen = search_all(asked, progress, error);
-    if (chosen == NULL ||
-        (chosen->choices->len > 0 && !find_baseline(asked, chosen, progress, error))) {
+    if (chosen == NULL || (chosen->choices->len > 0 && !find_baseline(asked, chosen, error))) {
         return NULL;
     }
     if (chosen->n_predicted == 0) {

@@ -132,6 +132,11 @@ static char *number(double value, int digits) {
     return value > 0 ? g_strdup_printf("%.*f", digits, value) : g_strdup("?");
 }
 
+/* A toy's is shown, too. */
+static char *small_or_not(double value, int digits) {
+    return value >= 0.1 ? g_strdup_printf("%.*f", digits, value) : g_strdup_printf("%.3g", value);
+}
+
 /* In at least three digits. */
 static char *amount(double value) {
     return number(value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
@@ -158,11 +163,11 @@ static void add_row(Table *table, const CliChoice *choice, guint place, const Co
     if (columns->accumulate) {
         add_cell(table, g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)choice->accumulate));
     }
-    add_cell(table, g_strdup_printf("%.3f", choice->step_ns / 1e9));
+    add_cell(table, small_or_not(choice->step_ns / 1e9, 3));
     add_cell(table, g_strdup_printf("%.1f", cli_choice_tokens_per_s_per_gpu(choice)));
     add_cell(table, g_strdup_printf("%.1f", 100 * choice->mfu));
     add_cell(table, g_strdup_printf("%.1f", 100 * choice->works));
-    add_cell(table, g_strdup_printf("%.2f", (double)choice->reserved_bytes / GIB));
+    add_cell(table, small_or_not((double)choice->reserved_bytes / GIB, 2));
     add_cell(table, g_strdup_printf("%.2f", (double)choice->allocator_bytes / GIB));
     if (columns->energy) {
         add_cell(table, amount(choice->kwh_per_billion));

@@ -100,8 +100,9 @@ static void append_largest(GString *text, const CliSubject *subject, const GArra
 
 static const char *const meanings[TRACE_N_STATISTICS] = {
     [TRACE_ALLOCATED] = "held by buffers: the sum of all deltas up to that row",
-    [TRACE_ACTIVE] = "and what is freed but still in use by a lane",
-    [TRACE_RESERVED] = "and what the allocator keeps of the device's memory",
+    [TRACE_ACTIVE] = "held by buffers, or freed and still in use by a lane",
+    [TRACE_RESERVED] =
+        "what the allocator has taken from the device and not given back, held or not",
 };
 
 void explain_peak(GString *text, const CliSubject *subject, TraceStatistic statistic) {

@@ -118,11 +118,31 @@ void explain_unit(GString *text, const CliSubject *subject, uint32_t unit) {
 
 /* ---- a kind of op, and one op ---- */
 
+/* Of all of them, for the list may end before they do. */
+static void append_sum(GString *text, const CliSubject *subject, uint32_t kind) {
+    const TraceSummary *summary = subject->summary;
+    guint n_steps = 0, count = 0;
+    double ns = 0, steps_ns = 0;
+    for (guint i = 0; i < summary->n_steps; i++) {
+        if (trace_summary_is_steady(summary, i)) {
+            n_steps++;
+            count += summary->steps[i].kinds[kind].count;
+            ns += (double)summary->steps[i].kinds[kind].total_ns;
+            steps_ns += (double)trace_step_time_ns(&summary->steps[i]);
+        }
+    }
+    if (count > 0 && steps_ns > 0) {
+        g_string_append_printf(text, "%u a step, %.6f ms in all, %.1f %% of a step's time\n",
+                               count / n_steps, ms(ns / n_steps), 100 * ns / steps_ns);
+    }
+}
+
 void explain_kind(GString *text, const CliSubject *subject, uint32_t kind) {
     const TraceKind *row = trace_kind(subject->trace, kind);
     if (row->kind_class == TRACE_KIND_COLLECTIVE) {
         explain_collective(text, subject, kind);
     }
+    append_sum(text, subject, kind);
     g_string_append_printf(text, "op %s (%s), each in a steady step; mean duration\n", row->name,
                            trace_kind_class_name(row->kind_class));
     append_ops(text, subject, TRACE_NONE, kind);

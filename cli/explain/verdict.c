@@ -67,7 +67,8 @@ static void append_cost(GString *text, const char *key, double cost, const char 
     if (cost > 0) {
         g_string_append_printf(text, "%s\n", formula);
     } else {
-        g_string_append_printf(text, "not known, for the cluster's file has no %s\n", needs);
+        g_string_append_printf(
+            text, "not known, for the cluster's file has no %s; give it in a copy\n", needs);
     }
 }
 

@@ -2,6 +2,7 @@
 man pages name, and the numbers that predict, compare and their own text have."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,11 @@ def check_explain(run):
             said.append('%s is %s, predict says %s' % (key, number, figures[key]))
         text = [line for line in run('explain', key, *TOY).split('\n') if line]
         differ(said, key + "'s lines", got['lines'], text)
+    sums = dict(re.findall(r'(\w+) +\d+ x, +([0-9.]+) ms', run('explain', 'compute_ms', *TOY)))
+    text = run('explain', 'linear', *TOY)
+    count, total = re.match(r'(\d+) a step, ([0-9.]+) ms in all, ', text).groups()
+    differ(said, 'linear in all', total, sums['linear'])
+    differ(said, 'linears', int(count), text.count('  linear  '))
     got = run.json('explain', 'comm', *TOY)
     for kind, comm in figures['comm'].items():
         for key in ('total_ms', 'exposed_ms'):

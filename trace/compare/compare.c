@@ -205,7 +205,7 @@ TraceComparison *trace_compare(const Trace *first, const Trace *second, GError *
         const char *titles[2] = {trace_get(first, "title"), trace_get(second, "title")};
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
                     "the traces are of different plans: %s (%s) and %s (%s); play the same plan "
-                    "twice",
+                    "twice, or compare settings with foreshard plot --knob KEY=V,V",
                     titles[0] != NULL ? titles[0] : "no title", digests[0],
                     titles[1] != NULL ? titles[1] : "no title", digests[1]);
         return NULL;
