@@ -28,6 +28,7 @@
 enum {
     WIDTH = 4096,
     ROWS = 32768,
+    HEAD_DIM = 128,
     VOCAB = 50257,
     TOKENS = 2048, /* rows of logits */
     RUNS = 11,
@@ -48,7 +49,7 @@ typedef struct {
     double copy_bytes_per_s, product_flops;
     void *a, *b, *c, *d;                        /* N bf16 each */
     float *param, *grad, *exp_avg, *exp_avg_sq; /* N / 4 floats each */
-    float *mean, *rstd;                         /* ROWS each */
+    float *mean, *rstd;                         /* N / 64; N / HEAD_DIM */
     gint64 *index;                              /* ROWS below VOCAB */
     guint8 *mask;                               /* N */
 } Bench;
@@ -185,6 +186,7 @@ static void measure_elements(Bench *bench) {
 static void measure_rows(Bench *bench) {
     KernelCuda *lane = bench->lane;
     KernelCudaNorm norm = {ROWS, WIDTH, 1e-5f, TYPE};
+    KernelCudaNorm heads = {N / HEAD_DIM, HEAD_DIM, 1e-5f, TYPE};
     double n = (double)N, logits = (double)TOKENS * VOCAB;
     void *a = bench->a, *b = bench->b, *c = bench->c, *d = bench->d;
     BYTES("layernorm", 2 * HALF * n,
@@ -204,6 +206,10 @@ static void measure_rows(Bench *bench) {
           kernel_cuda_rmsnorm_forward(lane, NULL, c, bench->rstd, a, NULL, b, &norm));
     BYTES("rmsnorm_backward", 3 * HALF * n,
           kernel_cuda_rmsnorm_backward(lane, c, d, NULL, a, b, bench->rstd, b, &norm));
+    BYTES("rmsnorm of heads", 2 * HALF * n,
+          kernel_cuda_rmsnorm_forward(lane, NULL, c, bench->rstd, a, NULL, b, &heads));
+    BYTES("rmsnorm_backward of heads", 3 * HALF * n,
+          kernel_cuda_rmsnorm_backward(lane, c, d, NULL, a, b, bench->rstd, b, &heads));
     BYTES("softmax", 2 * HALF * n, kernel_cuda_softmax_forward(lane, c, a, ROWS, WIDTH, TYPE));
     BYTES("softmax_backward", 3 * HALF * n,
           kernel_cuda_softmax_backward(lane, c, a, b, ROWS, WIDTH, TYPE));
@@ -347,7 +353,7 @@ static void set_up(Bench *bench) {
         *floats[i] = new_array(bench, N / 4, KERNEL_CUDA_F32, 4 + i);
     }
     bench->mean = new_array(bench, N / 64, KERNEL_CUDA_F32, 8); /* logsumexps too */
-    bench->rstd = new_array(bench, ROWS, KERNEL_CUDA_F32, 9);
+    bench->rstd = new_array(bench, N / HEAD_DIM, KERNEL_CUDA_F32, 9);
     bench->mask = new_array(bench, N, KERNEL_CUDA_BF16, 10); /* also what went into GELU */
     CUDA_OK(cudaMalloc((void **)&bench->index, (ROWS + 1) * 2 * sizeof(gint64)));
     ok(kernel_cuda_tokens(bench->lane, bench->index, bench->index + ROWS + 1, ROWS, VOCAB,

@@ -295,10 +295,21 @@ static inline __device__ float warp_max(float x) {
     return x;
 }
 
-/* Over blockDim.x threads (a multiple of 32), for all of them; of one row of threads if blockDim.x
- * is 32, else of the whole block, which then has one row. */
+/* Over each `lanes` neighbours, a power of two up to 32, for all of them. */
+static inline __device__ float lanes_sum(float x, unsigned lanes) {
+    for (unsigned bits = lanes / 2; bits > 0; bits /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, (int)bits);
+    }
+    return x;
+}
+
+/* Over blockDim.x threads (a multiple of 32, or a power of two below), for all of them; of one row of
+ * threads if blockDim.x is at most 32, else of the whole block, which then has one row. */
 static inline __device__ float row_sum(float x) {
     __shared__ float parts[LANES];
+    if (blockDim.x < LANES) {
+        return lanes_sum(x, blockDim.x);
+    }
     x = warp_sum(x);
     if (blockDim.x == LANES) {
         return x;

@@ -1,7 +1,8 @@
 /* kernels/cuda/norm.cu - see norm.h. Bound: memory.
  *
- * A row is taken by the threads of a block, or, if it is short, by a warp of one. Rows of whole 16
- * bytes and up to ITEMS of them a thread are held in registers (Held); others are read again from
+ * A row is taken by the threads of a block, or, if it is short, by a warp of one or a few lanes of a
+ * warp, as many as it has 16 bytes (heads' norms: 16 lanes for 128 numbers of 16 bits). Rows of whole
+ * 16 bytes and up to ITEMS of them a thread are held in registers (Held); others are read again from
  * cache for each pass (Streamed). Variance is that of the numbers less their mean. All that a
  * thread reads it asks for before it waits for any of it.
  *
@@ -10,7 +11,8 @@
  *     RMS norm:   dx = rstd (g - h <g h>), mean 0      dweight likewise
  * Backward runs a number of blocks that depends on the width alone; each strides over rows and
  * keeps the sums of its columns, which are added in order afterwards. While it waits for the sums
- * of one row, the next one is on its way.
+ * of one row, the next one is on its way. Of rows that a warp or less holds (narrow ones) a block
+ * takes several at once, and adds up their columns at its end.
  */
 #include "kernels/cuda/norm.h"
 
@@ -24,6 +26,8 @@ enum {
     ITEMS = 4,             /* of 16 bytes a thread holds */
     ROW_THREADS = 512,     /* most threads to a row */
     BACKWARD_BLOCKS = 264, /* two for each multiprocessor of an H100; the same on every device */
+    NARROW_BLOCKS = 3,     /* of backward's narrow rows, for each multiprocessor */
+    SHORT_THREADS = 128,   /* of forward's blocks where a warp or less takes a row */
 };
 
 /* What forward reads and writes. */
@@ -276,16 +280,14 @@ static __device__ float half_warp_sum(float x) {
 static __device__ void two_row_sums(float *x, float *y, unsigned turn) {
     __shared__ float parts[2][LANES]; /* 16 warps: those of x, then those of y */
     float both = half_warp_sum(halves_of_warp(*x, *y));
-    if (blockDim.x > LANES) {
-        float *mine = parts[turn & 1];
-        unsigned lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-        unsigned half = LANES / 2, warps = blockDim.x / LANES;
-        if (lane % half == 0) {
-            mine[lane + warp] = both;
-        }
-        __syncthreads();
-        both = half_warp_sum(lane % half < warps ? mine[lane] : 0.0f);
+    float *mine = parts[turn & 1];
+    unsigned lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    unsigned half = LANES / 2, warps = blockDim.x / LANES;
+    if (lane % half == 0) {
+        mine[lane + warp] = both;
     }
+    __syncthreads();
+    both = half_warp_sum(lane % half < warps ? mine[lane] : 0.0f);
     *x = __shfl_sync(0xffffffffu, both, 0);
     *y = __shfl_sync(0xffffffffu, both, LANES / 2);
 }
@@ -402,6 +404,81 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> 
     }
 }
 
+/* ---- backward, narrow ----------------------------------------------------------------------- */
+
+/* A row to blockDim.x lanes of a warp, a power of two, each with one piece or none; blockDim.y rows
+ * to a block at once. */
+template <typename T, bool CENTERED>
+__global__ void __launch_bounds__(THREADS, NARROW_BLOCKS) backward_narrow_kernel(Backward<T> b) {
+    using H = Held<T>;
+    constexpr int V = H::V, KINDS = CENTERED ? 2 : 1;
+    __shared__ float columns[KINDS][V * THREADS];
+    float sums[KINDS][V] = {}, inverse = 1.0f / (float)b.width;
+    BackwardRow<T, CENTERED, 1> now = {}, next = {};
+    bool has = H::has(0, b.width);
+    typename H::Piece w = b.weight && has ? H::get(b.weight + H::column(0)) : H::all(1);
+    size_t step = (size_t)gridDim.x * blockDim.y, row = first_row();
+    auto at = [&](size_t of) { return of * b.width + H::column(0); };
+    if (row < b.rows) {
+        now.get(b, row, at(row));
+    }
+    for (; row - threadIdx.y < b.rows; row += step) { /* all lanes take part in sums */
+        bool inside = has && row < b.rows;
+        typename H::Piece more = H::all(0);
+        float g[V] = {}, h[V] = {}, sum_g = 0, sum_gh = 0;
+        if (row + step < b.rows) {
+            next.get(b, row + step, at(row + step));
+        }
+        if (inside) {
+            if (b.dsum && b.dx) {
+                more = H::get(b.dsum + at(row));
+            }
+            float weight[V];
+            widen_raw(g, now.dy[0]);
+            widen_raw(h, now.x[0]);
+            widen_raw(weight, w);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                h[v] = (h[v] - now.mean) * now.rstd;
+                sums[0][v] += g[v] * h[v];
+                if (CENTERED) {
+                    sums[KINDS - 1][v] += g[v];
+                }
+                g[v] *= weight[v];
+                sum_g += g[v];
+                sum_gh += g[v] * h[v];
+            }
+        }
+        sum_g = CENTERED ? lanes_sum(sum_g, blockDim.x) * inverse : 0.0f;
+        sum_gh = lanes_sum(sum_gh, blockDim.x) * inverse;
+        if (inside && b.dx) {
+            float dx[V];
+            widen_raw(dx, more);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                dx[v] += now.rstd * (g[v] - sum_g - h[v] * sum_gh);
+            }
+            store<V>(b.dx + at(row), dx);
+        }
+        now = next;
+    }
+#pragma unroll
+    for (int i = 0; i < KINDS * V; i++) {
+        columns[i / V][(threadIdx.y * V + i % V) * blockDim.x + threadIdx.x] = sums[i / V][i % V];
+    }
+    __syncthreads();
+    unsigned column = threadIdx.y * blockDim.x + threadIdx.x;
+    for (int kind = 0; kind < KINDS && column < b.width; kind++) {
+        float *out = kind ? b.dbias : b.dweight, sum = 0;
+        for (unsigned y = 0; y < blockDim.y; y++) {
+            sum += columns[kind][(y * V + column % V) * blockDim.x + column / V];
+        }
+        if (out) {
+            out[blockIdx.x * b.width + column] = sum;
+        }
+    }
+}
+
 /* ---- backward, streamed --------------------------------------------------------------------- */
 
 template <typename T, bool CENTERED>
@@ -457,6 +534,15 @@ unsigned row_threads(size_t pieces, unsigned items) {
     return (unsigned)(threads < ROW_THREADS ? threads : ROW_THREADS);
 }
 
+/* Lanes of a warp, a power of two, for so many pieces. */
+unsigned lanes_for(size_t pieces) {
+    unsigned lanes = 1;
+    while (lanes < LANES && lanes < pieces) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
 unsigned streamed_threads(size_t width) {
     return row_threads(width, 4);
 }
@@ -484,23 +570,32 @@ KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T> &f)
                       dim3(streamed_threads(f.width)), 0, f);
     }
     bool is_short = pieces <= LANES * ITEMS;
-    unsigned rows = is_short ? 4 : 1, threads = is_short ? LANES : row_threads(pieces, 2);
+    unsigned threads = is_short ? lanes_for(pieces) : row_threads(pieces, 2);
+    unsigned rows = is_short ? SHORT_THREADS / threads : 1;
     size_t items = divide_up(pieces, threads);
     return items == 1   ? forward_held<T, CENTERED, 1>(lane, name, f, threads, rows)
            : items == 2 ? forward_held<T, CENTERED, 2>(lane, name, f, threads, rows)
                         : forward_held<T, CENTERED, ITEMS>(lane, name, f, threads, rows);
 }
 
-/* How backward takes a width: pieces a thread, threads, and blocks, of which narrow rows need more
- * to keep as much memory on its way. An H100 holds all of them at once. */
+/* How backward takes a width: pieces a thread, threads to a row, rows of a block at once, and
+ * blocks, of which shorter rows need more to keep as much memory on its way. An H100 holds all of
+ * them at once. */
 struct HeldShape {
-    unsigned items, threads, most_blocks;
+    unsigned items, threads, rows, most_blocks;
 };
 
 HeldShape held_shape(size_t pieces) {
+    if (pieces <= LANES) {
+        unsigned lanes = lanes_for(pieces);
+        return HeldShape{1, lanes, THREADS / lanes, BACKWARD_BLOCKS / 2 * NARROW_BLOCKS};
+    }
     unsigned items = pieces <= ROW_THREADS / 2 ? 1 : pieces <= ROW_THREADS * 2 ? 2 : ITEMS;
     unsigned threads = row_threads(pieces, items);
-    return HeldShape{items, threads, BACKWARD_BLOCKS * (items > 1 ? 1u : threads <= 128 ? 4u : 2u)};
+    return HeldShape{items, threads, 1,
+                     BACKWARD_BLOCKS * (items > 1        ? 1u
+                                        : threads <= 128 ? 4u
+                                                         : 2u)};
 }
 
 /* Bytes of shared memory that a block of backward may ask for. */
@@ -547,6 +642,19 @@ KernelCudaFault backward_streamed(KernelCuda *lane, const char *name, const Back
 }
 
 template <typename T, bool CENTERED>
+KernelCudaFault backward_by_shape(KernelCuda *lane, const char *name, const Backward<T> &b,
+                                  unsigned blocks, const HeldShape &shape) {
+    if (shape.rows > 1) {
+        return launch(lane, name, backward_narrow_kernel<T, CENTERED>, dim3(blocks),
+                      dim3(shape.threads, shape.rows), 0, b);
+    }
+    return shape.items == 1 ? backward_held<T, CENTERED, 1>(lane, name, b, blocks, shape.threads)
+           : shape.items == 2
+               ? backward_held<T, CENTERED, 2>(lane, name, b, blocks, shape.threads)
+               : backward_held<T, CENTERED, ITEMS>(lane, name, b, blocks, shape.threads);
+}
+
+template <typename T, bool CENTERED>
 KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void *dbias,
                          Backward<T> b, KernelCudaType type) {
     HeldShape shape = held_shape(b.width / VECTOR<T>);
@@ -554,18 +662,15 @@ KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void
                 aligned(b.dx) && aligned(b.dsum) && aligned(b.dy) && aligned(b.x) &&
                 aligned(b.weight) && has_room<T, CENTERED>(lane, shape);
     size_t most = held ? shape.most_blocks : BACKWARD_BLOCKS;
-    unsigned blocks = (unsigned)(b.rows < most ? b.rows : most);
+    size_t wanted = held ? divide_up(b.rows, shape.rows) : b.rows;
+    unsigned blocks = (unsigned)(wanted < most ? wanted : most);
     void *scratch;
     size_t part = (size_t)blocks * b.width;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, 2 * part * sizeof(float), &scratch));
     b.dweight = dweight ? (float *)scratch : NULL;
     b.dbias = dbias ? (float *)scratch + part : NULL;
-    KERNEL_CUDA_TRY(!held ? backward_streamed<T, CENTERED>(lane, name, b, blocks)
-                    : shape.items == 1
-                        ? backward_held<T, CENTERED, 1>(lane, name, b, blocks, shape.threads)
-                    : shape.items == 2
-                        ? backward_held<T, CENTERED, 2>(lane, name, b, blocks, shape.threads)
-                        : backward_held<T, CENTERED, ITEMS>(lane, name, b, blocks, shape.threads));
+    KERNEL_CUDA_TRY(held ? backward_by_shape<T, CENTERED>(lane, name, b, blocks, shape)
+                         : backward_streamed<T, CENTERED>(lane, name, b, blocks));
     if (dweight) {
         KERNEL_CUDA_TRY(kernel_cuda_add_parts(lane, dweight, b.dweight, blocks, b.width, type));
     }

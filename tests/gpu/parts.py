@@ -365,7 +365,7 @@ def calibrate(session):
 
 # Lines of bench/kernels-cuda.c that the goal names: AdamW, norms and casts.
 AT_COPY_SPEED = ('adam (fused, fp32)', 'layernorm', 'add_layernorm', 'layernorm_backward', 'rmsnorm', 'rmsnorm_backward',
-                 'cast fp32 to bf16', 'cast bf16 to fp32')
+                 'rmsnorm of heads', 'rmsnorm_backward of heads', 'cast fp32 to bf16', 'cast bf16 to fp32')
 
 
 def shares_of_copy(output):

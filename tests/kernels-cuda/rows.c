@@ -189,6 +189,63 @@ static void test_wide_norms(void) {
     }
 }
 
+/* In double: dx, and the sums of columns of dweight and dbias. */
+static void norm_backward_in_double(const Norm *n, bool centered, float *dx, float *dw, float *db) {
+    g_autofree double *weights = g_new0(double, n->width), *biases = g_new0(double, n->width);
+    for (size_t r = 0; r < n->rows; r++) {
+        const float *x = n->sum + r * n->width, *dy = n->dy + r * n->width;
+        double mean = centered ? (double)n->mean[r] : 0, rstd = (double)n->rstd[r];
+        double sum_g = 0, sum_gh = 0;
+        for (size_t i = 0; i < n->width; i++) {
+            double h = (x[i] - mean) * rstd, g = (double)dy[i] * n->weight[i];
+            sum_g += centered ? g / (double)n->width : 0;
+            sum_gh += g * h / (double)n->width;
+            weights[i] += dy[i] * h;
+            biases[i] += dy[i];
+        }
+        for (size_t i = 0; i < n->width; i++) {
+            double h = (x[i] - mean) * rstd, g = (double)dy[i] * n->weight[i];
+            dx[r * n->width + i] = (float)(rstd * (g - sum_g - h * sum_gh));
+        }
+    }
+    for (size_t i = 0; i < n->width; i++) {
+        dw[i] = (float)weights[i];
+        db[i] = (float)biases[i];
+    }
+}
+
+/* Rows that a warp or less holds, against double precision: lanes all used and not, a last row that
+ * ends a warp's share early, and more rows than all blocks take at once (396 of 16 of a warp's 32
+ * lanes each, for 128 numbers of 16 bits). */
+static void test_narrow_norms(const DeviceCase *c) {
+    static const size_t sizes[][2] = {{37, 8}, {77, 40}, {300, 96}, {20, 256}, {6401, 128}};
+    for (size_t s = 0; s < (c->shift ? 3 : G_N_ELEMENTS(sizes)); s++) {
+        for (unsigned centered = 0; centered < 2; centered++) {
+            size_t rows = sizes[s][0], width = sizes[s][1], all = rows * width;
+            g_auto(Norm) n = new_norm(c, rows, width, false);
+            KernelCudaNorm norm = {rows, width, 1e-5f, c->type};
+            g_autofree float *dx = g_new(float, all), *dw = g_new(float, width);
+            g_autofree float *db = g_new(float, width);
+            norm_forward(c, &n, centered, false);
+            norm_backward_in_double(&n, centered, dx, dw, db);
+            void *got_dx = device_new(c, all), *got_dw = device_new(c, width);
+            void *got_db = device_new(c, width), *dy = device_put(c, n.dy, all);
+            void *x = device_put(c, n.sum, all), *weight = device_put(c, n.weight, width);
+            float *rstd = device_put_floats(n.rstd, rows), *mean = device_put_floats(n.mean, rows);
+            if (centered) {
+                DEVICE_OK(kernel_cuda_layernorm_backward(device_lane, got_dx, got_dw, got_db, NULL,
+                                                         dy, x, mean, rstd, weight, &norm));
+                device_close("dbias", c, got_db, db, width, 1e-6, 1e-6 * sqrt((double)rows));
+            } else {
+                DEVICE_OK(kernel_cuda_rmsnorm_backward(device_lane, got_dx, got_dw, NULL, dy, x,
+                                                       rstd, weight, &norm));
+            }
+            device_close("dx", c, got_dx, dx, all, 1e-5, 1e-5);
+            device_close("dweight", c, got_dw, dw, width, 1e-6, 2e-6 * sqrt((double)rows));
+        }
+    }
+}
+
 /* Only dx, or only the sums over more rows than there are blocks; in place. */
 static void test_norm_parts(const DeviceCase *c) {
     enum {
@@ -329,6 +386,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/reduce/row-sum", test_row_sum);
     DEVICE_TEST("/kernels-cuda/norm/all", test_norms);
     DEVICE_TEST_ONCE("/kernels-cuda/norm/wide", test_wide_norms);
+    DEVICE_TEST("/kernels-cuda/norm/narrow", test_narrow_norms);
     DEVICE_TEST("/kernels-cuda/norm/parts", test_norm_parts);
     DEVICE_TEST("/kernels-cuda/loss/softmax", test_softmax);
     DEVICE_TEST("/kernels-cuda/loss/nll", test_nll_loss);
