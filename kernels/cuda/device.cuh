@@ -5,7 +5,7 @@
  * different numbers, all are. Sums go through a fixed tree: lanes, warps, blocks.
  *
  * The same sources are compiled by a C++ compiler for the tests' emulator (tests/emulator), which
- * is why a launch is a call of launch() and dynamic shared memory is asked for.
+ * is why a launch is a call of launch() and shared memory is asked for by BLOCK_SHARED() and a function.
  */
 #pragma once
 #include <cuda_bf16.h>
@@ -277,6 +277,28 @@ static inline __device__ bool is_aligned4(const void *array, KernelCudaType type
     return ((uintptr_t)array + at * bytes) % (4 * bytes) == 0;
 }
 
+/* ---- shared memory --------------------------------------------------------------------------- */
+
+/* Declares a variable that a block's threads share: BLOCK_SHARED(float[2][LANES], parts); */
+template <typename T> using As = T;
+#ifdef KERNEL_EMULATED
+#define BLOCK_SHARED(type, name)                                                                   \
+    static EmulatorSite name##_site;                                                               \
+    cu::As<type> &name = *(cu::As<type> *)emulator_shared_at(&name##_site, sizeof(cu::As<type>))
+#else
+#define BLOCK_SHARED(type, name) __shared__ cu::As<type> name
+#endif
+
+/* The block's dynamic shared memory, at 16 bytes. */
+template <typename T> static inline __device__ T *shared_memory() {
+#ifdef KERNEL_EMULATED
+    return (T *)emulator_shared_memory();
+#else
+    extern __shared__ uint4 kernel_cuda_shared[];
+    return (T *)kernel_cuda_shared;
+#endif
+}
+
 /* ---- sums ----------------------------------------------------------------------------------- */
 
 static inline __device__ float warp_sum(float x) {
@@ -306,7 +328,7 @@ static inline __device__ float lanes_sum(float x, unsigned lanes) {
 /* Over blockDim.x threads (a multiple of 32, or a power of two below), for all of them; of one row of
  * threads if blockDim.x is at most 32, else of the whole block, which then has one row. */
 static inline __device__ float row_sum(float x) {
-    __shared__ float parts[LANES];
+    BLOCK_SHARED(float[LANES], parts);
     if (blockDim.x < LANES) {
         return lanes_sum(x, blockDim.x);
     }
@@ -324,7 +346,7 @@ static inline __device__ float row_sum(float x) {
 }
 
 static inline __device__ float row_max(float x) {
-    __shared__ float parts[LANES];
+    BLOCK_SHARED(float[LANES], parts);
     x = warp_max(x);
     if (blockDim.x == LANES) {
         return x;
@@ -350,16 +372,6 @@ static inline __device__ void tell_bad_index(unsigned *flag, unsigned tag) {
 }
 
 /* ---- launches ------------------------------------------------------------------------------- */
-
-/* The block's dynamic shared memory, at 16 bytes. */
-template <typename T> static inline __device__ T *shared_memory() {
-#ifdef KERNEL_EMULATED
-    return (T *)emulator_shared_memory();
-#else
-    extern __shared__ uint4 kernel_cuda_shared[];
-    return (T *)kernel_cuda_shared;
-#endif
-}
 
 template <typename... P, typename... A>
 static inline KernelCudaFault launch(KernelCuda *lane, const char *name, void (*kernel)(P...),

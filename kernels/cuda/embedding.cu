@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(THREADS) keys_kernel(Keys keys, const int64_t 
  * of its digit come before it in the block: before[i]. */
 __global__ void __launch_bounds__(CHUNK)
     count_kernel(unsigned *counts, unsigned *before, const unsigned *key, size_t n, int shift) {
-    __shared__ unsigned digit[CHUNK], count[DIGITS];
+    BLOCK_SHARED(unsigned[CHUNK], digit);
+    BLOCK_SHARED(unsigned[DIGITS], count);
     size_t i = (size_t)blockIdx.x * CHUNK + threadIdx.x;
     unsigned mine = i < n ? key[i] >> shift & (DIGITS - 1) : (unsigned)DIGITS, rank = 0;
     digit[threadIdx.x] = mine;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(CHUNK)
 
 /* One block: numbers become the sums of those before them. Each thread takes a run of them. */
 __global__ void __launch_bounds__(CHUNK) sums_before_kernel(unsigned *numbers, size_t n) {
-    __shared__ unsigned runs[CHUNK];
+    BLOCK_SHARED(unsigned[CHUNK], runs);
     size_t run = (n + CHUNK - 1) / CHUNK, first = min(n, threadIdx.x * run);
     size_t last = min(n, first + run);
     unsigned sum = 0;

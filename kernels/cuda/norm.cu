@@ -278,7 +278,7 @@ static __device__ float half_warp_sum(float x) {
 /* Two sums over the block, for all threads. Each turn has room of its own, and so has the one
  * before it: a barrier a turn suffices. */
 static __device__ void two_row_sums(float *x, float *y, unsigned turn) {
-    __shared__ float parts[2][LANES]; /* 16 warps: those of x, then those of y */
+    BLOCK_SHARED(float[2][LANES], parts); /* 16 warps: those of x, then those of y */
     float both = half_warp_sum(halves_of_warp(*x, *y));
     float *mine = parts[turn & 1];
     unsigned lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -412,7 +412,7 @@ template <typename T, bool CENTERED>
 __global__ void __launch_bounds__(THREADS, NARROW_BLOCKS) backward_narrow_kernel(Backward<T> b) {
     using H = Held<T>;
     constexpr int V = H::V, KINDS = CENTERED ? 2 : 1;
-    __shared__ float columns[KINDS][V * THREADS];
+    BLOCK_SHARED(float[KINDS][V * THREADS], columns);
     float sums[KINDS][V] = {}, inverse = 1.0f / (float)b.width;
     BackwardRow<T, CENTERED, 1> now = {}, next = {};
     bool has = H::has(0, b.width);

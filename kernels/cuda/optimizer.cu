@@ -235,7 +235,7 @@ __global__ void count_steps_kernel(const __grid_constant__ Tensors t) {
 /* The tensor's own count of steps gives the corrections: one thread forms them for the block. */
 __global__ void __launch_bounds__(THREADS)
     adam_steps_kernel(const __grid_constant__ Tensors t, KernelCudaAdam a) {
-    __shared__ Adam adam;
+    BLOCK_SHARED(Adam, adam);
     Part part = part_of(t);
     if (threadIdx.x == 0) {
         adam = adam_at(a, (double)*t.step[part.tensor]);

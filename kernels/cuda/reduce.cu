@@ -225,7 +225,7 @@ KernelCudaFault column_parts(KernelCuda *lane, float *parts, const T *x, size_t 
 template <typename T>
 __global__ void __launch_bounds__(LANES *PART_ROWS)
     add_parts_kernel(T *out, const float *parts, size_t n_parts, size_t cols) {
-    __shared__ float sums[PART_ROWS * LANES];
+    BLOCK_SHARED(float[PART_ROWS * LANES], sums);
     size_t col = (size_t)blockIdx.x * LANES + threadIdx.x;
     float sum = 0;
     for (size_t p = threadIdx.y; p < n_parts && col < cols; p += PART_ROWS) {

@@ -157,7 +157,7 @@ template <typename T> __device__ void tile(const StandIn<T> &s, size_t first) {
 template <typename T>
 __global__ void __launch_bounds__(BLOCK, 1)
     stand_in_kernel(const __grid_constant__ StandIn<T> s, KernelCudaMoment *moment) {
-    __shared__ unsigned long long begun;
+    BLOCK_SHARED(unsigned long long, begun);
     if (threadIdx.x == 0) {
         begun = begin(moment);
     }

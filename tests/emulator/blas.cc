@@ -9,9 +9,10 @@
  * epilogue needs and was not given, matrices without elements, and a choice that may add up parts of
  * a sum as they are stored. What cublasLt.h asks of the epilogues is held: rows of what goes into
  * GELU are a multiple of 8 elements apart and no closer than the output's, a bias and its gradient
- * are of the output's type. A bias (or gradient) of halves that lies on no 4 bytes is refused too, by
- * a result that says so, and one of an fp32 product of odd k only when it is launched. No GPU is
- * known to do either: so the ways round them are tried.
+ * are of the output's type. Where the sums of b are wanted, b is transposed: cuBLASLt 13.0 refuses
+ * any other (seen by others on an RTX 3060), in heuristics and launch alike. A bias (or gradient) of
+ * halves that lies on no 4 bytes is refused too, by a result that says so, and one of an fp32 product
+ * of odd k only when it is launched. No GPU is known to do either: so the ways round them are tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>
@@ -29,7 +30,7 @@ struct EmulatorBlas {
 };
 
 struct EmulatorProduct {
-    cublasOperation_t a, b;
+    cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue;
     void *bias; /* or its gradient */
     int32_t bias_type;
@@ -347,7 +348,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (!is_complete(*product, *d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    if (wanted < 1 || ((keeps(*product) || goes_back(*product)) && product->aux_ld % 8)) {
+    bool sums_rows = product->epilogue == CUBLASLT_EPILOGUE_BGRADB && product->b != CUBLAS_OP_T;
+    bool wants_eights = (keeps(*product) || goes_back(*product)) && product->aux_ld % 8;
+    if (wanted < 1 || sums_rows || wants_eights) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};

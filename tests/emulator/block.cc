@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
@@ -20,12 +21,9 @@
 #include "tests/emulator/emulator-private.h"
 
 dim3 emulator_thread, emulator_block, emulator_block_size, emulator_grid_size;
+thread_local EmulatorNow emulator_now;
 
 namespace {
-
-/* All __shared__ variables of the program; the linker knows where their section begins and ends. */
-extern "C" char __start_emulator_shared[] __attribute__((weak));
-extern "C" char __stop_emulator_shared[] __attribute__((weak));
 
 constexpr size_t STACK = 128 << 10; /* bytes; touched only where used */
 constexpr unsigned MOST_THREADS = 1024, LANES = 32;
@@ -52,12 +50,19 @@ struct Warp {
 };
 
 Fiber *fibers;
+char *stacks;
 Warp warps[MOST_THREADS / LANES];
 jmp_buf scheduler;
 const std::function<void()> *body;
-const char *kernel_name;
 unsigned running, n_threads, n_at_barrier;
-std::vector<unsigned char> shared_memory;
+uint64_t launches, block_runs;
+
+/* Shared memory: first what the launch asked for, then variables as they are first met, each on a
+ * border of its own. As much as an H100 has, and of variables what any GPU has. */
+constexpr size_t SHARED_MOST = 227 << 10, SHARED_VARIABLES_MOST = 48 << 10, SHARED_BORDER = 64;
+alignas(SHARED_BORDER) char shared_memory[2 * SHARED_MOST];
+size_t dynamic_bytes, shared_end, variable_bytes;
+std::vector<EmulatorSpan> shared_spans;
 
 void fiber_main() {
     for (;;) {
@@ -71,8 +76,8 @@ void fiber_main() {
 
 void make_fibers() {
     fibers = new Fiber[MOST_THREADS];
-    char *stacks = (char *)mmap(nullptr, STACK * MOST_THREADS, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    stacks = (char *)mmap(nullptr, STACK * MOST_THREADS, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED) {
         emulator_fault("no memory for the stacks of fibers");
     }
@@ -88,6 +93,7 @@ void make_fibers() {
 
 __attribute__((noinline)) void resume(unsigned i) {
     running = i;
+    emulator_now.thread = (uint16_t)i;
     emulator_thread = fibers[i].thread;
     if (_setjmp(scheduler)) {
         return;
@@ -107,6 +113,19 @@ __attribute__((noinline)) void wait_as(State state) {
     }
 }
 
+/* NaN, until it is written. */
+void *new_shared(size_t bytes) {
+    char *at = shared_memory + shared_end;
+    shared_end += (bytes + 2 * SHARED_BORDER - 1) / SHARED_BORDER * SHARED_BORDER;
+    if (dynamic_bytes + variable_bytes > SHARED_MOST || variable_bytes > SHARED_VARIABLES_MOST) {
+        emulator_fault("%s: more shared memory than there is: %zu bytes of variables, and %zu",
+                       emulator_now.kernel, variable_bytes, dynamic_bytes);
+    }
+    memset(at, 0xff, bytes);
+    shared_spans.push_back({EMULATOR_SHARED, (uintptr_t)at, (uintptr_t)at + bytes});
+    return at;
+}
+
 void begin_threads() {
     for (unsigned i = 0; i < n_threads; i++) {
         fibers[i].state = READY;
@@ -119,8 +138,13 @@ void begin_threads() {
         warps[w].waiting = 0;
     }
     n_at_barrier = 0;
-    std::fill(shared_memory.begin(), shared_memory.end(), 0xff);
-    std::fill(__start_emulator_shared, __stop_emulator_shared, (char)0xff);
+    emulator_now.epoch = 0;
+    emulator_now.block_run = ++block_runs;
+    shared_spans.clear();
+    shared_end = variable_bytes = 0;
+    if (dynamic_bytes) {
+        new_shared(dynamic_bytes);
+    }
 }
 
 /* The lanes of a warp, until each waits for another warp or has ended. */
@@ -162,7 +186,7 @@ void run_block(bool downwards) {
     if (count(DONE) < n_threads) {
         emulator_fault("%s, block %u %u %u: %u threads have ended, %u wait at a barrier, the "
                        "others for lanes of their warp that do not come",
-                       kernel_name, emulator_block.x, emulator_block.y, emulator_block.z,
+                       emulator_now.kernel, emulator_block.x, emulator_block.y, emulator_block.z,
                        count(DONE), n_at_barrier);
     }
 }
@@ -174,12 +198,13 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_by
     if (!fibers) {
         make_fibers();
     }
-    kernel_name = name;
+    emulator_now.kernel = name;
+    emulator_now.launch = ++launches;
     body = &thread_body;
     emulator_grid_size = grid;
     emulator_block_size = block;
     n_threads = block.x * block.y * block.z;
-    shared_memory.resize(shared_bytes + 16);
+    dynamic_bytes = shared_bytes;
     /* No block may count on another having run before it: they go up or down, as the seed has it. */
     size_t blocks = (size_t)grid.x * grid.y * grid.z;
     bool backwards = seed * 0x9E3779B97F4A7C15u >> 63; /* mixed, lest it keep step with launches */
@@ -187,13 +212,40 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_by
         size_t block = backwards ? blocks - 1 - i : i;
         emulator_block = dim3((unsigned)(block % grid.x), (unsigned)(block / grid.x % grid.y),
                               (unsigned)(block / grid.x / grid.y));
+        emulator_now.block = (uint32_t)block;
         run_block((seed + i) & 1);
     }
+    emulator_now.kernel = nullptr;
+}
+
+bool emulator_is_on_stack(uintptr_t at) {
+    return at - (uintptr_t)stacks < STACK * MOST_THREADS;
+}
+
+/* Behind a variable's end lies nothing for a border, and what runs on from there was meant for it. */
+bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span) {
+    if (at - (uintptr_t)shared_memory >= sizeof shared_memory) {
+        return false;
+    }
+    *ret_span = {EMULATOR_SHARED, 0, 0};
+    for (const EmulatorSpan &span : shared_spans) {
+        if (at >= span.begin) {
+            *ret_span = span;
+        }
+    }
+    return true;
 }
 
 void *emulator_shared_memory() {
-    uintptr_t at = (uintptr_t)shared_memory.data();
-    return (void *)((at + 15) / 16 * 16);
+    return shared_memory;
+}
+
+void *emulator_shared_at(EmulatorSite *site, size_t bytes) {
+    if (site->block_run != emulator_now.block_run) {
+        variable_bytes += bytes;
+        *site = {emulator_now.block_run, new_shared(bytes)};
+    }
+    return site->at;
 }
 
 unsigned emulator_lane() {
@@ -206,6 +258,7 @@ void __syncthreads() {
         return;
     }
     n_at_barrier = 0;
+    emulator_now.epoch++;
     for (unsigned i = 0; i < n_threads; i++) {
         if (fibers[i].state == AT_BARRIER) {
             fibers[i].state = READY;
@@ -219,10 +272,10 @@ static void meet(unsigned mask) {
     Warp *warp = &warps[running / LANES];
     mask &= n < 32 ? (1u << n) - 1 : ~0u;
     if (!(mask >> running % LANES & 1)) {
-        emulator_fault("%s: a lane is not in the mask it waits with", kernel_name);
+        emulator_fault("%s: a lane is not in the mask it waits with", emulator_now.kernel);
     }
     if (warp->waiting && warp->mask != mask) {
-        emulator_fault("%s: lanes of a warp wait with different masks", kernel_name);
+        emulator_fault("%s: lanes of a warp wait with different masks", emulator_now.kernel);
     }
     warp->mask = mask;
     warp->waiting |= 1u << running % LANES;

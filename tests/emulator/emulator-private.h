@@ -14,6 +14,19 @@
 void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
                        const std::function<void()> &thread_body, uint64_t seed);
 
+/* What runs now: a thread of a block of a kernel. Of the host's thread that plays it. */
+struct EmulatorNow {
+    const char *kernel;         /* NULL: no kernel does */
+    uint64_t launch, block_run; /* so many before it, and this one */
+    uint32_t block;             /* of the grid */
+    uint16_t thread;            /* of the block */
+    uint16_t epoch;             /* barriers that the block is past */
+};
+extern thread_local EmulatorNow emulator_now;
+
+/* Whether [at, at + 1) is a fiber's own. */
+bool emulator_is_on_stack(uintptr_t at);
+
 /* The interface is entered: one thread at a time. */
 void emulator_lock();
 void emulator_unlock();
@@ -40,6 +53,20 @@ enum EmulatorPlace {
 };
 /* Where [at, at + bytes) lies. A fault if it begins inside an allocation and ends outside. */
 EmulatorPlace emulator_place_of(const void *at, size_t bytes);
+
+enum EmulatorKind {
+    EMULATOR_HOST,
+    EMULATOR_SHARED,
+    EMULATOR_GLOBAL
+};
+struct EmulatorSpan {
+    EmulatorKind kind;
+    uintptr_t begin, end; /* of its allocation's bytes, which may be less than is mapped */
+};
+/* What lies there, at bytes that are no more than the guards between two allocations. */
+EmulatorSpan emulator_span_of(uintptr_t at, size_t bytes);
+/* Of the running block, when it lies there; `at` is a multiple of 64 bytes. */
+bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span);
 
 /* Keeps the error for cudaGetLastError() and returns it. */
 cudaError_t emulator_error(cudaError_t error);

@@ -171,6 +171,27 @@ EmulatorPlace emulator_place_of(const void *at, size_t bytes) {
     return found->second.place;
 }
 
+/* An allocation that begins behind `at`, or one before it. Registered memory has no guards. */
+EmulatorSpan emulator_span_of(uintptr_t at, size_t bytes) {
+    EmulatorSpan span = {EMULATOR_HOST, 0, 0};
+    if (emulator_shared_span(at, &span)) {
+        return span;
+    }
+    auto next = allocations.upper_bound(at);
+    for (auto found : {next, next == allocations.begin() ? next : std::prev(next)}) {
+        if (found == allocations.end()) {
+            continue;
+        }
+        const Allocation &a = found->second;
+        uintptr_t from = a.mapping ? (uintptr_t)a.mapping : found->first;
+        uintptr_t to = a.mapping ? from + a.mapped : found->first + a.bytes;
+        if (at < to && at + bytes > from) {
+            return {EMULATOR_GLOBAL, found->first, found->first + a.bytes};
+        }
+    }
+    return span;
+}
+
 void emulator_set_memory(size_t bytes) {
     EmulatorEntry entry;
     device_bytes = bytes;

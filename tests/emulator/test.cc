@@ -52,7 +52,7 @@ static void test_indices() {
 }
 
 static __global__ void reverse_kernel(int *x) {
-    __shared__ int all[N];
+    BLOCK_SHARED(int[N], all);
     all[threadIdx.x] = x[threadIdx.x];
     __syncthreads();
     x[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
@@ -318,14 +318,14 @@ static __global__ void parting_kernel(int *x) {
 
 /* The barrier is missing. */
 static __global__ void unguarded_kernel(int *x) {
-    __shared__ int all[N];
+    BLOCK_SHARED(int[N], all);
     all[threadIdx.x] = (int)threadIdx.x;
     x[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
 }
 
 /* Two sums through one array, and no barrier before it is written again. */
 static __global__ void hasty_kernel(int *x) {
-    __shared__ int parts[N / 32];
+    BLOCK_SHARED(int[N / 32], parts);
     for (int round = 1; round <= 2; round++) {
         int sum = __shfl_sync(0xffffffffu, round, 0);
         if (threadIdx.x % 32 == 0) {
@@ -497,12 +497,14 @@ struct Product {
     bool has_bias = true, has_aux = true;
     int64_t aux_ld = ROWS;
     cudaDataType_t bias_type = CUDA_R_32F;
+    cublasOperation_t b_op;
     int32_t batch = 1;
     unsigned shift = 0; /* of what goes into GELU when it is launched; elements */
     float a[ROWS * K], b[K * COLS], d[ROWS * COLS], bias[ROWS];
     alignas(64) float aux[ROWS * COLS + 4];
 
-    explicit Product(cublasLtEpilogue_t end) : epilogue(end) {
+    explicit Product(cublasLtEpilogue_t end)
+        : epilogue(end), b_op(end == CUBLASLT_EPILOGUE_BGRADB ? CUBLAS_OP_T : CUBLAS_OP_N) {
         for (unsigned i = 0; i < ROWS * K; i++) {
             a[i] = (float)(i % 7) - 3;
         }
@@ -548,11 +550,14 @@ struct Product {
             cublasLtMatmulPreferenceSetAttribute(preference, least, &bytes, sizeof bytes);
         }
         set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+        set(desc, CUBLASLT_MATMUL_DESC_TRANSB, b_op);
         set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias_type);
         set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, has_bias ? bias : nullptr);
         set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, has_aux ? aux : nullptr);
         set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, aux_ld);
-        cublasLtMatrixLayout_t la = layout(ROWS, K, batch), lb = layout(K, COLS, batch);
+        cublasLtMatrixLayout_t la = layout(ROWS, K, batch);
+        cublasLtMatrixLayout_t lb =
+            b_op == CUBLAS_OP_T ? layout(COLS, K, batch) : layout(K, COLS, batch);
         cublasLtMatrixLayout_t ld = layout(ROWS, COLS, batch);
         cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(blas, desc, la, lb, ld, ld,
                                                                preference, 1, &result, &found);
@@ -593,6 +598,8 @@ static void test_epilogues() {
         g_assert_cmpint(refused(end, [](Product *p) { p->shift = 1; }), ==,
                         CUBLAS_STATUS_INVALID_VALUE);
     }
+    g_assert_cmpint(refused(CUBLASLT_EPILOGUE_BGRADB, [](Product *p) { p->b_op = CUBLAS_OP_N; }),
+                    ==, CUBLAS_STATUS_NOT_SUPPORTED);
     for (auto end : {back, CUBLASLT_EPILOGUE_BGRADB}) {
         g_assert_cmpint(refused(end, [](Product *p) { p->has_bias = false; }), ==,
                         CUBLAS_STATUS_INVALID_VALUE);

@@ -383,6 +383,7 @@ static void *new_far(size_t bytes) {
     void *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     g_assert_true(far != MAP_FAILED);
+    cudaHostRegister(far, bytes, 0); /* a place that the emulator knows */
 #else
     void *far = NULL;
     g_assert_cmpint(cudaMalloc(&far, bytes), ==, cudaSuccess);
@@ -392,6 +393,7 @@ static void *new_far(size_t bytes) {
 
 static void free_far(void *far, size_t bytes) {
 #ifdef KERNEL_EMULATED
+    cudaHostUnregister(far);
     munmap(far, bytes);
 #else
     cudaFree(far);

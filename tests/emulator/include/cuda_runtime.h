@@ -1,10 +1,10 @@
 /* tests/emulator/include/cuda_runtime.h - the CUDA language, as far as kernels/cuda speaks it, for
  * a C++ compiler.
  *
- * A kernel is an ordinary function. Each thread of a block is a fiber of the calling thread; a
- * block runs at a time, so shared memory is static memory (in a section of its own, which is filled
- * with NaN before each block). A launch through <<<>>> cannot be
- * written in C++: kernels/cuda/device.cuh has a function for it, which calls emulator_launch().
+ * A kernel is an ordinary function. Each thread of a block is a fiber of the calling thread. What C++
+ * cannot say, kernels/cuda/device.cuh has names for: a launch through <<<>>> is a function that calls
+ * emulator_launch(), and shared variables are declared by BLOCK_SHARED(), here references to what
+ * emulator_shared_at() gives (C++ has no way to gather a template's static variables).
  */
 #pragma once
 #include <cuda_runtime_api.h>
@@ -19,7 +19,6 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __shared__   static __attribute__((section("emulator_shared"), used))
 #define __align__(n) alignas(n)
 #define __grid_constant__
 #define __restrict__ __restrict
@@ -60,8 +59,14 @@ extern dim3 emulator_thread, emulator_block, emulator_block_size, emulator_grid_
 #define blockDim  emulator_block_size
 #define gridDim   emulator_grid_size
 
-/* The block's dynamic shared memory; filled with NaN before each block. */
+/* The block's dynamic shared memory, and a shared variable's place, the same for all threads of a
+ * block; `site`: of its declaration. All is NaN when a block begins. */
+struct EmulatorSite {
+    uint64_t block_run;
+    void *at;
+};
 void *emulator_shared_memory();
+void *emulator_shared_at(EmulatorSite *site, size_t bytes);
 
 /* All threads of the block, or the lanes of mask, wait for each other. Each leaves 32 bits, and
  * reads those that lane `from` of its warp left. */
@@ -94,19 +99,24 @@ template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, u
     return emulator_shuffle(mask, value, lane + by > 31 ? lane : lane + by);
 }
 
-/* One fiber runs at a time, so these need no lock. */
-template <typename T> static inline T atomicAdd(T *at, T value) {
+/* One fiber runs at a time, so these need no lock. They are no accesses like others (races.cc). */
+void emulator_atomic(const void *at, size_t bytes);
+#define EMULATOR_ATOMIC static __attribute__((noinline, unused, no_sanitize("thread")))
+template <typename T> EMULATOR_ATOMIC T atomicAdd(T *at, T value) {
     T old = *at;
+    emulator_atomic(at, sizeof *at);
     *at = old + value;
     return old;
 }
-template <typename T> static inline T atomicCAS(T *at, T compare, T value) {
+template <typename T> EMULATOR_ATOMIC T atomicCAS(T *at, T compare, T value) {
     T old = *at;
+    emulator_atomic(at, sizeof *at);
     *at = old == compare ? value : old;
     return old;
 }
-static inline unsigned atomicInc(unsigned *at, unsigned last) {
+EMULATOR_ATOMIC unsigned atomicInc(unsigned *at, unsigned last) {
     unsigned old = *at;
+    emulator_atomic(at, sizeof *at);
     *at = old >= last ? 0 : old + 1;
     return old;
 }
