@@ -22,8 +22,6 @@
 
 namespace {
 
-constexpr size_t OLDEST = 90600; /* cuDNN that clears its own sums */
-
 /* Tensors that are more than virtual, by the number cuDNN knows them by. */
 enum Uid : int64_t {
     Q = 1,
@@ -493,7 +491,7 @@ static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttentio
 }
 
 bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *a) {
-    if (!kernel_cuda_cudnn_fits(a) || cudnnGetVersion() < OLDEST || !cudnn_of(lane)->handle) {
+    if (!kernel_cuda_cudnn_fits(a, cudnnGetVersion(), lane->major) || !cudnn_of(lane)->handle) {
         return false;
     }
     const KernelCudaCudnnShape *known = shape_of(lane, a);

@@ -24,10 +24,30 @@ KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, v
 /* Bytes at which arrays begin that go to cuDNN. */
 static const unsigned KERNEL_CUDA_CUDNN_ALIGNMENT = 16;
 
-/* Shapes that it is asked for at all. */
-static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a) {
-    return a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 && a->head_dim <= 128 &&
-           a->q_stride % 8 == 0 && a->kv_stride % 8 == 0 && a->gradient_stride % 8 == 0;
+/* Heads that its backward takes: of GPUs 8.x, 10.x and later there are conditions, or it depends on
+ * the version (NVIDIA/cudnn-frontend, sdpa_support_surface.h, 2026-10). */
+static inline size_t kernel_cuda_cudnn_widest_head(size_t version, int major) {
+    return major == 9 && version >= 91002 ? 256 : 128;
+}
+
+/* What a version of it (9.19.0: 91900) is known to do right:
+ * - 9.6 clears its own sums; of 9.10.0 and 9.10.1 its frontend says that they have bugs;
+ * - before 9.26 the rows of lse that backward reads must be dense, else others are read (same file);
+ * - before 9.15.1 backward may touch keys behind the last where their number is no multiple of 128
+ *   (its frontend 1.16 says: in replays of CUDA graphs; nobody says that it does not elsewhere);
+ * - backward has nothing for sequences of one. */
+static inline bool kernel_cuda_cudnn_is_right(const KernelCudaAttention *a, size_t version) {
+    bool has_bugs = version < 90600 || version == 91000 || version == 91001;
+    return !has_bugs && a->seq > 1 && (version >= 92600 || a->lse_stride == a->seq) &&
+           (version >= 91501 || a->seq % 128 == 0);
+}
+
+/* Shapes that a version of it is asked for at all, on a GPU of that compute capability. */
+static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a, size_t version, int major) {
+    return a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 &&
+           a->head_dim <= kernel_cuda_cudnn_widest_head(version, major) && a->q_stride % 8 == 0 &&
+           a->kv_stride % 8 == 0 && a->gradient_stride % 8 == 0 &&
+           kernel_cuda_cudnn_is_right(a, version);
 }
 
 /* Whether cuDNN is there and has a kernel for the shape; asked once a shape, then known. */

@@ -20,6 +20,7 @@ struct _KernelCuda {
     cudaStream_t stream;
     KernelCudaMath math;
     int processors;         /* multiprocessors of the device */
+    int major;              /* of its compute capability */
     int block_shared_bytes; /* that a block may be given of shared memory */
     char *scratch;          /* device memory */
     size_t scratch_bytes;

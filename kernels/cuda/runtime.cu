@@ -45,14 +45,14 @@ static bool ends_with_gelu(int major, int minor) {
 }
 
 static KernelCudaFault set_up(KernelCuda *lane) {
-    int device, major, minor;
+    int device, minor;
     KERNEL_CUDA_TRY(kernel_cuda_check("cudaGetDevice", cudaGetDevice(&device)));
     KERNEL_CUDA_TRY(ask(&lane->processors, cudaDevAttrMultiProcessorCount, device));
     KERNEL_CUDA_TRY(
         ask(&lane->block_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    KERNEL_CUDA_TRY(ask(&major, cudaDevAttrComputeCapabilityMajor, device));
+    KERNEL_CUDA_TRY(ask(&lane->major, cudaDevAttrComputeCapabilityMajor, device));
     KERNEL_CUDA_TRY(ask(&minor, cudaDevAttrComputeCapabilityMinor, device));
-    lane->blas_knows_gelu = ends_with_gelu(major, minor);
+    lane->blas_knows_gelu = ends_with_gelu(lane->major, minor);
     KERNEL_CUDA_TRY(kernel_cuda_check("cudaHostAlloc",
                                       cudaHostAlloc((void **)&lane->flag, sizeof *lane->flag,
                                                     cudaHostAllocPortable | cudaHostAllocMapped)));

@@ -158,8 +158,9 @@ const char *kernel_cuda_cudnn_version(void) {
 void kernel_cuda_cudnn_free(KernelCuda *) {
 }
 
-bool kernel_cuda_cudnn_takes(KernelCuda *, const KernelCudaAttention *shape) {
-    return kernel_cuda_cudnn_fits(shape);
+bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape) {
+    const size_t version = 91900; /* as is installed where this was written */
+    return kernel_cuda_cudnn_fits(shape, version, lane->major);
 }
 
 KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse, const void *q,

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernels/cuda/attention-private.h"
 #include "kernels/cuda/device.cuh"
 #include "tests/emulator/emulator.h"
 
@@ -610,6 +611,34 @@ static void test_epilogues() {
     }
 }
 
+/* ---- attention by cuDNN --------------------------------------------------------------------- */
+
+/* What is left to which version of it, on which GPU. */
+static void test_cudnn_versions() {
+    const auto fits = [](size_t version, auto change, int major = 9) {
+        KernelCudaAttention shape = {2, 4, 4, 256, 64, 256, 256, 256, 1., true, KERNEL_CUDA_BF16};
+        change(&shape);
+        return kernel_cuda_cudnn_fits(&shape, version, major);
+    };
+    const auto plain = [](KernelCudaAttention *) {};
+    const auto padded = [](KernelCudaAttention *a) { a->lse_stride = 260; };
+    const auto uneven = [](KernelCudaAttention *a) { a->seq = a->lse_stride = 70; };
+    const auto wide = [](KernelCudaAttention *a) { a->head_dim = a->q_stride = 256; };
+    const auto single = [](KernelCudaAttention *a) { a->seq = a->lse_stride = 1; };
+    for (size_t bad : {80907, 90501, 91000, 91001}) {
+        g_assert_false(fits(bad, plain));
+    }
+    for (size_t good : {90600, 90900, 91002, 91900, 92600}) {
+        g_assert_true(fits(good, plain));
+        g_assert_true(fits(good, padded) == (good >= 92600));
+        g_assert_true(fits(good, uneven) == (good >= 91501));
+        g_assert_true(fits(good, wide) == (good >= 91002));
+        g_assert_false(fits(good, wide, 8));
+        g_assert_false(fits(good, wide, 10));
+        g_assert_false(fits(good, single));
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, nullptr);
     g_test_add_func("/emulator/threads/indices", test_indices);
@@ -626,6 +655,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/memory/copies", test_copies);
     g_test_add_func("/emulator/halves/all", test_halves);
     g_test_add_func("/emulator/products/epilogues", test_epilogues);
+    g_test_add_func("/emulator/cudnn/versions", test_cudnn_versions);
     for (const auto &fault : faults) {
         g_autofree char *path = g_strdup_printf("/emulator/faults/%s", fault.name);
         g_test_add_data_func(path, (gconstpointer)fault.plant, test_fault);
