@@ -1,10 +1,10 @@
 /* kernels/cuda/attention.h - attention that never holds a seq x seq array.
  *
  * o = softmax(scale q k^T) v, per batch and head. Two ways: cuDNN's fused kernels, where the
- * library is there and takes the shape (16-bit types, head_dim a multiple of 8 and up to 128, on GPUs
- * of compute capability 9.x up to 256, no alibi, no bias, all arrays at 16 bytes; more by its
- * version, attention-private.h); and this room's own blocks, which take all types and any head_dim up
- * to 256. Both keep the logsumexp of each row (natural logarithm of the scaled
+ * library is there and takes the shape (16-bit types, head_dim a multiple of 8 and up to 128, on
+ * GPUs of compute capability 9.x up to 256, no alibi, no bias, all arrays at 16 bytes; more by its
+ * version, attention-private.h); and this room's own blocks, which take all types and any head_dim
+ * up to 256. Both keep the logsumexp of each row (natural logarithm of the scaled
  * scores' exponentials, float) for backward.
  *
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,

@@ -5,7 +5,8 @@
  * different numbers, all are. Sums go through a fixed tree: lanes, warps, blocks.
  *
  * The same sources are compiled by a C++ compiler for the tests' emulator (tests/emulator), which
- * is why a launch is a call of launch() and shared memory is asked for by BLOCK_SHARED() and a function.
+ * is why a launch is a call of launch() and shared memory is asked for by BLOCK_SHARED() and a
+ * function.
  */
 #pragma once
 #include <cuda_bf16.h>
@@ -325,8 +326,8 @@ static inline __device__ float lanes_sum(float x, unsigned lanes) {
     return x;
 }
 
-/* Over blockDim.x threads (a multiple of 32, or a power of two below), for all of them; of one row of
- * threads if blockDim.x is at most 32, else of the whole block, which then has one row. */
+/* Over blockDim.x threads (a multiple of 32, or a power of two below), for all of them; of one row
+ * of threads if blockDim.x is at most 32, else of the whole block, which then has one row. */
 static inline __device__ float row_sum(float x) {
     BLOCK_SHARED(float[LANES], parts);
     if (blockDim.x < LANES) {

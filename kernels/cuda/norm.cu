@@ -1,10 +1,10 @@
 /* kernels/cuda/norm.cu - see norm.h. Bound: memory.
  *
- * A row is taken by the threads of a block, or, if it is short, by a warp of one or a few lanes of a
- * warp, as many as it has 16 bytes (heads' norms: 16 lanes for 128 numbers of 16 bits). Rows of whole
- * 16 bytes and up to ITEMS of them a thread are held in registers (Held); others are read again from
- * cache for each pass (Streamed). Variance is that of the numbers less their mean. All that a
- * thread reads it asks for before it waits for any of it.
+ * A row is taken by the threads of a block, or, if it is short, by a warp of one or a few lanes of
+ * a warp, as many as it has 16 bytes (heads' norms: 16 lanes for 128 numbers of 16 bits). Rows of
+ * whole 16 bytes and up to ITEMS of them a thread are held in registers (Held); others are read
+ * again from cache for each pass (Streamed). Variance is that of the numbers less their mean. All
+ * that a thread reads it asks for before it waits for any of it.
  *
  * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
  *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy

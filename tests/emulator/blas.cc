@@ -5,14 +5,15 @@
  *
  * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
  * aligned than the heuristics were told (of a bias, its gradient and of what goes into GELU: than
- * those that they saw), a bias that is less aligned than the output was said to be, an array that an
- * epilogue needs and was not given, matrices without elements, and a choice that may add up parts of
- * a sum as they are stored. What cublasLt.h asks of the epilogues is held: rows of what goes into
- * GELU are a multiple of 8 elements apart and no closer than the output's, a bias and its gradient
- * are of the output's type. Where the sums of b are wanted, b is transposed: cuBLASLt 13.0 refuses
- * any other (seen by others on an RTX 3060), in heuristics and launch alike. A bias (or gradient) of
- * halves that lies on no 4 bytes is refused too, by a result that says so, and one of an fp32 product
- * of odd k only when it is launched. No GPU is known to do either: so the ways round them are tried.
+ * those that they saw), a bias that is less aligned than the output was said to be, an array that
+ * an epilogue needs and was not given, matrices without elements, and a choice that may add up
+ * parts of a sum as they are stored. What cublasLt.h asks of the epilogues is held: rows of what
+ * goes into GELU are a multiple of 8 elements apart and no closer than the output's, a bias and its
+ * gradient are of the output's type. Where the sums of b are wanted, b is transposed: cuBLASLt 13.0
+ * refuses any other (seen by others on an RTX 3060), in heuristics and launch alike. A bias (or
+ * gradient) of halves that lies on no 4 bytes is refused too, by a result that says so, and one of
+ * an fp32 product of odd k only when it is launched. No GPU is known to do either: so the ways
+ * round them are tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>

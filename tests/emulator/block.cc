@@ -222,7 +222,7 @@ bool emulator_is_on_stack(uintptr_t at) {
     return at - (uintptr_t)stacks < STACK * MOST_THREADS;
 }
 
-/* Behind a variable's end lies nothing for a border, and what runs on from there was meant for it. */
+/* Behind a variable's end lies nothing for a border, and what runs on there was meant for it. */
 bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span) {
     if (at - (uintptr_t)shared_memory >= sizeof shared_memory) {
         return false;

@@ -4,17 +4,18 @@
  * store. That option's own library is not linked: it knows threads of the host, and what is judged
  * here are threads of a block and blocks of a grid. Two of them race when both touch a byte, at
  * least one to write, and nothing orders them: threads of a block are ordered by a barrier of the
- * block, blocks of a grid by nothing, whatever the order they happen to run in here. (Exchanges of a
- * warp order no memory, says CUDA's programming guide; no kernel counts on __syncwarp() or
+ * block, blocks of a grid by nothing, whatever the order they happen to run in here. (Exchanges of
+ * a warp order no memory, says CUDA's programming guide; no kernel counts on __syncwarp() or
  * __threadfence(), so neither is known here.) Two atomic accesses do not race; and a block that has
  * found in an atomic that another one was there before it comes after that one's atomics.
  *
  * What lies outside an allocation's bytes, if only by one and if only read, is told too, and what
  * a kernel writes to the host's memory. A kernel that does any of this ends the program.
  *
- * Each 16 bytes have a record of who wrote them and who read them, in this launch (of shared memory:
- * in this block). Where fewer are touched at once, 64 bytes at a time (a page) get a record for each
- * 4 or for each byte. Pages are made when they are first touched; what they know ends with the launch.
+ * Each 16 bytes have a record of who wrote them and who read them, in this launch (of shared
+ * memory: in this block). Where fewer are touched at once, 64 bytes at a time (a page) get a record
+ * for each 4 or for each byte. Pages are made when they are first touched; what they know ends with
+ * the launch.
  */
 #include <cuda_runtime.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* tests/emulator/test-races.cc - what races.cc tells of, and what it lets be. Each kernel that it is to
- * tell of runs in a child process, which must abort with those words; none of them gives a wrong
- * number here, in whatever order threads and blocks run. */
+/* tests/emulator/test-races.cc - what races.cc tells of, and what it lets be. Each kernel that it
+ * is to tell of runs in a child process, which must abort with those words; none of them gives a
+ * wrong number here, in whatever order threads and blocks run. */
 #include <cuda_runtime.h>
 #include <glib.h>
 
@@ -128,7 +128,7 @@ static void test_told(gconstpointer data) {
 
 /* ---- to be let be --------------------------------------------------------------------------- */
 
-/* Bytes of a word, each a thread's own; what a barrier comes between; a shared place of each block. */
+/* Bytes of a word, each a thread's own; what a barrier comes between; each block's shared place. */
 static __global__ void proper(signed char *x) {
     BLOCK_SHARED(int[N], all);
     signed char *mine = x + blockIdx.x * N;

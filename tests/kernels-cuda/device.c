@@ -95,7 +95,7 @@ static void widen(float *to, KernelCudaType type, const void *x, size_t n) {
 }
 
 #ifdef KERNEL_EMULATED
-/* The emulator has guards of its own, looks at them when it frees, and knows where an array ends. */
+/* The emulator has guards of its own, looks at them when it frees, and knows where arrays end. */
 static void *new_bytes(size_t bytes, size_t lead) {
     Array array = {.bytes = MAX(lead + bytes, 1)};
     CUDA_OK(cudaMalloc((void **)&array.base, array.bytes));

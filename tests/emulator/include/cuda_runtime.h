@@ -1,10 +1,10 @@
 /* tests/emulator/include/cuda_runtime.h - the CUDA language, as far as kernels/cuda speaks it, for
  * a C++ compiler.
  *
- * A kernel is an ordinary function. Each thread of a block is a fiber of the calling thread. What C++
- * cannot say, kernels/cuda/device.cuh has names for: a launch through <<<>>> is a function that calls
- * emulator_launch(), and shared variables are declared by BLOCK_SHARED(), here references to what
- * emulator_shared_at() gives (C++ has no way to gather a template's static variables).
+ * A kernel is an ordinary function. Each thread of a block is a fiber of the calling thread. What
+ * C++ cannot say, kernels/cuda/device.cuh has names for: a launch through <<<>>> is a function that
+ * calls emulator_launch(), and shared variables are declared by BLOCK_SHARED(), here references to
+ * what emulator_shared_at() gives (C++ has no way to gather a template's static variables).
  */
 #pragma once
 #include <cuda_runtime_api.h>
