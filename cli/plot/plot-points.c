@@ -157,6 +157,31 @@ int cli_plot_validation(int n_words, char **words, const char *output) {
     return print_text(text);
 }
 
+/* "wrap=block: why", of which "why". */
+static const char *reason_of(const char *refusal) {
+    const char *colon = strstr(refusal, ": ");
+    return colon != NULL ? colon : refusal;
+}
+
+/* Each reason once, with the first setting that it is of. */
+static void say_refused(const GPtrArray *refused) {
+    for (guint i = 0; i < refused->len; i++) {
+        const char *refusal = refused->pdata[i];
+        guint n_before = 0, n_behind = 0;
+        for (guint k = 0; k < refused->len; k++) {
+            bool same = k != i && g_str_equal(reason_of(refused->pdata[k]), reason_of(refusal));
+            n_before += same && k < i;
+            n_behind += same && k > i;
+        }
+        if (n_before == 0 && n_behind == 0) {
+            cli_complain(CLI_OK, "left out: %s", refusal);
+        } else if (n_before == 0) {
+            cli_complain(CLI_OK, "left out, with %u more for the same reason: %s", n_behind,
+                         refusal);
+        }
+    }
+}
+
 int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
                     const CliPointsPlot *options, CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
@@ -165,9 +190,7 @@ int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
     if (!gather(points, n_words, words, options, source, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    for (guint i = 0; i < points->refused->len; i++) {
-        cli_complain(CLI_OK, "left out: %s", (char *)points->refused->pdata[i]);
-    }
+    say_refused(points->refused);
     if (!draw(picture, points, options, &text, &error)) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }

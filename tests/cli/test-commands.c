@@ -147,7 +147,9 @@ static void knobs(void) {
     expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole", 0, "peak reserved", "");
     expect("plot gpt-toy -n 2 --cluster this-machine -p pareto -k wrap=block,whole -k "
            "sharding=full,none -k param-dtype=auto,bf16",
-           0, "on the front", "left out: wrap=block, sharding=none, param_dtype=bf16");
+           0, "on the front",
+           "left out, with 1 more for the same reason: wrap=block, sharding=none, "
+           "param_dtype=bf16");
     expect("predict gpt-toy -n 2 --cluster this-machine --trace k.trace", 0, "fits", "");
     expect("plot gpt-toy -n 2 --cluster this-machine -k wrap=block,whole k.trace -o k.svg", 0,
            "\nwhole ", ""); /* the numbers, also when the picture goes to a file */
