@@ -438,8 +438,8 @@ static guint place_of_knob(const Search *search, const char *key) {
 
 /* Groups of eight ranks are all there are. */
 static bool is_full_again(const Search *search, const Misfit *place) {
-    return !search->shardings_given && g_str_equal(place->sharding, "hybrid") &&
-           place->ranks <= HYBRID_RANKS;
+    return !search->shardings_given && is_open(search, "replicate") &&
+           g_str_equal(place->sharding, "hybrid") && place->ranks <= HYBRID_RANKS;
 }
 
 static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t ranks) {

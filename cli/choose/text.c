@@ -147,8 +147,9 @@ static char *note_on(const CliChoice *choice) {
         return g_strdup_printf("gives memory back %" G_GUINT64_FORMAT " time%s",
                                (guint64)choice->retries, choice->retries == 1 ? "" : "s");
     }
-    return choice->trains_well ? g_strdup("")
-                               : g_strdup_printf("trains not well: bound by %s", choice->bound_by);
+    return choice->trains_well
+               ? g_strdup("")
+               : g_strdup_printf("does not train well: bound by %s", choice->bound_by);
 }
 
 static void add_row(Table *table, const CliChoice *choice, guint place, const Columns *columns,

@@ -9,6 +9,8 @@
 #include "cli/knob.h"
 #include "cli/output.h"
 #include "plan/plan.h"
+#include "plan/text/text.h"
+#include "trace/text.h"
 
 static const CliCommand command = {
     .words = "NETWORK",
@@ -172,6 +174,9 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
             return cli_complain(CLI_FAILED, "%s", error->message);
         }
     }
+    if (options->output != NULL && !write) {
+        cli_complain(CLI_OK, "nothing fits, so %s was not written", options->output);
+    }
     bool is_shown = write && !cli_output_is_standard(options->output);
     CliChooseView view = {(guint)options->top, options->tokens, network,
                           is_shown ? options->output : NULL};
@@ -183,6 +188,12 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
 
 static int choose(const char *network, const Options *options, CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
+    if (g_str_equal(network, "-") || plan_is_file(network) || trace_is_file(network)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "%s is a plan or a trace, whose settings are settled; give the network "
+                            "that it is of",
+                            network);
+    }
     g_autoptr(GPtrArray) clusters = read_clusters(options, &error);
     g_autoptr(GArray) knobs = clusters != NULL ? read_knobs(options, source, &error) : NULL;
     const char *const inputs[] = {network};

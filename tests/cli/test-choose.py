@@ -32,6 +32,8 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node:2'], 'no network between nodes'),
     (['gpt-toy', '--cluster', 'dgx-h100:0'], 'give a number of nodes'),
     (['no-such', '--cluster', 'a100-node'], 'no network is called'),
+    (['a.plan', '--cluster', 'a100-node'], 'a.plan is a plan or a trace, whose settings are settled'),
+    (['a.trace', '--cluster', 'a100-node'], 'a.trace is a plan or a trace, whose settings are settled'),
 ]
 
 
@@ -135,6 +137,10 @@ def check_nothing_fits(run):
     status, out, _ = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
     chosen = run.json('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
     said = [] if not status and 'nothing fits; nearest on a100-node: --sharding full' in out else [out]
+    status, _, err = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node', '-o', 'none.ini')
+    if status or 'nothing fits, so none.ini was not written' not in err or os.path.exists(
+            os.path.join(run.folder, 'none.ini')):
+        said.append('no file, and not a word: ' + err)
     return said + (['rows of what does not fit'] if chosen['choices'] or 'nearest' not in chosen else [])
 
 
@@ -168,6 +174,8 @@ def check_nodes(run, source):
 
 def check_refusals(run):
     said = []
+    run('predict', 'gpt-toy', '-n', '2', '--cluster', 'a100-node', '--trace', 'a.trace')
+    run('plan', 'gpt-toy', '-n', '2', '-o', 'a.plan')
     for words, wanted in REFUSED:
         status, out, err = run('choose', *words)
         if status != 2 or wanted not in err or out:
