@@ -231,8 +231,11 @@ bool sim_replay(const Plan *plan, const Trace *trace, uint32_t rank, SimReplay *
     g_autoptr(MemoryAnswers) answers = answers_of(trace, rank);
     if (!g_str_equal(plan_digest(plan), trace_get(trace, "digest")) || role == TRACE_NONE ||
         role >= plan->n_roles || !answers || steps < 1 || steps > 1000000) {
-        g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
-                    "the trace holds no measured play of rank %u of this plan", rank);
+        g_set_error(
+            error, SIM_ERROR, SIM_ERROR_PLAN,
+            "the trace holds no measured play of rank %u of this plan; give one that foreshard "
+            "run of the same plan wrote, and a rank that it recorded",
+            rank);
         return false;
     }
     Replay replay = {.trace = trace, .rank = rank, .answers = answers, .result = {.equal = true}};

@@ -102,12 +102,22 @@ static int rehearse(const Options *options, const Plan *plan, const ModelCluster
     return status;
 }
 
+/* NULL: nothing is. */
+static const char *wrong_with(const Options *options) {
+    return options->rank < 0 ? "give the rank to play, as in: --rank 0"
+           : !options->cluster
+               ? "give the cluster whose collectives stand in for the others', as in: "
+                 "--cluster dgx-h100"
+           : options->steps < 1        ? "--steps takes a number from 1"
+           : options->seed < 0         ? "--seed takes a number from 0"
+           : options->memory_limit < 0 ? "--memory-limit takes a number of bytes, 0 for none"
+                                       : NULL;
+}
+
 static bool options_are_sound(const Options *options, GError **error) {
-    if (options->rank < 0 || !options->cluster || options->steps < 1 || options->seed < 0 ||
-        options->memory_limit < 0) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "give --rank and --cluster; --steps must be positive, --seed and "
-                    "--memory-limit not negative");
+    const char *wrong = wrong_with(options);
+    if (wrong) {
+        g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, wrong);
         return false;
     }
     return exec_option_is_file("--trace", options->trace, error) &&

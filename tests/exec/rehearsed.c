@@ -128,8 +128,8 @@ static void failures_say_why(void) {
         const char *expected;
     } cases[] = {
         {"rehearse gpt-toy -n 8 --rank 8 --cluster a100-node", 2, "the plan's are 0 to 7"},
-        {"rehearse gpt-toy -n 8 --cluster a100-node", 2, "give --rank and --cluster"},
-        {"rehearse gpt-toy -n 8 --rank 0", 2, "give --rank and --cluster"},
+        {"rehearse gpt-toy -n 8 --cluster a100-node", 2, "give the rank to play"},
+        {"rehearse gpt-toy -n 8 --rank 0", 2, "give the cluster whose collectives"},
         {"rehearse gpt-toy -n 8 --rank 0 --cluster nowhere", 2, "nowhere"},
         {"rehearse gpt-toy -n 16 --rank 0 --cluster a100-node", 2, "has place for 8 ranks"},
         {"rehearse gpt-toy -n 8 --rank 0 --cluster a100-node --device tpu", 2, "'tpu'"},
