@@ -52,9 +52,9 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
     }
     g_string_append_printf(
         text,
-        "trains_well = %s: it fits (%s), the allocator gives no memory back (%" G_GUINT64_FORMAT
-        " times), and the compute lane works at least %.0f %% of a step (%.1f %%: arithmetic and "
-        "memory bandwidth below)\n",
+        "trains_well = %s: wanted are that it fits (here: %s), that the allocator gives no memory "
+        "back (here: %" G_GUINT64_FORMAT " times), and that the compute lane works at least %.0f "
+        "%% of a step (here: %.1f %%, arithmetic and memory bandwidth below)\n",
         cli_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
         (guint64)prediction->alloc_retries, 100 * CLI_WORKS_WELL,
         100 * cli_working_share(prediction));
