@@ -279,6 +279,9 @@ static void words_of_settings(void) {
             cases[i].sharding, cases[i].precision, cases[i].checkpointing);
         expect_setting(table, cases[i].setting);
     }
+    expect_setting("hardware,gpus,framework,model,seq_len,micro_batch,step_ms\n"
+                   "A100,8,PyTorch FSDP,Llama-2-7b,512,2,900\n",
+                   "rms_norm=ops");
     EXPECT(RUNS "A100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,sometimes" TIME
                 "A100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,selective activation checkpointing" TIME
                 "A100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,activation checkpointing: off" TIME,
