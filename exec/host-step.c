@@ -205,7 +205,20 @@ static bool step_optimizer(const ExecTask *t, View *views, GError **error) {
     return true;
 }
 
+/* All ranks have the number, and so decide alike. */
+static bool decide_to_step(const ExecTask *t, GError **error) {
+    const float *found = exec_slots_at(t->context->slots, (uint32_t)dim(t, 0), 1, error);
+    if (found) {
+        t->context->stepping->skips = *found != 0;
+        t->context->stepping->n_skipped += *found != 0;
+    }
+    return found != NULL;
+}
+
 bool exec_host_step(const ExecTask *t, GError **error) {
+    if (t->op->kind == PLAN_OP_STEP_IF_FINITE) {
+        return decide_to_step(t, error);
+    }
     if (plan_op_is_host_init((PlanOpKind)t->op->kind)) {
         return exec_first_values_on_host(t, error);
     }

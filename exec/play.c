@@ -38,7 +38,8 @@ bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
                                   .comm = comm,
                                   .seed = options->seed,
                                   .weights = options->weights,
-                                  .data = options->data};
+                                  .data = options->data,
+                                  .stepping = &play->stepping};
     play->options = *options;
     play->steps = steps;
     play->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
@@ -216,7 +217,7 @@ ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op
                           ? NULL
                           : (char *)pointer_of(play, operand.buffer) + operand.offset_bytes;
     }
-    return (ExecTask){&play->context, op, at->step, play->turn, pointers};
+    return (ExecTask){&play->context, op, at->step, play->turn, pointers, play->stepping};
 }
 
 TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t lane) {

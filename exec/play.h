@@ -40,6 +40,7 @@ typedef struct {
     ExecContext context;
     ExecOptions options;
     uint32_t role_id, steps;
+    ExecStepping stepping;
     uint64_t turn; /* passes begun since training began, less one */
     MemoryCaching *caching;
     MemoryAnswers *answers; /* that the allocator was given; NULL where no rows are kept */

@@ -11,6 +11,13 @@
 #include "exec/weights.h"
 #include "plan/plan.h"
 
+/* Of a run whose loss is scaled: whether the optimizer leaves out the step at hand, and how many it
+ * has left out, with that one. */
+typedef struct {
+    bool skips;
+    int32_t n_skipped;
+} ExecStepping;
+
 typedef struct {
     const Plan *plan;
     const PlanRole *role;
@@ -19,14 +26,16 @@ typedef struct {
     const ExecWeights *weights; /* that parameters begin with; NULL: random ones */
     const ExecData *data;       /* NULL: synthetic */
     ExecSlots *slots;           /* the host's memory */
+    ExecStepping *stepping;     /* the host's alone */
 } ExecContext;
 
 typedef struct {
     const ExecContext *context;
     const PlanOp *op;
-    int32_t step;       /* -1 in construction */
-    uint64_t turn;      /* of all passes since training began */
-    gpointer *pointers; /* one per operand; NULL where it is missing */
+    int32_t step;          /* -1 in construction */
+    uint64_t turn;         /* of all passes since training began */
+    gpointer *pointers;    /* one per operand; NULL where it is missing */
+    ExecStepping stepping; /* when it was issued */
 } ExecTask;
 
 static inline const int64_t *dims(const ExecTask *t) {

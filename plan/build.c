@@ -57,6 +57,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->storage_of_value[i] = PLAN_NONE;
         run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
+    run->loss_scale = run->growth = run->found_inf = PLAN_NO_TENSOR;
     run->checkpoint = PLAN_NONE;
     uint32_t n_nodes = graph->ops->len + run->n_units;
     plan_vector_reserve(&run->nodes, n_nodes);

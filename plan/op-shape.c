@@ -246,6 +246,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
 #define LIST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         return 1;
+    case PLAN_OP_UPDATE_SCALE:
+        return 1;
     case PLAN_OP_NORM:
         return is ? d[0] : 1;
     case PLAN_N_OP_KINDS:
@@ -281,7 +283,8 @@ static uint64_t taken_by(const PlanOp *op, const PlanOperand *o, const uint64_t 
 
 /* One number a tensor, whatever the other lists' sizes. */
 static bool counts_tensors(const PlanOp *op, unsigned list) {
-    return (op->kind == PLAN_OP_ADAM_FUSED && list == 4) ||
+    return ((op->kind == PLAN_OP_ADAM_FUSED || op->kind == PLAN_OP_ADAM_FUSED_SCALED) &&
+            list == 4) ||
            (op->kind == PLAN_OP_NORMS && list == 1);
 }
 
@@ -293,15 +296,17 @@ static uint64_t size_in(const PlanRole *role, const PlanOp *op, unsigned list, P
 static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanRef *operands = plan_op_operands(role, op);
-    unsigned length = plan_op_list_length(info, op->n_operands), list = 0;
+    unsigned length = plan_op_list_length(info, op->n_operands), list = 0, of_first = 0;
     uint64_t total = 0;
     const char *fault = NULL;
     for (unsigned slot = 0, first = 0; slot < info->n_slots && !fault; slot++) {
         bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
+        of_first = is_list && list == 0 ? first : of_first;
         for (unsigned i = 0; is_list && i < length && !fault; i++) {
             PlanOperand o = plan_operand(role, operands[first + i]);
             total = plus(total, taken_by(op, &o, d, &fault));
-            if (!fault && list > 0 && o.elements != size_in(role, op, list, operands[i])) {
+            if (!fault && list > 0 &&
+                o.elements != size_in(role, op, list, operands[of_first + i])) {
                 fault = "the lists' tensors are not of the same sizes";
             }
         }

@@ -42,6 +42,18 @@ bool plan_strategy_reads_norm(const PlanStrategy *strategy) {
     return strategy->host_reads == PLAN_READS_NORM || strategy->host_reads == PLAN_READS_BOTH;
 }
 
+double plan_strategy_first_scale(const PlanStrategy *strategy) {
+    switch ((PlanLossScale)strategy->loss_scale.choice) {
+    case PLAN_LOSS_SCALE_NONE:
+        return 0;
+    case PLAN_LOSS_SCALE_DYNAMIC:
+        return 65536; /* torch/amp/grad_scaler.py, PyTorch 2.13 */
+    case PLAN_LOSS_SCALE_FROM:
+        return strategy->loss_scale.number;
+    }
+    g_assert_not_reached();
+}
+
 bool plan_strategy_is_one_program(const PlanStrategy *strategy) {
     return strategy->compile != PLAN_COMPILE_BLOCK &&
            (strategy->flavour == PLAN_FLAVOUR_PLAIN || strategy->flavour == PLAN_FLAVOUR_DDP);
@@ -146,15 +158,10 @@ static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-/* What is cast inside of fused kernels is not recorded; a loss in fp16 wants to be scaled. */
+/* What is cast inside of fused kernels is not recorded. */
 static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
     if (strategy->autocast == PLAN_AUTOCAST_NONE) {
         return true;
-    }
-    if (strategy->autocast == PLAN_AUTOCAST_FP16) {
-        return refuse(error,
-                      "autocast=fp16 trains with a loss that is scaled (GradScaler), which no "
-                      "plan does; set autocast=bf16");
     }
     if (strategy->kernels != PLAN_KERNELS_EAGER) {
         return refuse(error,
@@ -164,6 +171,31 @@ static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
     return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
            refuse(error, "sharding=optimizer-only keeps 16-bit weights of its own; set "
                          "param_dtype=bf16 and autocast=none");
+}
+
+/* What is recorded of scalers. ShardedGradScaler asks all ranks of the world at once, which is no
+ * axis of a mesh with groups. */
+static bool scale_is_known(const PlanStrategy *s, GError **error) {
+    bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    if (s->loss_scale.choice == PLAN_LOSS_SCALE_NONE) {
+        return true;
+    }
+    if (s->flavour == PLAN_FLAVOUR_ZERO1 || (s->flavour == PLAN_FLAVOUR_FSDP1 && is_hybrid(s))) {
+        return refuse(error, "loss_scale is planned of one rank, DDP, FSDP1 without groups, and "
+                             "FSDP2; set sharding=full or none, or loss_scale=none");
+    }
+    if (s->offload == PLAN_OFFLOAD_PARAMS || s->offload == PLAN_OFFLOAD_OPTIMIZER) {
+        return refuse(error, "loss_scale is planned of gradients and optimizers on the device; "
+                             "set offload=none or activations, or loss_scale=none");
+    }
+    if (s->flavour != PLAN_FLAVOUR_FSDP1 && plan_strategy_model_dtype(s) == PLAN_FP16) {
+        return refuse(error, "GradScaler refuses gradients in fp16, which model_dtype=fp16 makes; "
+                             "set model_dtype=fp32 with autocast=fp16 or param_dtype=fp16, or "
+                             "loss_scale=none");
+    }
+    return !sgd || s->optimizer_kernel != PLAN_KERNEL_FUSED ||
+           refuse(error, "loss_scale with fused SGD is not planned; set "
+                         "optimizer_kernel=foreach or loop, or loss_scale=none");
 }
 
 /* Keys that only FSDP1 has. */
@@ -393,10 +425,11 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
            versions_are_known(strategy, error) && settle_groups(strategy, error) &&
            settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
-           autocast_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
-           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
-           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
-           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
-           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
-           compiler_is_asked(strategy, error) && determinism_is_known(strategy, error);
+           autocast_is_known(strategy, error) && scale_is_known(strategy, error) &&
+           keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
+           keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
+           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
+           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
+           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
+           determinism_is_known(strategy, error);
 }

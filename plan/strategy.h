@@ -106,6 +106,11 @@ typedef enum {
     PLAN_AUTOCAST_FP16
 } PlanAutocast;
 typedef enum {
+    PLAN_LOSS_SCALE_NONE,
+    PLAN_LOSS_SCALE_DYNAMIC,
+    PLAN_LOSS_SCALE_FROM
+} PlanLossScale;
+typedef enum {
     PLAN_OFFLOAD_NONE,
     PLAN_OFFLOAD_ACTIVATIONS,
     PLAN_OFFLOAD_OPTIMIZER,
@@ -209,6 +214,8 @@ uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
 uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
 /* Whether the host reads the gradients' norm after clipping. */
 bool plan_strategy_reads_norm(const PlanStrategy *strategy);
+/* What the loss is multiplied by at first; 0: it is not. */
+double plan_strategy_first_scale(const PlanStrategy *strategy);
 /* Whether the compiler makes forward one program, and backward another: no hook of FSDP's lies
  * between. */
 bool plan_strategy_is_one_program(const PlanStrategy *strategy);

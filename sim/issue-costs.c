@@ -59,7 +59,8 @@ static bool is_of_fsdp(PlanOpKind kind) {
 
 /* Clipping's norms, and what an optimizer brings its parameters up to date with. */
 static bool takes_dtensors(PlanOpKind kind) {
-    return kind == PLAN_OP_NORMS || kind == PLAN_OP_ADAM_FUSED || kind == PLAN_OP_ADAM_UPDATE ||
+    return kind == PLAN_OP_NORMS || kind == PLAN_OP_ADAM_FUSED ||
+           kind == PLAN_OP_ADAM_FUSED_SCALED || kind == PLAN_OP_ADAM_UPDATE ||
            kind == PLAN_OP_SGD_FUSED || kind == PLAN_OP_SGD_UPDATE;
 }
 

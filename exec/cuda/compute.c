@@ -380,7 +380,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return number(t, k, KERNEL_CUDA_TIMES_NUMBER);
     case PLAN_OP_AT_MOST:
         return number(t, k, KERNEL_CUDA_AT_MOST);
-    case PLAN_OP_BATCH: /* launch.c's */
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it */
+    case PLAN_OP_BATCH:        /* launch.c's */
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_TO_HOST:

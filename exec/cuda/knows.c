@@ -106,7 +106,18 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
     return true;
 }
 
+static bool scales_loss(PlanOpKind kind) {
+    return kind == PLAN_OP_UNSCALE_ALL || kind == PLAN_OP_UPDATE_SCALE ||
+           kind == PLAN_OP_STEP_IF_FINITE || kind == PLAN_OP_ADAM_FUSED_SCALED;
+}
+
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    if (scales_loss((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "it has no kernels for a scaled loss; set loss_scale=none with "
+                      "autocast=bf16, or run on CPU ranks (--device host)",
+                      error);
+    }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (attention && plan_op_attrs(context->role, op)[1] > 0) {

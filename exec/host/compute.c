@@ -122,6 +122,22 @@ static void concat_columns(const ExecTask *t) {
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
+/* As PyTorch's _amp_update_scale_, which keeps a scale that would grow beyond what is finite. */
+static void update_scale(const ExecTask *t) {
+    float *scale = f32(t, 1), *tracker = f32(t, 2);
+    bool grows = *tracker + 1 == (float)attr(t, 2);
+    if (*f32(t, 0) != 0) {
+        *scale *= (float)attr(t, 1);
+        *tracker = 0;
+    } else if (grows) {
+        float grown = *scale * (float)attr(t, 0);
+        *scale = isfinite(grown) ? grown : *scale;
+        *tracker = 0;
+    } else {
+        *tracker += 1;
+    }
+}
+
 bool exec_host_compute(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_ARANGE:
@@ -391,6 +407,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_POWER:
         kernel_power_f32(f32(t, 1), f32(t, 0), attr(t, 0), dim(t, 0));
+        return true;
+    case PLAN_OP_UPDATE_SCALE:
+        update_scale(t);
         return true;
     case PLAN_OP_TIMES_NUMBER:
         kernel_scale_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0));

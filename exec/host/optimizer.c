@@ -14,7 +14,7 @@ static float *listed(const ExecTask *t, unsigned j, unsigned i) {
 }
 
 static double bias_correction(const ExecTask *t, double beta) {
-    return 1 - pow(beta, t->step + 1);
+    return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);
 }
 
 /* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
@@ -23,6 +23,34 @@ static void adam_fused(const ExecTask *t, unsigned i, size_t n) {
     *steps += 1;
     KernelAdam adam = exec_adam_of(t, (int64_t)*steps);
     kernel_adam_f32(listed(t, 1, i), listed(t, 2, i), listed(t, 3, i), listed(t, 0, i), n, &adam);
+}
+
+/* Behind its two numbers. */
+static void adam_fused_scaled(const ExecTask *t) {
+    unsigned n_lists = list_length(t);
+    bool is_finite = *f32(t, 1) == 0;
+    for (unsigned i = 0; i < n_lists && is_finite; i++) {
+        float *lists[5];
+        for (unsigned j = 0; j < G_N_ELEMENTS(lists); j++) {
+            lists[j] = f32(t, 2 + j * n_lists + i);
+        }
+        size_t n = operand(t, 2 + i).elements;
+        if (t->pointers[0]) {
+            float inverse = (float)(1 / (double)*f32(t, 0));
+            kernel_mul_scalar_inplace_f32(lists[0], inverse, n);
+        }
+        *lists[4] += 1;
+        KernelAdam adam = exec_adam_of(t, (int64_t)*lists[4]);
+        kernel_adam_f32(lists[1], lists[2], lists[3], lists[0], n, &adam);
+    }
+}
+
+static void unscale_all(const ExecTask *t) {
+    for (unsigned i = 2; i < 2 + list_length(t); i++) {
+        if (!kernel_unscale_inplace_f32(f32(t, i), *f32(t, 0), operand(t, i).elements)) {
+            *f32(t, 1) = 1;
+        }
+    }
 }
 
 static void sgd_fused(const ExecTask *t, unsigned i, size_t n) {
@@ -107,13 +135,32 @@ static void zero_all(const ExecTask *t) {
     }
 }
 
+/* Momentum that is to start is none yet. */
+static void skip(const ExecTask *t) {
+    for (unsigned i = 0; i < list_length(t) && t->op->kind == PLAN_OP_MOMENTUM_START; i++) {
+        kernel_fill_f32(listed(t, 1, i), 0, operand(t, i).elements);
+    }
+}
+
 void exec_host_optimize(const ExecTask *t) {
-    if (t->op->kind == PLAN_OP_SCALE_ALL) {
+    switch (t->op->kind) {
+    case PLAN_OP_SCALE_ALL:
         scale_all(t);
         return;
-    }
-    if (t->op->kind == PLAN_OP_ZERO_ALL) {
+    case PLAN_OP_ZERO_ALL:
         zero_all(t);
+        return;
+    case PLAN_OP_UNSCALE_ALL:
+        unscale_all(t);
+        return;
+    case PLAN_OP_ADAM_FUSED_SCALED:
+        adam_fused_scaled(t);
+        return;
+    default:
+        break;
+    }
+    if (t->stepping.skips && t->op->kind != PLAN_OP_NORMS) {
+        skip(t);
         return;
     }
     for (unsigned i = 0; i < list_length(t); i++) {

@@ -129,6 +129,7 @@ DISPATCH(kernel_sqrt_f32);
 DISPATCH(kernel_adam_f32);
 DISPATCH(kernel_sgd_f32);
 DISPATCH(kernel_scale_by_inplace_f32);
+DISPATCH(kernel_unscale_inplace_f32);
 DISPATCH(kernel_philox_4x32);
 DISPATCH(kernel_philox_normal_f32);
 DISPATCH(kernel_philox_uniform_f32);

@@ -4,6 +4,7 @@
  */
 #include "kernels/host/optimizer.h"
 #include "kernels/host/vector.h"
+#include <float.h>
 #include <math.h>
 
 KERNEL(void, kernel_mul_scalar_inplace_f32)(float *x, float factor, size_t n) {
@@ -137,4 +138,15 @@ KERNEL(void, kernel_scale_by_inplace_f32)(float *x, const float *factor, size_t 
     for (size_t i = 0; i < n; i++) {
         x[i] *= by;
     }
+}
+
+KERNEL(bool, kernel_unscale_inplace_f32)(float *x, float inverse, size_t n) {
+    size_t n_beyond = 0;
+
+    KERNEL_SUM(n_beyond)
+    for (size_t i = 0; i < n; i++) {
+        n_beyond += !(fabsf(x[i]) <= FLT_MAX); /* nor if it is not a number */
+        x[i] *= inverse;
+    }
+    return n_beyond == 0;
 }

@@ -14,6 +14,7 @@
  * Bound: memory, 4 bytes for each read and each write of an element (fused AdamW: 28).
  */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,9 @@ typedef struct {
 /* One step of SGD; momentum_buffer may be NULL if momentum is 0, and is not read at step 1. */
 void kernel_sgd_f32(float *param, float *momentum_buffer, const float *grad, size_t n,
                     const KernelSgd *sgd);
+
+/* x *= inverse; false where an element was not finite. */
+bool kernel_unscale_inplace_f32(float *x, float inverse, size_t n);
 
 /* x *= factor[0]. */
 void kernel_scale_by_inplace_f32(float *x, const float *factor, size_t n);

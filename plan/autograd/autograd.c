@@ -8,6 +8,7 @@
  */
 #include "plan/autograd/eager.h"
 #include "plan/autograd/read.h"
+#include "plan/optimizer/scaler.h"
 
 /* A max-heap of node numbers. */
 static void heap_push(GArray *heap, uint32_t node) {
@@ -279,23 +280,30 @@ static void run_nodes(PlanRun *run, uint32_t first) {
     plan_run_unref(run, held);
 }
 
-void plan_run_backward(PlanRun *run) {
-    const PlanGraph *graph = run->graph;
-    PlanEdge loss = run->producer_of_value[graph->loss];
-    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
-    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {
     PlanTensor seed = plan_run_new_tensor(run, 1, dtype, "loss_gradient");
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
                           (double[]){1.0 / (double)run->strategy->accumulate});
     plan_run_operand(run, seed);
     plan_run_launch(run);
+    return seed;
+}
+
+void plan_run_backward(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    PlanEdge loss = run->producer_of_value[graph->loss];
+    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    PlanTensor scaled = plan_scaler_scale(run, plan_run_value(run, graph->loss), dtype);
+    PlanTensor seed = new_seed(run, plan_scaler_result_dtype(run, dtype));
     PlanNode *first = &run->nodes.items[loss.node];
-    run->slots.items[first->slots + loss.slot] = plan_run_ref(run, seed);
+    run->slots.items[first->slots + loss.slot] = plan_scaler_differentiate(run, seed, dtype);
     run_nodes(run, loss.node);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_hook(run, run->flavour->end_backward);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
+    plan_run_unref(run, scaled);
     plan_run_read_loss(run, plan_run_value(run, graph->loss));
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
     run->nodes.len = 0;

@@ -458,6 +458,7 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_NORM:
     case PLAN_OP_SPREAD:
     case PLAN_OP_AT_MOST:
+    case PLAN_OP_UPDATE_SCALE:
     case PLAN_OP_ACCUMULATE:
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

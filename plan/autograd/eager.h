@@ -191,10 +191,12 @@ struct _PlanRun {
     PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 
-    PlanTensor *gradients;      /* .grad of each whole parameter */
-    PlanTensor *incoming;       /* what a parameter's accumulation waits with */
-    uint32_t *n_contributions;  /* how many gradients it still waits for */
-    PLAN_VECTOR(uint32_t) late; /* parameters whose gradients a program hands over at its end */
+    PlanTensor *gradients;         /* .grad of each whole parameter */
+    PlanTensor *incoming;          /* what a parameter's accumulation waits with */
+    uint32_t *n_contributions;     /* how many gradients it still waits for */
+    PLAN_VECTOR(uint32_t) late;    /* parameters whose gradients a program hands over at its end */
+    PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
+    PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 

@@ -10,7 +10,8 @@ enum {
 enum {
     LOSS = PLAN_N_OFFLOAD_SLOTS,
     NORM,
-    COUNT
+    COUNT,
+    FOUND
 };
 
 static void read_number(PlanRun *run, unsigned which, PlanOperand number) {
@@ -32,4 +33,11 @@ void plan_run_read_norm(PlanRun *run, PlanTensor norm) {
 
 void plan_run_read_count(PlanRun *run, uint32_t buffer) {
     read_number(run, COUNT, (PlanOperand){.buffer = buffer, .elements = 1});
+}
+
+void plan_run_ask_to_step(PlanRun *run, PlanTensor found) {
+    read_number(run, FOUND, plan_run_operand_of(run, found));
+    plan_builder_begin_op(&run->builder, PLAN_OP_STEP_IF_FINITE, PLAN_AXIS_NONE,
+                          (int64_t[]){plan_offload_slots_end(run) + FOUND}, NULL);
+    plan_builder_host_op(&run->builder);
 }

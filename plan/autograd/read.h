@@ -15,3 +15,5 @@
 void plan_run_read_loss(PlanRun *run, PlanTensor loss);  /* after backward */
 void plan_run_read_norm(PlanRun *run, PlanTensor norm);  /* of all gradients, after clipping */
 void plan_run_read_count(PlanRun *run, uint32_t buffer); /* of a parameter's steps */
+/* Whether a gradient is not finite; where it is, the host leaves out the optimizer's step. */
+void plan_run_ask_to_step(PlanRun *run, PlanTensor found);

@@ -222,7 +222,8 @@ static bool replays(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     bool adds_shards = s->zero_grad == PLAN_ZERO_KEEP ||
                        (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
-    return !adds_shards && !plan_offload_has_params(run) && !run->builder.fills;
+    bool scales = plan_strategy_first_scale(s) > 0; /* the first pass makes the scale */
+    return !adds_shards && !scales && !plan_offload_has_params(run) && !run->builder.fills;
 }
 
 static void renumber(PlanRun *run, uint32_t *buffers) {

@@ -178,10 +178,14 @@ static void step_loop(const PlanOver *all) {
 static void step_fused(const PlanOver *all) {
     const PlanStrategy *s = all->run->strategy;
     bool decoupled = s->optimizer == PLAN_OPTIMIZER_ADAMW;
-    plan_over_launch(all, PLAN_OP_ADAM_FUSED, 5,
-                     (unsigned[]){PLAN_LIST_GRADIENT, PLAN_LIST_PARAMETER, LIST_EXP_AVG,
-                                  LIST_EXP_AVG_SQ, LIST_STEPS},
-                     (double[]){s->lr, s->beta1, s->beta2, s->eps, s->weight_decay, decoupled});
+    static const unsigned lists[] = {PLAN_LIST_GRADIENT, PLAN_LIST_PARAMETER, LIST_EXP_AVG,
+                                     LIST_EXP_AVG_SQ, LIST_STEPS};
+    double attrs[] = {s->lr, s->beta1, s->beta2, s->eps, s->weight_decay, decoupled};
+    if (all->found.storage == PLAN_NONE) {
+        plan_over_launch(all, PLAN_OP_ADAM_FUSED, G_N_ELEMENTS(lists), lists, attrs);
+    } else {
+        plan_over_launch_scaled(all, PLAN_OP_ADAM_FUSED_SCALED, G_N_ELEMENTS(lists), lists, attrs);
+    }
 }
 
 void plan_adam_step(const PlanOver *all) {

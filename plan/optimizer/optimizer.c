@@ -2,6 +2,7 @@
 #include "plan/optimizer/optimizer.h"
 
 #include "plan/autograd/offload.h"
+#include "plan/optimizer/scaler.h"
 
 /* ---- launches over lists --------------------------------------------------------------------- */
 
@@ -32,10 +33,8 @@ static PlanRef listed(const PlanOver *over, uint32_t p, unsigned list) {
                                        : run->states[PLAN_N_STATES * p + list - PLAN_LIST_STATE];
 }
 
-void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
-                      const double *attrs) {
+static void launch_lists(const PlanOver *over, unsigned n, const unsigned *lists) {
     PlanBuilder *builder = &over->run->builder;
-    plan_builder_begin_op(builder, kind, PLAN_AXIS_NONE, NULL, attrs);
     PlanRef *end = plan_builder_room(builder, n * (over->to - over->from));
     for (unsigned i = 0; i < n; i++) {
         for (uint32_t p = over->from; p < over->to; p++) {
@@ -46,6 +45,20 @@ void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const u
     }
     plan_builder_written(builder, end);
     plan_builder_launch(builder, 0);
+}
+
+void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
+                      const double *attrs) {
+    plan_builder_begin_op(&over->run->builder, kind, PLAN_AXIS_NONE, NULL, attrs);
+    launch_lists(over, n, lists);
+}
+
+void plan_over_launch_scaled(const PlanOver *over, PlanOpKind kind, unsigned n,
+                             const unsigned *lists, const double *attrs) {
+    plan_builder_begin_op(&over->run->builder, kind, PLAN_AXIS_NONE, NULL, attrs);
+    plan_run_operand(over->run, over->scale);
+    plan_run_operand(over->run, over->found);
+    launch_lists(over, n, lists);
 }
 
 /* ---- temporaries and state ------------------------------------------------------------------- */
@@ -217,16 +230,20 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     for (uint32_t p = 0; p < n; p++) {
         owned[p] = run->flavour->owned(run, p);
     }
-    PlanOver all = {.run = run, .to = n, .owned = owned};
+    PlanOver all = {
+        .run = run, .to = n, .owned = owned, .scale = PLAN_NO_TENSOR, .found = PLAN_NO_TENSOR};
     for (unsigned i = 0; i < PLAN_N_TEMPORARIES; i++) {
         all.temporaries[i] = buffers + i * n;
     }
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
     if (run->strategy->clip > 0) {
+        plan_scaler_unscale(run);
         run->flavour->clip(run);
     }
     bool keeps = run->strategy->zero_grad == PLAN_ZERO_KEEP;
+    plan_scaler_begin_step(&all);
     optimize(&all, first);
+    plan_scaler_end_step(&all);
     if (keeps && owns_something(&all)) {
         zero_gradients(&all);
     }

@@ -28,6 +28,7 @@ typedef struct {
     uint32_t from, to;
     const PlanOperand *owned;
     uint32_t *temporaries[PLAN_N_TEMPORARIES];
+    PlanTensor scale, found; /* that fused kernels look at (scaler.h), or none */
 } PlanOver;
 
 bool plan_over_owns(const PlanOver *over, uint32_t parameter);
@@ -35,6 +36,9 @@ PlanOver plan_over_one(const PlanOver *over, uint32_t parameter);
 /* Launches an op all of whose operands are lists. */
 void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
                       const double *attrs);
+/* Likewise, of what is told its gradients' scale, and whether one of them is not finite. */
+void plan_over_launch_scaled(const PlanOver *over, PlanOpKind kind, unsigned n,
+                             const unsigned *lists, const double *attrs);
 void plan_over_make(const PlanOver *over, unsigned temporary, const char *name);
 void plan_over_let_go(const PlanOver *over, unsigned temporary); /* from the last to the first */
 /* Allocates a state of one parameter and leaves it unset. */

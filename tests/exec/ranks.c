@@ -213,6 +213,13 @@ static const Half in_halves[] = {
     {"-n 3 --micro-batch 4 --sharding none --autocast bf16", 0x1p-7},
     {"-n 2 --micro-batch 6 --flavour fsdp1 --autocast bf16 --checkpointing full", 0x1p-7},
     {"-n 2 --micro-batch 6 --param-dtype bf16 --autocast bf16 --reduce-dtype fp32", 0x1p-7},
+    {"-n 3 --micro-batch 4 --sharding none --autocast fp16 --loss-scale dynamic", 0x1p-10},
+    {"-n 2 --micro-batch 3 --accumulate 2 --flavour fsdp1 --autocast fp16 --loss-scale dynamic",
+     0x1p-10},
+    {"-n 2 --micro-batch 6 --flavour fsdp2 --autocast fp16 --loss-scale dynamic", 0x1p-10},
+    {"-n 2 --micro-batch 6 --sharding none --autocast fp16 --loss-scale dynamic "
+     "--optimizer-kernel fused",
+     0x1p-10},
     {"-n 2 --micro-batch 6 --model-dtype bf16", 0x1p-6},
     {"-n 3 --micro-batch 4 --sharding none --model-dtype bf16", 0x1p-6},
     {NULL, 0},
@@ -257,6 +264,40 @@ static void halves_follow(gconstpointer data) {
     }
 }
 
+/* A loss times 1e9 overflows fp16. Until the scale has come down nothing is stepped, and losses are
+ * those of a run whose learning rate is 0; then it learns. The host's decision to step, which
+ * leaves steps out of Adam's count, agrees with the fused kernel's, which counts on the device. */
+typedef struct {
+    const char *words, *kernel; /* and another kernel that steps alike */
+} Overflow;
+
+static void overflowing_steps_are_skipped(gconstpointer data) {
+    enum {
+        STEPS = 24
+    };
+    const Overflow *run = data;
+    double scaled[STEPS], still[STEPS], otherwise[STEPS];
+    g_autofree char *scales = g_strdup_printf("%s --loss-scale from=1000000000", run->words);
+    g_autofree char *rests = g_strdup_printf("%s --lr 0 --weight-decay 0", run->words);
+    g_autofree char *other = g_strdup_printf("%s --optimizer-kernel %s", scales, run->kernel);
+    test_run_losses(scales, scaled, STEPS);
+    test_run_losses(rests, still, STEPS);
+    test_run_losses(other, otherwise, STEPS);
+    unsigned n_alike = 0;
+    while (n_alike < STEPS && scaled[n_alike] == still[n_alike]) {
+        n_alike++;
+    }
+    g_test_message("%s: %u steps are skipped", scales, n_alike - 1);
+    g_assert_cmpuint(n_alike, >, 2); /* the first loss is alike anyway */
+    g_assert_cmpuint(n_alike, <, STEPS - 6);
+    double change = 0;
+    for (unsigned step = 0; step < STEPS; step++) {
+        change += scaled[step] - still[step];
+        g_assert_cmpfloat(fabs(scaled[step] / otherwise[step] - 1), <=, 1e-5);
+    }
+    g_assert_cmpfloat(change, <, 0);
+}
+
 /* Allocated, active and reserved, predicted and measured, at every instruction of every rank. With
  * marks (FSDP1), when a freed block is free again is a matter of time: there, allocated alone. */
 static void memory_is_as_predicted(void) {
@@ -287,6 +328,9 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 3 --model-dtype bf16 --sharding none",
         "gpt-toy -n 2 --sharding none --autocast bf16",
         "llama-toy -n 2 --autocast bf16 --checkpointing full",
+        "gpt-toy -n 2 --sharding none --autocast fp16 --loss-scale dynamic --clip 1",
+        "llama-toy -n 2 --param-dtype fp16 --loss-scale dynamic",
+        "gpt-toy -n 2 --flavour fsdp1 --param-dtype fp16 --loss-scale dynamic",
         "t5-toy -n 1 --sharding none --autocast bf16",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
@@ -524,6 +568,16 @@ int main(int argc, char **argv) {
         g_autofree char *name =
             g_strconcat("/exec/ranks/losses ", halves[i].name, " follow fp32", NULL);
         g_test_add_data_func(name, halves[i].runs, halves_follow);
+    }
+    static const Overflow overflows[] = {
+        {"gpt-toy -n 2 --sharding none --autocast fp16", "fused"},
+        {"gpt-toy -n 3 --flavour fsdp2 --param-dtype fp16 --optimizer momentum --lr 0.05", "loop"},
+        {"llama-toy -n 2 --flavour fsdp1 --param-dtype fp16 --clip 1", "fused"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(overflows); i++) {
+        g_autofree char *name =
+            g_strdup_printf("/exec/ranks/steps that overflow are skipped: %s", overflows[i].words);
+        g_test_add_data_func(name, &overflows[i], overflowing_steps_are_skipped);
     }
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/reads are waited for", reads_are_waited_for);

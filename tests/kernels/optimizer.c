@@ -179,11 +179,37 @@ static void test_scale_by(void) {
     g_assert_cmpfloat_with_epsilon(norm, 0.5, 1e-5);
 }
 
+/* What is not finite is found wherever it stands, and the largest number is finite. */
+static void test_unscale(void) {
+    static const float beyond[] = {INFINITY, -INFINITY, NAN};
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        size_t n = sizes[s];
+        g_autofree float *x = check_random(n, -1, 1, 1);
+        g_autofree double *want = check_doubles(x, n);
+        if (n) {
+            x[n / 2] = FLT_MAX;
+            want[n / 2] = (double)FLT_MAX;
+        }
+        for (size_t i = 0; i < n; i++) {
+            want[i] *= 0.25;
+        }
+        g_assert_true(kernel_unscale_inplace_f32(x, 0.25f, n));
+        check_close("unscale", x, want, n, 1e-7, 0.0);
+        for (size_t at = 0; at < n; at++) {
+            float was = x[at];
+            x[at] = beyond[at % G_N_ELEMENTS(beyond)];
+            g_assert_false(kernel_unscale_inplace_f32(x, 1, n));
+            x[at] = was;
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/optimizer/pieces", test_pieces);
     g_test_add_func("/kernels/optimizer/adam", test_adam);
     g_test_add_func("/kernels/optimizer/sgd", test_sgd);
     g_test_add_func("/kernels/optimizer/scale-by", test_scale_by);
+    g_test_add_func("/kernels/optimizer/unscale", test_unscale);
     return g_test_run();
 }

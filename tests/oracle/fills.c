@@ -14,6 +14,7 @@ static const char *const filling[] = {
     "aten.new_zeros.",
     "aten.ones.",
     "aten.ones_like.",
+    "aten.full.",
     "aten.arange.",
     "aten._to_copy.",
     "aten.clone.",

@@ -288,6 +288,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         strategy->autocast = g_str_equal(text_of(options, "autocast"), "bf16") ? PLAN_AUTOCAST_BF16
                                                                                : PLAN_AUTOCAST_FP16;
     }
+    if (has(options, "grad_scaler") && flag_of(options, "grad_scaler")) {
+        strategy->loss_scale.choice = PLAN_LOSS_SCALE_DYNAMIC;
+    }
     if (has(options, "early_stop") && !flag_of(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;
     }

@@ -39,6 +39,7 @@ static const struct {
     {"module=REGEX", "module=.*Block module=layers.* module=.*(attn|mlp).*"},
     {"ratio=P", "ratio=0 ratio=0.5"},
     {"N", "1 2 3 4"},
+    {"from=K", "from=1 from=1024"},
     {"conf=TEXT", "conf=max_split_size_mb:64"},
 };
 

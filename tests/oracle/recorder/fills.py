@@ -33,7 +33,7 @@ mask = torch.zeros(8, 16, dtype=torch.bool)
 FILLING = {
     "empty": lambda: torch.empty(3), "empty_like": lambda: torch.empty_like(x), "new_empty": lambda: x.new_empty(3),
     "zeros": lambda: torch.zeros(3), "zeros_like": lambda: torch.zeros_like(x), "new_zeros": lambda: x.new_zeros(3),
-    "ones": lambda: torch.ones(3), "ones_like": lambda: torch.ones_like(x), "arange": lambda: torch.arange(3),
+    "ones": lambda: torch.ones(3), "ones_like": lambda: torch.ones_like(x), "full": lambda: torch.full((3,), 2.0), "arange": lambda: torch.arange(3),
     "_to_copy": lambda: aten._to_copy(x, dtype=torch.bfloat16), "clone": lambda: x.clone(),
     "constant_pad_nd": lambda: aten.constant_pad_nd(x, [0, 4]),
     "slice_backward": lambda: aten.slice_backward(x, [8, 32], 1, 0, 16, 1),

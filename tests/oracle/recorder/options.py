@@ -75,6 +75,8 @@ def add_training_options(p):
     step.add_argument("--momentum", type=float, default=0.0, help="sgd")
     step.add_argument("--weight-decay", type=float, help="default: the optimizer's own")
     step.add_argument("--keep-gradients", action="store_true", help="zero_grad sets them to zero, as before PyTorch 2.0")
+    step.add_argument("--grad-scaler", action="store_true", default=None,
+                      help="the loss is scaled by GradScaler, with fsdp1 by ShardedGradScaler")
     step.add_argument("--clip", type=float, help="clip the gradient norm")
 
 
