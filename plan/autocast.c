@@ -12,8 +12,24 @@ static const uint8_t lists[PLAN_N_OP_KINDS] = {
     [PLAN_OP_LAYERNORM] = LIST_FP32, [PLAN_OP_HEADS_MATMUL] = LIST_LOWER,
     [PLAN_OP_RMSNORM] = LIST_FP32,   [PLAN_OP_POWER] = LIST_FP32,
     [PLAN_OP_SOFTMAX] = LIST_FP32,   [PLAN_OP_NLL_LOSS] = LIST_FP32,
-    [PLAN_OP_CAST] = LIST_GIVEN,
+    [PLAN_OP_CAST] = LIST_GIVEN,     [PLAN_OP_CROSS_ENTROPY] = LIST_GIVEN,
 };
+
+/* A compiler joins the cast of a norm's or a rotation's result with what makes it. */
+static bool casts_its_result(const PlanGraph *graph, PlanOpKind kind, unsigned output) {
+    bool is_compiled = graph->compiled && graph->fused;
+    switch (kind) {
+    case PLAN_OP_LAYERNORM:
+    case PLAN_OP_RMSNORM:
+    case PLAN_OP_ROPE:
+        return is_compiled && output == 0;
+    case PLAN_OP_ADD_LAYERNORM:
+    case PLAN_OP_ADD_RMSNORM:
+        return is_compiled && output == 1; /* behind the sum */
+    default:
+        return false;
+    }
+}
 
 static bool is_floating(const PlanGraph *graph, uint32_t value) {
     if (value == PLAN_NONE) {
@@ -25,7 +41,7 @@ static bool is_floating(const PlanGraph *graph, uint32_t value) {
 
 void plan_autocast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, unsigned n) {
     List list = (List)lists[kind];
-    if (list == LIST_WIDEST || list == LIST_GIVEN) {
+    if (list == LIST_WIDEST || list == LIST_GIVEN || casts_its_result(graph, kind, 0)) {
         return;
     }
     for (unsigned i = n; i-- > 0;) { /* as a compiler of C++ works out a call's arguments */
@@ -36,12 +52,15 @@ void plan_autocast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, u
     }
 }
 
-PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
-                               unsigned n, PlanDtype given) {
+PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, unsigned output,
+                               const uint32_t *inputs, unsigned n, PlanDtype given) {
     bool found = false, wide = false;
     PlanDtype dtype = given;
     if (lists[kind] == LIST_GIVEN) {
         return given;
+    }
+    if (casts_its_result(graph, kind, output)) {
+        return graph->lower;
     }
     for (unsigned i = 0; i < n; i++) {
         if (is_floating(graph, inputs[i])) {
@@ -56,5 +75,7 @@ PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, const ui
 }
 
 unsigned plan_autocast_n_results(PlanOpKind kind) {
-    return kind == PLAN_OP_NLL_LOSS ? 2 : 1;
+    bool is_two =
+        kind == PLAN_OP_NLL_LOSS || kind == PLAN_OP_ADD_LAYERNORM || kind == PLAN_OP_ADD_RMSNORM;
+    return is_two ? 2 : 1;
 }

@@ -326,7 +326,7 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     for (unsigned i = 0; i < n_outputs; i++) {
         bool casts = graph->autocasts && i < plan_autocast_n_results(kind);
         PlanDtype dtype =
-            casts ? plan_autocast_result(graph, kind, values, n_inputs, dtypes[i]) : dtypes[i];
+            casts ? plan_autocast_result(graph, kind, i, values, n_inputs, dtypes[i]) : dtypes[i];
         values[n_inputs + i] = add_value(
             graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                     .base = PLAN_NONE,
@@ -355,8 +355,9 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
     if (v.dtype == dtype) {
         return x;
     }
-    bool kept = v.parameter != PLAN_NONE && graph->keeps_copies && graph->autocasts &&
-                dtype == graph->lower && v.dtype == PLAN_FP32;
+    bool is_compiled = graph->compiled && graph->fused;
+    bool kept = v.parameter != PLAN_NONE && graph->keeps_copies && !is_compiled &&
+                graph->autocasts && dtype == graph->lower && v.dtype == PLAN_FP32;
     uint32_t *copy = kept ? plan_graph_at(graph->copies, uint32_t, v.parameter) : NULL;
     if (kept && *copy != PLAN_NONE) {
         return *copy;

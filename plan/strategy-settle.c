@@ -158,15 +158,14 @@ static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-/* What is cast inside of fused kernels is not recorded. */
+/* Fused kernels are not PyTorch's. */
 static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
     if (strategy->autocast == PLAN_AUTOCAST_NONE) {
         return true;
     }
-    if (strategy->kernels != PLAN_KERNELS_EAGER) {
-        return refuse(error,
-                      "what autocast casts inside of fused or compiled kernels is not known; "
-                      "set kernels=eager, or autocast=none");
+    if (strategy->kernels == PLAN_KERNELS_FUSED) {
+        return refuse(error, "what autocast casts inside of fused kernels is not known; set "
+                             "kernels=eager or compiled, or autocast=none");
     }
     return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
            refuse(error, "sharding=optimizer-only keeps 16-bit weights of its own; set "

@@ -33,6 +33,22 @@ void plan_swiglu_backward(const PlanBackward *b) {
     plan_run_unref(b->run, hidden);
 }
 
+/* Of summands that are kept the kernel adds up what it reads; here that is a kernel of its own. */
+static PlanTensor sum_again(const PlanBackward *b, unsigned sum) {
+    if (!plan_keeps_summands(b->run->graph, b->op)) {
+        return PLAN_NO_TENSOR;
+    }
+    const PlanGraphValue *v = plan_graph_at(b->run->graph->values, PlanGraphValue,
+                                            plan_graph_ref(b->run->graph, b->op->values + sum));
+    PlanTensor again = plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, "sum");
+    begin(b, PLAN_OP_ADD, (int64_t[]){(int64_t)v->elements, (int64_t)v->elements}, NULL);
+    value_operand(b, 0);
+    value_operand(b, 1);
+    operand(b, again);
+    launch(b);
+    return again;
+}
+
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */
 void plan_add_norm_backward(const PlanBackward *b, bool centred) {
     unsigned sum = centred ? 4 : 3;
@@ -43,11 +59,16 @@ void plan_add_norm_backward(const PlanBackward *b, bool centred) {
     if (has_bias) {
         b->dx[3] = like_input(b, 3, "dc");
     }
+    PlanTensor again = sum_again(b, sum);
     begin(b, centred ? PLAN_OP_ADD_LAYERNORM_BACKWARD : PLAN_OP_ADD_RMSNORM_BACKWARD, dims(b),
           NULL);
     operand(b, b->dy[0]);
     operand(b, b->dy[1]);
-    value_operand(b, sum);
+    if (again.storage == PLAN_NONE) {
+        value_operand(b, sum);
+    } else {
+        operand(b, again);
+    }
     value_operand(b, sum + 2);
     if (centred) {
         value_operand(b, sum + 3);
@@ -59,6 +80,7 @@ void plan_add_norm_backward(const PlanBackward *b, bool centred) {
         operand(b, b->dx[3]);
     }
     launch(b);
+    plan_run_unref(b->run, again);
 }
 
 void plan_linear_dw_db_backward(const PlanBackward *b) {

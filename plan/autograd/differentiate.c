@@ -498,6 +498,18 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     }
 }
 
+bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
+    if ((op->kind != PLAN_OP_ADD_RMSNORM && op->kind != PLAN_OP_ADD_LAYERNORM) ||
+        graph->compiled_loss) {
+        return false;
+    }
+    const PlanGraphValue *term =
+        plan_graph_at(graph->values, PlanGraphValue, plan_graph_ref(graph, op->values + 1));
+    const PlanGraphValue *sum = plan_graph_at(graph->values, PlanGraphValue,
+                                              plan_graph_ref(graph, op->values + op->n_inputs));
+    return plan_dtype_bytes((PlanDtype)term->dtype) < plan_dtype_bytes((PlanDtype)sum->dtype);
+}
+
 /* A parameter lives anyhow, unlike a copy that autocast made of it; of a product's weight nobody
  * asks where its input wants no gradient. */
 static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
@@ -539,7 +551,11 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         return 0; /* a mean asked its input for its size alone, and kept it whole */
     }
     unsigned n = 0;
-    for (unsigned i = 0; i < saved[op->kind].n; i++) {
+    if (plan_keeps_summands(graph, op)) {
+        ret_positions[n++] = 0;
+        ret_positions[n++] = 1;
+    }
+    for (unsigned i = n ? 1 : 0; i < saved[op->kind].n; i++) {
         uint8_t position = saved[op->kind].positions[i];
         if (is_kept(graph, op, position)) {
             ret_positions[n++] = position;

@@ -271,3 +271,6 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs);
 /* Which of its values an op keeps for its backward, in the order in which they are let go. */
 unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions);
+/* Whether a norm of a sum keeps what it adds up: of a compiled block, where the second summand is
+ * smaller than the sum, and the first is kept anyhow. */
+bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op);

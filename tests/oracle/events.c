@@ -123,7 +123,7 @@ static GArray *events_of(OracleRecorded *recorded, GPtrArray *raw, unsigned step
             guint at =
                 GPOINTER_TO_UINT(g_hash_table_lookup(recorded->moments, number_at(line, "event")));
             e = (OracleEvent){.what = 'h', .which = at & 0xffffff, .before = step - (at >> 24)};
-        } else if (g_str_equal(kind, "stream_synchronize")) {
+        } else if (g_str_equal(kind, "stream_synchronize") || g_str_equal(kind, "host_reads")) {
             e = (OracleEvent){.what = 'h', .which = events->len}; /* for all until now */
         }
         if (e.what) {
@@ -198,11 +198,19 @@ static void begin_step(OraclePlanned *planned) {
     planned->moments[0] = oldest;
 }
 
-/* A copy to the host that blocks waits in C++, in no recording. */
+/* The host waits to know whether to step, which a recorder of scaled losses notes. */
+static bool decides(const PlanRole *role, PlanSection section, uint32_t i) {
+    const PlanInstr *next = &role->sections[section][i + 1];
+    return i + 1 < role->n_instrs[section] && next->kind == PLAN_HOST_OP &&
+           role->ops[next->arg].kind == PLAN_OP_STEP_IF_FINITE;
+}
+
+/* Another copy to the host that blocks waits in C++, in no recording. */
 static bool is_in_copy(const PlanRole *role, PlanSection section, uint32_t i) {
     const PlanInstr *wait = &role->sections[section][i];
-    return i >= 2 && wait[-1].kind == PLAN_RECORD && wait[-1].arg == wait->arg &&
-           wait[-2].kind == PLAN_LAUNCH && role->ops[wait[-2].arg].kind == PLAN_OP_TO_HOST;
+    return !decides(role, section, i) && i >= 2 && wait[-1].kind == PLAN_RECORD &&
+           wait[-1].arg == wait->arg && wait[-2].kind == PLAN_LAUNCH &&
+           role->ops[wait[-2].arg].kind == PLAN_OP_TO_HOST;
 }
 
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section) {

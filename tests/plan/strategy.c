@@ -279,7 +279,7 @@ static void contradictions(void) {
         {"ranks=2 loss_scale=from=8 model_dtype=fp16", "GradScaler refuses gradients in fp16"},
         {"ranks=2 loss_scale=dynamic optimizer=sgd optimizer_kernel=fused",
          "loss_scale with fused SGD is not planned"},
-        {"ranks=2 autocast=bf16 kernels=fused", "what autocast casts inside of fused or compiled"},
+        {"ranks=2 autocast=bf16 kernels=fused", "what autocast casts inside of fused kernels"},
         {"ranks=2 sharding=optimizer-only autocast=bf16", "sharding=optimizer-only keeps 16-bit"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
     };

@@ -77,6 +77,8 @@ class Overrides(DeviceOpOverrides):
 
 
 def teach_inductor(device_type):
+    # DDP's compiler would cut a program where a bucket is full, and look at modules as tensors without memory forbid.
+    torch._dynamo.config.optimize_ddp = False
     config.joint_graph_constant_folding = False
     config.fx_graph_cache = False
     config.compile_threads = 1
