@@ -33,20 +33,14 @@ void plan_swiglu_backward(const PlanBackward *b) {
     plan_run_unref(b->run, hidden);
 }
 
-/* Of summands that are kept the kernel adds up what it reads; here that is a kernel of its own. */
-static PlanTensor sum_again(const PlanBackward *b, unsigned sum) {
-    if (!plan_keeps_summands(b->run->graph, b->op)) {
-        return PLAN_NO_TENSOR;
-    }
-    const PlanGraphValue *v = plan_graph_at(b->run->graph->values, PlanGraphValue,
-                                            plan_graph_ref(b->run->graph, b->op->values + sum));
-    PlanTensor again = plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, "sum");
-    begin(b, PLAN_OP_ADD, (int64_t[]){(int64_t)v->elements, (int64_t)v->elements}, NULL);
+/* Of summands that are kept the kernel adds up what it reads; here a kernel of its own does, where
+ * the gradient will be. */
+static void add_again(const PlanBackward *b, PlanTensor sum) {
+    begin(b, PLAN_OP_ADD, (int64_t[]){(int64_t)sum.elements, (int64_t)sum.elements}, NULL);
     value_operand(b, 0);
     value_operand(b, 1);
-    operand(b, again);
+    operand(b, sum);
     launch(b);
-    return again;
 }
 
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */
@@ -59,15 +53,18 @@ void plan_add_norm_backward(const PlanBackward *b, bool centred) {
     if (has_bias) {
         b->dx[3] = like_input(b, 3, "dc");
     }
-    PlanTensor again = sum_again(b, sum);
+    bool again = plan_keeps_summands(b->run->graph, b->op);
+    if (again) {
+        add_again(b, b->dx[0]);
+    }
     begin(b, centred ? PLAN_OP_ADD_LAYERNORM_BACKWARD : PLAN_OP_ADD_RMSNORM_BACKWARD, dims(b),
           NULL);
     operand(b, b->dy[0]);
     operand(b, b->dy[1]);
-    if (again.storage == PLAN_NONE) {
-        value_operand(b, sum);
+    if (again) {
+        operand(b, b->dx[0]);
     } else {
-        operand(b, again);
+        value_operand(b, sum);
     }
     value_operand(b, sum + 2);
     if (centred) {
@@ -80,7 +77,6 @@ void plan_add_norm_backward(const PlanBackward *b, bool centred) {
         operand(b, b->dx[3]);
     }
     launch(b);
-    plan_run_unref(b->run, again);
 }
 
 void plan_linear_dw_db_backward(const PlanBackward *b) {

@@ -29,6 +29,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.debug import DebugContext
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.graph import GraphLowering
+from torch._inductor.ir import IRNode
 from torch._guards import TracingContext
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -125,15 +126,25 @@ def keep_text(text, folder, direction):
         file.write(text)
 
 
+def report_strides(graph):
+    """Inductor pads rows of large tensors, and backward is compiled for what forward leaves."""
+    context = TracingContext.try_get()
+    if context is not None and context.output_strides is not None:
+        context.output_strides.extend(
+            tuple(int(s) for s in out.get_layout().stride) if isinstance(out, IRNode) and out.has_tensor_output()
+            else None for out in graph.graph_outputs)
+
+
 def lower(is_backward, programs):
-    def compile_graph(graph_module, _):
-        inputs = values_of(graph_module)
+    def compile_graph(graph_module, given):
+        inputs = list(given) if is_backward else values_of(graph_module)
         mode = next(x for x in inputs if isinstance(x, torch.Tensor)).fake_mode
         with unset_fake_temporarily(), V.set_fake_mode(mode), DebugContext():
             inductor._recursive_post_grad_passes(graph_module, is_inference=False)
             graph = GraphLowering(graph_module, example_inputs=inputs, shape_env=None, is_backward=is_backward)
             with V.set_graph_handler(graph):
                 graph.run(*inputs)
+                report_strides(graph)
                 text = graph.codegen()[0].value
                 if programs:
                     keep_text(text, programs, "backward" if is_backward else "forward")
