@@ -243,6 +243,9 @@ def settle(options):
         raise SystemExit('record_memory.py: phases are told apart in steps of one pass; leave --accumulate')
     if options.cpu_offload:
         raise SystemExit('record_memory.py: what lies on the host is not counted; leave --cpu-offload')
+    if options.autocast or options.grad_scaler or options.compile or options.compile_network:
+        raise SystemExit('record_memory.py: its step is eager and not under autocast; leave --autocast, --grad-scaler, '
+                         '--compile and --compile-network')
     if options.mode == 'fsdp2' and options.tied and options.device == 'cuda' and not options.real_start:
         raise SystemExit('record_memory.py: a tied head cannot start clean under fsdp2; say --no-tied or --real-start')
     if options.optimizer_kernel == 'default' and options.device == 'cuda':
