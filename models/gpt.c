@@ -81,35 +81,14 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     return y;
 }
 
-static uint32_t run_number(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t n,
-                           double number) {
-    return plan_graph_op(w->graph, kind, &x, 1, &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n},
-                         &number);
-}
-
-/* 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))) */
-static uint32_t run_gelu_of_ops(const ModelWalk *w, uint32_t x, uint64_t n) {
-    uint32_t half = run_number(w, PLAN_OP_TIMES_NUMBER, x, n, 0.5);
-    uint32_t y = run_number(w, PLAN_OP_POWER, x, n, 3);
-    y = run_number(w, PLAN_OP_TIMES_NUMBER, y, n, 0.044715);
-    y = model_run_elementwise(w, PLAN_OP_ADD, x, y, n);
-    y = run_number(w, PLAN_OP_TIMES_NUMBER, y, n, sqrt(2 / G_PI));
-    y = model_run_elementwise(w, PLAN_OP_TANH, y, PLAN_NONE, n);
-    y = run_number(w, PLAN_OP_ADD_NUMBER, y, n, 1);
-    return model_run_elementwise(w, PLAN_OP_MUL, half, y, n);
-}
-
 static uint32_t run_gelu(const Gpt *gpt, const Block *block, uint32_t h) {
     const ModelWalk *w = &gpt->walk;
     uint64_t n = w->rows * gpt->ffn;
-    PlanOpKind gelu = gpt->gelu == MODEL_GELU_ERF ? PLAN_OP_GELU_ERF : PLAN_OP_GELU_TANH;
     if (block->act == PLAN_NONE) {
-        return model_run_elementwise(w, gelu, h, PLAN_NONE, n);
+        return model_run_gelu(w, gpt->gelu, h, n);
     }
     plan_graph_enter(w->graph, block->act, &h, 1);
-    uint32_t a = gpt->gelu == MODEL_GELU_OPS && !w->graph->fused
-                     ? run_gelu_of_ops(w, h, n)
-                     : model_run_elementwise(w, gelu, h, PLAN_NONE, n);
+    uint32_t a = model_run_gelu(w, gpt->gelu, h, n);
     plan_graph_leave(w->graph, &a, 1);
     return a;
 }

@@ -53,6 +53,10 @@ uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term);
 /* An op that makes one tensor of n elements from one or two others of as many. */
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n);
+/* The same of one other and a number. */
+uint32_t model_run_number(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t n,
+                          double number);
+uint32_t model_run_gelu(const ModelWalk *w, ModelGelu gelu, uint32_t x, uint64_t n);
 /* What goes from block to block: a sum, or two terms of it that the next norm adds (r PLAN_NONE:
  * there is one term). */
 typedef struct {
@@ -105,3 +109,16 @@ bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char w
 /* The rows of q, k and v, each [rows, heads * head_dim], give back the same of the output. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v);
+
+/* ---- rotary embedding (rotary.c) ------------------------------------------------------------ */
+
+typedef struct {
+    uint32_t cosines, sines; /* as model_cast_tables() left them */
+    bool is_complex;         /* pairs are turned as complex numbers in fp32 */
+} ModelRotary;
+
+/* The tables in the dtype of compute, complex ones in fp32. */
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary);
+/* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
+void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                  uint32_t *q, uint32_t *k, uint32_t v);

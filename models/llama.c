@@ -12,9 +12,9 @@ static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
-    bool in_memory, wide_softmax, qkv_bias, complex_rope, norm_after;
+    bool in_memory, wide_softmax, qkv_bias, norm_after;
     ModelQkNorm qk_norm;
-    uint32_t cosines, sines;
+    ModelRotary rotary;
 } Llama;
 
 typedef struct {
@@ -53,115 +53,6 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     return block;
 }
 
-static uint32_t times_table(const Llama *llama, uint32_t x, uint32_t table, uint64_t heads,
-                            bool apart) {
-    const ModelWalk *w = &llama->walk;
-    uint64_t elements = w->rows * heads * llama->head_dim;
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)llama->head_dim, (int64_t)w->seq,
-                      apart};
-    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, 2, &w->graph->dtype,
-                         &elements, 1, dims, NULL);
-}
-
-/* Also returns what is let go of last, in *ret_last. */
-static uint32_t rotate(const Llama *llama, const ModelAttention *attention, uint32_t x, char which,
-                       uint32_t *ret_last) {
-    const ModelWalk *w = &llama->walk;
-    uint64_t heads = which == 'q' ? llama->heads : llama->kv_heads;
-    bool apart = model_gradient_is_apart(w, attention, which);
-    uint64_t rows = w->rows * heads, half = llama->head_dim / 2;
-    uint64_t n = rows * llama->head_dim, n_half = rows * half;
-    int64_t shape[] = {(int64_t)rows, (int64_t)half, (int64_t)half};
-    uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
-    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
-                                      &n_half, 1, shape, NULL);
-    uint32_t lower = plan_graph_half(w->graph, x, rows, half, false);
-    uint32_t turned = plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
-                                    &w->graph->dtype, &n, 1, shape, NULL);
-    uint32_t a = times_table(llama, x, llama->cosines, heads, apart);
-    uint32_t b = times_table(llama, turned, llama->sines, heads, apart);
-    uint32_t y = model_run_elementwise(w, PLAN_OP_ADD, a, b, n);
-    plan_graph_keep(w->graph, turned);
-    plan_graph_let_go_after(w->graph, turned, b);
-    *ret_last = turned;
-    return y;
-}
-
-static uint32_t turn(const Llama *llama, uint32_t x, uint64_t heads, PlanDtype dtype) {
-    const ModelWalk *w = &llama->walk;
-    uint64_t n = w->rows * heads * llama->head_dim;
-    return plan_graph_op(
-        w->graph, PLAN_OP_ROPE, (uint32_t[]){x, llama->cosines, llama->sines}, 3, &dtype, &n, 1,
-        (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)llama->head_dim, (int64_t)w->seq, 0},
-        NULL);
-}
-
-static uint32_t turn_wide(const Llama *llama, uint32_t x, uint64_t heads) {
-    const ModelWalk *w = &llama->walk;
-    return model_run_like(w, turn(llama, model_run_widen(w, x), heads, PLAN_FP32), x);
-}
-
-/* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
- * own; no compiler joins it with what is before and behind. Python's function holds what it made
- * until it returns, a compiler nothing. */
-static void rotate_complex(const Llama *llama, uint32_t *q, uint32_t *k) {
-    const ModelWalk *w = &llama->walk;
-    PlanGraph *graph = w->graph;
-    if (graph->compiled) {
-        *q = turn_wide(llama, *q, llama->heads);
-        *k = turn_wide(llama, *k, llama->kv_heads);
-        return;
-    }
-    uint32_t made[] = {model_run_widen(w, *q), model_run_widen(w, *k), 0, 0};
-    made[2] = turn(llama, made[0], llama->heads, PLAN_FP32);
-    made[3] = turn(llama, made[1], llama->kv_heads, PLAN_FP32);
-    uint32_t turned_q = model_run_like(w, made[2], *q);
-    uint32_t turned_k = model_run_like(w, made[3], *k);
-    for (unsigned i = 0; i < G_N_ELEMENTS(made); i++) {
-        plan_graph_keep(graph, made[i]);
-    }
-    plan_graph_keep(graph, *q);
-    plan_graph_keep(graph, *k);
-    plan_graph_let_go_after(graph, *q, made[3]);
-    plan_graph_let_go_after(graph, *k, *q);
-    *q = turned_q;
-    *k = turned_k;
-}
-
-/* As transformers has it: in the dtype of compute, halves of a head for pairs. */
-static void rotate_real(const Llama *llama, const ModelAttention *attention, uint32_t *q,
-                        uint32_t *k, uint32_t v) {
-    PlanGraph *graph = llama->walk.graph;
-    uint32_t last, turned_q = rotate(llama, attention, *q, 'q', &last);
-    uint32_t turned_k = rotate(llama, attention, *k, 'k', &last);
-    plan_graph_keep(graph, *k);
-    plan_graph_keep(graph, *q);
-    plan_graph_let_go_after(graph, *k, last);
-    plan_graph_let_go_after(graph, *q, *k);
-    plan_graph_let_go_after(graph, v, turned_k);
-    *q = turned_q;
-    *k = turned_k;
-}
-
-/* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
-static void rotate_both(const Llama *llama, const ModelAttention *attention, uint32_t *q,
-                        uint32_t *k, uint32_t v) {
-    const ModelWalk *w = &llama->walk;
-    if (llama->complex_rope) {
-        rotate_complex(llama, q, k);
-    } else if (w->graph->fused) {
-        *q = turn(llama, *q, llama->heads, w->graph->dtype);
-        *k = turn(llama, *k, llama->kv_heads, w->graph->dtype);
-    } else {
-        rotate_real(llama, attention, q, k, v);
-    }
-    if (!w->graph->fused) {
-        plan_graph_hold(w->graph, *q);
-        plan_graph_hold(w->graph, *k);
-        plan_graph_hold(w->graph, v);
-    }
-}
-
 /* The layer's rows, seen head by head, and normalized before that or behind it. */
 static uint32_t run_q_or_k(const Llama *llama, const ModelAttention *attention,
                            const ModelLayer *layer, const ModelLayer *norm, uint32_t x,
@@ -191,12 +82,13 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .in_memory = llama->in_memory,
                                 .wide_softmax = llama->wide_softmax,
                                 .bias = PLAN_NONE};
-    plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, llama->cosines, llama->sines}, 3);
+    plan_graph_enter(w->graph, block->attn,
+                     (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
     uint32_t q = run_q_or_k(llama, &attention, &block->q, &block->q_norm, x, 'q');
     uint32_t k = run_q_or_k(llama, &attention, &block->k, &block->k_norm, x, 'k');
     uint32_t v = model_run_linear(w, &block->v, x, kv, w->width);
     v = model_run_heads(w, &attention, v, 'v');
-    rotate_both(llama, &attention, &q, &k, v);
+    model_rotate(w, &llama->rotary, &attention, &q, &k, v);
     uint32_t o = model_run_attention(w, &attention, q, k, v);
     uint32_t y = model_run_linear(w, &block->o, o, w->width, inner);
     plan_graph_leave(w->graph, &y, 1);
@@ -241,48 +133,35 @@ static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
 static ModelStream run_block(const Llama *llama, const Block *block, ModelStream stream) {
     const ModelWalk *w = &llama->walk;
     model_begin_block(w);
-    model_enter_block(w, block->module, stream, (uint32_t[]){llama->cosines, llama->sines}, 2);
+    model_enter_block(w, block->module, stream,
+                      (uint32_t[]){llama->rotary.cosines, llama->rotary.sines}, 2);
     stream =
         (llama->norm_after ? run_with_norms_after : run_with_norms_before)(llama, block, stream);
     model_end_block(w);
     return stream;
 }
 
-/* The tables are used in the dtype of compute, complex ones in fp32. */
-static uint32_t table_of(const Llama *llama, uint32_t table) {
-    const ModelWalk *w = &llama->walk;
-    if (w->graph->dtype == PLAN_FP32 || llama->complex_rope) {
-        return table;
-    }
-    uint64_t elements = w->seq * llama->head_dim;
-    int64_t n = (int64_t)elements;
-    uint32_t cast =
-        plan_graph_op(w->graph, PLAN_OP_CAST, &table, 1, &w->graph->dtype, &elements, 1, &n, NULL);
-    plan_graph_hold(w->graph, cast);
-    return cast;
-}
-
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
-    Llama shape = {.walk = {.graph = graph,
-                            .batch = batch,
-                            .seq = seq,
-                            .rows = batch * seq,
-                            .width = network->width,
-                            .loss = network->loss,
-                            .loss_at = network->loss_at},
-                   .heads = network->heads,
-                   .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
-                   .head_dim =
-                       network->head_dim ? network->head_dim : network->width / network->heads,
-                   .ffn = network->ffn,
-                   .vocab = network->vocab,
-                   .in_memory = network->scores_in_memory && !graph->fused,
-                   .wide_softmax = network->wide_softmax,
-                   .qkv_bias = network->qkv_bias,
-                   .qk_norm = network->qk_norm,
-                   .norm_after = network->norm_after,
-                   .complex_rope = network->complex_rope &&
-                                   (graph->compiled || !graph->fused)}; /* a tuned kernel is one */
+    Llama shape = {
+        .walk = {.graph = graph,
+                 .batch = batch,
+                 .seq = seq,
+                 .rows = batch * seq,
+                 .width = network->width,
+                 .loss = network->loss,
+                 .loss_at = network->loss_at},
+        .heads = network->heads,
+        .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
+        .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
+        .ffn = network->ffn,
+        .vocab = network->vocab,
+        .in_memory = network->scores_in_memory && !graph->fused,
+        .wide_softmax = network->wide_softmax,
+        .qkv_bias = network->qkv_bias,
+        .qk_norm = network->qk_norm,
+        .norm_after = network->norm_after,
+        /* A tuned kernel is one. */
+        .rotary.is_complex = network->complex_rope && (graph->compiled || !graph->fused)};
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;
     graph->joins_blocks &= !network->norm_after;
@@ -305,8 +184,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     uint32_t x = model_run_embedding(w, &embed, tokens, w->rows, llama->vocab);
-    llama->cosines = table_of(llama, graph->rope_cos);
-    llama->sines = table_of(llama, graph->rope_sin);
+    model_cast_tables(w, &llama->rotary);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(llama, &blocks[i], stream);

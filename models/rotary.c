@@ -1,0 +1,124 @@
+/* models/rotary.c - rotary embedding: queries and keys, turned by angles that grow with position. */
+#include "models/layers.h"
+
+static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,
+                            char which) {
+    uint64_t heads = which == 'q' ? a->heads : a->kv_heads,
+             elements = w->rows * heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)a->head_dim, (int64_t)w->seq,
+                      model_gradient_is_apart(w, a, which)};
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, 2, &w->graph->dtype,
+                         &elements, 1, dims, NULL);
+}
+
+/* Also returns what is let go of last, in *ret_last. */
+static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                       uint32_t x, char which, uint32_t *ret_last) {
+    uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
+    uint64_t rows = w->rows * heads, half = a->head_dim / 2;
+    uint64_t n = rows * a->head_dim, n_half = rows * half;
+    int64_t shape[] = {(int64_t)rows, (int64_t)half, (int64_t)half};
+    uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
+    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
+                                      &n_half, 1, shape, NULL);
+    uint32_t lower = plan_graph_half(w->graph, x, rows, half, false);
+    uint32_t turned = plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
+                                    &w->graph->dtype, &n, 1, shape, NULL);
+    uint32_t product = times_table(w, a, x, rotary->cosines, which);
+    uint32_t other = times_table(w, a, turned, rotary->sines, which);
+    uint32_t y = model_run_elementwise(w, PLAN_OP_ADD, product, other, n);
+    plan_graph_keep(w->graph, turned);
+    plan_graph_let_go_after(w->graph, turned, other);
+    *ret_last = turned;
+    return y;
+}
+
+static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
+                     uint64_t head_dim, PlanDtype dtype) {
+    uint64_t n = w->rows * heads * head_dim;
+    return plan_graph_op(
+        w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3, &dtype, &n, 1,
+        (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim, (int64_t)w->seq, 0}, NULL);
+}
+
+static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
+                          uint64_t head_dim) {
+    uint32_t wide = model_run_widen(w, x);
+    return model_run_like(w, turn(w, rotary, wide, heads, head_dim, PLAN_FP32), x);
+}
+
+/* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
+ * own; no compiler joins it with what is before and behind. Python's function holds what it made
+ * until it returns, a compiler nothing. */
+static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                           uint32_t *q, uint32_t *k) {
+    PlanGraph *graph = w->graph;
+    if (graph->compiled) {
+        *q = turn_wide(w, rotary, *q, a->heads, a->head_dim);
+        *k = turn_wide(w, rotary, *k, a->kv_heads, a->head_dim);
+        return;
+    }
+    uint32_t made[] = {model_run_widen(w, *q), model_run_widen(w, *k), 0, 0};
+    made[2] = turn(w, rotary, made[0], a->heads, a->head_dim, PLAN_FP32);
+    made[3] = turn(w, rotary, made[1], a->kv_heads, a->head_dim, PLAN_FP32);
+    uint32_t turned_q = model_run_like(w, made[2], *q);
+    uint32_t turned_k = model_run_like(w, made[3], *k);
+    for (unsigned i = 0; i < G_N_ELEMENTS(made); i++) {
+        plan_graph_keep(graph, made[i]);
+    }
+    plan_graph_keep(graph, *q);
+    plan_graph_keep(graph, *k);
+    plan_graph_let_go_after(graph, *q, made[3]);
+    plan_graph_let_go_after(graph, *k, *q);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+/* As transformers has it: in the dtype of compute, halves of a head for pairs. */
+static void rotate_real(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                        uint32_t *q, uint32_t *k, uint32_t v) {
+    PlanGraph *graph = w->graph;
+    uint32_t last, turned_q = rotate(w, rotary, a, *q, 'q', &last);
+    uint32_t turned_k = rotate(w, rotary, a, *k, 'k', &last);
+    plan_graph_keep(graph, *k);
+    plan_graph_keep(graph, *q);
+    plan_graph_let_go_after(graph, *k, last);
+    plan_graph_let_go_after(graph, *q, *k);
+    plan_graph_let_go_after(graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                  uint32_t *q, uint32_t *k, uint32_t v) {
+    if (rotary->is_complex) {
+        rotate_complex(w, rotary, a, q, k);
+    } else if (w->graph->fused) {
+        *q = turn(w, rotary, *q, a->heads, a->head_dim, w->graph->dtype);
+        *k = turn(w, rotary, *k, a->kv_heads, a->head_dim, w->graph->dtype);
+    } else {
+        rotate_real(w, rotary, a, q, k, v);
+    }
+    if (!w->graph->fused) {
+        plan_graph_hold(w->graph, *q);
+        plan_graph_hold(w->graph, *k);
+        plan_graph_hold(w->graph, v);
+    }
+}
+
+static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t table) {
+    if (w->graph->dtype == PLAN_FP32 || rotary->is_complex) {
+        return table;
+    }
+    uint64_t elements = w->seq * w->graph->rope_dim;
+    int64_t n = (int64_t)elements;
+    uint32_t cast =
+        plan_graph_op(w->graph, PLAN_OP_CAST, &table, 1, &w->graph->dtype, &elements, 1, &n, NULL);
+    plan_graph_hold(w->graph, cast);
+    return cast;
+}
+
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary) {
+    rotary->cosines = table_of(w, rotary, w->graph->rope_cos);
+    rotary->sines = table_of(w, rotary, w->graph->rope_sin);
+}
