@@ -236,13 +236,14 @@ static bool is_transposed(const ModelWalk *w, const ModelAttention *a, char whic
 }
 
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
-    bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) ||
+    uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
+    bool turned = a->turned_together && which != 'v' && heads > 1;
+    bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) || turned ||
                                  is_transposed(w, a, which));
     PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
                           : copied                             ? PLAN_HEADS_COPIED
                                                                : PLAN_HEADS_AS_THEY_ARE;
-    return plan_graph_heads(w->graph, x, w->batch, w->seq, which == 'q' ? a->heads : a->kv_heads,
-                            a->head_dim, mode);
+    return plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim, mode);
 }
 
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,

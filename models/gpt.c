@@ -121,29 +121,6 @@ static ModelStream run_block(const Gpt *gpt, const Block *block, ModelStream str
     return stream;
 }
 
-static uint32_t make_positions(const ModelWalk *w) {
-    PlanDtype int64 = PLAN_INT64;
-    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1,
-                                       (int64_t[]){(int64_t)w->seq}, NULL);
-    plan_graph_hold(w->graph, positions);
-    return positions;
-}
-
-static uint32_t embed_with_positions(const Gpt *gpt, const ModelLayer *wte, const ModelLayer *wpe,
-                                     uint32_t tokens, uint64_t most) {
-    const ModelWalk *w = &gpt->walk;
-    uint32_t positions = gpt->names->tokens_first ? PLAN_NONE : make_positions(w);
-    uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, gpt->vocab);
-    if (positions == PLAN_NONE) {
-        positions = make_positions(w);
-    }
-    uint32_t position_part = model_run_embedding(w, wpe, positions, w->seq, most);
-    if (gpt->names->tokens_first) {
-        plan_graph_let_go_after(w->graph, token_part, position_part); /* it has a name */
-    }
-    return model_run_add(w, token_part, position_part, w->seq * w->width);
-}
-
 static void emit(const ModelNetwork *network, const Names *names, bool tied, uint64_t batch,
                  uint64_t seq, PlanGraph *graph) {
     Gpt shape = {.names = names,
@@ -192,7 +169,8 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     uint32_t x = network->alibi ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
-                                : embed_with_positions(gpt, &wte, &wpe, tokens, network->seq);
+                                : model_run_embeddings(w, &wte, &wpe, tokens, gpt->vocab,
+                                                       network->seq, names->tokens_first);
     x = model_run_dropout(w, drop, x, w->rows * w->width);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {

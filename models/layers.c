@@ -167,6 +167,28 @@ uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32
     return y;
 }
 
+static uint32_t make_positions(const ModelWalk *w) {
+    PlanDtype int64 = PLAN_INT64;
+    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1,
+                                       (int64_t[]){(int64_t)w->seq}, NULL);
+    plan_graph_hold(w->graph, positions);
+    return positions;
+}
+
+uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
+                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first) {
+    uint32_t positions = tokens_first ? PLAN_NONE : make_positions(w);
+    uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, vocab);
+    if (positions == PLAN_NONE) {
+        positions = make_positions(w);
+    }
+    uint32_t position_part = model_run_embedding(w, wpe, positions, w->seq, most);
+    if (tokens_first) {
+        plan_graph_let_go_after(w->graph, token_part, position_part); /* it has a name */
+    }
+    return model_run_add(w, token_part, position_part, w->seq * w->width);
+}
+
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b) {
     uint64_t elements = w->rows * w->width;
     return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &w->graph->dtype, &elements,

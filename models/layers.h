@@ -47,6 +47,10 @@ uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint3
                               uint64_t rows, uint64_t width, double eps);
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
+/* Tokens and their learned positions, which are looked up in tables of `vocab` and `most` rows; the
+ * positions are made before the tokens are looked up, or behind that. */
+uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
+                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first);
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);
 /* x + term, where x is a variable and term is none: it goes first. */
 uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term);
@@ -100,7 +104,8 @@ typedef struct {
     bool wide_softmax; /* of scores in memory: in fp32 whatever the dtype */
     bool k_inside; /* k's gradient may lie with its heads inside the rows of tokens: it is copied
                      * once more anyhow */
-    uint32_t bias; /* [seq, seq, heads]; PLAN_NONE */
+    bool turned_together; /* their gradients come from a rotation that leaves heads apart */
+    uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
 } ModelAttention;
 
 /* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */
@@ -115,6 +120,7 @@ uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32
 typedef struct {
     uint32_t cosines, sines; /* as model_cast_tables() left them */
     bool is_complex;         /* pairs are turned as complex numbers in fp32 */
+    bool is_together;        /* by one function for q and k, each expression from left to right */
 } ModelRotary;
 
 /* The tables in the dtype of compute, complex ones in fp32. */

@@ -6,8 +6,8 @@
 #include "plan/file.h"
 #include "plan/ini.h"
 
-static const ModelFamily *const families[] = {&model_gpt, &model_mpt, &model_llama, &model_t5,
-                                              &model_mlp};
+static const ModelFamily *const families[] = {
+    &model_gpt, &model_mpt, &model_llama, &model_starcoder2, &model_opt, &model_t5, &model_mlp};
 
 void model_network_free(ModelNetwork *network) {
     if (network) {
@@ -219,14 +219,15 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
 static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     uint64_t head_dim =
         network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
-    if (families[network->family] != &model_llama || head_dim % 2 == 0) {
+    bool turns = is_word_of("rope_base", families[network->family]->keys);
+    if (!turns || head_dim % 2 == 0) {
         return true;
     }
     const char *key = network->head_dim ? "head_dim" : "heads";
     return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
-                           "a head of family llama has %" G_GUINT64_FORMAT
+                           "a head of family %s has %" G_GUINT64_FORMAT
                            " numbers, and rotary embedding turns pairs; make them an even number",
-                           head_dim);
+                           families[network->family]->name, head_dim);
 }
 
 static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {

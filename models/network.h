@@ -102,4 +102,5 @@ typedef struct {
     void (*emit)(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
 } ModelFamily;
 
-extern const ModelFamily model_gpt, model_llama, model_mlp, model_mpt, model_t5;
+extern const ModelFamily model_gpt, model_llama, model_mlp, model_mpt, model_opt, model_starcoder2,
+    model_t5;

@@ -11,26 +11,48 @@ static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_
                          &elements, 1, dims, NULL);
 }
 
-/* Also returns what is let go of last, in *ret_last. */
-static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
-                       uint32_t x, char which, uint32_t *ret_last) {
-    uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
-    uint64_t rows = w->rows * heads, half = a->head_dim / 2;
+/* join(-upper half of x, lower half); the views are made in the order of that, or before it. */
+static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t x, char which) {
+    uint64_t rows = w->rows * (which == 'q' ? a->heads : a->kv_heads), half = a->head_dim / 2;
     uint64_t n = rows * a->head_dim, n_half = rows * half;
     int64_t shape[] = {(int64_t)rows, (int64_t)half, (int64_t)half};
+    bool views_first = rotary->is_together;
+    uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
     uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
     uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
                                       &n_half, 1, shape, NULL);
-    uint32_t lower = plan_graph_half(w->graph, x, rows, half, false);
-    uint32_t turned = plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
-                                    &w->graph->dtype, &n, 1, shape, NULL);
+    lower = views_first ? lower : plan_graph_half(w->graph, x, rows, half, false);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
+                         &w->graph->dtype, &n, 1, shape, NULL);
+}
+
+static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
+                       char which) {
+    uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
+    return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads * a->head_dim);
+}
+
+/* Also returns what is let go of last, in *ret_last. */
+static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                       uint32_t x, char which, uint32_t *ret_last) {
+    uint32_t turned = half_turned(w, rotary, a, x, which);
     uint32_t product = times_table(w, a, x, rotary->cosines, which);
     uint32_t other = times_table(w, a, turned, rotary->sines, which);
-    uint32_t y = model_run_elementwise(w, PLAN_OP_ADD, product, other, n);
+    uint32_t y = sum_of(w, a, product, other, which);
     plan_graph_keep(w->graph, turned);
     plan_graph_let_go_after(w->graph, turned, other);
     *ret_last = turned;
     return y;
+}
+
+/* x * cos + half_turned(x) * sin, from left to right. */
+static uint32_t rotate_in_order(const ModelWalk *w, const ModelRotary *rotary,
+                                const ModelAttention *a, uint32_t x, char which) {
+    uint32_t product = times_table(w, a, x, rotary->cosines, which);
+    uint32_t turned = half_turned(w, rotary, a, x, which);
+    uint32_t other = times_table(w, a, turned, rotary->sines, which);
+    return sum_of(w, a, product, other, which);
 }
 
 static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
@@ -74,6 +96,20 @@ static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const 
     *k = turned_k;
 }
 
+/* As one function for both, whose caller names what it returns as it named what it gave. */
+static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t *q, uint32_t *k, uint32_t v) {
+    uint32_t turned_q = rotate_in_order(w, rotary, a, *q, 'q');
+    uint32_t turned_k = rotate_in_order(w, rotary, a, *k, 'k');
+    plan_graph_keep(w->graph, *q);
+    plan_graph_keep(w->graph, *k);
+    plan_graph_let_go_after(w->graph, *q, turned_k);
+    plan_graph_let_go_after(w->graph, *k, *q);
+    plan_graph_let_go_after(w->graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
 /* As transformers has it: in the dtype of compute, halves of a head for pairs. */
 static void rotate_real(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                         uint32_t *q, uint32_t *k, uint32_t v) {
@@ -96,6 +132,8 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
     } else if (w->graph->fused) {
         *q = turn(w, rotary, *q, a->heads, a->head_dim, w->graph->dtype);
         *k = turn(w, rotary, *k, a->kv_heads, a->head_dim, w->graph->dtype);
+    } else if (rotary->is_together) {
+        rotate_together(w, rotary, a, q, k, v);
     } else {
         rotate_real(w, rotary, a, q, k, v);
     }

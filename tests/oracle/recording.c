@@ -133,6 +133,10 @@ static char *network_text(JsonObject *shape) {
                  {"gpt", "layers width heads vocab seq ffn"},
                  {"mpt", "layers width heads vocab seq ffn"},
                  {"llama", "layers width heads kv_heads head_dim vocab seq ffn"},
+                 {"starcoder2", "layers width heads kv_heads head_dim vocab seq ffn"},
+                 {"opt", "layers width heads vocab seq ffn"},
+                 {"neox", "layers width heads vocab seq ffn"},
+                 {"phi", "layers width heads kv_heads vocab seq ffn"},
                  {"t5", "layers width heads head_dim vocab seq ffn"}};
     const char *keys = "";
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -142,12 +146,23 @@ static char *network_text(JsonObject *shape) {
     for (char **key = list; *key; key++) {
         g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", *key, int_of(shape, *key));
     }
-    if (!g_str_equal(kind, "mlp") && !g_str_equal(kind, "mpt")) {
+    static const char *const never_tied[] = {"mlp", "mpt", "phi", NULL};
+    if (!g_strv_contains(never_tied, kind)) {
         g_string_append_printf(text, "tied = %s\n", flag_of(shape, "tied") ? "yes" : "no");
     }
-    if (g_str_equal(kind, "gpt")) {
+    static const char *const with_gelu[] = {"gpt", "starcoder2", "neox", "phi", NULL};
+    static const char *const with_bias[] = {"gpt", "starcoder2", "opt", "neox", NULL};
+    static const char *const turning_parts[] = {"neox", "phi", NULL};
+    if (g_strv_contains(with_gelu, kind)) {
         const char *gelu = text_of(shape, "gelu");
         g_string_append_printf(text, "gelu = %s\n", g_str_equal(gelu, "none") ? "erf" : gelu);
+    }
+    if (g_strv_contains(turning_parts, kind)) {
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+        g_string_append_printf(text, "rotary_share = %s\n",
+                               plan_double_text(number, real_of(shape, "rotary_share")));
+    }
+    if (g_strv_contains(with_bias, kind)) {
         bool no_bias = json_object_has_member(shape, "bias") && !flag_of(shape, "bias");
         g_string_append_printf(text, "bias = %s\n", no_bias ? "no" : "yes");
     }
@@ -165,6 +180,9 @@ static char *network_text(JsonObject *shape) {
         if (is_known) {
             g_string_append_printf(text, "%s = %s\n", words[i], text_of(shape, words[i]));
         }
+    }
+    if (g_str_equal(kind, "neox")) {
+        g_string_append_printf(text, "block = %s\n", text_of(shape, "block"));
     }
     if (has(shape, "dropout") && real_of(shape, "dropout") > 0) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];

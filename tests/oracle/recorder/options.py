@@ -26,6 +26,8 @@ def add_training_options(p):
     net.add_argument("--qkv-bias", action="store_true", default=None, help="llama: q, k and v have one, as Qwen 2's")
     net.add_argument("--qk-norm", choices=("none", "head", "width"), help="llama: RMSNorm of q and k")
     net.add_argument("--norm-at", choices=("before", "after"), help="llama: the norms of attention and hidden layer")
+    net.add_argument("--rotary-share", type=float, help="neox, phi: of each head's numbers, those that are turned")
+    net.add_argument("--block", choices=("parallel", "sequential"), help="neox: the hidden layer beside attention or behind it")
     net.add_argument("--gated", action="store_true", default=None, help="t5: gated GELU instead of ReLU")
     net.add_argument("--batch", type=int, default=1, help="sequences per rank and pass")
     net.add_argument("--model-dtype", choices=parallel.DTYPES, default="fp32", help="dtype the network is made in")
@@ -83,7 +85,7 @@ def add_training_options(p):
 def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
-                 "gelu", "bias", "qkv_bias", "qk_norm", "norm_at", "gated", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
+                 "gelu", "bias", "qkv_bias", "qk_norm", "norm_at", "gated", "rotary_share", "block", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)
