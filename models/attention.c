@@ -246,7 +246,21 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
     return plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim, mode);
 }
 
+/* The 16-bit kernel's output lies as q does: where that is head by head, rows of tokens are a copy
+ * of it. */
+static uint32_t run_kernel_and_merge(const ModelWalk *w, const ModelAttention *a, uint32_t q,
+                                     uint32_t k, uint32_t v) {
+    uint32_t o = run_kernel(w, a, q, k, v);
+    PlanDtype dtype = plan_graph_product_dtype(w->graph);
+    if (!a->joined_apart || dtype == PLAN_FP32 || a->heads == 1 || w->seq == 1) {
+        return o;
+    }
+    uint64_t n = w->rows * a->heads * a->head_dim;
+    return plan_graph_op(w->graph, PLAN_OP_COPY, &o, 1, &dtype, &n, 1, (int64_t[]){(int64_t)n},
+                         NULL);
+}
+
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v) {
-    return a->in_memory ? run_in_memory(w, a, q, k, v) : run_kernel(w, a, q, k, v);
+    return a->in_memory ? run_in_memory(w, a, q, k, v) : run_kernel_and_merge(w, a, q, k, v);
 }

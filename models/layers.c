@@ -87,6 +87,18 @@ uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t 
     return y;
 }
 
+uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                uint64_t out, uint64_t in, uint64_t parts) {
+    uint64_t elements = w->rows * out;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = plan_graph_op(
+        w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias}, 3,
+        &w->graph->dtype, &elements, 1,
+        (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in, (int64_t)parts}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x) {
     PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_FP32};
     uint64_t elements[] = {w->rows * w->width, w->rows, w->rows};

@@ -40,6 +40,9 @@ void model_end_block(const ModelWalk *w);
 
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in);
+/* The same, whose result is so many matrices one behind the other. */
+uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                uint64_t out, uint64_t in, uint64_t parts);
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x);
 /* Of rows as wide as the network, or (_of) of so many of another width. */
 uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps);
@@ -104,6 +107,7 @@ typedef struct {
     bool wide_softmax; /* of scores in memory: in fp32 whatever the dtype */
     bool k_inside; /* k's gradient may lie with its heads inside the rows of tokens: it is copied
                      * once more anyhow */
+    bool joined_apart;    /* q and k were joined of parts, head by head */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
 } ModelAttention;
@@ -120,6 +124,7 @@ uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32
 typedef struct {
     uint32_t cosines, sines; /* as model_cast_tables() left them */
     bool is_complex;         /* pairs are turned as complex numbers in fp32 */
+    uint64_t part;           /* of a head's numbers the first so many; 0: all */
     bool is_together;        /* by one function for q and k, each expression from left to right */
 } ModelRotary;
 

@@ -6,8 +6,9 @@
 #include "plan/file.h"
 #include "plan/ini.h"
 
-static const ModelFamily *const families[] = {
-    &model_gpt, &model_mpt, &model_llama, &model_starcoder2, &model_opt, &model_t5, &model_mlp};
+static const ModelFamily *const families[] = {&model_gpt,        &model_mpt,  &model_llama,
+                                              &model_starcoder2, &model_neox, &model_opt,
+                                              &model_phi,        &model_t5,   &model_mlp};
 
 void model_network_free(ModelNetwork *network) {
     if (network) {
@@ -59,6 +60,7 @@ static const struct {
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
     {"rope", "complex", "real", offsetof(ModelNetwork, complex_rope)},
     {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
+    {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
 };
 
@@ -164,6 +166,13 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
                                "not '%s'",
                                entry->value);
     }
+    if (g_str_equal(entry->key, "rotary_share")) {
+        return (plan_parse_double(entry->value, &network->rotary_share) &&
+                network->rotary_share > 0 && network->rotary_share < 1) ||
+               plan_ini_refuse(ini, entry, error,
+                               "rotary_share must be a number above 0 and below 1, not '%s'",
+                               entry->value);
+    }
     if (g_str_equal(entry->key, "dropout")) {
         return (plan_parse_double(entry->value, &network->dropout) && network->dropout >= 0 &&
                 network->dropout < 1) ||
@@ -215,13 +224,25 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
     return true;
 }
 
+uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim) {
+    return (uint64_t)((double)head_dim * network->rotary_share);
+}
+
 /* Rotary embedding turns pairs of numbers. */
 static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     uint64_t head_dim =
         network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
     bool turns = is_word_of("rope_base", families[network->family]->keys);
-    if (!turns || head_dim % 2 == 0) {
+    uint64_t turned = model_rotary_part(network, head_dim);
+    if (!turns || (turned > 0 && turned % 2 == 0)) {
         return true;
+    }
+    if (turned < head_dim) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rotary_share"), error,
+                               "of a head's %" G_GUINT64_FORMAT " numbers %" G_GUINT64_FORMAT
+                               " would be turned, and rotary embedding turns pairs; make them an "
+                               "even number",
+                               head_dim, turned);
     }
     const char *key = network->head_dim ? "head_dim" : "heads";
     return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
@@ -257,6 +278,11 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
                                "qk_norm = head is known with attention's kernel alone; set "
                                "attention = kernel");
     }
+    if (network->rotary_share < 1 && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rotary_share"), error,
+                               "rotary_share below 1 is known with attention's kernel alone; set "
+                               "attention = kernel");
+    }
     if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,
                                "loss = metered holds the logits anyhow; set loss_at = model");
@@ -281,12 +307,13 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
         g_str_has_suffix(base, ".ini") ? g_strndup(base, strlen(base) - 4) : g_strdup(base);
     network->text = g_strndup(text, length);
     network->rope_base = 10000;
+    network->rotary_share = 1;
     if (!find_family(network, ini, error)) {
         return NULL;
     }
-    bool has_gelu = is_word_of("gelu", families[network->family]->keys);
-    network->gelu = has_gelu ? MODEL_GELU_TANH : MODEL_GELU_ERF;
     const ModelFamily *family = families[network->family];
+    bool is_tanh = is_word_of("gelu", family->keys) && family != &model_neox;
+    network->gelu = is_tanh ? MODEL_GELU_TANH : MODEL_GELU_ERF;
     network->scores_in_memory = family == &model_t5; /* T5 was written so */
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
@@ -456,10 +483,21 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
+/* A tuned stack's kernel that turns a part of each head is another than the one that is modelled. */
+static bool can_be_fused(const ModelNetwork *network, GError **error) {
+    if (network->rotary_share < 1) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: kernels = fused does not know rotary_share below 1; set kernels = eager",
+                    network->name);
+    }
+    return network->rotary_share >= 1;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!pytorch_has_kernel(network, strategy, error) ||
-        (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error))) {
+        (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
+        (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error))) {
         return NULL;
     }
     return model_network_emit(

@@ -51,6 +51,8 @@ typedef struct {
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     double rope_base;
+    double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */
+    bool sequential;          /* neox: the hidden layer stands behind attention */
     bool complex_rope;        /* llama: angles are turned by a product of complex numbers in fp32 */
     const char *rope_scaling; /* llama: how angles are stretched, which no run does; NULL: not */
     double dropout;           /* gpt, t5: share of elements dropped wherever they drop any */
@@ -95,6 +97,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error);
 
+/* How many of a head's numbers are turned, as transformers works it out. */
+uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim);
+
 /* What each family offers; rows of the family table in network.c. */
 typedef struct {
     const char *name;
@@ -102,5 +107,5 @@ typedef struct {
     void (*emit)(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
 } ModelFamily;
 
-extern const ModelFamily model_gpt, model_llama, model_mlp, model_mpt, model_opt, model_starcoder2,
-    model_t5;
+extern const ModelFamily model_gpt, model_llama, model_mlp, model_mpt, model_neox, model_opt,
+    model_phi, model_starcoder2, model_t5;

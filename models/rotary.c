@@ -96,6 +96,81 @@ static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const 
     *k = turned_k;
 }
 
+/* ---- a part of each head -------------------------------------------------------------------- */
+
+/* What of a head's numbers is turned, and what is not. */
+typedef struct {
+    uint64_t heads, rows;
+    uint32_t part, rest;
+} Parts;
+
+static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                      uint32_t x, char which) {
+    uint64_t n = rotary->part, all = a->head_dim;
+    Parts parts = {.heads = which == 'q' ? a->heads : a->kv_heads};
+    parts.rows = w->rows * parts.heads;
+    parts.part = plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, n, 0, all, n, 0});
+    parts.rest =
+        plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, all - n, n, all, all, n});
+    return parts;
+}
+
+static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t n_x, uint32_t y,
+                     uint64_t n_y, uint64_t width_y, uint64_t from_y) {
+    uint64_t elements = rows * (n_x + n_y);
+    int64_t dims[] = {(int64_t)rows, (int64_t)n_x, (int64_t)n_y, (int64_t)width_y, (int64_t)from_y};
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y}, 2, &w->graph->dtype,
+                         &elements, 1, dims, NULL);
+}
+
+static uint32_t times_table_of_part(const ModelWalk *w, const ModelRotary *rotary,
+                                    const ModelAttention *a, const Parts *parts, uint32_t x,
+                                    uint64_t width, uint32_t table) {
+    uint64_t elements = parts->rows * rotary->part;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)parts->heads, (int64_t)rotary->part,
+                      (int64_t)w->seq,  (int64_t)width,        (int64_t)a->head_dim};
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_COLUMNS, (uint32_t[]){x, table}, 2,
+                         &w->graph->dtype, &elements, 1, dims, NULL);
+}
+
+static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                          const Parts *parts) {
+    uint64_t n = rotary->part, half = n / 2, all = a->head_dim, rows = parts->rows;
+    uint64_t n_half = rows * half;
+    uint32_t x = parts->part;
+    uint32_t product = times_table_of_part(w, rotary, a, parts, x, all, rotary->cosines);
+    uint32_t lower =
+        plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, 0, n, n, half});
+    uint32_t upper =
+        plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, half, n, half, 0});
+    uint32_t negative =
+        plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, 1, &w->graph->dtype, &n_half, 1,
+                      (int64_t[]){(int64_t)rows, (int64_t)half, (int64_t)all, (int64_t)half}, NULL);
+    uint32_t turned = join(w, rows, negative, half, lower, half, all, 0);
+    uint32_t other = times_table_of_part(w, rotary, a, parts, turned, n, rotary->sines);
+    return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);
+}
+
+/* q, k = turn(q, k): what is not turned is joined to what is, and that lies head by head. */
+static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                         uint32_t *q, uint32_t *k, uint32_t v) {
+    uint64_t n = rotary->part, all = a->head_dim;
+    Parts of_q = parts_of(w, rotary, a, *q, 'q'), of_k = parts_of(w, rotary, a, *k, 'k');
+    uint32_t turned_q = turn_part(w, rotary, a, &of_q);
+    uint32_t turned_k = turn_part(w, rotary, a, &of_k);
+    turned_q = join(w, of_q.rows, turned_q, n, of_q.rest, all - n, all, n);
+    turned_k = join(w, of_k.rows, turned_k, n, of_k.rest, all - n, all, n);
+    plan_graph_keep(w->graph, *q);
+    plan_graph_keep(w->graph, *k);
+    plan_graph_let_go_after(w->graph, *q, turned_k);
+    plan_graph_let_go_after(w->graph, *k, *q);
+    plan_graph_let_go_after(w->graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
 /* As one function for both, whose caller names what it returns as it named what it gave. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
@@ -129,6 +204,8 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
                   uint32_t *q, uint32_t *k, uint32_t v) {
     if (rotary->is_complex) {
         rotate_complex(w, rotary, a, q, k);
+    } else if (rotary->part) {
+        rotate_parts(w, rotary, a, q, k, v);
     } else if (w->graph->fused) {
         *q = turn(w, rotary, *q, a->heads, a->head_dim, w->graph->dtype);
         *k = turn(w, rotary, *k, a->kv_heads, a->head_dim, w->graph->dtype);

@@ -388,12 +388,12 @@ void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
     }
 }
 
-void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
-                      uint32_t *ret_views) {
+static void split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+                  uint64_t distance, uint32_t *ret_views) {
     uint32_t values[PLAN_MAX_SLOTS] = {x};
     g_assert(n < PLAN_MAX_SLOTS);
     for (unsigned i = 0; i < n; i++) {
-        values[1 + i] = ret_views[i] = add_view(graph, x, i * cols, rows * cols);
+        values[1 + i] = ret_views[i] = add_view(graph, x, i * distance, rows * cols);
     }
     int64_t dims[] = {(int64_t)rows, (int64_t)cols};
     PlanGraphOp op = {.kind = PLAN_GRAPH_SPLIT,
@@ -403,6 +403,16 @@ void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols
                       .attrs = graph->attrs->len};
     g_array_append_vals(graph->dims, dims, G_N_ELEMENTS(dims));
     add_op(graph, op, values);
+}
+
+void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+                      uint32_t *ret_views) {
+    split(graph, x, rows, cols, n, cols, ret_views);
+}
+
+void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+                      uint32_t *ret_views) {
+    split(graph, x, rows, cols, n, rows * cols, ret_views);
 }
 
 static uint32_t add_view_op(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint64_t offset,
@@ -421,6 +431,14 @@ static uint32_t add_view_op(PlanGraph *graph, PlanGraphView kind, uint32_t x, ui
 uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper) {
     int64_t dims[] = {(int64_t)rows, (int64_t)half, upper ? (int64_t)half : 0};
     return add_view_op(graph, PLAN_GRAPH_HALF, x, 0, 2 * rows * half, dims, G_N_ELEMENTS(dims));
+}
+
+uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns *columns) {
+    int64_t dims[] = {(int64_t)columns->rows,     (int64_t)columns->cols,
+                      (int64_t)columns->from,     (int64_t)columns->total,
+                      (int64_t)columns->dy_width, (int64_t)columns->dy_from};
+    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    return add_view_op(graph, PLAN_GRAPH_COLUMNS, x, 0, elements, dims, G_N_ELEMENTS(dims));
 }
 
 uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,

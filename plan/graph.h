@@ -14,12 +14,14 @@
 /* Ops without a kernel forward; what each makes backward:
  *   SPLIT  x [rows, n * cols] into n views of its columns; a concatenation
  *   HALF   the upper or lower half of each row of x [rows, 2 * half]; a tensor of x's shape
+ *   COLUMNS  columns of rows of `total` numbers; a tensor of such rows, zero elsewhere
  *   HEADS  a matrix of each head: as PlanGraphHeads says
  *   REPEATED  a tensor for each of several sequences; the sum of their gradients
  *   DETACHED  the same elements, for ops that backward passes by */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_HALF,
+    PLAN_GRAPH_COLUMNS,
     PLAN_GRAPH_HEADS,
     PLAN_GRAPH_REPEATED,
     PLAN_GRAPH_DETACHED
@@ -156,7 +158,16 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
 /* The views in ret_views. */
 void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
                       uint32_t *ret_views);
+/* The same of what linear_parts made; their gradients are joined in rows all the same. */
+void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+                      uint32_t *ret_views);
 uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper);
+/* So many columns of x from `from` on, whose rows have `total` numbers (and lie where x's base has
+ * them). Their gradient is found in rows of dy_width numbers from dy_from on. */
+typedef struct {
+    uint64_t rows, cols, from, total, dy_width, dy_from;
+} PlanGraphColumns;
+uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns *columns);
 uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
                           uint64_t heads, uint64_t head_dim, PlanGraphHeads mode);
 uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);

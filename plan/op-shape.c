@@ -120,6 +120,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
                : g_str_equal(name, "db") ? d[1]
                                          : times(d[1], d[2]);
     case PLAN_OP_LINEAR:
+    case PLAN_OP_LINEAR_PARTS:
     case PLAN_OP_LINEAR_DX:
     case PLAN_OP_LINEAR_DW:
         if (strchr(name, 'w')) {
@@ -174,6 +175,14 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? times(d[0], d[1]) : times(d[0], times(2, d[1]));
     case PLAN_OP_PUT_HALF:
         return is ? times(d[0], d[2]) : times(d[0], times(2, d[1]));
+    case PLAN_OP_NEGATE_COLUMNS:
+        return times(d[0], is ? d[2] : d[1]);
+    case PLAN_OP_JOIN_COLUMNS:
+        return times(d[0], is ? d[1] : slot == 1 ? d[3] : plus(d[1], d[2]));
+    case PLAN_OP_TABLE_MUL_COLUMNS:
+        return slot == 1 ? times(d[3], d[2]) : times(times(d[0], d[1]), is ? d[4] : d[2]);
+    case PLAN_OP_PUT_COLUMNS:
+        return times(d[0], is ? d[2] : d[5]);
     case PLAN_OP_TABLE_MUL:
     case PLAN_OP_TABLE_MUL_BACKWARD:
         return slot == 1 ? times(d[3], d[2]) : times(d[0], times(d[1], d[2]));
@@ -411,6 +420,12 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     bool beyond =
         (kind == PLAN_OP_NEGATE_HALF && d[2] > d[1]) ||
         (kind == PLAN_OP_PUT_HALF && (d[3] > d[2] - MIN(d[1], d[2]) || d[4] > d[1])) ||
+        (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
+        (kind == PLAN_OP_NEGATE_COLUMNS && d[3] > d[2] - MIN(d[1], d[2])) ||
+        (kind == PLAN_OP_JOIN_COLUMNS && d[4] > d[3] - MIN(d[2], d[3])) ||
+        (kind == PLAN_OP_TABLE_MUL_COLUMNS && (d[0] % d[3] || d[4] < d[2])) ||
+        (kind == PLAN_OP_PUT_COLUMNS &&
+         (d[3] > d[2] - MIN(d[1], d[2]) || d[4] > d[5] - MIN(d[1], d[5]))) ||
         ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
         (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
     if (beyond) {

@@ -97,6 +97,10 @@ static inline bool plan_op_is_host_init(PlanOpKind kind) {
     return kind == PLAN_OP_HOST_INIT_NORMAL || kind == PLAN_OP_HOST_INIT_FILL;
 }
 
+static inline bool plan_op_is_linear(PlanOpKind kind) {
+    return kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_PARTS;
+}
+
 static inline bool plan_op_is_init(PlanOpKind kind) {
     return kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL || plan_op_is_host_init(kind);
 }

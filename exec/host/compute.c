@@ -92,6 +92,15 @@ static void attention_backward_qkv(const ExecTask *t) {
         rows_view(&a, f32(t, 3), a.kv_stride), NULL, f32(t, 4), f32(t, 5), a.lse_stride, s);
 }
 
+static void linear_parts(const ExecTask *t) {
+    size_t m = dim(t, 0), k = dim(t, 2), parts = dim(t, 3), n = dim(t, 1) / parts;
+    const float *bias = f32(t, 2);
+    for (size_t i = 0; i < parts; i++) {
+        kernel_linear_forward_f32(f32(t, 3) + i * m * n, f32(t, 0), f32(t, 1) + i * n * k,
+                                  bias ? bias + i * n : NULL, m, n, k);
+    }
+}
+
 /* ---- element by element --------------------------------------------------------------------- */
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
@@ -216,6 +225,18 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_PUT_HALF:
         exec_heads_put_half(t);
         return true;
+    case PLAN_OP_NEGATE_COLUMNS:
+        exec_heads_negate_columns(t);
+        return true;
+    case PLAN_OP_JOIN_COLUMNS:
+        exec_heads_join_columns(t);
+        return true;
+    case PLAN_OP_PUT_COLUMNS:
+        exec_heads_put_columns(t);
+        return true;
+    case PLAN_OP_TABLE_MUL_COLUMNS:
+        exec_heads_table_mul_columns(t);
+        return true;
     case PLAN_OP_TABLE_MUL:
         exec_heads_table_mul(t, false);
         return true;
@@ -275,6 +296,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_LINEAR:
         kernel_linear_forward_f32(f32(t, 3), f32(t, 0), f32(t, 1), f32(t, 2), dim(t, 0), dim(t, 1),
                                   dim(t, 2));
+        return true;
+    case PLAN_OP_LINEAR_PARTS:
+        linear_parts(t);
         return true;
     case PLAN_OP_ATTENTION:
         attention(t);

@@ -30,6 +30,35 @@ void exec_heads_put_half(const ExecTask *t) {
                          dim(t, 2) * sizeof(float), rows, half * sizeof(float));
 }
 
+void exec_heads_negate_columns(const ExecTask *t) {
+    size_t cols = dim(t, 1);
+    for (size_t row = 0; row < dim(t, 0); row++) {
+        kernel_scale_f32(f32(t, 1) + row * cols, f32(t, 0) + row * dim(t, 2) + dim(t, 3), -1, cols);
+    }
+}
+
+void exec_heads_join_columns(const ExecTask *t) {
+    size_t rows = dim(t, 0), a = dim(t, 1) * sizeof(float), b = dim(t, 2) * sizeof(float);
+    kernel_copy_2d_bytes(t->pointers[2], a + b, t->pointers[0], a, rows, a);
+    kernel_copy_2d_bytes((char *)t->pointers[2] + a, a + b, f32(t, 1) + dim(t, 4),
+                         dim(t, 3) * sizeof(float), rows, b);
+}
+
+void exec_heads_put_columns(const ExecTask *t) {
+    size_t rows = dim(t, 0), total = dim(t, 5);
+    kernel_zero_f32(f32(t, 1), rows * total);
+    kernel_copy_2d_bytes(f32(t, 1) + dim(t, 4), total * sizeof(float), f32(t, 0) + dim(t, 3),
+                         dim(t, 2) * sizeof(float), rows, dim(t, 1) * sizeof(float));
+}
+
+void exec_heads_table_mul_columns(const ExecTask *t) {
+    size_t heads = dim(t, 1), n = dim(t, 2), seq = dim(t, 3);
+    for (size_t row = 0; row < dim(t, 0) * heads; row++) {
+        kernel_mul_f32(f32(t, 2) + row * n, f32(t, 0) + row * dim(t, 4),
+                       f32(t, 1) + row / heads % seq * n, n);
+    }
+}
+
 void exec_heads_table_mul(const ExecTask *t, bool apart) {
     size_t tokens = dim(t, 0), heads = dim(t, 1), n = dim(t, 2), seq = dim(t, 3);
     for (size_t row = 0; row < tokens * heads; row++) {

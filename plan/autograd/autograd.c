@@ -147,7 +147,7 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
  * bias its input is reshaped by a node of its own too, which comes after both. */
 static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
     const PlanGraphOp *op = op_of(run, node);
-    bool is_linear = op && op->kind == PLAN_OP_LINEAR;
+    bool is_linear = op && op->kind < PLAN_N_OP_KINDS && plan_op_is_linear((PlanOpKind)op->kind);
     bool has_bias =
         is_linear && node->n_edges > 2 && run->edges.items[node->edges + 2].slot != PLAN_NONE;
     uint32_t complete[PLAN_MAX_SLOTS];

@@ -34,6 +34,39 @@ void plan_half_backward(const PlanBackward *b) {
     launch(b);
 }
 
+static PlanTensor new_rows(const PlanBackward *b, int64_t rows, int64_t cols) {
+    PlanDtype dtype = (PlanDtype)input(b, b->op->n_inputs)->dtype;
+    return plan_run_new_tensor(b->run, (uint64_t)(rows * cols), dtype, "dx");
+}
+
+void plan_columns_backward(const PlanBackward *b) {
+    const int64_t *d = dims(b);
+    b->dx[0] = new_rows(b, d[0], d[3]);
+    begin(b, PLAN_OP_PUT_COLUMNS, (int64_t[]){d[0], d[1], d[4], d[5], d[2], d[3]}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* dy is the first columns of what was joined with as many others. */
+void plan_negate_columns_backward(const PlanBackward *b) {
+    b->dx[0] = new_rows(b, dim(b, 0), dim(b, 1));
+    begin(b, PLAN_OP_NEGATE_COLUMNS, (int64_t[]){dim(b, 0), dim(b, 1), 2 * dim(b, 1), 0}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+void plan_table_mul_columns_backward(const PlanBackward *b) {
+    const int64_t *d = dims(b);
+    b->dx[0] = new_rows(b, d[0] * d[1], d[2]);
+    begin(b, PLAN_OP_TABLE_MUL_COLUMNS, (int64_t[]){d[0], d[1], d[2], d[3], d[5], d[5]}, NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
 /* ---- attention with its scores in memory ---------------------------------------------------- */
 
 void plan_sum_heads_backward(const PlanBackward *b) {

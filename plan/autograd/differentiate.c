@@ -292,6 +292,9 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_HALF:
         plan_half_backward(b);
         return;
+    case PLAN_GRAPH_COLUMNS:
+        plan_columns_backward(b);
+        return;
     case PLAN_GRAPH_HEADS:
         plan_heads_view_backward(b);
         return;
@@ -358,6 +361,18 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_TABLE_MUL:
         elementwise(b, PLAN_OP_TABLE_MUL_BACKWARD, 1);
         return;
+    case PLAN_OP_NEGATE_COLUMNS:
+        plan_negate_columns_backward(b);
+        return;
+    case PLAN_OP_JOIN_COLUMNS:
+        plan_join_halves_backward(b);
+        return;
+    case PLAN_OP_TABLE_MUL_COLUMNS:
+        plan_table_mul_columns_backward(b);
+        return;
+    case PLAN_OP_COPY:
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        return;
     case PLAN_OP_REPEAT_HEADS:
         plan_sum_heads_backward(b);
         return;
@@ -383,6 +398,7 @@ static void differentiate(const PlanBackward *b) {
         layernorm(b);
         return;
     case PLAN_OP_LINEAR:
+    case PLAN_OP_LINEAR_PARTS:
         plan_linear_backward(b, PLAN_NO_TENSOR);
         return;
     case PLAN_OP_ATTENTION:
@@ -446,7 +462,6 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_FILL:
     case PLAN_OP_FILL_EMPTY:
     case PLAN_OP_FLATTEN:
-    case PLAN_OP_COPY:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_SCALE:
@@ -519,7 +534,7 @@ static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t posit
         plan_graph_at(graph->values, PlanGraphValue, value)->parameter != PLAN_NONE) {
         return false;
     }
-    bool is_weight = op->kind == PLAN_OP_LINEAR && position == 1;
+    bool is_weight = plan_op_is_linear((PlanOpKind)op->kind) && position == 1;
     return !is_weight || plan_graph_at(graph->values, PlanGraphValue, x)->requires_grad;
 }
 
@@ -528,21 +543,37 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     static const struct {
         uint8_t n, positions[PLAN_MAX_SLOTS];
     } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
-        [PLAN_OP_LINEAR] = {2, {0, 1}},      [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},  [PLAN_OP_SILU] = {1, {0}},
-        [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
-        [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
-        [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
-        [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
-        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
-        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
-        [PLAN_OP_MUL_ROW] = {2, {1, 0}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
-        [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},
+        [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
+        [PLAN_OP_LINEAR] = {2, {0, 1}},
+        [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},
+        [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},
+        [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
+        [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
+        [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},
+        [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},
+        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},
+        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_ROPE] = {2, {1, 2}},
+        [PLAN_OP_SWIGLU] = {2, {0, 1}},
+        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
+        [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
+        [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_MUL_ROW] = {2, {1, 0}},
+        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_POWER] = {1, {0}},
+        [PLAN_OP_SUM_COLUMNS] = {1, {0}},
         [PLAN_OP_TANH] = {1, {1}},
+        [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
+        [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
     };
     if (op->kind >= PLAN_N_OP_KINDS) {
         return 0;
@@ -564,7 +595,7 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
     if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
         ret_positions[0] = 1; /* of a reciprocal root, the result */
     }
-    if (op->kind == PLAN_OP_LINEAR && n == 2 &&
+    if (plan_op_is_linear((PlanOpKind)op->kind) && n == 2 &&
         plan_graph_ref(graph, op->values + 2) == PLAN_NONE) {
         ret_positions[0] = 1; /* mm lets go of the weight first, addmm of its input */
         ret_positions[1] = 0;

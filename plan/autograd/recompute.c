@@ -61,8 +61,8 @@ void plan_run_leave_checkpoint(PlanRun *run) {
 
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
 static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
-    bool is_product =
-        op->kind == PLAN_OP_LINEAR && plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE;
+    bool is_product = plan_op_is_linear((PlanOpKind)op->kind) &&
+                      plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE;
     run->n_products += is_product;
     return op->kind == PLAN_OP_ATTENTION || (is_product && run->n_products % 2 == 1);
 }
