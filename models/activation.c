@@ -18,7 +18,10 @@ static uint32_t run_gelu_of_ops(const ModelWalk *w, uint32_t x, uint64_t n) {
     y = model_run_number(w, PLAN_OP_TIMES_NUMBER, y, n, sqrt(2 / G_PI));
     y = model_run_elementwise(w, PLAN_OP_TANH, y, PLAN_NONE, n);
     y = model_run_number(w, PLAN_OP_ADD_NUMBER, y, n, 1);
-    return model_run_elementwise(w, PLAN_OP_MUL, half, y, n);
+    uint32_t gelu = model_run_elementwise(w, PLAN_OP_MUL, half, y, n);
+    plan_graph_keep(w->graph, x); /* an argument goes after a temporary */
+    plan_graph_let_go_after(w->graph, x, y);
+    return gelu;
 }
 
 uint32_t model_run_gelu(const ModelWalk *w, ModelGelu gelu, uint32_t x, uint64_t n) {

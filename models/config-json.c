@@ -65,6 +65,13 @@ static const char *const flags[] = {"add_cross_attention",
                                     "learned_pos_emb",
                                     "no_bias",
                                     "tie_word_embeddings",
+                                    "use_parallel_residual",
+                                    "qk_layernorm",
+                                    "use_bias",
+                                    "enable_bias",
+                                    "do_layer_norm_before",
+                                    "layer_norm_elementwise_affine",
+                                    "_remove_final_layer_norm",
                                     NULL};
 static const char *const texts[] = {
     "model_type", "activation_function", "hidden_act", "feed_forward_proj",
@@ -145,14 +152,9 @@ static bool append_number(JsonObject *config, const char *word, GString *ini, co
 
 /* ---- what is not a number ------------------------------------------------------------------- */
 
-static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name, GError **error) {
-    if (flag_of(config, "add_cross_attention", false)) {
-        return refuse(file_name, error, "a GPT-2 with add_cross_attention is not known");
-    }
-    if (flag_of(config, "reorder_and_upcast_attn", false)) {
-        return refuse(file_name, error, "a GPT-2 with reorder_and_upcast_attn is not known");
-    }
-    const char *act = text_of(config, "activation_function", "gelu_new");
+static bool append_gelu(JsonObject *config, const char *name, const char *otherwise, GString *ini,
+                        const char *file_name, GError **error) {
+    const char *act = text_of(config, name, otherwise);
     static const char *const words[][2] = {
         {"gelu_new", "ops"}, {"gelu_pytorch_tanh", "tanh"}, {"gelu", "erf"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
@@ -161,8 +163,17 @@ static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name
             return true;
         }
     }
-    return refuse(file_name, error, "activation_function '%s' is not known; gelu_new and gelu are",
-                  act);
+    return refuse(file_name, error, "%s '%s' is not known; gelu_new and gelu are", name, act);
+}
+
+static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    if (flag_of(config, "add_cross_attention", false)) {
+        return refuse(file_name, error, "a GPT-2 with add_cross_attention is not known");
+    }
+    if (flag_of(config, "reorder_and_upcast_attn", false)) {
+        return refuse(file_name, error, "a GPT-2 with reorder_and_upcast_attn is not known");
+    }
+    return append_gelu(config, "activation_function", "gelu_new", ini, file_name, error);
 }
 
 /* The longest sequence: no further than attention looks back (Mistral's sliding_window, 4096 unless
@@ -244,12 +255,88 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
     return append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
 }
 
+/* ---- decoders with LayerNorm ---------------------------------------------------------------- */
+
+/* A field that transformers 5 has moved into rope_parameters, under a name of its own. */
+static bool append_rope_number(JsonObject *config, const char *key, const char *nested,
+                               const char *word, GString *ini, const char *file_name,
+                               GError **error) {
+    JsonNode *node = field(config, "rope_parameters");
+    bool is_nested = node && JSON_NODE_HOLDS_OBJECT(node) &&
+                     json_object_has_member(json_node_get_object(node), nested);
+    g_autofree char *moved = g_strdup_printf("%s=%s", key, nested);
+    g_autofree char *own = g_strdup_printf("%s=%s", key, word);
+    return is_nested ? append_number(json_node_get_object(node), moved, ini, file_name, error)
+                     : append_number(config, own, ini, file_name, error);
+}
+
+static void append_bias(JsonObject *config, const char *name, GString *ini) {
+    append_key(ini, "bias", flag_of(config, name, true) ? "yes" : "no", name);
+}
+
+static bool rest_of_neox(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    bool parallel = flag_of(config, "use_parallel_residual", true);
+    append_key(ini, "block", parallel ? "parallel" : "sequential", "use_parallel_residual");
+    if (!flag_of(config, "attention_bias", true)) {
+        return refuse(file_name, error, "a GPT-NeoX without attention_bias is not known");
+    }
+    return append_gelu(config, "hidden_act", "gelu", ini, file_name, error) &&
+           append_rope_number(config, "rotary_share", "partial_rotary_factor", "rotary_pct:0.25",
+                              ini, file_name, error) &&
+           append_rope_number(config, "rope_base", "rope_theta", "rotary_emb_base:10000", ini,
+                              file_name, error) &&
+           append_scaling(config,
+                          field(config, "rope_parameters") ? "rope_parameters" : "rope_scaling",
+                          ini, file_name, error);
+}
+
+static bool rest_of_phi(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    if (flag_of(config, "qk_layernorm", false)) {
+        return refuse(file_name, error, "a Phi with qk_layernorm is not known");
+    }
+    if (flag_of(config, "tie_word_embeddings", false)) {
+        return refuse(file_name, error, "a Phi with tie_word_embeddings is not known");
+    }
+    return append_gelu(config, "hidden_act", "gelu_new", ini, file_name, error) &&
+           append_rope_number(config, "rotary_share", "partial_rotary_factor",
+                              "partial_rotary_factor:0.5", ini, file_name, error) &&
+           append_rope(config, ini, file_name, error);
+}
+
+static bool rest_of_starcoder2(JsonObject *config, GString *ini, const char *file_name,
+                               GError **error) {
+    append_bias(config, "use_bias", ini);
+    return append_gelu(config, "hidden_act", "gelu_pytorch_tanh", ini, file_name, error) &&
+           append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
+}
+
 /* Whether the field is missing or that number. */
 static bool is_number(JsonObject *config, const char *name, gint64 number) {
     JsonNode *node = field(config, name);
     return !node ||
            (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 &&
             json_node_get_int(node) == number);
+}
+
+/* OPT-350M alone has its norms behind, and embeddings narrower than its blocks. */
+static bool rest_of_opt(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    if (!flag_of(config, "do_layer_norm_before", true)) {
+        return refuse(file_name, error, "an OPT without do_layer_norm_before is not known");
+    }
+    if (!is_number(config, "word_embed_proj_dim",
+                   json_object_get_int_member(config, "hidden_size"))) {
+        return refuse(file_name, error,
+                      "word_embed_proj_dim differs from hidden_size, which is not known");
+    }
+    if (!flag_of(config, "layer_norm_elementwise_affine", true) ||
+        flag_of(config, "_remove_final_layer_norm", false)) {
+        return refuse(file_name, error,
+                      "an OPT whose norms have no weights, or without its last one, is not known");
+    }
+    const char *act = text_of(config, "activation_function", "relu");
+    append_bias(config, "enable_bias", ini);
+    return g_str_equal(act, "relu") ||
+           refuse(file_name, error, "activation_function '%s' is not known; relu is", act);
 }
 
 static bool rest_of_t5(JsonObject *config, GString *ini, const char *file_name, GError **error) {
@@ -346,6 +433,9 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
     "kv_heads=num_key_value_heads? ffn=intermediate_size vocab=vocab_size "
 #define LLAMA_NUMBERS LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim?"
 
+#define DECODER_NUMBERS                                                                            \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "
+
 static const Type types[] = {
     {"gpt2", "gpt",
      "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions",
@@ -362,6 +452,17 @@ static const Type types[] = {
      "dropout_rate:0.1", true, rest_of_t5},
     {"mpt", "mpt", "layers=n_layers width=d_model heads=n_heads vocab=vocab_size seq=max_seq_len",
      "resid_pdrop:0 emb_pdrop:0", true, rest_of_mpt},
+    {"gpt_neox", "neox", DECODER_NUMBERS "ffn=intermediate_size seq=max_position_embeddings",
+     "hidden_dropout:0 attention_dropout:0", false, rest_of_neox},
+    {"phi", "phi",
+     DECODER_NUMBERS "kv_heads=num_key_value_heads? ffn=intermediate_size "
+                     "seq=max_position_embeddings",
+     "resid_pdrop:0 embd_pdrop:0 attention_dropout:0", false, rest_of_phi},
+    {"starcoder2", "starcoder2",
+     DECODER_NUMBERS "kv_heads=num_key_value_heads:2 ffn=intermediate_size head_dim=head_dim?",
+     "residual_dropout:0 embedding_dropout:0 attention_dropout:0", true, rest_of_starcoder2},
+    {"opt", "opt", DECODER_NUMBERS "ffn=ffn_dim seq=max_position_embeddings",
+     "dropout:0.1 attention_dropout:0", true, rest_of_opt},
 };
 
 /* "resid_pdrop 0.1, attn_pdrop 0.1": those above 0; NULL: none. */
@@ -390,7 +491,7 @@ static char *to_ini(const Type *type, JsonObject *config, const char *file_name,
             return NULL;
         }
     }
-    if (!g_str_equal(type->family, "mpt")) {
+    if (!g_str_equal(type->family, "mpt") && !g_str_equal(type->family, "phi")) {
         bool tied = flag_of(config, "tie_word_embeddings", type->tied);
         g_string_append_printf(ini, "tied = %s\n", tied ? "yes" : "no");
     }

@@ -110,8 +110,13 @@ static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const Model
     Parts parts = {.heads = which == 'q' ? a->heads : a->kv_heads};
     parts.rows = w->rows * parts.heads;
     parts.part = plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, n, 0, all, n, 0});
-    parts.rest =
-        plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, all - n, n, all, all, n});
+    PlanGraphColumns rest = {parts.rows, all - n, n, all, all, n};
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    if (dtype != w->graph->dtype) { /* autocast: it gets its gradient in a tensor of its own */
+        rest.dy_width = rest.cols;
+        rest.dy_from = 0;
+    }
+    parts.rest = plan_graph_columns(w->graph, x, &rest);
     return parts;
 }
 

@@ -176,6 +176,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_PUT_HALF:
         return is ? times(d[0], d[2]) : times(d[0], times(2, d[1]));
     case PLAN_OP_NEGATE_COLUMNS:
+    case PLAN_OP_COPY_COLUMNS:
         return times(d[0], is ? d[2] : d[1]);
     case PLAN_OP_JOIN_COLUMNS:
         return times(d[0], is ? d[1] : slot == 1 ? d[3] : plus(d[1], d[2]));
@@ -421,7 +422,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         (kind == PLAN_OP_NEGATE_HALF && d[2] > d[1]) ||
         (kind == PLAN_OP_PUT_HALF && (d[3] > d[2] - MIN(d[1], d[2]) || d[4] > d[1])) ||
         (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
-        (kind == PLAN_OP_NEGATE_COLUMNS && d[3] > d[2] - MIN(d[1], d[2])) ||
+        ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
+         d[3] > d[2] - MIN(d[1], d[2])) ||
         (kind == PLAN_OP_JOIN_COLUMNS && d[4] > d[3] - MIN(d[2], d[3])) ||
         (kind == PLAN_OP_TABLE_MUL_COLUMNS && (d[0] % d[3] || d[4] < d[2])) ||
         (kind == PLAN_OP_PUT_COLUMNS &&

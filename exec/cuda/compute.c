@@ -5,6 +5,7 @@
 #include "exec/cuda/operands.h"
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/heads.h"
@@ -112,6 +113,22 @@ static KernelCudaFault rope(const ExecTask *t, KernelCuda *k) {
 static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, bool apart) {
     KernelCudaRope shape = rope_of(t, 1);
     return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, apart);
+}
+
+/* A product for each matrix of the result. */
+static KernelCudaFault linear_parts(const ExecTask *t, KernelCuda *k) {
+    size_t m = dim(t, 0), inside = dim(t, 2), parts = dim(t, 3), n = dim(t, 1) / parts;
+    KernelCudaType type = type_at(t, 0);
+    size_t bytes = kernel_cuda_type_bytes(type);
+    const char *weight = t->pointers[1], *bias = t->pointers[2];
+    char *y = t->pointers[3];
+    KernelCudaFault fault = NULL;
+    for (size_t i = 0; i < parts && !fault; i++) {
+        fault = kernel_cuda_linear_forward(k, y + i * m * n * bytes, t->pointers[0],
+                                           weight + i * n * inside * bytes,
+                                           bias ? bias + i * n * bytes : NULL, m, n, inside, type);
+    }
+    return fault;
 }
 
 /* ---- norms ---------------------------------------------------------------------------------- */
@@ -224,6 +241,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_LINEAR:
         return kernel_cuda_linear_forward(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1),
                                           dim(t, 2), type);
+    case PLAN_OP_LINEAR_PARTS:
+        return linear_parts(t, k);
     case PLAN_OP_LINEAR_GELU:
         return kernel_cuda_linear_gelu_forward(
             k, p[3], p[4], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
@@ -316,6 +335,21 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_negate_half(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), type);
     case PLAN_OP_JOIN_HALVES:
         return kernel_cuda_join_halves(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+    case PLAN_OP_NEGATE_COLUMNS:
+        return kernel_cuda_negate_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
+                                          type);
+    case PLAN_OP_COPY_COLUMNS:
+        return kernel_cuda_copy_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
+                                        type);
+    case PLAN_OP_JOIN_COLUMNS:
+        return kernel_cuda_join_columns(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
+                                        dim(t, 3), dim(t, 4), type);
+    case PLAN_OP_PUT_COLUMNS:
+        return kernel_cuda_put_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
+                                       dim(t, 4), dim(t, 5), type);
+    case PLAN_OP_TABLE_MUL_COLUMNS:
+        return kernel_cuda_table_mul_columns(k, p[2], p[0], p[1], dim(t, 0) * dim(t, 1), dim(t, 1),
+                                             dim(t, 2), dim(t, 3), dim(t, 4), type, type_at(t, 1));
     case PLAN_OP_PUT_HALF: /* rows half width from to */
         return kernel_cuda_put_half(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
                                     dim(t, 4), type);

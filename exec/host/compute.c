@@ -228,6 +228,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_NEGATE_COLUMNS:
         exec_heads_negate_columns(t);
         return true;
+    case PLAN_OP_COPY_COLUMNS:
+        kernel_copy_2d_bytes(f32(t, 1), dim(t, 1) * sizeof(float), f32(t, 0) + dim(t, 3),
+                             dim(t, 2) * sizeof(float), dim(t, 0), dim(t, 1) * sizeof(float));
+        return true;
     case PLAN_OP_JOIN_COLUMNS:
         exec_heads_join_columns(t);
         return true;

@@ -94,6 +94,7 @@ void plan_negate_half_backward(const PlanBackward *b);
 void plan_join_halves_backward(const PlanBackward *b);
 void plan_half_backward(const PlanBackward *b);
 void plan_columns_backward(const PlanBackward *b);
+void plan_join_columns_backward(const PlanBackward *b);
 void plan_negate_columns_backward(const PlanBackward *b);
 void plan_table_mul_columns_backward(const PlanBackward *b);
 void plan_sum_heads_backward(const PlanBackward *b);

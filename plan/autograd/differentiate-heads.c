@@ -48,6 +48,22 @@ void plan_columns_backward(const PlanBackward *b) {
     launch(b);
 }
 
+/* Views of dy; where autocast widened one of the two, the other's is narrowed by itself. */
+void plan_join_columns_backward(const PlanBackward *b) {
+    PlanDtype joined = (PlanDtype)input(b, 2)->dtype, second = (PlanDtype)input(b, 1)->dtype;
+    int64_t rows = dim(b, 0), a_cols = dim(b, 1), cols = dim(b, 2);
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    if (second == joined) {
+        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        return;
+    }
+    b->dx[1] = plan_run_new_tensor(b->run, (uint64_t)(rows * cols), second, "dx");
+    begin(b, PLAN_OP_COPY_COLUMNS, (int64_t[]){rows, cols, a_cols + cols, a_cols}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, b->dx[1]);
+    launch(b);
+}
+
 /* dy is the first columns of what was joined with as many others. */
 void plan_negate_columns_backward(const PlanBackward *b) {
     b->dx[0] = new_rows(b, dim(b, 0), dim(b, 1));

@@ -365,7 +365,7 @@ static void differentiate(const PlanBackward *b) {
         plan_negate_columns_backward(b);
         return;
     case PLAN_OP_JOIN_COLUMNS:
-        plan_join_halves_backward(b);
+        plan_join_columns_backward(b);
         return;
     case PLAN_OP_TABLE_MUL_COLUMNS:
         plan_table_mul_columns_backward(b);
@@ -461,6 +461,7 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_FILL:
     case PLAN_OP_FILL_EMPTY:
+    case PLAN_OP_COPY_COLUMNS:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:

@@ -28,6 +28,7 @@ static const bool filled[PLAN_N_OP_KINDS] = {
     [PLAN_OP_HEADS_COPY] = true,
     [PLAN_OP_PUT_HALF] = true,
     [PLAN_OP_PUT_COLUMNS] = true,
+    [PLAN_OP_COPY_COLUMNS] = true,
     [PLAN_OP_ONES_MASK] = true,
     [PLAN_OP_MASKED_FILL] = true,
     [PLAN_OP_ABSOLUTE] = true,

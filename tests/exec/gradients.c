@@ -406,6 +406,22 @@ static void edited_plans_are_safe(gconstpointer words) {
     g_assert_cmpuint(n_played, >, 10);
 }
 
+/* Families of models/decoder.c: each with what it does in its own way. */
+static void decoders(void) {
+    static const char *const networks[] = {
+        "[network]\nfamily=neox\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=7\nrotary_share=0.5\n",
+        "[network]\nfamily=neox\nlayers=2\nwidth=16\nheads=2\nvocab=11\nseq=7\nrotary_share=0.25\n"
+        "block=sequential\ntied=yes\n",
+        "[network]\nfamily=phi\nlayers=1\nwidth=16\nheads=2\nkv_heads=1\nvocab=11\nseq=7\n"
+        "rotary_share=0.5\ngelu=ops\n",
+        "[network]\nfamily=starcoder2\nlayers=1\nwidth=16\nheads=4\nkv_heads=2\nffn=24\nvocab=11\n"
+        "seq=7\n",
+        "[network]\nfamily=opt\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=7\ntied=yes\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
+        gradients_of(networks[i], 2, 5e-3);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     kernel_set_threads(1); /* as foreshard-exec does */

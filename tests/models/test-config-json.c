@@ -126,6 +126,42 @@ static uint64_t parameters_of(const ModelNetwork *network) {
     ", \"n_layers\": " #layers ", \"no_bias\": true, \"norm_type\": \"low_precision_layernorm\","  \
     "\"resid_pdrop\": 0, \"torch_dtype\": \"bfloat16\", \"vocab_size\": 50432}"
 
+#define NEOX(layers, width, heads, ffn, vocab)                                                     \
+    "{\"architectures\": [\"GPTNeoXForCausalLM\"], \"bos_token_id\": 0, \"hidden_act\": \"gelu\","     \
+    "\"hidden_size\": " #width ", \"initializer_range\": 0.02, \"intermediate_size\": " #ffn ","      \
+    "\"layer_norm_eps\": 1e-05, \"max_position_embeddings\": 2048, \"model_type\": \"gpt_neox\","     \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers                            \
+    ", \"rotary_emb_base\": 10000, \"rotary_pct\": 0.25, \"tie_word_embeddings\": false,"             \
+    "\"torch_dtype\": \"float16\", \"use_cache\": true, \"use_parallel_residual\": true,"             \
+    "\"vocab_size\": " #vocab "}"
+
+#define OPT(layers, width, heads, ffn, rest)                                                       \
+    "{\"_remove_final_layer_norm\": false, \"activation_function\": \"relu\","                       \
+    "\"architectures\": [\"OPTForCausalLM\"], \"attention_dropout\": 0.0, \"dropout\": 0.1,"         \
+    "\"ffn_dim\": " #ffn ", \"hidden_size\": " #width ", \"init_std\": 0.02, \"layerdrop\": 0.0,"     \
+    "\"max_position_embeddings\": 2048, \"model_type\": \"opt\", \"num_attention_heads\": " #heads    \
+    ", \"num_hidden_layers\": " #layers ", \"prefix\": \"</s>\", \"torch_dtype\": \"float16\","       \
+    "\"vocab_size\": 50272" rest "}"
+
+#define STARCODER2(layers, width, heads, kv_heads, ffn, base)                                      \
+    "{\"architectures\": [\"Starcoder2ForCausalLM\"], \"attention_dropout\": 0.1,"                  \
+    "\"embedding_dropout\": 0.1, \"hidden_act\": \"gelu_pytorch_tanh\", \"hidden_size\": " #width    \
+    ", \"intermediate_size\": " #ffn ", \"max_position_embeddings\": 16384,"                         \
+    "\"mlp_type\": \"default\", \"model_type\": \"starcoder2\", \"norm_epsilon\": 1e-05,"           \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers                            \
+    ", \"num_key_value_heads\": " #kv_heads ", \"residual_dropout\": 0.1, \"rope_theta\": " #base     \
+    ", \"sliding_window\": 4096, \"torch_dtype\": \"bfloat16\", \"use_bias\": true,"               \
+    "\"vocab_size\": 49152}"
+
+#define PHI(layers, width, ffn, share)                                                             \
+    "{\"architectures\": [\"PhiForCausalLM\"], \"attention_dropout\": 0.0, \"embd_pdrop\": 0.0,"     \
+    "\"hidden_act\": \"gelu_new\", \"hidden_size\": " #width ", \"intermediate_size\": " #ffn        \
+    ", \"layer_norm_eps\": 1e-05, \"max_position_embeddings\": 2048, \"model_type\": \"phi\","       \
+    "\"num_attention_heads\": 32, \"num_hidden_layers\": " #layers                                  \
+    ", \"num_key_value_heads\": null, \"partial_rotary_factor\": " #share                           \
+    ", \"qk_layernorm\": false, \"resid_pdrop\": 0.1, \"rope_scaling\": null,"                       \
+    "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false, \"vocab_size\": 51200}"
+
 static const struct {
     const char *name, *text;
     uint64_t parameters, seq;
@@ -257,6 +293,24 @@ static const struct {
     {"mpt-30b", MPT(48, 7168, 64, 8192),
      48 * (12ULL * 7168 * 7168 + 2 * 7168) + 50432ULL * 7168 + 7168, 8192, 10000},
 
+    {"pythia-70m", NEOX(6, 512, 8, 2048, 50304), 70426624, 2048, 10000},
+    {"pythia-1b", NEOX(16, 2048, 8, 8192, 50304), 1011781632, 2048, 10000},
+    {"pythia-6.9b", NEOX(32, 4096, 32, 16384, 50432), 6857302016, 2048, 10000},
+    {"pythia-12b", NEOX(36, 5120, 40, 20480, 50688), 11846072320, 2048, 10000},
+    {"opt-125m", OPT(12, 768, 12, 3072, ", \"do_layer_norm_before\": true"), 125239296, 2048, 10000,
+     NULL, "dropout 0.1"},
+    {"opt-1.3b", OPT(24, 2048, 32, 8192, ", \"word_embed_proj_dim\": 2048"), 1315758080, 2048,
+     10000, NULL, "dropout 0.1"},
+    {"opt-6.7b", OPT(32, 4096, 32, 16384, ", \"enable_bias\": true"), 6658473984, 2048, 10000, NULL,
+     "dropout 0.1"},
+#define STARCODER2_DROPS "residual_dropout 0.1, embedding_dropout 0.1, attention_dropout 0.1"
+    {"starcoder2-3b", STARCODER2(30, 3072, 24, 2, 12288, 999999.4420358813), 3030371328, 4096,
+     999999.4420358813, NULL, STARCODER2_DROPS},
+    {"starcoder2-7b", STARCODER2(32, 4608, 36, 4, 18432, 1000000), 7173923840, 4096, 1000000, NULL,
+     STARCODER2_DROPS},
+    {"phi-1_5", PHI(24, 2048, 8192, 0.5), 1418270720, 2048, 10000, NULL, "resid_pdrop 0.1"},
+    {"phi-2", PHI(32, 2560, 10240, 0.4), 2779683840, 2048, 10000, NULL, "resid_pdrop 0.1"},
+
     /* By hand: a hidden layer of 1000 where 4 times the width would be 2048. */
     {"a GPT-2 with n_inner",
      "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 512, \"n_head\": 8, \"n_inner\": 1000,"
@@ -320,6 +374,14 @@ static void bad_configs(void) {
     } cases[] = {
         {"{\"model_type\": \"bloom\"}",
          "model_type 'bloom' is not known; it is one of gpt2, llama"},
+        {"{\"model_type\": \"opt\", \"num_hidden_layers\": 24, \"hidden_size\": 1024,"
+         "\"num_attention_heads\": 16, \"vocab_size\": 50272, \"ffn_dim\": 4096,"
+         "\"max_position_embeddings\": 2048, \"word_embed_proj_dim\": 512}",
+         "word_embed_proj_dim differs from hidden_size"},
+        {"{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 2, \"hidden_size\": 64,"
+         "\"num_attention_heads\": 4, \"vocab_size\": 100, \"intermediate_size\": 256,"
+         "\"max_position_embeddings\": 2048, \"rotary_pct\": 1.0}",
+         "field 'rotary_pct': rotary_share must be a number above 0 and below 1"},
         {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},

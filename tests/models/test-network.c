@@ -52,6 +52,14 @@ static const struct {
     {"mpt-1b", 1315950592, false},     {"mpt-3b", 2651837440, false},
     {"mpt-7b", 6658859008, false},     {"mpt-13b", 12853954560, false},
     {"mpt-30b", 29975214080, false},   {"mpt-70b", 64862437376, false},
+    {"pythia-160m", 162322944, false}, {"pythia-410m", 405334016, false},
+    {"pythia-1.4b", 1414647808, false}, {"pythia-2.8b", 2775208960, false},
+    {"pythia-6.9b", 6857302016, false}, {"pythia-12b", 11846072320, false},
+    {"opt-125m", 125239296, false}, {"opt-1.3b", 1315758080, false},
+    {"opt-6.7b", 6658473984, false}, {"opt-13b", 12853473280, false},
+    {"opt-30b", 29974540288, false}, {"starcoder2-3b", 3030371328, false},
+    {"starcoder2-7b", 7173923840, false}, {"phi-2", 2779683840, false},
+    {"phi-1.5", 1418270720, false},
 };
 
 static void files_count(void) {
@@ -104,7 +112,8 @@ static void bad_files(void) {
     } cases[] = {
         {"[network]\nlayers=2\n", "n.ini:2: [network] has no 'family'"},
         {"[network]\nfamily=gtp\n",
-         "n.ini:2: unknown family 'gtp'; it is one of gpt, mpt, llama, t5, mlp"},
+         "n.ini:2: unknown family 'gtp'; it is one of gpt, mpt, llama, starcoder2, "
+         "neox, opt, phi, t5, mlp"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\n", "n.ini:2: [network] lacks 'seq'"},
         {"[network]\nfamily=mlp\nlayers=0\nwidth=8\nseq=1\n", "n.ini:3: layers must be"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\nseq=1\nheads=2\n",
@@ -119,6 +128,15 @@ static void bad_files(void) {
          "n.ini:5: a head of family llama has 3 numbers"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=6\nheads=2\nhead_dim=1\nvocab=4\nseq=4\nffn=8\n",
          "n.ini:6: a head of family llama has 1 numbers"},
+        {"[network]\nfamily=phi\nlayers=2\nwidth=16\nheads=2\nvocab=4\nseq=4\nrotary_share=0.4\n",
+         "n.ini:8: of a head's 8 numbers 3 would be turned"},
+        {"[network]\nfamily=neox\nlayers=2\nwidth=16\nheads=2\nvocab=4\nseq=4\nrotary_share=1\n",
+         "n.ini:8: rotary_share must be a number above 0 and below 1, not '1'"},
+        {"[network]\nfamily=neox\nlayers=2\nwidth=16\nheads=2\nvocab=4\nseq=4\n"
+         "rotary_share=0.5\nattention=math\n",
+         "n.ini:8: rotary_share below 1 is known with attention's kernel alone"},
+        {"[network]\nfamily=starcoder2\nlayers=2\nwidth=6\nheads=2\nvocab=4\nseq=4\nffn=8\n",
+         "n.ini:5: a head of family starcoder2 has 3 numbers"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\ntied=maybe\n",
          "n.ini:8: tied must be yes or no"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=bf16\n",

@@ -1,0 +1,107 @@
+/* kernels/cuda/columns.cu - see columns.h. A thread an element of y, neighbours side by side. */
+#include "kernels/cuda/columns.h"
+
+#include "kernels/cuda/each.cuh"
+
+using namespace cu;
+
+namespace {
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS) times_kernel(T *y, const T *x, size_t rows, size_t cols,
+                                                        size_t width, size_t from, float factor) {
+    FOR_WORK(size_t, i, rows * cols) {
+        narrow(&y[i], factor * widen(x[i / cols * width + from + i % cols]));
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    put_kernel(T *y, const T *x, size_t rows, size_t cols, size_t width, size_t from, size_t to,
+               size_t total) {
+    FOR_WORK(size_t, i, rows * total) {
+        size_t row = i / total, j = i % total;
+        bool inside = j >= to && j < to + cols;
+        narrow(&y[i], inside ? widen(x[row * width + from + j - to]) : 0.0f);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    join_kernel(T *y, const T *a, const T *b, size_t rows, size_t a_cols, size_t b_cols,
+                size_t width, size_t from) {
+    size_t total = a_cols + b_cols;
+    FOR_WORK(size_t, i, rows * total) {
+        size_t row = i / total, j = i % total;
+        y[i] = j < a_cols ? a[row * a_cols + j] : b[row * width + from + j - a_cols];
+    }
+}
+
+template <typename T, typename C>
+__global__ void __launch_bounds__(THREADS)
+    table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t cols,
+                     size_t seq, size_t width) {
+    FOR_WORK(size_t, i, rows * cols) {
+        size_t row = i / cols, j = i % cols;
+        narrow(&y[i], widen(x[row * width + j]) * widen(table[row / heads % seq * cols + j]));
+    }
+}
+
+KernelCudaFault times(KernelCuda *lane, const char *name, void *y, const void *x, size_t rows,
+                      size_t cols, size_t width, size_t from, float factor, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, name, times_kernel<T>, dim3(grid_for(lane, rows * cols)), dim3(THREADS),
+                      0, (T *)y, (const T *)x, rows, cols, width, from, factor);
+    });
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_copy_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                         size_t cols, size_t width, size_t from,
+                                         KernelCudaType type) {
+    return times(lane, "copy_columns", y, x, rows, cols, width, from, 1, type);
+}
+
+KernelCudaFault kernel_cuda_negate_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                           size_t cols, size_t width, size_t from,
+                                           KernelCudaType type) {
+    return times(lane, "negate_columns", y, x, rows, cols, width, from, -1, type);
+}
+
+KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                        size_t cols, size_t width, size_t from, size_t to,
+                                        size_t total, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "put_columns", put_kernel<T>, dim3(grid_for(lane, rows * total)),
+                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, cols, width, from, to, total);
+    });
+}
+
+KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const void *a, const void *b,
+                                         size_t rows, size_t a_cols, size_t b_cols, size_t width,
+                                         size_t from, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "join_columns", join_kernel<T>,
+                      dim3(grid_for(lane, rows * (a_cols + b_cols))), dim3(THREADS), 0, (T *)y,
+                      (const T *)a, (const T *)b, rows, a_cols, b_cols, width, from);
+    });
+}
+
+KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const void *x,
+                                              const void *table, size_t rows, size_t heads,
+                                              size_t cols, size_t seq, size_t width,
+                                              KernelCudaType type, KernelCudaType table_type) {
+    return with_type(type, [&](auto t) {
+        return with_type(table_type, [&](auto c) {
+            using T = decltype(t);
+            using C = decltype(c);
+            return launch(lane, "table_mul_columns", table_mul_kernel<T, C>,
+                          dim3(grid_for(lane, rows * cols)), dim3(THREADS), 0, (T *)y, (const T *)x,
+                          (const C *)table, rows, heads, cols, seq, width);
+        });
+    });
+}

@@ -1,0 +1,35 @@
+/* kernels/cuda/columns.h - columns of matrices whose rows hold more than those: `cols` of them from
+ * column `from` on, in rows of `width` numbers. Bound: memory.
+ */
+#pragma once
+#include "kernels/cuda/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* y[rows, cols] = x's columns; negate: minus those. */
+KernelCudaFault kernel_cuda_copy_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                         size_t cols, size_t width, size_t from,
+                                         KernelCudaType type);
+KernelCudaFault kernel_cuda_negate_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                           size_t cols, size_t width, size_t from,
+                                           KernelCudaType type);
+/* y[rows, total] = 0, but columns from `to` on are x's. */
+KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                        size_t cols, size_t width, size_t from, size_t to,
+                                        size_t total, KernelCudaType type);
+/* y[rows, a_cols + b_cols] = a[rows, a_cols], then b's columns. */
+KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const void *a, const void *b,
+                                         size_t rows, size_t a_cols, size_t b_cols, size_t width,
+                                         size_t from, KernelCudaType type);
+/* y[rows, cols] = x's first columns times the table's row [seq, cols] of the position, which `heads`
+ * rows share. */
+KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const void *x,
+                                              const void *table, size_t rows, size_t heads,
+                                              size_t cols, size_t seq, size_t width,
+                                              KernelCudaType type, KernelCudaType table_type);
+
+#ifdef __cplusplus
+}
+#endif
