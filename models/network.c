@@ -483,7 +483,7 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
-/* A tuned stack's kernel that turns a part of each head is another than the one that is modelled. */
+/* A tuned stack turns a part of each head by another kernel than the one that is modelled. */
 static bool can_be_fused(const ModelNetwork *network, GError **error) {
     if (network->rotary_share < 1) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,

@@ -1,4 +1,5 @@
-/* models/rotary.c - rotary embedding: queries and keys, turned by angles that grow with position. */
+/* models/rotary.c - rotary embedding: queries and keys, turned by angles that grow with positions.
+ */
 #include "models/layers.h"
 
 static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,

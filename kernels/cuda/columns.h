@@ -23,8 +23,8 @@ KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x
 KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const void *a, const void *b,
                                          size_t rows, size_t a_cols, size_t b_cols, size_t width,
                                          size_t from, KernelCudaType type);
-/* y[rows, cols] = x's first columns times the table's row [seq, cols] of the position, which `heads`
- * rows share. */
+/* y[rows, cols] = x's first columns times the row of the table [seq, cols] for a position, which
+ * `heads` rows share. */
 KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const void *x,
                                               const void *table, size_t rows, size_t heads,
                                               size_t cols, size_t seq, size_t width,

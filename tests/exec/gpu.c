@@ -152,6 +152,10 @@ static const Case cases[] = {
     {"t5-kernel -n 2 --micro-batch 2", FP32},
     {"mlp-toy -n 3 --clip 1", FP32},
     {"mpt-toy -n 1 --sharding none", FP32},
+    {"neox-toy -n 2 --checkpointing full", FP32},
+    {"phi-toy -n 2 --flavour fsdp1", FP32},
+    {"opt-toy -n 2", FP32},
+    {"starcoder2-toy -n 2 --kernels fused", FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
@@ -160,6 +164,7 @@ static const Case cases[] = {
     {"gpt-toy -n 2 --model-dtype bf16 --offload params --clip 0.3", BF16},
     {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},
     {"qwen3-toy -n 2 --param-dtype bf16 --kernels fused --flavour fsdp1", BF16},
+    {"neox-toy -n 2 --param-dtype bf16", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };

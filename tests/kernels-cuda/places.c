@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/heads.h"
@@ -168,6 +169,51 @@ static void test_rope_pieces(const DeviceCase *c) {
     }
     DEVICE_OK(kernel_cuda_table_mul(device_lane, some, in, device_put(c, table, N), &rope, false));
     device_equal("table mul", c, some, put, N);
+}
+
+/* Columns of rows that hold more: those of a head that are turned, and those that are not. */
+static void test_columns(const DeviceCase *c) {
+    enum {
+        ROWS = 24,
+        HEADS = 2,
+        SEQ = 4,
+        WIDTH = 10,
+        COLS = 6,
+        FROM = 3,
+        REST = WIDTH - COLS
+    };
+    g_autofree float *x = device_random(c, ROWS * WIDTH, -1, 1, 1);
+    g_autofree float *part = device_random(c, ROWS * COLS, -1, 1, 2);
+    g_autofree float *table = device_random(c, SEQ * COLS, -1, 1, 3);
+    float copied[ROWS * COLS], negated[ROWS * COLS], times[ROWS * COLS];
+    float joined[ROWS * WIDTH], put[ROWS * WIDTH] = {0};
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t j = 0; j < COLS; j++) {
+            copied[r * COLS + j] = x[r * WIDTH + FROM + j];
+            negated[r * COLS + j] = -x[r * WIDTH + FROM + j];
+            times[r * COLS + j] = x[r * WIDTH + j] * table[r / HEADS % SEQ * COLS + j];
+            joined[r * WIDTH + j] = part[r * COLS + j];
+            put[r * WIDTH + 2 + j] = x[r * WIDTH + FROM + j];
+        }
+        for (size_t j = 0; j < REST; j++) {
+            joined[r * WIDTH + COLS + j] = x[r * WIDTH + COLS + j];
+        }
+    }
+    void *in = device_put(c, x, ROWS * WIDTH), *some = device_new(c, ROWS * COLS);
+    void *all = device_new(c, ROWS * WIDTH);
+    DEVICE_OK(kernel_cuda_copy_columns(device_lane, some, in, ROWS, COLS, WIDTH, FROM, c->type));
+    device_equal("copy columns", c, some, copied, ROWS * COLS);
+    DEVICE_OK(kernel_cuda_negate_columns(device_lane, some, in, ROWS, COLS, WIDTH, FROM, c->type));
+    device_equal("negate columns", c, some, negated, ROWS * COLS);
+    DEVICE_OK(kernel_cuda_table_mul_columns(device_lane, some, in, device_put(c, table, SEQ * COLS),
+                                            ROWS, HEADS, COLS, SEQ, WIDTH, c->type, c->type));
+    device_equal("table mul columns", c, some, times, ROWS * COLS);
+    DEVICE_OK(
+        kernel_cuda_put_columns(device_lane, all, in, ROWS, COLS, WIDTH, FROM, 2, WIDTH, c->type));
+    device_equal("put columns", c, all, put, ROWS * WIDTH);
+    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, device_put(c, part, ROWS * COLS), in, ROWS,
+                                       COLS, REST, WIDTH, COLS, c->type));
+    device_equal("join columns", c, all, joined, ROWS * WIDTH);
 }
 
 /* [batch, heads, seq, dim] when apart, else [batch, seq, heads, dim]. */
@@ -432,6 +478,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/embedding/bias-backward", test_bias_backward);
     DEVICE_TEST("/kernels-cuda/rope/whole", test_rope);
     DEVICE_TEST("/kernels-cuda/rope/pieces", test_rope_pieces);
+    DEVICE_TEST("/kernels-cuda/columns", test_columns);
     DEVICE_TEST("/kernels-cuda/rope/table-mul", test_table_mul);
     DEVICE_TEST("/kernels-cuda/heads/copies", test_heads);
     DEVICE_TEST("/kernels-cuda/heads/masks", test_masks);

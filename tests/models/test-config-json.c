@@ -127,39 +127,39 @@ static uint64_t parameters_of(const ModelNetwork *network) {
     "\"resid_pdrop\": 0, \"torch_dtype\": \"bfloat16\", \"vocab_size\": 50432}"
 
 #define NEOX(layers, width, heads, ffn, vocab)                                                     \
-    "{\"architectures\": [\"GPTNeoXForCausalLM\"], \"bos_token_id\": 0, \"hidden_act\": \"gelu\","     \
-    "\"hidden_size\": " #width ", \"initializer_range\": 0.02, \"intermediate_size\": " #ffn ","      \
-    "\"layer_norm_eps\": 1e-05, \"max_position_embeddings\": 2048, \"model_type\": \"gpt_neox\","     \
-    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers                            \
-    ", \"rotary_emb_base\": 10000, \"rotary_pct\": 0.25, \"tie_word_embeddings\": false,"             \
-    "\"torch_dtype\": \"float16\", \"use_cache\": true, \"use_parallel_residual\": true,"             \
+    "{\"architectures\": [\"GPTNeoXForCausalLM\"], \"bos_token_id\": 0, \"hidden_act\": \"gelu\"," \
+    "\"hidden_size\": " #width ", \"initializer_range\": 0.02, \"intermediate_size\": " #ffn ","   \
+    "\"layer_norm_eps\": 1e-05, \"max_position_embeddings\": 2048, \"model_type\": \"gpt_neox\","  \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers                         \
+    ", \"rotary_emb_base\": 10000, \"rotary_pct\": 0.25, \"tie_word_embeddings\": false,"          \
+    "\"torch_dtype\": \"float16\", \"use_cache\": true, \"use_parallel_residual\": true,"          \
     "\"vocab_size\": " #vocab "}"
 
 #define OPT(layers, width, heads, ffn, rest)                                                       \
-    "{\"_remove_final_layer_norm\": false, \"activation_function\": \"relu\","                       \
-    "\"architectures\": [\"OPTForCausalLM\"], \"attention_dropout\": 0.0, \"dropout\": 0.1,"         \
-    "\"ffn_dim\": " #ffn ", \"hidden_size\": " #width ", \"init_std\": 0.02, \"layerdrop\": 0.0,"     \
-    "\"max_position_embeddings\": 2048, \"model_type\": \"opt\", \"num_attention_heads\": " #heads    \
-    ", \"num_hidden_layers\": " #layers ", \"prefix\": \"</s>\", \"torch_dtype\": \"float16\","       \
+    "{\"_remove_final_layer_norm\": false, \"activation_function\": \"relu\","                     \
+    "\"architectures\": [\"OPTForCausalLM\"], \"attention_dropout\": 0.0, \"dropout\": 0.1,"       \
+    "\"ffn_dim\": " #ffn ", \"hidden_size\": " #width ", \"init_std\": 0.02, \"layerdrop\": 0.0,"  \
+    "\"max_position_embeddings\": 2048, \"model_type\": \"opt\", \"num_attention_heads\": " #heads \
+    ", \"num_hidden_layers\": " #layers ", \"prefix\": \"</s>\", \"torch_dtype\": \"float16\","    \
     "\"vocab_size\": 50272" rest "}"
 
 #define STARCODER2(layers, width, heads, kv_heads, ffn, base)                                      \
-    "{\"architectures\": [\"Starcoder2ForCausalLM\"], \"attention_dropout\": 0.1,"                  \
-    "\"embedding_dropout\": 0.1, \"hidden_act\": \"gelu_pytorch_tanh\", \"hidden_size\": " #width    \
-    ", \"intermediate_size\": " #ffn ", \"max_position_embeddings\": 16384,"                         \
-    "\"mlp_type\": \"default\", \"model_type\": \"starcoder2\", \"norm_epsilon\": 1e-05,"           \
-    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers                            \
-    ", \"num_key_value_heads\": " #kv_heads ", \"residual_dropout\": 0.1, \"rope_theta\": " #base     \
+    "{\"architectures\": [\"Starcoder2ForCausalLM\"], \"attention_dropout\": 0.1,"                 \
+    "\"embedding_dropout\": 0.1, \"hidden_act\": \"gelu_pytorch_tanh\", \"hidden_size\": " #width  \
+    ", \"intermediate_size\": " #ffn ", \"max_position_embeddings\": 16384,"                       \
+    "\"mlp_type\": \"default\", \"model_type\": \"starcoder2\", \"norm_epsilon\": 1e-05,"          \
+    "\"num_attention_heads\": " #heads ", \"num_hidden_layers\": " #layers                         \
+    ", \"num_key_value_heads\": " #kv_heads ", \"residual_dropout\": 0.1, \"rope_theta\": " #base  \
     ", \"sliding_window\": 4096, \"torch_dtype\": \"bfloat16\", \"use_bias\": true,"               \
     "\"vocab_size\": 49152}"
 
 #define PHI(layers, width, ffn, share)                                                             \
-    "{\"architectures\": [\"PhiForCausalLM\"], \"attention_dropout\": 0.0, \"embd_pdrop\": 0.0,"     \
-    "\"hidden_act\": \"gelu_new\", \"hidden_size\": " #width ", \"intermediate_size\": " #ffn        \
-    ", \"layer_norm_eps\": 1e-05, \"max_position_embeddings\": 2048, \"model_type\": \"phi\","       \
-    "\"num_attention_heads\": 32, \"num_hidden_layers\": " #layers                                  \
-    ", \"num_key_value_heads\": null, \"partial_rotary_factor\": " #share                           \
-    ", \"qk_layernorm\": false, \"resid_pdrop\": 0.1, \"rope_scaling\": null,"                       \
+    "{\"architectures\": [\"PhiForCausalLM\"], \"attention_dropout\": 0.0, \"embd_pdrop\": 0.0,"   \
+    "\"hidden_act\": \"gelu_new\", \"hidden_size\": " #width ", \"intermediate_size\": " #ffn      \
+    ", \"layer_norm_eps\": 1e-05, \"max_position_embeddings\": 2048, \"model_type\": \"phi\","     \
+    "\"num_attention_heads\": 32, \"num_hidden_layers\": " #layers                                 \
+    ", \"num_key_value_heads\": null, \"partial_rotary_factor\": " #share                          \
+    ", \"qk_layernorm\": false, \"resid_pdrop\": 0.1, \"rope_scaling\": null,"                     \
     "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false, \"vocab_size\": 51200}"
 
 static const struct {
