@@ -42,9 +42,9 @@ def read_shape(path):
     ini.read(path)
     entries = dict(ini["network"])
     family = entries.pop("family")
-    if family not in ("gpt", "mpt", "llama", "t5"):
+    if family == "mlp" or family not in networks.KINDS:
         raise SystemExit(f"{path}: there is no {family} in recorder/networks.py to train on tokens")
-    fields = {"kind": family}
+    fields = {"kind": family, **({"gelu": "none"} if family == "neox" else {})}
     for key, value in entries.items():
         if key in NUMBERS:
             fields[key] = int(value)
@@ -53,12 +53,12 @@ def read_shape(path):
         elif key in ("tied", "gated", "qkv_bias"):
             fields[key] = value == "yes"
         elif key == "gelu":
-            fields[key] = {"tanh": "tanh", "erf": "none"}[value]
+            fields[key] = {"tanh": "tanh", "erf": "none", "ops": "ops"}[value]
         elif key == "attention":
             fields[key] = {"math": "math-eager", "math-fp32": "math-eager", "kernel": "flash"}[value]
-        elif key in ("qk_norm", "norm_at"):
+        elif key in ("qk_norm", "norm_at", "block"):
             fields[key] = value
-        elif key in ("rope_base", "dropout"):
+        elif key in ("rope_base", "rotary_share", "dropout"):
             fields[key] = float(value)
         elif key == "loss":
             pass  # other kernels, the same numbers

@@ -1,9 +1,11 @@
-"""What network files know and the recorder's networks do not: no biases at all, and ALiBi for positions.
+"""What network files know and the recorder's networks do not: no biases at all, and ALiBi for positions; and where
+a network here differs from transformers' by choice (models/README.md).
 
 ALiBi (Press et al., 2022) as MPT has it: attention adds slope * (key - query) to each scaled score, head by head."""
 
 import math
 
+import decoders
 import networks
 import torch
 from torch import nn
@@ -44,8 +46,38 @@ def use_alibi(network):
     networks.attend = attend
 
 
+class WholeThirds(nn.Module):
+    """The layer's rows are those of all heads' q, then k, then v; its result has each head's side by side."""
+
+    def __init__(self, layer, head_dim):
+        super().__init__()
+        self.weight, self.bias, self.head_dim = layer.weight, layer.bias, head_dim
+
+    def forward(self, x):
+        thirds = nn.functional.linear(x, self.weight, self.bias).unflatten(-1, (3, -1, self.head_dim))
+        return thirds.transpose(-3, -2).flatten(-3)
+
+
+class FromZero(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.weight = table.weight
+
+    def forward(self, positions):
+        return nn.functional.embedding(positions - 2, self.weight)
+
+
+def as_planned(network):
+    for module in network.modules():
+        if isinstance(module, decoders.NeoxAttention):
+            module.query_key_value = WholeThirds(module.query_key_value, module.shape.head_dim)
+        elif isinstance(module, decoders.Opt):
+            module.embed_positions = FromZero(module.embed_positions)
+
+
 def apply(entries, network):
     """entries: of the network file."""
+    as_planned(network)
     if entries.get("bias") == "no":
         drop_biases(network)
     if entries.get("positions") == "alibi":
