@@ -50,6 +50,12 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
         k = repeat_heads(w, a, k);
         v = repeat_heads(w, a, v);
     }
+    bool trains =
+        plan_graph_wants_gradient(w->graph, q) || plan_graph_wants_gradient(w->graph, k) ||
+        plan_graph_wants_gradient(w->graph, v) || plan_graph_wants_gradient(w->graph, bias);
+    if (!flash && !trains) {
+        elements[1] = 0; /* the memory-efficient kernel then leaves no row statistics */
+    }
     uint32_t o = plan_graph_op(
         w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, 4, dtypes, elements, 4,
         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,

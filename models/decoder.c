@@ -275,6 +275,7 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
     ModelLayer head = {.bias = PLAN_NONE, .weight = embed.weight};
     if (network->tied) {
         head.module = plan_graph_module(graph, root, names->head, "Linear", false);
+        plan_graph_share(graph, head.module, head.weight);
     } else {
         head = model_linear(w, root, names->head, d->vocab, w->width, names->head_bias);
     }
@@ -285,10 +286,10 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, d->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x;
+    uint32_t x, looked_up = PLAN_NONE;
     if (names->positions) {
         x = model_run_embeddings(w, &embed, &positions, tokens, d->vocab,
-                                 network->seq + names->spare_positions, true);
+                                 network->seq + names->spare_positions, true, &looked_up);
     } else {
         x = model_run_embedding(w, &embed, tokens, w->rows, d->vocab);
         model_cast_tables(w, &d->rotary);
@@ -298,6 +299,9 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
         stream = run_block(d, &blocks[i], stream);
     }
     uint32_t logits = model_run_head(w, &norm, &head, stream, 0, d->vocab);
+    if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
+        plan_graph_let_go_after(graph, looked_up, logits);
+    }
     model_end(w, root, logits, targets, d->vocab);
 }
 

@@ -161,6 +161,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
         head.module = PLAN_NONE;
     } else if (tied) {
         head.module = plan_graph_module(graph, root, "head", "Linear", false);
+        plan_graph_share(graph, head.module, head.weight);
     } else {
         head = model_linear(w, root, "head", gpt->vocab, w->width, false);
     }
@@ -168,15 +169,20 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, gpt->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x = network->alibi ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
-                                : model_run_embeddings(w, &wte, &wpe, tokens, gpt->vocab,
-                                                       network->seq, names->tokens_first);
+    uint32_t positions = PLAN_NONE;
+    uint32_t x = network->alibi
+                     ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
+                     : model_run_embeddings(w, &wte, &wpe, tokens, gpt->vocab, network->seq,
+                                            names->tokens_first, &positions);
     x = model_run_dropout(w, drop, x, w->rows * w->width);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(gpt, &blocks[i], stream);
     }
     uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, gpt->vocab);
+    if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
+        plan_graph_let_go_after(graph, positions, logits);
+    }
     model_end(w, root, logits, targets, gpt->vocab);
 }
 

@@ -1,12 +1,14 @@
 #include "models/layers.h"
 
+#include "models/lora.h"
+
 /* ---- declaring ------------------------------------------------------------------------------ */
 
 static const double LAYERNORM_EPS = 1e-5; /* nn.LayerNorm's default */
 static const double INIT_STD = 0.02;      /* GPT-2's; Radford et al. 2019 */
 
-ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
-                        uint64_t in, bool has_bias) {
+static ModelLayer linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
+                         uint64_t in, bool has_bias) {
     int64_t dims[] = {(int64_t)out, (int64_t)in};
     ModelLayer layer = {.module = plan_graph_module(w->graph, parent, name, "Linear", false),
                         .bias = PLAN_NONE};
@@ -16,6 +18,17 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
         layer.bias =
             plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
     }
+    return layer;
+}
+
+ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
+                        uint64_t in, bool has_bias) {
+    if (!model_lora_adapts(w->graph, parent, name)) {
+        return linear(w, parent, name, out, in, has_bias);
+    }
+    uint32_t holder = plan_graph_module(w->graph, parent, name, "LoraLinear", false);
+    ModelLayer layer = linear(w, holder, "base_layer", out, in, has_bias);
+    layer.adapter = model_lora_declare(w, holder, out, in);
     return layer;
 }
 
@@ -71,8 +84,8 @@ void model_end_block(const ModelWalk *w) {
     w->graph->fused &= !w->graph->compiled;
 }
 
-uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
-                          uint64_t in) {
+static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                           uint64_t in) {
     uint64_t elements = w->rows * out;
     bool is_function = layer->module == PLAN_NONE;
     if (!is_function) {
@@ -95,6 +108,19 @@ uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uin
         w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias}, 3,
         &w->graph->dtype, &elements, 1,
         (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in, (int64_t)parts}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                          uint64_t in) {
+    const ModelAdapter *adapter = &layer->adapter;
+    if (!adapter->rank) {
+        return run_linear(w, layer, x, out, in);
+    }
+    plan_graph_enter(w->graph, adapter->module, &x, 1);
+    uint32_t y = run_linear(w, layer, x, out, in);
+    y = model_lora_run(w, adapter, x, y, out, in);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -188,7 +214,8 @@ static uint32_t make_positions(const ModelWalk *w) {
 }
 
 uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
-                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first) {
+                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first,
+                              uint32_t *ret_positions) {
     uint32_t positions = tokens_first ? PLAN_NONE : make_positions(w);
     uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, vocab);
     if (positions == PLAN_NONE) {
@@ -198,6 +225,7 @@ uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const M
     if (tokens_first) {
         plan_graph_let_go_after(w->graph, token_part, position_part); /* it has a name */
     }
+    *ret_positions = positions;
     return model_run_add(w, token_part, position_part, w->seq * w->width);
 }
 

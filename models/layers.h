@@ -17,10 +17,21 @@ typedef struct {
     bool no_bias; /* no layer has one */
 } ModelWalk;
 
+/* Of a LoRA adapter (lora.h); rank 0: there is none. */
+typedef struct {
+    uint32_t module, weight;
+} ModelProduct;
+typedef struct {
+    uint64_t rank;
+    uint32_t module; /* that holds the layer and the products */
+    ModelProduct a, b;
+} ModelAdapter;
+
 /* A module with a weight and perhaps a bias (PLAN_NONE); module PLAN_NONE: a function of the module
  * it is called in. */
 typedef struct {
     uint32_t module, weight, bias;
+    ModelAdapter adapter;
 } ModelLayer;
 
 ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
@@ -51,9 +62,10 @@ uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint3
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
 /* Tokens and their learned positions, which are looked up in tables of `vocab` and `most` rows; the
- * positions are made before the tokens are looked up, or behind that. */
+ * positions are made before the tokens are looked up, or behind that. Also returns the positions. */
 uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
-                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first);
+                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first,
+                              uint32_t *ret_positions);
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);
 /* x + term, where x is a variable and term is none: it goes first. */
 uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term);

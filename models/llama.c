@@ -175,6 +175,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     ModelLayer head = {.bias = PLAN_NONE, .weight = embed.weight};
     if (network->tied) {
         head.module = plan_graph_module(graph, root, "head", "Linear", false);
+        plan_graph_share(graph, head.module, head.weight);
     } else {
         head = model_linear(w, root, "head", llama->vocab, w->width, false);
     }

@@ -443,6 +443,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->keeps_copies = pass->keeps_copies;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
+    graph->trained = pass->trained;
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     families[network->family]->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -493,14 +494,88 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
     return network->rotary_share >= 1;
 }
 
+/* ---- what is trained ------------------------------------------------------------------------ */
+
+static const char *lora_pattern(const PlanVariant *on) {
+    switch ((PlanLoraOn)on->choice) {
+    case PLAN_LORA_ON_QV:
+        return ".*\\.(q|v|qkv|Wqkv)";
+    case PLAN_LORA_ON_ALL_LINEAR:
+        return ".*";
+    case PLAN_LORA_ON_MODULE:
+        return on->text;
+    }
+    g_assert_not_reached();
+}
+
+static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex *lora_on) {
+    return (PlanGraphTrained){.frozen = frozen,
+                              .lora_rank = s->lora_rank,
+                              .lora_scale = s->lora_alpha / (double)MAX(s->lora_rank, 1),
+                              .lora_on = lora_on,
+                              .lora_wide = s->lora_rank && s->lora_dtype == PLAN_LORA_FP32};
+}
+
+/* Else a slip of the pen would be planned as a run that trains everything, or nothing. */
+static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GError **error) {
+    unsigned n_trained = 0, n_adapters = 0, n_named = 0;
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        n_trained += !p->frozen;
+        n_named +=
+            graph->trained.frozen && plan_graph_is_in(graph, p->module, graph->trained.frozen);
+        n_adapters += g_str_has_suffix(p->name, ".lora_A.weight");
+    }
+    const char *hint = "`foreshard units NETWORK --tree` lists the modules";
+    if (s->lora_rank && !n_adapters) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "lora_on=%s names no linear layer of a block that takes an adapter (of family "
+                    "mlp none does); %s",
+                    lora_pattern(&s->lora_on), hint);
+        return false;
+    }
+    if (graph->trained.frozen && !n_named) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "freeze=module=%s is the whole name or class of no module that has "
+                    "parameters; %s",
+                    s->freeze.text, hint);
+        return false;
+    }
+    if (!n_trained) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "freeze=module=%s leaves nothing to train; %s", s->freeze.text, hint);
+    }
+    return n_trained > 0;
+}
+
+/* Three matrices one behind the other want an adapter whose product leaves them so. */
+static bool takes_adapters(const ModelNetwork *network, GError **error) {
+    bool takes = families[network->family] != &model_neox;
+    if (!takes) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: lora_rank does not know a layer that gives q, k and v at once, as family "
+                    "neox has it; leave lora_rank at 0",
+                    network->name);
+    }
+    return takes;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!pytorch_has_kernel(network, strategy, error) ||
         (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
-        (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error))) {
+        (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error)) ||
+        (strategy->lora_rank && !takes_adapters(network, error))) {
         return NULL;
     }
-    return model_network_emit(
+    g_autoptr(GRegex) frozen = NULL, lora_on = NULL;
+    if (strategy->freeze.choice == PLAN_FREEZE_MODULE) {
+        frozen = plan_graph_whole_regex(strategy->freeze.text);
+    }
+    if (strategy->lora_rank) {
+        lora_on = plan_graph_whole_regex(lora_pattern(&strategy->lora_on));
+    }
+    g_autoptr(PlanGraph) graph = model_network_emit(
         network,
         &(ModelPass){.batch = strategy->micro_batch,
                      .seq = strategy->seq,
@@ -512,6 +587,12 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                      .compiled_loss = plan_strategy_is_one_program(strategy),
                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
                      .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
+                     .trained = trained_of(strategy, frozen, lora_on),
                      .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE},
         error);
+    if (!graph || !trains_as_asked(graph, strategy, error)) {
+        return NULL;
+    }
+    graph->trained.frozen = graph->trained.lora_on = NULL; /* nothing more is declared */
+    return g_steal_pointer(&graph);
 }

@@ -88,7 +88,8 @@ typedef struct {
     bool compiled_norm, compiled_loss; /* as in a graph */
     bool rms_norm_of_ops;              /* where kernels are eager */
     bool before_2_1;                   /* by a PyTorch that old */
-    bool is_checkpointed;              /* blocks keep their arguments, so those had better be few */
+    PlanGraphTrained trained;
+    bool is_checkpointed; /* blocks keep their arguments, so those had better be few */
 } ModelPass;
 
 /* Its forward graph. */

@@ -278,11 +278,13 @@ static void name_everything(Plan *plan, PlanRun *run) {
     for (uint32_t i = 0; i < plan->n_parameters; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
         PlanParameter *out = &plan->parameters[i];
-        *out = (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
-                               .unit = run->unit_of_parameter[i],
-                               .dtype = plan_strategy_model_dtype(run->strategy),
-                               .n_dims = p->n_dims,
-                               .elements = p->elements};
+        *out =
+            (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
+                            .unit = run->unit_of_parameter[i],
+                            .dtype = p->wide ? PLAN_FP32 : plan_strategy_model_dtype(run->strategy),
+                            .frozen = p->frozen,
+                            .n_dims = p->n_dims,
+                            .elements = p->elements};
         memcpy(out->dims, p->dims, sizeof out->dims);
     }
 }

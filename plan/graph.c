@@ -80,6 +80,41 @@ static uint32_t add_value(PlanGraph *graph, PlanGraphValue value) {
     return id;
 }
 
+GRegex *plan_graph_whole_regex(const char *pattern) {
+    g_autofree char *whole = g_strdup_printf("^(?:%s)$", pattern);
+    return g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
+}
+
+bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value) {
+    return value != PLAN_NONE && plan_graph_at(graph->values, PlanGraphValue, value)->requires_grad;
+}
+
+bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
+    for (uint32_t m = module; m != PLAN_NONE;) {
+        const PlanGraphModule *at = plan_graph_at(graph->modules, PlanGraphModule, m);
+        if (g_regex_match(whole, at->name, 0, NULL) ||
+            g_regex_match(whole, at->class_name, 0, NULL)) {
+            return true;
+        }
+        m = at->parent;
+    }
+    return false;
+}
+
+bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
+    uint32_t m = module;
+    while (m != PLAN_NONE && !plan_graph_at(graph->modules, PlanGraphModule, m)->is_block) {
+        m = plan_graph_at(graph->modules, PlanGraphModule, m)->parent;
+    }
+    return m != PLAN_NONE;
+}
+
+static bool is_frozen(const PlanGraph *graph, uint32_t module) {
+    const PlanGraphTrained *t = &graph->trained;
+    return (t->lora_rank && !graph->declares_adapter) ||
+           (t->frozen && plan_graph_is_in(graph, module, t->frozen));
+}
+
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value) {
@@ -90,6 +125,8 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         .elements = 1,
         .init = init,
         .init_value = init_value,
+        .frozen = is_frozen(graph, module),
+        .wide = graph->declares_adapter && graph->trained.lora_wide,
     };
     for (unsigned i = 0; i < n_dims; i++) {
         parameter.dims[i] = dims[i];
@@ -98,11 +135,19 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
     uint32_t no_copy = PLAN_NONE;
     g_array_append_val(graph->copies, no_copy);
     g_array_append_val(graph->parameters, parameter);
-    return add_value(graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
-                                             .base = PLAN_NONE,
-                                             .elements = parameter.elements,
-                                             .dtype = (uint8_t)graph->dtype,
-                                             .requires_grad = true});
+    return add_value(graph,
+                     (PlanGraphValue){.parameter = graph->parameters->len - 1,
+                                      .base = PLAN_NONE,
+                                      .elements = parameter.elements,
+                                      .dtype = parameter.wide ? PLAN_FP32 : (uint8_t)graph->dtype,
+                                      .requires_grad = !parameter.frozen});
+}
+
+void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
+    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
+    p->frozen |= is_frozen(graph, module);
+    v->requires_grad = !p->frozen;
 }
 
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound) {
@@ -356,8 +401,8 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
         return x;
     }
     bool is_compiled = graph->compiled && graph->fused;
-    bool kept = v.parameter != PLAN_NONE && graph->keeps_copies && !is_compiled &&
-                graph->autocasts && dtype == graph->lower && v.dtype == PLAN_FP32;
+    bool kept = v.parameter != PLAN_NONE && v.requires_grad && graph->keeps_copies &&
+                !is_compiled && graph->autocasts && dtype == graph->lower && v.dtype == PLAN_FP32;
     uint32_t *copy = kept ? plan_graph_at(graph->copies, uint32_t, v.parameter) : NULL;
     if (kept && *copy != PLAN_NONE) {
         return *copy;

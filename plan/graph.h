@@ -52,6 +52,8 @@ typedef struct {
     uint64_t elements;
     PlanInit init;
     double init_value;
+    bool frozen; /* it is not trained: no gradient, no state */
+    bool wide;   /* it is fp32, whatever the network is made in */
 } PlanGraphParameter;
 
 typedef struct {
@@ -90,6 +92,15 @@ typedef struct {
     bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
 } PlanGraphStep;
 
+/* What is trained. Nothing is owned by the graph. */
+typedef struct {
+    const GRegex *frozen; /* modules so named or of such a class are not, with all in them; NULL */
+    uint64_t lora_rank;   /* of the adapters, which alone are trained then; 0: there are none */
+    double lora_scale;
+    const GRegex *lora_on; /* beside the linear layers of blocks that are so named */
+    bool lora_wide;        /* adapters are fp32 */
+} PlanGraphTrained;
+
 typedef struct _PlanGraph PlanGraph;
 struct _PlanGraph {
     GArray *modules, *parameters, *values, *ops, *steps; /* of the structs above */
@@ -120,9 +131,11 @@ struct _PlanGraph {
     bool compiled_norm; /* the norm behind the blocks, too */
     bool compiled_loss; /* and a loss that the network makes */
     bool rms_norm_of_ops;
-    bool before_2_1;  /* of a PyTorch that old: some of its ops keep more, or are several */
-    uint64_t samples; /* sequences a pass */
-    uint64_t tokens;  /* tokens a pass */
+    PlanGraphTrained trained;
+    bool declares_adapter; /* what is declared is part of one */
+    bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
+    uint64_t samples;      /* sequences a pass */
+    uint64_t tokens;       /* tokens a pass */
     GStringChunk *strings;
 };
 
@@ -136,7 +149,16 @@ uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value); /* a value */
+/* The module holds the parameter too: what freezes one freezes the other. */
+void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
+
+bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
+/* Whether the module, or one that it is in, has a name or class that the regex matches. */
+bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole);
+bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
+/* A regex of whole names. */
+GRegex *plan_graph_whole_regex(const char *pattern);
 
 /* A registered buffer that is only there; none of its numbers matter to the plan. */
 void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
@@ -148,7 +170,8 @@ void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *ar
                            unsigned n);
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
 /* Operands in the order of ops.def; inputs may be PLAN_NONE where optional. Outputs are made:
- * elements[i] and dtypes[i] each. Returns the first output; the others follow it. */
+ * elements[i] and dtypes[i] each; one of no elements, where it is optional, only by name. Returns
+ * the first output; the others follow it. */
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
                        const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
                        const int64_t *dims, const double *attrs);

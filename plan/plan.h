@@ -135,6 +135,7 @@ typedef struct {
     uint32_t unit;
     uint8_t dtype;
     uint8_t n_dims;
+    bool frozen; /* it is not trained */
     int64_t dims[4];
     uint64_t elements;
 } PlanParameter;

@@ -274,6 +274,33 @@ static bool reads_are_there(const PlanStrategy *s, GError **error) {
                          "host_reads=loss or none, or pytorch=2.0");
 }
 
+/* What is known of frozen parameters is recorded of these. */
+static bool freezes_as_known(const PlanStrategy *s, GError **error) {
+    if (s->freeze.choice == PLAN_FREEZE_NONE && !s->lora_rank) {
+        return true;
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return refuse(error, "what fused or compiled kernels keep of frozen parameters is not "
+                             "known; set kernels=eager, or lora_rank=0 and freeze=none");
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP1) {
+        return refuse(error, "FSDP1 joins a unit's parameters in one flat tensor, of which all is "
+                             "trained or nothing; with frozen parameters set flavour=fsdp2");
+    }
+    if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        return refuse(error, "sharding=optimizer-only has one bucket for all of a unit; with "
+                             "frozen parameters set sharding=full, or none");
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP2 && s->pytorch != PLAN_PYTORCH_CURRENT) {
+        return refuse(error, "frozen parameters are known of FSDP2 in current PyTorch; set "
+                             "pytorch=current, or flavour=ddp");
+    }
+    return s->lora_dtype == PLAN_LORA_MODEL || s->flavour != PLAN_FLAVOUR_FSDP2 ||
+           s->model_dtype == PLAN_FP32 ||
+           refuse(error, "lora_dtype=fp32 would gather a unit of two dtypes, which no plan of "
+                         "FSDP2 does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
+}
+
 /* Axes that the file format knows and the plan does not. */
 static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     const struct {
@@ -430,5 +457,5 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
            low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
            reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
-           determinism_is_known(strategy, error);
+           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
 }

@@ -380,6 +380,12 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
         g_string_append_printf(title, ", autocast to %s",
                                strategy->autocast == PLAN_AUTOCAST_BF16 ? "bf16" : "fp16");
     }
+    if (strategy->lora_rank) {
+        g_string_append_printf(title, ", LoRA of rank %" G_GUINT64_FORMAT, strategy->lora_rank);
+    }
+    if (strategy->freeze.choice != PLAN_FREEZE_NONE) {
+        g_string_append(title, ", partly frozen");
+    }
     if (strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE) {
         g_string_append(title, ", checkpointed");
     }

@@ -140,6 +140,19 @@ typedef enum {
     PLAN_RMS_NORM_OPS
 } PlanRmsNorm;
 typedef enum {
+    PLAN_FREEZE_NONE,
+    PLAN_FREEZE_MODULE
+} PlanFreeze;
+typedef enum {
+    PLAN_LORA_ON_QV,
+    PLAN_LORA_ON_ALL_LINEAR,
+    PLAN_LORA_ON_MODULE
+} PlanLoraOn;
+typedef enum {
+    PLAN_LORA_MODEL,
+    PLAN_LORA_FP32
+} PlanLoraDtype;
+typedef enum {
     PLAN_SYNC_LAST,
     PLAN_SYNC_EVERY
 } PlanAccumulateSync;

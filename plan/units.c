@@ -64,11 +64,6 @@ static bool is_named(const PlanGraphModule *module, const GRegex *whole) {
            g_regex_match(whole, module->class_name, 0, NULL);
 }
 
-static GRegex *whole_regex(const char *pattern) {
-    g_autofree char *whole = g_strdup_printf("^(?:%s)$", pattern);
-    return g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
-}
-
 /* The first module so named from number m on; else one beyond the last. */
 static uint32_t next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m) {
     uint32_t n = graph->modules->len;
@@ -79,7 +74,7 @@ static uint32_t next_named(const PlanGraph *graph, const GRegex *whole, uint32_t
 }
 
 static void wrap_named(Wrap *w, const char *pattern) {
-    g_autoptr(GRegex) regex = whole_regex(pattern);
+    g_autoptr(GRegex) regex = plan_graph_whole_regex(pattern);
     uint32_t n = w->graph->modules->len;
     for (uint32_t m = next_named(w->graph, regex, 1); m < n;
          m = next_named(w->graph, regex, m + 1)) {
@@ -279,7 +274,7 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
     if (by->choice != PLAN_WRAP_MODULE || !wraps(run->strategy)) {
         return true;
     }
-    g_autoptr(GRegex) regex = whole_regex(by->text);
+    g_autoptr(GRegex) regex = plan_graph_whole_regex(by->text);
     if (next_named(run->graph, regex, 1) < run->graph->modules->len) {
         return true;
     }

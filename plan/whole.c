@@ -20,9 +20,10 @@ void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
     for (uint32_t i = 0; i < graph->parameters->len; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
         plan_run_at(run, PLAN_PHASE_SETUP, p->module);
-        whole->buffers[i] = plan_builder_buffer(
-            &run->builder, p->elements, plan_strategy_param_dtype(run->strategy),
-            PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[i].name);
+        whole->buffers[i] =
+            plan_builder_buffer(&run->builder, p->elements,
+                                p->wide ? PLAN_FP32 : plan_strategy_param_dtype(run->strategy),
+                                PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[i].name);
         plan_builder_alloc(&run->builder, whole->buffers[i]);
         plan_init_parameter(run, i, whole->buffers[i], PLAN_AXIS_NONE, 0, 0);
     }

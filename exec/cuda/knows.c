@@ -126,6 +126,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "network",
                       error);
     }
+    if (op->kind == PLAN_OP_ATTENTION && plan_op_operands(context->role, op)[5] == PLAN_NONE) {
+        return refuse(op,
+                      "its kernel leaves sums of rows, which frozen blocks in fp32 have no place "
+                      "for; set attention = math in the network, or a 16-bit dtype",
+                      error);
+    }
     if (attention && d[4] > 256) {
         return refuse(op, "heads are at most 256 wide; set attention = math in the network", error);
     }

@@ -140,7 +140,9 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
         float share = 1.0f / total[i];
         float *o_row = o + i * o_stride;
 
-        logsumexp[i] = maximum[i] + (float)log((double)total[i]);
+        if (logsumexp) {
+            logsumexp[i] = maximum[i] + (float)log((double)total[i]);
+        }
         KERNEL_LOOP
         for (size_t d = 0; d < width; d++) {
             o_row[d] *= share;
@@ -161,11 +163,12 @@ KERNEL(void, kernel_attention_forward_f32)
             const float *k_head = k.data + b * k.batch_stride + h / group * k.head_stride;
             const float *v_head = v.data + b * v.batch_stride + h / group * v.head_stride;
             float *o_head = o + b * shape->seq_q * o_stride + h * width;
-            float *lse_head = logsumexp + (b * shape->heads + h) * lse_stride;
+            size_t lse_first = (b * shape->heads + h) * lse_stride;
             Added added = added_to(shape, bias, h);
 
             for (size_t first = 0; first < shape->seq_q; first += Q_BLOCK) {
-                forward_block(o_head + first * o_stride, o_stride, lse_head + first,
+                forward_block(o_head + first * o_stride, o_stride,
+                              logsumexp ? logsumexp + lse_first + first : NULL,
                               q_head + first * q.seq_stride, q.seq_stride, k_head, k.seq_stride,
                               v_head, v.seq_stride, first, smaller(Q_BLOCK, shape->seq_q - first),
                               &added, shape);

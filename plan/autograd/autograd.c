@@ -148,8 +148,7 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
 static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
     const PlanGraphOp *op = op_of(run, node);
     bool is_linear = op && op->kind < PLAN_N_OP_KINDS && plan_op_is_linear((PlanOpKind)op->kind);
-    bool has_bias =
-        is_linear && node->n_edges > 2 && run->edges.items[node->edges + 2].slot != PLAN_NONE;
+    bool has_bias = is_linear && plan_graph_ref(run->graph, op->values + 2) != PLAN_NONE;
     uint32_t complete[PLAN_MAX_SLOTS];
     for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
         plan_run_ref(run, gradients[i]);

@@ -47,6 +47,11 @@ static inline PlanTensor like_input(const PlanBackward *b, unsigned i, const cha
     return plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, name);
 }
 
+/* The same where that input wants one. */
+static inline PlanTensor like_wanted(const PlanBackward *b, unsigned i, const char *name) {
+    return wanted(b, i) ? like_input(b, i, name) : PLAN_NO_TENSOR;
+}
+
 /* The same in the dtype of the op's result, where that is the widest of its inputs'. */
 static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i, const char *name) {
     const PlanGraphValue *y = input(b, b->op->n_inputs);
@@ -60,6 +65,14 @@ static inline void begin(const PlanBackward *b, PlanOpKind kind, const int64_t *
 
 static inline void operand(const PlanBackward *b, PlanTensor tensor) {
     plan_run_operand(b->run, tensor);
+}
+
+/* What the kernel makes, though nobody wants it. */
+static inline void drop_unwanted(const PlanBackward *b, unsigned i) {
+    if (!wanted(b, i)) {
+        plan_run_unref(b->run, b->dx[i]);
+        b->dx[i] = PLAN_NO_TENSOR;
+    }
 }
 
 /* Value i of the op, be it a parameter, an input or an output. */

@@ -133,14 +133,19 @@ void plan_heads_view_backward(const PlanBackward *b) {
 
 /* y = a b. A transposed b is k: its gradient lies as k does. Otherwise b is v, and dy comes from
  * merged heads: of one sequence as it is, of several with heads apart. */
-void plan_heads_matmul_backward(const PlanBackward *b) {
-    enum {
-        TRANSPOSED = 1,
-        INSIDE = 2
-    };
+enum {
+    TRANSPOSED = 1,
+    INSIDE = 2
+};
+
+static int64_t layout_of_dy(const int64_t *d) {
+    return d[6] & TRANSPOSED || d[0] > 1 ? 0 : INSIDE;
+}
+
+static void heads_matmul_db(const PlanBackward *b) {
     const int64_t *d = dims(b);
     int64_t m = d[2], n = d[3], k = d[4], inside = d[1] * (d[6] & TRANSPOSED ? k : n);
-    int64_t dy_layout = d[6] & TRANSPOSED || d[0] > 1 ? 0 : INSIDE;
+    int64_t dy_layout = layout_of_dy(d);
     int64_t db_layout = d[6] & TRANSPOSED ? d[6] : 0;
     double no = 0;
     if (d[6] & TRANSPOSED && attrs(b)[0] > 0) {
@@ -162,13 +167,29 @@ void plan_heads_matmul_backward(const PlanBackward *b) {
     }
     operand(b, b->dx[1]);
     launch(b);
+}
+
+static void heads_matmul_da(const PlanBackward *b) {
+    const int64_t *d = dims(b);
+    int64_t m = d[2], n = d[3], k = d[4], inside = d[1] * (d[6] & TRANSPOSED ? k : n);
+    double no = 0;
     b->dx[0] = like_input(b, 0, "da");
     begin(b, PLAN_OP_HEADS_MATMUL,
-          (int64_t[]){d[0], d[1], m, k, n, dy_layout, d[6] ^ TRANSPOSED, 0, inside, d[9]}, &no);
+          (int64_t[]){d[0], d[1], m, k, n, layout_of_dy(d), d[6] ^ TRANSPOSED, 0, inside, d[9]},
+          &no);
     operand(b, b->dy[0]);
     value_operand(b, 1);
     operand(b, b->dx[0]);
     launch(b);
+}
+
+void plan_heads_matmul_backward(const PlanBackward *b) {
+    if (wanted(b, 1)) {
+        heads_matmul_db(b);
+    }
+    if (wanted(b, 0)) {
+        heads_matmul_da(b);
+    }
 }
 
 /* What was filled in gets none. */
@@ -195,6 +216,10 @@ void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t time
 
 /* The bias lies with its heads innermost, its gradient with them outermost. */
 void plan_bias_add_backward(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    plan_sum_sequences_backward(b, 1, dim(b, 0), dim(b, 1) * dim(b, 2) * dim(b, 3));
+    if (wanted(b, 0)) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    }
+    if (wanted(b, 1)) {
+        plan_sum_sequences_backward(b, 1, dim(b, 0), dim(b, 1) * dim(b, 2) * dim(b, 3));
+    }
 }

@@ -84,11 +84,9 @@ static void add(const PlanBackward *b) {
 }
 
 static void layernorm(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    b->dx[1] = like_input(b, 1, "dw");
-    if (value_at(b, 2) != PLAN_NONE) {
-        b->dx[2] = like_input(b, 2, "db");
-    }
+    b->dx[0] = like_wanted(b, 0, "dx");
+    b->dx[1] = like_wanted(b, 1, "dw");
+    b->dx[2] = like_wanted(b, 2, "db");
     begin(b, PLAN_OP_LAYERNORM_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 0);
@@ -114,6 +112,9 @@ static void linear_dx(const PlanBackward *b) {
 }
 
 static void linear_dw(const PlanBackward *b) {
+    if (!wanted(b, 1)) {
+        return;
+    }
     b->dx[1] = like_input(b, 1, "dw");
     begin(b, PLAN_OP_LINEAR_DW, dims(b), NULL);
     operand(b, b->dy[0]);
@@ -123,6 +124,9 @@ static void linear_dw(const PlanBackward *b) {
 }
 
 static void linear_db(const PlanBackward *b) {
+    if (!wanted(b, 2)) {
+        return;
+    }
     b->dx[2] = like_input(b, 2, "db");
     begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){dim(b, 0), dim(b, 1)}, NULL);
     operand(b, b->dy[0]);
@@ -133,7 +137,7 @@ static void linear_db(const PlanBackward *b) {
 /* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. A tuned
  * stack makes those of weight and bias in one kernel. */
 void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
-    bool has_bias = wanted(b, 2), is_made = db.storage != PLAN_NONE;
+    bool has_bias = value_at(b, 2) != PLAN_NONE, is_made = db.storage != PLAN_NONE;
     bool is_one = has_bias && !is_made && b->run->graph->fused;
     if (!has_bias) {
         linear_dw(b);
@@ -191,6 +195,9 @@ static void attention(const PlanBackward *b) {
         operand(b, b->dx[i]);
     }
     launch(b);
+    for (unsigned i = 3; i-- > 0;) {
+        drop_unwanted(b, i);
+    }
 }
 
 /* The gradients of a row's parts lie in one array already, side by side. */
@@ -237,8 +244,8 @@ static void nll_loss(const PlanBackward *b) {
 }
 
 static void rmsnorm(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    b->dx[1] = like_input(b, 1, "dw");
+    b->dx[0] = like_wanted(b, 0, "dx");
+    b->dx[1] = like_wanted(b, 1, "dw");
     begin(b, PLAN_OP_RMSNORM_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 0);
@@ -526,69 +533,83 @@ bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
     return plan_dtype_bytes((PlanDtype)term->dtype) < plan_dtype_bytes((PlanDtype)sum->dtype);
 }
 
-/* A parameter lives anyhow, unlike a copy that autocast made of it; of a product's weight nobody
- * asks where its input wants no gradient. */
-static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
-    uint32_t value = plan_graph_ref(graph, op->values + position);
-    uint32_t x = plan_graph_ref(graph, op->values);
-    if (value == PLAN_NONE ||
-        plan_graph_at(graph->values, PlanGraphValue, value)->parameter != PLAN_NONE) {
+typedef struct {
+    uint8_t n, positions[PLAN_MAX_SLOTS];
+} Saved;
+
+/* A product's backward asks for a factor only to make the other's gradient. */
+static bool is_product(uint32_t kind) {
+    return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL || kind == PLAN_OP_HEADS_MATMUL ||
+           kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
+}
+
+static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
+    if (plan_graph_ref(graph, op->values + position) == PLAN_NONE) {
         return false;
     }
-    bool is_weight = plan_op_is_linear((PlanOpKind)op->kind) && position == 1;
-    return !is_weight || plan_graph_at(graph->values, PlanGraphValue, x)->requires_grad;
+    uint32_t other = plan_graph_ref(graph, op->values + (position == 0));
+    return !is_product(op->kind) ||
+           plan_graph_at(graph->values, PlanGraphValue, other)->requires_grad;
+}
+
+/* A parameter lives anyhow, unlike a copy that autocast made of it. */
+static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
+    uint32_t value = plan_graph_ref(graph, op->values + position);
+    return is_asked_for(graph, op, position) &&
+           plan_graph_at(graph->values, PlanGraphValue, value)->parameter == PLAN_NONE;
 }
 
 /* Positions count an op's values: its inputs, then its outputs. */
-unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions) {
-    static const struct {
-        uint8_t n, positions[PLAN_MAX_SLOTS];
-    } saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},
-        [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
-        [PLAN_OP_LINEAR] = {2, {0, 1}},
-        [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},
-        [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},
-        [PLAN_OP_DROPOUT] = {1, {2}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
-        [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
-        [PLAN_OP_SILU] = {1, {0}},
-        [PLAN_OP_MUL] = {2, {1, 0}},
-        [PLAN_OP_TABLE_MUL] = {1, {1}},
-        [PLAN_OP_BIAS] = {1, {1}},
-        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
-        [PLAN_OP_SOFTMAX] = {1, {1}},
-        [PLAN_OP_MASKED_FILL] = {1, {1}},
-        [PLAN_OP_ROPE] = {2, {1, 2}},
-        [PLAN_OP_SWIGLU] = {2, {0, 1}},
-        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
-        [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
-        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
-        [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
-        [PLAN_OP_MUL_ROW] = {2, {1, 0}},
-        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
-        [PLAN_OP_POWER] = {1, {0}},
-        [PLAN_OP_SUM_COLUMNS] = {1, {0}},
+static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    static const Saved saved[PLAN_N_OP_KINDS] = {
+        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
+        [PLAN_OP_LINEAR] = {2, {0, 1}},      [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},  [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
+        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_MUL_ROW] = {2, {1, 0}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
         [PLAN_OP_TANH] = {1, {1}},
         [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
         [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
     };
+    static const Saved nothing;
     if (op->kind >= PLAN_N_OP_KINDS) {
-        return 0;
+        return &nothing;
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
-        return 0; /* a mean asked its input for its size alone, and kept it whole */
+        return &nothing; /* a mean asked its input for its size alone, and kept it whole */
     }
+    return &saved[op->kind];
+}
+
+/* A checkpoint packs and unpacks parameters as it does all else. */
+bool plan_saves_anything(const PlanGraph *graph, const PlanGraphOp *op) {
+    const Saved *saved = saved_of(graph, op);
+    for (unsigned i = 0; i < saved->n; i++) {
+        if (is_asked_for(graph, op, saved->positions[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions) {
+    const Saved *saved = saved_of(graph, op);
     unsigned n = 0;
     if (plan_keeps_summands(graph, op)) {
         ret_positions[n++] = 0;
         ret_positions[n++] = 1;
     }
-    for (unsigned i = n ? 1 : 0; i < saved[op->kind].n; i++) {
-        uint8_t position = saved[op->kind].positions[i];
+    for (unsigned i = n ? 1 : 0; i < saved->n; i++) {
+        uint8_t position = saved->positions[i];
         if (is_kept(graph, op, position)) {
             ret_positions[n++] = position;
         }
@@ -602,7 +623,7 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         ret_positions[1] = 0;
     }
     uint32_t first = plan_graph_ref(graph, op->values);
-    bool flash = op->kind == PLAN_OP_ATTENTION && n < saved[op->kind].n &&
+    bool flash = op->kind == PLAN_OP_ATTENTION && n < saved->n &&
                  plan_graph_at(graph->values, PlanGraphValue, first)->dtype != PLAN_FP32;
     if (flash) {
         ret_positions[5] = 6; /* the flash kernel's random state goes in the other order */

@@ -104,6 +104,10 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        if (!v->elements) {
+            run->storage_of_value[value] = PLAN_NONE;
+            continue;
+        }
         PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
                                                 info->slots[op->n_inputs + i].name);
         run->storage_of_value[value] = tensor.storage;
@@ -131,8 +135,7 @@ static PlanEdge producer_of(const PlanRun *run, uint32_t value) {
 }
 
 static bool wants_gradient(const PlanRun *run, uint32_t value) {
-    return value != PLAN_NONE &&
-           plan_graph_at(run->graph->values, PlanGraphValue, value)->requires_grad;
+    return plan_graph_wants_gradient(run->graph, value);
 }
 
 static void add_edge(PlanRun *run, PlanNode *node, uint32_t value) {
@@ -183,11 +186,6 @@ void plan_run_drop_saved(PlanRun *run, uint32_t id) {
     node->n_saved = 0;
 }
 
-static bool keeps_anything(const PlanRun *run, const PlanGraphOp *op) {
-    uint8_t positions[PLAN_MAX_SLOTS];
-    return plan_saved_values(run->graph, op, positions) > 0;
-}
-
 static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     bool differentiable = false;
     for (unsigned i = 0; i < op->n_inputs; i++) {
@@ -202,7 +200,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     for (unsigned i = 0; i < op->n_inputs; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
     }
-    node.checkpoint = keeps_anything(run, op) ? run->checkpoint : PLAN_NONE;
+    node.checkpoint = plan_saves_anything(run->graph, op) ? run->checkpoint : PLAN_NONE;
     if (node.checkpoint == PLAN_NONE) {
         plan_run_save(run, op, &node);
     } else {

@@ -259,6 +259,10 @@ void plan_run_begin_frame(PlanRun *run);
 void plan_run_end_frame(PlanRun *run);
 void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
 
+static inline bool plan_run_is_frozen(const PlanRun *run, uint32_t parameter) {
+    return plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->frozen;
+}
+
 /* The program, in parts. */
 void plan_run_forward(PlanRun *run);
 void plan_run_backward(PlanRun *run);
@@ -269,6 +273,8 @@ void plan_run_optimizer(PlanRun *run, bool first);
  * none), makes those of the inputs that want one into ret_inputs. */
 void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs);
+/* Whether backward asks for any of its values, parameters too. */
+bool plan_saves_anything(const PlanGraph *graph, const PlanGraphOp *op);
 /* Which of its values an op keeps for its backward, in the order in which they are let go. */
 unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions);
 /* Whether a norm of a sum keeps what it adds up: of a compiled block, where the second summand is

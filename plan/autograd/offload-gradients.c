@@ -29,6 +29,9 @@ typedef struct {
 } Part;
 
 static Part part_of(PlanRun *run, uint32_t p) {
+    if (plan_run_is_frozen(run, p)) {
+        return (Part){0, 0};
+    }
     PlanOperand owned = run->flavour->owned(run, p);
     uint64_t size = plan_dtype_bytes(plan_strategy_model_dtype(run->strategy));
     return (Part){owned.offset_bytes / size, owned.elements};
@@ -113,6 +116,9 @@ static void scale(PlanRun *run, double plus) {
 static uint32_t norms_of_parts(PlanRun *run, bool also_empty) {
     uint32_t n = 0;
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        if (plan_run_is_frozen(run, p)) {
+            continue;
+        }
         Part part = part_of(run, p);
         if (part.elements) {
             norm_of(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), part, NORMS, n);

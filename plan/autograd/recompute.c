@@ -51,11 +51,17 @@ static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     }
 }
 
+/* A block that nothing in backward will ask for anything lets go of its arguments at once. */
 void plan_run_leave_checkpoint(PlanRun *run) {
+    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
     if (run->graph->compiled) {
-        drop_unneeded(run, &run->checkpoints.items[run->checkpoint]);
+        drop_unneeded(run, c);
     }
-    plan_offload_send(run, run->checkpoint);
+    if (c->n_pending) {
+        plan_offload_send(run, run->checkpoint);
+    } else {
+        plan_run_end_checkpoint(run, c);
+    }
     run->checkpoint = PLAN_NONE;
 }
 
@@ -163,6 +169,12 @@ static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool l
     }
 }
 
+static void leave_frames(PlanRun *run, uint32_t n) {
+    while (run->frames.len > n) {
+        plan_run_end_frame(run);
+    }
+}
+
 static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
     return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
 }
@@ -188,9 +200,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         bool is_op = step->kind == PLAN_STEP_OP;
         bool is_last = early && is_op && step->index == c->last_op;
         if (!early && leaves(step, entered)) {
-            while (run->frames.len > n_frames) { /* the block returns; its result is still there */
-                plan_run_end_frame(run);
-            }
+            leave_frames(run, n_frames); /* the block returns; its result is still there */
             unwind(run, c->enter_step + 1, i, true);
             break;
         }
@@ -211,13 +221,11 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
             }
         }
         if (is_last) {
+            leave_frames(run, n_frames); /* what they hold is still there then */
             unwind(run, c->enter_step + 1, i, last_runs);
             break;
         }
         plan_run_let_go(run, step);
-    }
-    while (run->frames.len > n_frames) { /* modules that the exception left */
-        plan_run_end_frame(run);
     }
     run->frame_buffers.len = 0;
     plan_run_at(run, phase, module);

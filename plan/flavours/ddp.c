@@ -70,6 +70,11 @@ static void move_in(PlanRun *run, const Ddp *ddp, const GArray *parameters) {
     }
 }
 
+/* What is trained is of one dtype: the network's, or that of adapters. */
+static PlanDtype dtype_of(const PlanRun *run) {
+    return run->graph->trained.lora_wide ? PLAN_FP32 : plan_strategy_model_dtype(run->strategy);
+}
+
 static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
     Bucket bucket = {.parameters = parameters, .reduced = PLAN_NONE};
     for (uint32_t i = 0; i < parameters->len; i++) {
@@ -78,8 +83,7 @@ static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
         ddp->offset_of[p] = bucket.elements;
         bucket.elements += parameter_at(run, p)->elements;
     }
-    bucket.buffer = plan_builder_buffer(&run->builder, bucket.elements,
-                                        plan_strategy_model_dtype(run->strategy),
+    bucket.buffer = plan_builder_buffer(&run->builder, bucket.elements, dtype_of(run),
                                         PLAN_COMMUNICATION_REPLICATE, LANE_COMPUTE, "bucket");
     bucket.tensor = plan_run_new_in(run, bucket.buffer);
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
@@ -108,7 +112,9 @@ static void construct(PlanRun *run) {
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
     GArray *all = new_list();
     for (uint32_t i = 0; i < n; i++) {
-        g_array_append_val(all, i);
+        if (!plan_run_is_frozen(run, i)) {
+            g_array_append_val(all, i);
+        }
     }
     add_bucket(run, ddp, all);
 }
@@ -138,8 +144,7 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     for (uint32_t i = 0; i < ddp->ready_order->len; i++) {
         uint32_t p = g_array_index(ddp->ready_order, uint32_t, i);
         g_array_append_val(open, p);
-        bytes += parameter_at(run, p)->elements *
-                 plan_dtype_bytes(plan_strategy_model_dtype(run->strategy));
+        bytes += parameter_at(run, p)->elements * plan_dtype_bytes(dtype_of(run));
         if (bytes >= limit) {
             add_bucket(run, ddp, open);
             open = new_list();

@@ -11,6 +11,19 @@
 #include "plan/flavours/construct.h"
 #include "plan/whole.h"
 
+uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n) {
+    const GArray *all = run->units[unit].parameters;
+    uint32_t *trained = g_new(uint32_t, all->len + 1), n = 0;
+    for (uint32_t i = 0; i < all->len; i++) {
+        uint32_t p = g_array_index(all, uint32_t, i);
+        if (!plan_run_is_frozen(run, p)) {
+            trained[n++] = p;
+        }
+    }
+    *ret_n = n;
+    return trained;
+}
+
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
     for (uint32_t u = 0; u < run->n_units; u++) {
         PlanFsdp2Unit *unit = &f->units[u];
@@ -26,8 +39,9 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             f->chunk_rows[p] = (rows + f->ranks - 1) / f->ranks;
             uint64_t before = MIN(rows, f->chunk_rows[p] * (run->rank % f->ranks));
             f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
-            f->slice_start[p] = unit->slice;
+            f->trained_start[p] = unit->trained;
             unit->slice += plan_fsdp2_chunk(f, p);
+            unit->trained += plan_run_is_frozen(run, p) ? 0 : plan_fsdp2_chunk(f, p);
             f->whole[p] = f->parts[p] = f->staged[p] = f->offload_events[p] = PLAN_NONE;
             f->accumulated[p] = PLAN_NO_TENSOR;
         }
@@ -142,7 +156,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->chunk_rows = g_new0(uint64_t, n);
     f->row = g_new0(uint64_t, n);
     f->local = g_new0(uint64_t, n);
-    f->slice_start = g_new0(uint64_t, n);
+    f->trained_start = g_new0(uint64_t, n);
     f->shards = g_new0(uint32_t, n);
     f->staged = g_new0(uint32_t, n);
     f->whole = g_new0(uint32_t, n);
@@ -203,7 +217,7 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->chunk_rows);
         g_free(f->row);
         g_free(f->local);
-        g_free(f->slice_start);
+        g_free(f->trained_start);
         g_free(f->shards);
         g_free(f->staged);
         g_free(f->whole);

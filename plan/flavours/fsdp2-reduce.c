@@ -9,6 +9,7 @@
  * among them on a lane of its own; its buffer is held to the end of backward, so that no other
  * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
  * is not the gradient itself: a race that was mended in 2.6, and that no plan may have.)
+ * Frozen parameters have no gradients and no place in any of this.
  * A pass that does not reduce leaves the whole gradients, in what is reduced in. Where sharded
  * gradients exist already (of an earlier pass, or kept), the new ones are added to them.
  * fp16 could overflow, so it is divided before and after, by about the root of the ranks each;
@@ -64,18 +65,20 @@ static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
 
 static void pack_gradients(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    int64_t slices[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
+    int64_t slices[] = {(int64_t)f->units[u].trained, (int64_t)f->ranks};
     uint8_t lane = f->is_of_2_4 ? PLAN_FSDP2_REDUCE : PLAN_FSDP2_COMPUTE;
     f->reducing = plan_builder_buffer(
-        &run->builder, f->units[u].slice * f->ranks, f->reduce,
+        &run->builder, f->units[u].trained * f->ranks, f->reduce,
         f->communicates ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP, lane, "packed");
     if (f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
     }
     plan_builder_alloc_empty(&run->builder, f->reducing);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+    uint32_t n;
+    g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = trained[i];
         PlanOperand gradient = plan_run_operand_of(run, *whole_gradient(run, p));
         gradient.rows = (uint32_t)plan_fsdp2_parameter(run, p)->dims[0];
         plan_builder_rows(&run->builder, gradient);
@@ -107,7 +110,7 @@ static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t element
 static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dtype, uint8_t lane,
                            PlanSubcategory sub) {
     uint32_t buffer =
-        plan_builder_buffer(&run->builder, unit->slice, dtype, sub, lane, "gradients");
+        plan_builder_buffer(&run->builder, unit->trained, dtype, sub, lane, "gradients");
     plan_builder_alloc_empty(&run->builder, buffer);
     return buffer;
 }
@@ -129,7 +132,7 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
 
 static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    uint64_t slice = f->units[u].slice;
+    uint64_t slice = f->units[u].trained;
     if (!f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
     }
@@ -154,7 +157,7 @@ static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
     PlanFsdp2 *f = run->state;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REPLICATE, PLAN_FSDP2_REDUCE);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){(int64_t)f->units[u].slice, (int64_t)f->replicas},
+                          (int64_t[]){(int64_t)f->units[u].trained, (int64_t)f->replicas},
                           (double[]){f->reduce != PLAN_FP16});
     plan_builder_whole(&run->builder, reduced);
     plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);
@@ -163,9 +166,11 @@ static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
 
 static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
     const PlanFsdp2 *f = run->state;
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        uint64_t offset_bytes = f->slice_start[p] * plan_dtype_bytes(f->master);
+    uint32_t n;
+    g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = trained[i];
+        uint64_t offset_bytes = f->trained_start[p] * plan_dtype_bytes(f->master);
         if (f->local[p]) {
             plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
                                   (int64_t[]){(int64_t)f->local[p]}, NULL);
@@ -178,8 +183,10 @@ static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradient
 
 static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradients) {
     PlanFsdp2 *f = run->state;
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+    uint32_t n;
+    g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = trained[i];
         PlanOperand gradient = plan_fsdp2_gradient_in(f, p, gradients);
         if (f->local[p] && f->units[u].on_host) {
             plan_offload_add_gradient(run, p, gradient, lane);
@@ -219,12 +226,12 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         lane = PLAN_FSDP2_REPLICATE;
         all_reduce(run, u, reduced);
     }
-    divide(run, lane, reduced, unit->slice, divisor_of(f).after);
+    divide(run, lane, reduced, unit->trained, divisor_of(f).after);
     if (f->reduce != f->master) {
         bool is_first = unit->gradients == PLAN_NONE && !plan_offload_has_params(run);
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
-        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->slice);
+        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->trained);
         if (f->replicas == 1) {
             plan_builder_free(&run->builder, reduced);
         }
@@ -255,18 +262,18 @@ static void let_go_of_reduced(PlanRun *run) {
 static void reduce_unit(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
-    uint32_t n = run->units[u].parameters->len;
-    let_go_of_reduced(run);
+    uint32_t n;
+    g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
     pack_gradients(run, u);
     /* A loop variable holds the last one until the function returns; on one rank the loop is not
      * run, and 2.4 had none. */
     uint32_t held = f->ranks > 1 && !f->is_of_2_4;
     for (uint32_t i = n - held; i-- > 0;) {
-        drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, i)));
+        drop(run, whole_gradient(run, trained[i]));
     }
     uint32_t gradients = reduce(run, u);
     if (held) {
-        drop(run, whole_gradient(run, plan_fsdp2_parameter_of(run, u, n - 1)));
+        drop(run, whole_gradient(run, trained[n - 1]));
     }
     if (f->is_of_2_4) {
         drop_packed(run);
@@ -290,12 +297,29 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     }
     plan_fsdp2_reshard(run, u);
     if (run->reduces) {
-        reduce_unit(run, u);
+        let_go_of_reduced(run); /* also where nothing of the unit is trained */
+        if (f->units[u].trained) {
+            reduce_unit(run, u);
+        }
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
         keep_in_reduce_dtype(run, plan_fsdp2_parameter_of(run, u, i));
     }
+}
+
+/* A unit that was gathered ahead of a backward which did not come to it, for nothing before it is
+ * trained. */
+static void let_go_of_unused(PlanRun *run, uint32_t u) {
+    PlanFsdp2Unit *unit = &((PlanFsdp2 *)run->state)->units[u];
+    if (unit->unsharded || (unit->gathered == PLAN_NONE && !unit->pending)) {
+        return;
+    }
+    plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, unit->gather_event);
+    if (unit->gathered != PLAN_NONE) {
+        plan_fsdp2_free_gathered(run, u);
+    }
+    unit->pending = false;
 }
 
 /* The root's callback goes over all units: it completes those whose inputs wanted no gradient, and
@@ -316,6 +340,7 @@ void plan_fsdp2_end_backward(PlanRun *run) {
         }
         unit->all_reduced = PLAN_NONE;
         wait_for_host(run, u);
+        let_go_of_unused(run, u);
     }
     plan_run_at_unit(run, 0);
     let_go_of_reduced(run);

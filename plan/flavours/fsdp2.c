@@ -190,6 +190,14 @@ static void clip(PlanRun *run) {
     plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
 }
 
+static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
+    uint32_t i = run->units[u].parameters->len;
+    while (i > 0 && plan_run_is_frozen(run, plan_fsdp2_parameter_of(run, u, i - 1))) {
+        i--;
+    }
+    return i > 0 && plan_fsdp2_parameter_of(run, u, i - 1) == p;
+}
+
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */
 static void drop_gradients(PlanRun *run) {
     PlanFsdp2 *f = run->state;
@@ -201,7 +209,7 @@ static void drop_gradients(PlanRun *run) {
     }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         uint32_t u = run->unit_of_parameter[p];
-        if (p != plan_fsdp2_parameter_of(run, u, run->units[u].parameters->len - 1)) {
+        if (!is_last_trained(run, u, p)) {
             continue;
         }
         plan_run_at_unit(run, u);

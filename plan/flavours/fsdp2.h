@@ -15,6 +15,7 @@ enum {
 
 typedef struct {
     uint64_t slice;        /* elements of one rank, padded */
+    uint64_t trained;      /* those of its parameters that are trained: what is reduced */
     uint32_t gathered;     /* buffer; PLAN_NONE when there is none */
     uint32_t gather_event; /* the all-gather has run */
     uint32_t copied_event; /* the copy-out has run */
@@ -39,7 +40,7 @@ typedef struct {
     uint64_t *chunk_rows;       /* of each parameter */
     uint64_t *row;              /* elements of one row */
     uint64_t *local;            /* elements that are this rank's */
-    uint64_t *slice_start;      /* elements before it in its unit's slice */
+    uint64_t *trained_start;    /* elements before it in its unit's slice of what is trained */
     uint32_t *shards;           /* buffers; offloaded: of construction */
     uint32_t *staged;           /* their copies or casts, while a gather needs them; PLAN_NONE */
     uint32_t *first_shards;     /* those that construction made */
@@ -70,9 +71,12 @@ static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
 /* The parameter's gradient in a buffer of its unit's sharded gradients. */
 static inline PlanOperand plan_fsdp2_gradient_in(const PlanFsdp2 *f, uint32_t p, uint32_t buffer) {
     return (PlanOperand){.buffer = buffer,
-                         .offset_bytes = f->slice_start[p] * plan_dtype_bytes(f->master),
+                         .offset_bytes = f->trained_start[p] * plan_dtype_bytes(f->master),
                          .elements = f->local[p]};
 }
+
+/* The unit's parameters that are trained; *ret_n of them. */
+uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n);
 
 /* Layout: who has what. */
 void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes);

@@ -41,7 +41,8 @@ void plan_adam_first(const PlanOver *all) {
     bool counts = counts_on_device(run->strategy);
     for (uint32_t p = all->from; p < all->to; p++) {
         PlanOperand owned = all->owned[p];
-        if (counts && (owned.elements || run->flavour->has_empty_shards)) {
+        bool steps_empty = run->flavour->has_empty_shards && !plan_run_is_frozen(run, p);
+        if (counts && (owned.elements || steps_empty)) {
             make_state(all, p, PLAN_STATE_STEPS, 1, PLAN_FP32);
         }
         if (!owned.elements) {
@@ -153,6 +154,9 @@ static void step_loop(const PlanOver *all) {
     count_on_device(all);
     for (uint32_t p = all->from; p < all->to; p++) {
         PlanOver one = plan_over_one(all, p);
+        if (plan_run_is_frozen(all->run, p)) {
+            continue;
+        }
         read_count(all, p);
         if (!plan_over_owns(all, p)) {
             meet_empty(&before);

@@ -17,13 +17,17 @@ typedef struct {
 } Clip;
 
 static void clip_begin(Clip *c, PlanRun *run, bool also_empty) {
-    PlanOperand first = run->flavour->gradient(run, 0);
-    uint32_t n = run->graph->parameters->len;
+    uint32_t n = run->graph->parameters->len, first = 0;
+    while (plan_run_is_frozen(run, first)) {
+        first++; /* something is trained */
+    }
+    uint32_t buffer = run->flavour->gradient(run, first).buffer;
     *c = (Clip){.run = run,
-                .dtype = (PlanDtype)plan_builder_at(&run->builder, first.buffer)->dtype,
+                .dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype,
                 .parameters = g_new(uint32_t, n)};
-    for (uint32_t p = 0; p < n; p++) {
-        if (also_empty || run->flavour->gradient(run, p).elements) {
+    for (uint32_t p = first; p < n; p++) {
+        if (!plan_run_is_frozen(run, p) &&
+            (also_empty || run->flavour->gradient(run, p).elements)) {
             c->parameters[c->n++] = p;
         }
     }

@@ -228,7 +228,8 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     }
     g_autofree PlanOperand *owned = g_new(PlanOperand, n);
     for (uint32_t p = 0; p < n; p++) {
-        owned[p] = run->flavour->owned(run, p);
+        owned[p] = plan_run_is_frozen(run, p) ? (PlanOperand){.buffer = PLAN_NONE}
+                                              : run->flavour->owned(run, p);
     }
     PlanOver all = {
         .run = run, .to = n, .owned = owned, .scale = PLAN_NO_TENSOR, .found = PLAN_NO_TENSOR};

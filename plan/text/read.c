@@ -201,8 +201,11 @@ static bool read_parameters(PlanReader *r) {
         PlanParameter p = {0};
         if (!plan_reader_row_id(r, 'p', i) ||
             !plan_reader_id(r, plan_reader_word(r), 'u', r->plan->n_units, false, &p.unit) ||
-            !read_dtype(r, &p.dtype) || !read_shape(r, &p) || !plan_reader_name(r, &p.name) ||
-            !plan_reader_end_of_line(r)) {
+            !read_dtype(r, &p.dtype) || !read_shape(r, &p) || !plan_reader_name(r, &p.name)) {
+            return false;
+        }
+        p.frozen = plan_reader_skip(r, "frozen");
+        if (!plan_reader_end_of_line(r)) {
             return false;
         }
         g_array_append_val(parameters, p);

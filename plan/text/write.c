@@ -87,7 +87,7 @@ static void append_tables(const Plan *plan, GString *text) {
         for (unsigned d = 0; d < p->n_dims; d++) {
             g_string_append_printf(text, "%s" I64, d ? "x" : "", p->dims[d]);
         }
-        g_string_append_printf(text, " %s\n", p->name);
+        g_string_append_printf(text, " %s%s\n", p->name, p->frozen ? " frozen" : "");
     }
 }
 
