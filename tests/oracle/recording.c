@@ -287,6 +287,21 @@ static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **err
                              error);
 }
 
+/* What is trained: recordings have regular expressions of the same words. */
+static void set_trained(JsonObject *options, PlanStrategy *strategy) {
+    if (has(options, "freeze") && *text_of(options, "freeze")) {
+        strategy->freeze = (PlanVariant){.choice = PLAN_FREEZE_MODULE,
+                                         .text = g_intern_string(text_of(options, "freeze"))};
+    }
+    if (int_of(options, "lora_rank")) {
+        strategy->lora_rank = (uint64_t)int_of(options, "lora_rank");
+        strategy->lora_alpha = real_of(options, "lora_alpha");
+        strategy->lora_on = (PlanVariant){.choice = PLAN_LORA_ON_MODULE,
+                                          .text = g_intern_string(text_of(options, "lora_on"))};
+        strategy->lora_dtype = flag_of(options, "lora_fp32") ? PLAN_LORA_FP32 : PLAN_LORA_MODEL;
+    }
+}
+
 /* Keys that only recorders of this project write. */
 static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "rms_norm") && g_str_equal(text_of(options, "rms_norm"), "ops")) {
@@ -434,6 +449,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     }
     set_groups(options, strategy);
     set_later_keys(options, strategy);
+    set_trained(options, strategy);
     return true;
 }
 

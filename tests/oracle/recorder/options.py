@@ -39,6 +39,12 @@ def add_training_options(p):
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
+    tune = p.add_argument_group("fine-tuning")
+    tune.add_argument("--freeze", metavar="REGEX", help="modules, by whole name or class, whose parameters are not trained")
+    tune.add_argument("--lora-rank", type=int, default=0, help="LoRA adapters of this rank alone are trained")
+    tune.add_argument("--lora-alpha", type=float, default=16.0)
+    tune.add_argument("--lora-on", metavar="REGEX", default=".*", help="beside these linear layers of blocks")
+    tune.add_argument("--lora-fp32", action="store_true", help="adapters in fp32, whatever the network is made in")
     p.add_argument("--compile", action="store_true", help="each block by torch.compile")
     p.add_argument("--compile-network", action="store_true", help="all of the network by torch.compile")
     p.add_argument("--deterministic", action="store_true", default=None,
