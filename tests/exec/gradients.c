@@ -55,21 +55,51 @@ static float *pointer(const Play *play, PlanOperand operand) {
                                operand.offset_bytes);
 }
 
-/* Where parameter number p lies after construction: the plain flavour's shards are whole. */
+/* Its number among those that the optimizer sees. */
+static uint32_t number_among_trained(const Plan *plan, uint32_t p) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p; i++) {
+        n += !plan->parameters[i].frozen;
+    }
+    return n;
+}
+
+/* Where parameter number p, which is trained, lies after construction: the plain flavour's shards
+ * are whole. */
 static PlanOperand parameter_operand(const Plan *plan, uint32_t p) {
     const PlanRole *role = &plan->roles[0];
     for (uint32_t i = 0; i < role->n_ops; i++) {
         if (role->ops[i].kind == PLAN_OP_ADAM_DECAY) {
-            return plan_op_operand(role, &role->ops[i], p);
+            return plan_op_operand(role, &role->ops[i], number_among_trained(plan, p));
         }
     }
     g_assert_not_reached();
 }
 
+/* The number of a fixed pattern at place i: 1 or -1. */
+static double sign_at(uint64_t i) {
+    return i * 2654435761u >> 7 & 1 ? 1 : -1;
+}
+
+/* An adapter's B begins with zeros, so that its A has no gradient: gives it numbers. */
+static void stir_adapters(Play *play) {
+    const Plan *plan = play->plan;
+    play_until(play, PLAN_SECTION_FIRST, PLAN_OP_BATCH);
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        if (!g_str_has_suffix(plan->parameters[p].name, ".lora_B.weight")) {
+            continue;
+        }
+        PlanOperand operand = parameter_operand(plan, p);
+        for (uint64_t i = 0; i < operand.elements; i++) {
+            pointer(play, operand)[i] = (float)(0.1 * sign_at(i));
+        }
+    }
+}
+
 /* The loss of the first step when parameter p is moved by `by` along `direction`. */
 static double loss_at(Plan *plan, uint32_t p, const float *direction, double by) {
     Play play = begin(plan, 1);
-    play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_BATCH);
+    stir_adapters(&play);
     PlanOperand operand = parameter_operand(plan, p);
     float *x = pointer(&play, operand);
     for (uint64_t i = 0; i < operand.elements; i++) {
@@ -113,8 +143,7 @@ static void check_parameter(Plan *plan, uint32_t p, const float *gradient, doubl
     /* Along a fixed pattern of signs: a gradient of the right length in a wrong direction fails. */
     double expected = 0;
     for (uint64_t i = 0; i < operand.elements; i++) {
-        direction[i] =
-            (float)((i * 2654435761u >> 7 & 1 ? 1 : -1) / sqrt((double)operand.elements));
+        direction[i] = (float)(sign_at(i) / sqrt((double)operand.elements));
         expected += (double)direction[i] * (double)gradient[i];
     }
     measured = slope(plan, p, direction, step);
@@ -131,10 +160,14 @@ static void gradients_near(const char *kernels, const char *network, unsigned mi
         g_strdup_printf("ranks=1 sharding=none micro_batch=%u kernels=%s", micro_batch, kernels);
     g_autoptr(Plan) plan = test_plan(network, words);
     Play play = begin(plan, 1);
+    stir_adapters(&play);
     const PlanOp *moment = play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_ADAM_MOMENT);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
-        check_parameter(plan, p, pointer(&play, plan_op_operand(&plan->roles[0], moment, p)), bound,
-                        step);
+        if (!plan->parameters[p].frozen) {
+            PlanOperand gradient =
+                plan_op_operand(&plan->roles[0], moment, number_among_trained(plan, p));
+            check_parameter(plan, p, pointer(&play, gradient), bound, step);
+        }
     }
     end(&play);
 }
@@ -160,6 +193,30 @@ static void fused(void) {
         "vocab=11\nseq=7\ntied=yes\ngated=yes\n"};
     for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
         gradients_by("fused", networks[i], 2, 2e-3);
+    }
+}
+
+/* Adapters alone, or what is not frozen: backward goes through what is, and begins where something
+ * is trained. */
+static void lora_and_frozen(void) {
+    static const struct {
+        const char *words, *network;
+    } cases[] = {
+        {"eager lora_rank=2 lora_alpha=2 lora_on=all-linear", "gpt\nlayers=2\n"},
+        {"eager lora_rank=3 lora_alpha=4 checkpointing=full", "gpt\nlayers=2\n"},
+        {"eager lora_rank=2 lora_alpha=1", "llama\nlayers=2\nffn=24\nkv_heads=2\n"},
+        {"eager lora_rank=2 lora_alpha=2 lora_on=module=.*(o|gate) rms_norm=ops",
+         "llama\nlayers=2\nffn=24\nattention=math\n"},
+        {"eager lora_rank=2 lora_alpha=1 lora_on=all-linear",
+         "t5\nlayers=1\nhead_dim=4\nffn=24\ngated=yes\n"},
+        {"eager freeze=module=wte|wpe|layers.0", "gpt\nlayers=2\n"},
+        {"eager freeze=module=LayerNorm|.*up checkpointing=full", "gpt\nlayers=2\n"},
+        {"eager freeze=module=embed|.*norm.*|.*down", "llama\nlayers=2\nffn=24\n"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "[network]\nwidth=16\nheads=4\nvocab=11\nseq=7\nfamily=%s", cases[i].network);
+        gradients_near(cases[i].words, text, 2, 4e-3, 0.02);
     }
 }
 
@@ -360,6 +417,51 @@ static void loss_falls(void) {
     }
 }
 
+/* What a parameter holds: of one rank, all of it lies in the buffer of its name. */
+static float *values_of(const Play *play, const char *name) {
+    const PlanRole *role = &play->plan->roles[0];
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        if (g_str_equal(role->buffers[b].name, name)) {
+            return (float *)exec_play_pointer(play->host, b);
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* A begins at random, B with zeros; after some steps both have moved, and nothing else. */
+static void adapters_alone_move(gconstpointer words) {
+    g_autoptr(Plan) plan = test_plan("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\n"
+                                     "ffn=24\nvocab=11\nseq=7\n",
+                                     words);
+    Play play = begin(plan, 4);
+    play_until(&play, PLAN_SECTION_FIRST, PLAN_OP_BATCH);
+    g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func(g_free);
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        const PlanParameter *parameter = &plan->parameters[p];
+        g_ptr_array_add(before, g_memdup2(values_of(&play, parameter->name),
+                                          parameter->elements * sizeof(float)));
+    }
+    g_assert_cmpint(plan_player_run(play.player, NULL), ==, PLAN_DONE);
+    g_assert_true(exec_host.drain(play.host, NULL));
+    unsigned n_adapters = 0;
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        const PlanParameter *parameter = &plan->parameters[p];
+        const float *was = before->pdata[p], *is = values_of(&play, parameter->name);
+        bool is_b = g_str_has_suffix(parameter->name, ".lora_B.weight");
+        bool moved = memcmp(was, is, parameter->elements * sizeof(float)) != 0;
+        double largest = 0;
+        for (uint64_t i = 0; i < parameter->elements; i++) {
+            largest = MAX(largest, fabs((double)was[i]));
+        }
+        g_assert_cmpint(moved, ==, !parameter->frozen);
+        g_assert_cmpint(parameter->frozen, ==, !strstr(parameter->name, ".lora_"));
+        g_assert_true(is_b ? largest == 0 : largest > 0);
+        n_adapters += is_b;
+    }
+    g_assert_cmpuint(n_adapters, ==, 14);
+    end(&play);
+}
+
 static void out_of_memory_is_a_result(void) {
     g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=1 sharding=none");
     g_autoptr(GError) error = NULL;
@@ -450,6 +552,13 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/t5 in attention's kernel", t5_in_a_kernel);
     g_test_add_func("/exec/gradients/decoders with LayerNorm", decoders);
     g_test_add_func("/exec/gradients/opt", opt);
+    g_test_add_func("/exec/gradients/adapters, and what is not frozen", lora_and_frozen);
+    g_test_add_data_func("/exec/training/adapters alone move",
+                         "ranks=1 sharding=none lora_rank=2 lora_on=all-linear",
+                         adapters_alone_move);
+    g_test_add_data_func("/exec/training/adapters alone move in FSDP2",
+                         "ranks=1 flavour=fsdp2 lora_rank=2 lora_on=all-linear",
+                         adapters_alone_move);
     g_test_add_func("/exec/training/the loss falls, sharded or not", loss_falls);
     g_test_add_func("/exec/memory/running out is a result", out_of_memory_is_a_result);
     g_test_add_data_func("/exec/plans/edited ones are safe", "ranks=1 flavour=fsdp2",

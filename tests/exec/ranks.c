@@ -165,6 +165,30 @@ static const char *const with_llama[] = {
     NULL,
 };
 
+/* Adapters alone are trained, or what stands behind frozen blocks. */
+#define LORA "--lora-rank 4 --lora-on all-linear --lr 0.01 "
+static const char *const with_lora[] = {
+    LORA "-n 1 --micro-batch 12 --sharding none",
+    LORA "-n 2 --micro-batch 6 --sharding none",
+    LORA "-n 3 --micro-batch 4",
+    LORA "-n 2 --micro-batch 3 --accumulate 2 --checkpointing full --clip 1000",
+    LORA "-n 4 --micro-batch 3 --sharding hybrid --replicate 2 --optimizer-kernel fused",
+    LORA "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",
+    LORA "-n 3 --micro-batch 4 --offload params",
+    LORA "-n 2 --micro-batch 6 --offload optimizer",
+    NULL,
+};
+#undef LORA
+#define FROZEN "--freeze module=embed|layers.0 "
+static const char *const with_frozen[] = {
+    FROZEN "-n 1 --micro-batch 12 --sharding none",
+    FROZEN "-n 3 --micro-batch 4",
+    FROZEN "-n 3 --micro-batch 4 --sharding none --bucket-view yes",
+    FROZEN "-n 2 --micro-batch 6 --checkpointing full --reshard-after-forward yes",
+    NULL,
+};
+#undef FROZEN
+
 typedef struct {
     const char *network;
     const char *const *runs;
@@ -337,6 +361,9 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 2 --param-dtype fp16 --loss-scale dynamic",
         "gpt-toy -n 2 --flavour fsdp1 --param-dtype fp16 --loss-scale dynamic",
         "t5-toy -n 1 --sharding none --autocast bf16",
+        "llama-toy -n 2 --lora-rank 4 --param-dtype bf16 --checkpointing full",
+        "gpt-toy -n 2 --model-dtype bf16 --sharding none --lora-rank 4 --lora-dtype fp32",
+        "llama-toy -n 2 --freeze module=embed|layers.0",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",
@@ -558,7 +585,9 @@ int main(int argc, char **argv) {
                     {"with momentum", {"gpt-toy", with_momentum}},
                     {"with momentum and clipping", {"gpt-toy", with_momentum_and_clip}},
                     {"with dropout", {"gpt-toy-dropout", with_dropout}},
-                    {"of another family, some of it kept", {"llama-toy", with_llama}}};
+                    {"of another family, some of it kept", {"llama-toy", with_llama}},
+                    {"of adapters", {"llama-toy", with_lora}},
+                    {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {
         g_autofree char *name = g_strconcat("/exec/ranks/losses agree ", families[i].name, NULL);
         g_test_add_data_func(name, &families[i].family, losses_agree);

@@ -282,6 +282,16 @@ static void contradictions(void) {
         {"ranks=2 autocast=bf16 kernels=fused", "what autocast casts inside of fused kernels"},
         {"ranks=2 sharding=optimizer-only autocast=bf16", "sharding=optimizer-only keeps 16-bit"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
+        {"ranks=2 lora_rank=2 flavour=fsdp1", "FSDP1 joins a unit's parameters in one flat tensor"},
+        {"ranks=2 freeze=module=layers.0 sharding=optimizer-only",
+         "sharding=optimizer-only has one bucket"},
+        {"ranks=2 lora_rank=2 kernels=compiled", "what fused or compiled kernels keep of frozen"},
+        {"ranks=2 lora_rank=2 pytorch=2.4", "frozen parameters are known of FSDP2 in current"},
+        {"ranks=2 lora_rank=2 lora_dtype=fp32 model_dtype=bf16",
+         "lora_dtype=fp32 would gather a unit of two dtypes"},
+        {"ranks=2 lora_rank=2", "lora_on=.*\\.(q|v|qkv|Wqkv) names no linear layer of a block"},
+        {"ranks=2 freeze=module=layers", "freeze=module=layers is the whole name or class of no"},
+        {"ranks=2 freeze=module=.*", "freeze=module=.* leaves nothing to train"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(MLP_TOY, cases[i].words);
