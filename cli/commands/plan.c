@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/plan-memory.h"
 #include "cli/plan-source.h"
+#include "cli/trained.h"
 #include "plan/op-work.h"
 #include "plan/player.h"
 #include "plan/text/text.h"
@@ -54,19 +55,15 @@ static bool gather_facts(const Plan *plan, Facts *facts, GError **error) {
     return plan_player_run(player, error) == PLAN_DONE;
 }
 
-static uint64_t parameters_of(const Plan *plan) {
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < plan->n_parameters; i++) {
-        total += plan->parameters[i].elements;
-    }
-    return total;
-}
-
 static void print_summary(const Plan *plan, const Facts *facts) {
     printf("%s\n", plan->title);
     printf("digest        %s\n", plan_digest(plan));
-    printf("parameters    %" G_GUINT64_FORMAT " in %u tensors, %u unit%s\n", parameters_of(plan),
+    printf("parameters    %" G_GUINT64_FORMAT " in %u tensors, %u unit%s\n", cli_trained(plan).all,
            plan->n_parameters, plan->n_units, plan->n_units == 1 ? "" : "s");
+    g_autofree char *trained = cli_trained_text(plan);
+    if (trained) {
+        printf("%s\n", trained);
+    }
     printf("ranks         %u (replicate %u x shard %u), %u role%s\n", plan->world,
            plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], plan->n_roles,
            plan->n_roles == 1 ? "" : "s");
@@ -96,7 +93,8 @@ static void print_json(const Plan *plan, const Facts *facts) {
     json_builder_begin_object(json);
     trace_json_add_text(json, "digest", plan_digest(plan));
     trace_json_add_text(json, "network", plan->title);
-    trace_json_add_int(json, "parameters", parameters_of(plan));
+    trace_json_add_int(json, "parameters", cli_trained(plan).all);
+    trace_json_add_int(json, "trained_parameters", cli_trained(plan).trained);
     trace_json_add_int(json, "world", plan->world);
     trace_json_add_int(json, "units", plan->n_units);
     trace_json_add_int(json, "instructions", facts->instructions);

@@ -77,8 +77,9 @@ static void print_parameter(const Plan *plan, const PlanParameter *p, unsigned d
     }
     const char *dot = strrchr(p->name, '.');
     g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", dot ? dot + 1 : p->name);
-    printf("%-32s %s] %s, %" U64 " elements, unit %s\n", name, shape->str,
-           plan_dtype_name((PlanDtype)p->dtype), p->elements, plan->units[p->unit].name);
+    printf("%-32s %s] %s, %" U64 " elements, unit %s%s\n", name, shape->str,
+           plan_dtype_name((PlanDtype)p->dtype), p->elements, plan->units[p->unit].name,
+           p->frozen ? ", frozen" : "");
 }
 
 static void print_tree(const Plan *plan) {

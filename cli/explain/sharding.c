@@ -2,6 +2,7 @@
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
+#include "cli/trained.h"
 #include "trace/json.h"
 #include "trace/scale.h"
 
@@ -96,12 +97,32 @@ static bool append_strategy(GString *text, CliPlanSource *source, const char *ne
     return true;
 }
 
+/* Gradients and state are of that alone. A strategy that is no plan is refused below, with the
+ * others. */
+static bool append_trained(GString *text, CliPlanSource *source, const char *network,
+                           GError **error) {
+    g_autoptr(GError) refusal = NULL;
+    g_autoptr(Plan) plan = cli_plan_source_load(source, network, &refusal);
+    if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
+        g_propagate_error(error, g_steal_pointer(&refusal));
+        return false;
+    }
+    g_autofree char *trained = plan != NULL ? cli_trained_text(plan) : NULL;
+    if (trained != NULL) {
+        g_string_append_printf(text, "%s, and have no gradient and no state\n\n", trained);
+    }
+    return true;
+}
+
 GString *cli_explain_sharding(CliPlanSource *source, const char *network,
                               const ModelCluster *cluster, GError **error) {
     g_autofree char *settings = cli_plan_source_text(source);
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_printf(text, "%s%s%s, predicted on %s\n\n", network,
                            *settings != '\0' ? ", " : "", settings, cluster->name);
+    if (!append_trained(text, source, network, error)) {
+        return NULL;
+    }
     g_string_append_printf(text, "%-15s %-18s %-18s %-18s gathered; dropped\n", "a rank keeps of",
                            "parameters", "gradients", "optimizer state");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {

@@ -6,6 +6,7 @@
 
 #include "cli/every-rank-report.h"
 #include "cli/spending.h"
+#include "cli/trained.h"
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
 #include "sim/settings.h"
@@ -297,6 +298,10 @@ static void print_ways(const CliPredictReport *report) {
 void cli_predict_print_text(const CliPredictReport *report) {
     printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
+    g_autofree char *trained = cli_trained_text(report->plan);
+    if (trained) {
+        printf("%s\n", trained);
+    }
     if (report->prediction->unsupported_dtype) {
         printf("fits: NO, %s cannot compute in %s; choose another --param-dtype, or another "
                "machine\n",
