@@ -127,8 +127,9 @@ PlanTensor plan_scaler_differentiate(PlanRun *run, PlanTensor gradient, PlanDtyp
 
 /* DTensors bring their empty parts along. */
 static bool is_listed(PlanRun *run, uint32_t parameter) {
-    return run->strategy->flavour == PLAN_FLAVOUR_FSDP2 ||
-           run->flavour->gradient(run, parameter).elements > 0;
+    return !plan_run_is_frozen(run, parameter) &&
+           (run->strategy->flavour == PLAN_FLAVOUR_FSDP2 ||
+            run->flavour->gradient(run, parameter).elements > 0);
 }
 
 static bool has_gradients(PlanRun *run) {
