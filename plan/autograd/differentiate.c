@@ -539,8 +539,8 @@ typedef struct {
 
 /* A product's backward asks for a factor only to make the other's gradient. */
 static bool is_product(uint32_t kind) {
-    return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL || kind == PLAN_OP_HEADS_MATMUL ||
-           kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
+    return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL ||
+           kind == PLAN_OP_HEADS_MATMUL || kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
 }
 
 static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
@@ -562,20 +562,34 @@ static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t posit
 /* Positions count an op's values: its inputs, then its outputs. */
 static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     static const Saved saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},      [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
-        [PLAN_OP_LINEAR] = {2, {0, 1}},      [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},      [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},           [PLAN_OP_DROPOUT] = {1, {2}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},  [PLAN_OP_SILU] = {1, {0}},
-        [PLAN_OP_MUL] = {2, {1, 0}},         [PLAN_OP_TABLE_MUL] = {1, {1}},
-        [PLAN_OP_BIAS] = {1, {1}},           [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
-        [PLAN_OP_SOFTMAX] = {1, {1}},        [PLAN_OP_MASKED_FILL] = {1, {1}},
-        [PLAN_OP_ROPE] = {2, {1, 2}},        [PLAN_OP_SWIGLU] = {2, {0, 1}},
-        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}}, [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
-        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}}, [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
-        [PLAN_OP_MUL_ROW] = {2, {1, 0}},     [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
-        [PLAN_OP_POWER] = {1, {0}},          [PLAN_OP_SUM_COLUMNS] = {1, {0}},
+        [PLAN_OP_EMBEDDING] = {1, {1}},
+        [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
+        [PLAN_OP_LINEAR] = {2, {0, 1}},
+        [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},
+        [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},
+        [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
+        [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
+        [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},
+        [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},
+        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},
+        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_ROPE] = {2, {1, 2}},
+        [PLAN_OP_SWIGLU] = {2, {0, 1}},
+        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
+        [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
+        [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_MUL_ROW] = {2, {1, 0}},
+        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_POWER] = {1, {0}},
+        [PLAN_OP_SUM_COLUMNS] = {1, {0}},
         [PLAN_OP_TANH] = {1, {1}},
         [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
         [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
