@@ -62,7 +62,7 @@ uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint3
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
 /* Tokens and their learned positions, which are looked up in tables of `vocab` and `most` rows; the
- * positions are made before the tokens are looked up, or behind that. Also returns the positions. */
+ * positions are made before the tokens are looked up, or behind that. Returns the positions too. */
 uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
                               uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first,
                               uint32_t *ret_positions);

@@ -499,7 +499,7 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
 static const char *lora_pattern(const PlanVariant *on) {
     switch ((PlanLoraOn)on->choice) {
     case PLAN_LORA_ON_QV:
-        return ".*\\.(q|v|qkv|Wqkv)";
+        return ".*\\.(q|v|qkv|Wqkv|q_proj|v_proj)";
     case PLAN_LORA_ON_ALL_LINEAR:
         return ".*";
     case PLAN_LORA_ON_MODULE:

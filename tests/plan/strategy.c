@@ -289,7 +289,8 @@ static void contradictions(void) {
         {"ranks=2 lora_rank=2 pytorch=2.4", "frozen parameters are known of FSDP2 in current"},
         {"ranks=2 lora_rank=2 lora_dtype=fp32 model_dtype=bf16",
          "lora_dtype=fp32 would gather a unit of two dtypes"},
-        {"ranks=2 lora_rank=2", "lora_on=.*\\.(q|v|qkv|Wqkv) names no linear layer of a block"},
+        {"ranks=2 lora_rank=2",
+         "lora_on=.*\\.(q|v|qkv|Wqkv|q_proj|v_proj) names no linear layer of a block"},
         {"ranks=2 freeze=module=layers", "freeze=module=layers is the whole name or class of no"},
         {"ranks=2 freeze=module=.*", "freeze=module=.* leaves nothing to train"},
     };
@@ -297,6 +298,14 @@ static void contradictions(void) {
         g_autoptr(GError) error = test_plan_error(MLP_TOY, cases[i].words);
         g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
     }
+}
+
+static void adapters_of_one_layer(void) {
+    const char *text =
+        "[network]\nfamily=neox\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=12\nseq=8\n"
+        "rotary_share=0.5\n";
+    g_autoptr(GError) error = test_plan_error(text, "ranks=2 lora_rank=2");
+    g_assert_nonnull(strstr(error->message, "a layer that gives q, k and v at once"));
 }
 
 /* What an old PyTorch could not run is not planned as if it had. */
@@ -368,6 +377,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/versions between", versions_between);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
+    g_test_add_func("/plan/strategy/adapters of one layer", adapters_of_one_layer);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/strategy/allocators", allocators);
     g_test_add_func("/plan/strategy/tensors beyond all memory", tensors_beyond_all_memory);
