@@ -312,8 +312,8 @@ static void measure_attention(Bench *bench) {
     for (int own = 0; own < 2; own++) {
         for (int causal = 0; causal < 2; causal++) {
             size_t seq = 2048, heads = 32, dim = 128, row = heads * dim, part = 4 * seq * row;
-            KernelCudaAttention shape = {4,   heads, heads, seq,    dim, row,
-                                         row, seq,   0.09f, causal, TYPE};
+            KernelCudaAttention shape = {4,   heads, heads, seq,   dim,    row,
+                                         row, row,   seq,   0.09f, causal, TYPE};
             char *q = bench->a, *k = q + 2 * part, *v = bench->b, *o = v + 2 * part;
             char *dq = bench->c, *dk = dq + 2 * part, *dv = bench->d, *d_o = dv + 2 * part;
             double work = 4.0 * 4 * (double)(heads * dim) * (double)seq * (double)seq;

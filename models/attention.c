@@ -16,10 +16,11 @@ static bool repeats(const ModelWalk *w, const ModelAttention *a) {
 }
 
 /* Only the flash kernel knows groups of heads: elsewhere PyTorch repeats the heads of k and v. */
-static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
+static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x,
+                             uint64_t stride) {
     uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
-    int64_t dims[] = {(int64_t)w->batch, (int64_t)w->seq,      (int64_t)a->kv_heads,
-                      (int64_t)times,    (int64_t)a->head_dim, a->in_memory};
+    int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
+                      (int64_t)a->head_dim, a->in_memory,    (int64_t)stride};
     return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &w->graph->dtype, &elements, 1,
                          dims, NULL);
 }
@@ -36,7 +37,8 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     uint32_t bias = has_bias ? cast_for_product(w, a->bias) : PLAN_NONE;
     uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
     uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
-    uint64_t kv_stride = repeated ? a->heads * a->head_dim : a->kv_stride;
+    uint64_t own = a->heads * a->head_dim;
+    uint64_t k_stride = repeated ? own : a->k_stride, v_stride = repeated ? own : a->v_stride;
     PlanDtype dtypes[] = {dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
     uint64_t elements[] = {w->rows * a->heads * a->head_dim, w->batch * a->heads * lse_stride,
                            flash ? 2 : 1, 1};
@@ -47,8 +49,8 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
         bias = plan_graph_repeated(w->graph, bias, w->batch);
     }
     if (repeated) {
-        k = repeat_heads(w, a, k);
-        v = repeat_heads(w, a, v);
+        k = repeat_heads(w, a, k, a->k_stride);
+        v = repeat_heads(w, a, v, a->v_stride);
     }
     bool trains =
         plan_graph_wants_gradient(w->graph, q) || plan_graph_wants_gradient(w->graph, k) ||
@@ -59,8 +61,8 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     uint32_t o = plan_graph_op(
         w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, 4, dtypes, elements, 4,
         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
-                    (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)kv_stride,
-                    (int64_t)lse_stride, a->causal, (int64_t)w->graph->ops->len},
+                    (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)k_stride,
+                    (int64_t)lse_stride, a->causal, (int64_t)w->graph->ops->len, (int64_t)v_stride},
         (double[]){a->scale, w->dropout, a->alibi});
     /* Where nothing keeps them the others go from the last to the first: they are a tuple of the
      * recorder's Python, whose first item is asked for. */
@@ -196,15 +198,15 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     uint64_t elements = w->batch * a->heads * w->seq * w->seq;
     bool repeated = repeats(w, a), kv_inside = inside && !repeated; /* repeating copies apart */
     if (repeated) {
-        k = repeat_heads(w, a, k);
-        v = repeat_heads(w, a, v);
+        k = repeat_heads(w, a, k, a->k_stride);
+        v = repeat_heads(w, a, v, a->v_stride);
     }
     Argument k_used = argument_of(w, k), q_used = argument_of(w, q);
     q_used.apart = apart(w, a, q_used.cast, a->q_stride);
-    k_used.apart = repeated ? k_used.cast : apart(w, a, k_used.cast, a->kv_stride);
+    k_used.apart = repeated ? k_used.cast : apart(w, a, k_used.cast, a->k_stride);
     uint32_t scores =
         matmul(w, a, q_used.apart, k_used.apart, w->seq, a->head_dim, inside ? 2 : 0,
-               kv_inside ? 3 : 1, inside ? a->q_stride : own, kv_inside ? a->kv_stride : own);
+               kv_inside ? 3 : 1, inside ? a->q_stride : own, kv_inside ? a->k_stride : own);
     let_go_of_arguments(w, &q_used, &k_used, false);
     uint32_t mask = PLAN_NONE;
     scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, 1, &w->graph->dtype, &elements,
@@ -217,9 +219,9 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     }
     uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
     Argument v_used = argument_of(w, v), weights_used = argument_of(w, weights);
-    v_used.apart = repeated ? v_used.cast : apart(w, a, v_used.cast, a->kv_stride);
+    v_used.apart = repeated ? v_used.cast : apart(w, a, v_used.cast, a->v_stride);
     uint32_t mixed = matmul(w, a, weights_used.apart, v_used.apart, a->head_dim, w->seq, 0,
-                            kv_inside ? 2 : 0, own, kv_inside ? a->kv_stride : own);
+                            kv_inside ? 2 : 0, own, kv_inside ? a->v_stride : own);
     let_go_of_arguments(w, &weights_used, &v_used, true);
     let_go_of_variables(
         w->graph, weights,
@@ -252,21 +254,19 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
     return plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim, mode);
 }
 
-/* The 16-bit kernel's output lies as q does: where that is head by head, rows of tokens are a copy
- * of it. */
-static uint32_t run_kernel_and_merge(const ModelWalk *w, const ModelAttention *a, uint32_t q,
-                                     uint32_t k, uint32_t v) {
-    uint32_t o = run_kernel(w, a, q, k, v);
-    PlanDtype dtype = plan_graph_product_dtype(w->graph);
-    if (!a->joined_apart || dtype == PLAN_FP32 || a->heads == 1 || w->seq == 1) {
-        return o;
-    }
-    uint64_t n = w->rows * a->heads * a->head_dim;
-    return plan_graph_op(w->graph, PLAN_OP_COPY, &o, 1, &dtype, &n, 1, (int64_t[]){(int64_t)n},
-                         NULL);
+static uint32_t copy(const ModelWalk *w, uint32_t x) {
+    PlanGraphValue v = *plan_graph_at(w->graph->values, PlanGraphValue, x);
+    PlanDtype dtype = (PlanDtype)v.dtype;
+    return plan_graph_op(w->graph, PLAN_OP_COPY, &x, 1, &dtype, &v.elements, 1,
+                         (int64_t[]){(int64_t)v.elements}, NULL);
 }
 
+/* The 16-bit kernel's output lies as q does: where that is head by head, rows of tokens are a copy
+ * of it. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v) {
-    return a->in_memory ? run_in_memory(w, a, q, k, v) : run_kernel_and_merge(w, a, q, k, v);
+    uint32_t o = a->in_memory ? run_in_memory(w, a, q, k, v) : run_kernel(w, a, q, k, v);
+    bool apart = a->joined_apart && a->heads > 1 && w->seq > 1 &&
+                 plan_graph_product_dtype(w->graph) != PLAN_FP32;
+    return apart ? copy(w, o) : o;
 }

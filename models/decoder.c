@@ -115,7 +115,7 @@ static void run_qkv(const Decoder *d, const Block *block, uint32_t x, uint32_t *
     qkv = plan_graph_heads(w->graph, qkv, w->batch, w->seq, d->heads, 3 * d->head_dim,
                            apart ? PLAN_HEADS_COPIED : PLAN_HEADS_AS_THEY_ARE);
     plan_graph_hold(w->graph, qkv);
-    plan_graph_parts(w->graph, qkv, w->rows, inner, 3, ret_views);
+    plan_graph_parts(w->graph, qkv, w->rows, (uint64_t[]){inner, inner, inner}, 3, ret_views);
 }
 
 static void run_q_k_v(const Decoder *d, const Block *block, const ModelAttention *attention,
@@ -134,7 +134,8 @@ static uint32_t run_attention(const Decoder *d, const Block *block, uint32_t x) 
                                 .kv_heads = d->kv_heads,
                                 .head_dim = d->head_dim,
                                 .q_stride = inner,
-                                .kv_stride = d->kv_heads * d->head_dim,
+                                .k_stride = d->kv_heads * d->head_dim,
+                                .v_stride = d->kv_heads * d->head_dim,
                                 .scale = d->names->scales_q ? 1 : 1 / sqrt((double)d->head_dim),
                                 .causal = true,
                                 .in_memory = d->in_memory,

@@ -56,7 +56,8 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
                                 .kv_heads = gpt->heads,
                                 .head_dim = head_dim,
                                 .q_stride = 3 * w->width,
-                                .kv_stride = 3 * w->width,
+                                .k_stride = 3 * w->width,
+                                .v_stride = 3 * w->width,
                                 .scale = 1 / sqrt((double)head_dim),
                                 .alibi = gpt->alibi ? ALIBI_MOST : 0,
                                 .causal = true,
@@ -66,7 +67,7 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
     uint32_t views[3];
     plan_graph_enter(w->graph, block->attn, &x, 1);
     uint32_t qkv = model_run_linear(w, &block->qkv, x, 3 * w->width, w->width);
-    plan_graph_split(w->graph, qkv, w->rows, w->width, 3, views);
+    plan_graph_split(w->graph, qkv, w->rows, (uint64_t[]){w->width, w->width, w->width}, 3, views);
     for (unsigned i = 0; i < 3; i++) {
         plan_graph_hold(w->graph, views[i]);
     }

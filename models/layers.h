@@ -111,7 +111,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
 
 typedef struct {
     uint64_t heads, kv_heads, head_dim;
-    uint64_t q_stride, kv_stride; /* elements from a token's row to the next */
+    uint64_t q_stride, k_stride, v_stride; /* elements from a token's row to the next */
     double scale;
     double alibi; /* the first head's slope is 2^(-alibi / heads); 0: none (kernels/alibi.h) */
     bool causal;
@@ -136,8 +136,10 @@ uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32
 typedef struct {
     uint32_t cosines, sines; /* as model_cast_tables() left them */
     bool is_complex;         /* pairs are turned as complex numbers in fp32 */
-    uint64_t part;           /* of a head's numbers the first so many; 0: all */
-    bool is_together;        /* by one function for q and k, each expression from left to right */
+    bool ends_joined;        /* what is turned is joined with what is not, which is nothing */
+    uint64_t row;     /* elements from a token's heads to the next one's; 0: they are dense */
+    uint64_t part;    /* of a head's numbers the first so many; 0: all */
+    bool is_together; /* by one function for q and k, each expression from left to right */
 } ModelRotary;
 
 /* The tables in the dtype of compute, complex ones in fp32. */

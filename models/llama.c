@@ -13,18 +13,24 @@ typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
     bool in_memory, wide_softmax, qkv_bias, norm_after;
+    ModelQkv qkv;
     ModelQkNorm qk_norm;
     ModelRotary rotary;
 } Llama;
 
 typedef struct {
     uint32_t module, attn, mlp;
-    ModelLayer norm_1, q, k, v, o, q_norm, k_norm, norm_2, gate, up, down;
+    ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate, up, down;
 } Block;
 
 /* What a norm of q or k takes for a row. */
 static uint64_t qk_norm_width(const Llama *llama, uint64_t heads) {
     return llama->head_dim * (llama->qk_norm == MODEL_QK_NORM_HEAD ? 1 : heads);
+}
+
+/* What is in a row of the one layer of all three. */
+static uint64_t joined_width(const Llama *llama) {
+    return (llama->heads + 2 * llama->kv_heads) * llama->head_dim;
 }
 
 static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
@@ -35,9 +41,14 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     block.module = plan_graph_module(w->graph, root, name, "LlamaBlock", true);
     block.norm_1 = model_rmsnorm(w, block.module, "norm_1");
     block.attn = plan_graph_module(w->graph, block.module, "attn", "LlamaAttention", false);
-    block.q = model_linear(w, block.attn, "q", inner, w->width, llama->qkv_bias);
-    block.k = model_linear(w, block.attn, "k", kv, w->width, llama->qkv_bias);
-    block.v = model_linear(w, block.attn, "v", kv, w->width, llama->qkv_bias);
+    if (llama->qkv == MODEL_QKV_APART) {
+        block.q = model_linear(w, block.attn, "q", inner, w->width, llama->qkv_bias);
+        block.k = model_linear(w, block.attn, "k", kv, w->width, llama->qkv_bias);
+        block.v = model_linear(w, block.attn, "v", kv, w->width, llama->qkv_bias);
+    } else {
+        block.qkv =
+            model_linear(w, block.attn, "qkv", joined_width(llama), w->width, llama->qkv_bias);
+    }
     block.o = model_linear(w, block.attn, "o", w->width, inner, false);
     if (llama->qk_norm != MODEL_QK_NORM_NONE) {
         block.q_norm =
@@ -51,6 +62,11 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     block.up = model_linear(w, block.mlp, "up", llama->ffn, w->width, false);
     block.down = model_linear(w, block.mlp, "down", w->width, llama->ffn, false);
     return block;
+}
+
+/* From a token's heads, as its layer gives them, to the next token's. */
+static uint64_t token_stride(const Llama *llama, uint64_t heads) {
+    return llama->qkv == MODEL_QKV_APART ? heads * llama->head_dim : joined_width(llama);
 }
 
 /* The layer's rows, seen head by head, and normalized before that or behind it. */
@@ -69,27 +85,65 @@ static uint32_t run_q_or_k(const Llama *llama, const ModelAttention *attention,
                : y;
 }
 
+typedef struct {
+    uint32_t q, k, v;
+} Heads;
+
+/* By a layer each. */
+static Heads run_layers(const Llama *llama, const Block *block, const ModelAttention *attention,
+                        uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint32_t q = run_q_or_k(llama, attention, &block->q, &block->q_norm, x, 'q');
+    uint32_t k = run_q_or_k(llama, attention, &block->k, &block->k_norm, x, 'k');
+    uint32_t v = model_run_linear(w, &block->v, x, llama->kv_heads * llama->head_dim, w->width);
+    return (Heads){q, k, model_run_heads(w, attention, v, 'v')};
+}
+
+/* By one layer, of whose rows they are parts. */
+static Heads run_joined_layer(const Llama *llama, const Block *block,
+                              const ModelAttention *attention, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t q = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
+    uint64_t cols[] = {q, kv, kv}, width = joined_width(llama), from = 0;
+    uint32_t parts[G_N_ELEMENTS(cols)];
+    uint32_t qkv = model_run_linear(w, &block->qkv, x, width, w->width);
+    if (llama->qkv == MODEL_QKV_JOINED) {
+        plan_graph_split(w->graph, qkv, w->rows, cols, G_N_ELEMENTS(cols), parts);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(cols); from += cols[i++]) {
+        if (llama->qkv == MODEL_QKV_SLICED) {
+            parts[i] = plan_graph_slice(w->graph, qkv, w->rows, width, from, cols[i]);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        parts[i] = model_run_heads(w, attention, parts[i], "qkv"[i]);
+    }
+    return (Heads){parts[0], parts[1], parts[2]};
+}
+
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
-    uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
+    uint64_t inner = llama->heads * llama->head_dim;
     ModelAttention attention = {.heads = llama->heads,
                                 .kv_heads = llama->kv_heads,
                                 .head_dim = llama->head_dim,
                                 .q_stride = inner,
-                                .kv_stride = kv,
+                                .k_stride = llama->kv_heads * llama->head_dim,
+                                .v_stride = token_stride(llama, llama->kv_heads),
                                 .scale = 1 / sqrt((double)llama->head_dim),
                                 .causal = true,
                                 .in_memory = llama->in_memory,
                                 .wide_softmax = llama->wide_softmax,
+                                .k_inside = llama->qkv != MODEL_QKV_APART,
+                                .joined_apart = llama->rotary.ends_joined && !w->graph->fused,
+                                .turned_together = llama->rotary.ends_joined,
                                 .bias = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn,
                      (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
-    uint32_t q = run_q_or_k(llama, &attention, &block->q, &block->q_norm, x, 'q');
-    uint32_t k = run_q_or_k(llama, &attention, &block->k, &block->k_norm, x, 'k');
-    uint32_t v = model_run_linear(w, &block->v, x, kv, w->width);
-    v = model_run_heads(w, &attention, v, 'v');
-    model_rotate(w, &llama->rotary, &attention, &q, &k, v);
-    uint32_t o = model_run_attention(w, &attention, q, k, v);
+    Heads h = (llama->qkv == MODEL_QKV_APART ? run_layers : run_joined_layer)(llama, block,
+                                                                              &attention, x);
+    model_rotate(w, &llama->rotary, &attention, &h.q, &h.k, h.v);
+    uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
     uint32_t y = model_run_linear(w, &block->o, o, w->width, inner);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -142,28 +196,31 @@ static ModelStream run_block(const Llama *llama, const Block *block, ModelStream
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
-    Llama shape = {
-        .walk = {.graph = graph,
-                 .batch = batch,
-                 .seq = seq,
-                 .rows = batch * seq,
-                 .width = network->width,
-                 .loss = network->loss,
-                 .loss_at = network->loss_at},
-        .heads = network->heads,
-        .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
-        .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
-        .ffn = network->ffn,
-        .vocab = network->vocab,
-        .in_memory = network->scores_in_memory && !graph->fused,
-        .wide_softmax = network->wide_softmax,
-        .qkv_bias = network->qkv_bias,
-        .qk_norm = network->qk_norm,
-        .norm_after = network->norm_after,
-        /* A tuned kernel is one. */
-        .rotary.is_complex = network->complex_rope && (graph->compiled || !graph->fused)};
+    bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
+    Llama shape = {.walk = {.graph = graph,
+                            .batch = batch,
+                            .seq = seq,
+                            .rows = batch * seq,
+                            .width = network->width,
+                            .loss = network->loss,
+                            .loss_at = network->loss_at},
+                   .heads = network->heads,
+                   .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
+                   .head_dim =
+                       network->head_dim ? network->head_dim : network->width / network->heads,
+                   .ffn = network->ffn,
+                   .vocab = network->vocab,
+                   .in_memory = network->scores_in_memory && !graph->fused,
+                   .wide_softmax = network->wide_softmax,
+                   .qkv_bias = network->qkv_bias,
+                   .qk_norm = network->qk_norm,
+                   .norm_after = network->norm_after,
+                   .qkv = network->qkv,
+                   .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
+                   .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;
+    llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : joined_width(llama);
     graph->joins_blocks &= !network->norm_after;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = model_embedding(w, root, "embed", llama->vocab, w->width);
@@ -196,6 +253,6 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 
 const ModelFamily model_llama = {"llama",
                                  "layers width heads vocab seq ffn|kv_heads head_dim tied "
-                                 "rope_base rope_scaling attention qkv_bias qk_norm norm_at "
+                                 "rope_base rope_scaling attention qkv qkv_bias qk_norm norm_at "
                                  "loss loss_at rope",
                                  emit};

@@ -58,7 +58,6 @@ static const struct {
     {"positions", "alibi", "learned", offsetof(ModelNetwork, alibi)},
     {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
-    {"rope", "complex", "real", offsetof(ModelNetwork, complex_rope)},
     {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
     {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
@@ -109,6 +108,14 @@ static const struct {
     {"gelu",
      offsetof(ModelNetwork, gelu),
      {[MODEL_GELU_TANH] = "tanh", [MODEL_GELU_ERF] = "erf", [MODEL_GELU_OPS] = "ops"}},
+    {"rope",
+     offsetof(ModelNetwork, rope),
+     {[MODEL_ROPE_REAL] = "real",
+      [MODEL_ROPE_COMPLEX] = "complex",
+      [MODEL_ROPE_PARTIAL] = "partial"}},
+    {"qkv",
+     offsetof(ModelNetwork, qkv),
+     {[MODEL_QKV_APART] = "apart", [MODEL_QKV_JOINED] = "joined", [MODEL_QKV_SLICED] = "sliced"}},
     {"qk_norm",
      offsetof(ModelNetwork, qk_norm),
      {[MODEL_QK_NORM_NONE] = "none",
@@ -268,10 +275,22 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "attention"), error,
                                "attention = math-fp32 is of family llama; set attention = math");
     }
-    if (network->complex_rope && network->scores_in_memory) {
+    if (network->rope != MODEL_ROPE_REAL && network->scores_in_memory) {
+        const PlanIniEntry *rope = plan_ini_find(ini, "network", "rope");
+        return plan_ini_refuse(ini, rope, error,
+                               "rope = %s is known with attention's kernel alone; set "
+                               "attention = kernel, or rope = real",
+                               rope->value);
+    }
+    if (network->qkv != MODEL_QKV_APART && network->rope == MODEL_ROPE_COMPLEX) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rope"), error,
-                               "rope = complex is known with attention's kernel alone; set "
-                               "attention = kernel, or rope = real");
+                               "rope = complex is known of layers apart; set qkv = apart, or "
+                               "rope = real");
+    }
+    if (network->qkv != MODEL_QKV_APART && network->qk_norm != MODEL_QK_NORM_NONE) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
+                               "q and k are normalized behind layers of their own; set qkv = "
+                               "apart, or qk_norm = none");
     }
     if (network->qk_norm == MODEL_QK_NORM_HEAD && network->scores_in_memory) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,

@@ -35,6 +35,20 @@ typedef enum {
     MODEL_QK_NORM_WIDTH /* all heads of a token as one row, by a weight for each number: OLMo 2 */
 } ModelQkNorm;
 
+/* What makes q, k and v; a file has these words in small. */
+typedef enum {
+    MODEL_QKV_APART,  /* a layer for each */
+    MODEL_QKV_JOINED, /* one for all, whose rows are split */
+    MODEL_QKV_SLICED  /* one for all, whose rows are sliced three times: Phi-3 */
+} ModelQkv;
+
+/* How q and k are turned; a file has these words in small. */
+typedef enum {
+    MODEL_ROPE_REAL,
+    MODEL_ROPE_COMPLEX, /* by a product of complex numbers in fp32 */
+    MODEL_ROPE_PARTIAL /* as REAL, and joined with what of a head is not turned, which is nothing */
+} ModelRope;
+
 /* GELU's form; a file has these words in small. */
 typedef enum {
     MODEL_GELU_TANH,
@@ -53,7 +67,7 @@ typedef struct {
     double rope_base;
     double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */
     bool sequential;          /* neox: the hidden layer stands behind attention */
-    bool complex_rope;        /* llama: angles are turned by a product of complex numbers in fp32 */
+    ModelRope rope;           /* llama */
     const char *rope_scaling; /* llama: how angles are stretched, which no run does; NULL: not */
     double dropout;           /* gpt, t5: share of elements dropped wherever they drop any */
     ModelLoss loss;
@@ -64,6 +78,7 @@ typedef struct {
     bool alibi;            /* gpt, mpt: slopes on attention's scores instead of learned positions */
     bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
+    ModelQkv qkv;          /* llama */
     ModelQkNorm qk_norm;   /* llama */
     bool norm_after;       /* llama: a block's norms stand behind attention and its hidden layer */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */

@@ -2,66 +2,107 @@
  */
 #include "models/layers.h"
 
+/* From a token's heads, as they are given, to the next token's. */
+static uint64_t stride_of(const ModelRotary *rotary, uint64_t heads, uint64_t head_dim) {
+    return rotary->row ? rotary->row : heads * head_dim;
+}
+
+static uint64_t heads_of(const ModelAttention *a, char which) {
+    return which == 'q' ? a->heads : a->kv_heads;
+}
+
 static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,
-                            char which) {
-    uint64_t heads = which == 'q' ? a->heads : a->kv_heads,
-             elements = w->rows * heads * a->head_dim;
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)a->head_dim, (int64_t)w->seq,
-                      model_gradient_is_apart(w, a, which)};
+                            char which, uint64_t stride) {
+    uint64_t heads = heads_of(a, which), elements = w->rows * heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->rows,
+                      (int64_t)heads,
+                      (int64_t)a->head_dim,
+                      (int64_t)w->seq,
+                      model_gradient_is_apart(w, a, which),
+                      (int64_t)stride};
     return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, 2, &w->graph->dtype,
                          &elements, 1, dims, NULL);
+}
+
+/* x, of which nothing has been turned yet, and what has been, whose rows are its own. */
+static uint32_t times_cosines(const ModelWalk *w, const ModelRotary *rotary,
+                              const ModelAttention *a, uint32_t x, char which) {
+    uint64_t stride = stride_of(rotary, heads_of(a, which), a->head_dim);
+    return times_table(w, a, x, rotary->cosines, which, stride);
+}
+
+static uint32_t times_sines(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t turned, char which) {
+    return times_table(w, a, turned, rotary->sines, which, heads_of(a, which) * a->head_dim);
 }
 
 /* join(-upper half of x, lower half); the views are made in the order of that, or before it. */
 static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t x, char which) {
-    uint64_t rows = w->rows * (which == 'q' ? a->heads : a->kv_heads), half = a->head_dim / 2;
+    uint64_t heads = heads_of(a, which), rows = w->rows * heads, half = a->head_dim / 2;
     uint64_t n = rows * a->head_dim, n_half = rows * half;
-    int64_t shape[] = {(int64_t)rows, (int64_t)half, (int64_t)half};
+    int64_t stride = (int64_t)stride_of(rotary, heads, a->head_dim);
+    int64_t of_upper[] = {(int64_t)rows, (int64_t)half, (int64_t)half, (int64_t)heads, stride};
+    int64_t of_lower[] = {(int64_t)rows, (int64_t)half, (int64_t)heads, stride};
     bool views_first = rotary->is_together;
     uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
     uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
     uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
-                                      &n_half, 1, shape, NULL);
+                                      &n_half, 1, of_upper, NULL);
     lower = views_first ? lower : plan_graph_half(w->graph, x, rows, half, false);
     return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
-                         &w->graph->dtype, &n, 1, shape, NULL);
+                         &w->graph->dtype, &n, 1, of_lower, NULL);
 }
 
 static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
                        char which) {
-    uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
-    return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads * a->head_dim);
+    return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads_of(a, which) * a->head_dim);
+}
+
+/* What of x is not turned, which is nothing, joined to what is: a copy. */
+static uint32_t join_rest(const ModelWalk *w, uint32_t turned, uint32_t x, uint64_t n) {
+    uint32_t rest = plan_graph_rest(w->graph, x);
+    plan_graph_let_go_after(w->graph, rest, x);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){turned, rest}, 2,
+                         &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n}, NULL);
 }
 
 /* Also returns what is let go of last, in *ret_last. */
 static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                        uint32_t x, char which, uint32_t *ret_last) {
+    uint64_t heads = heads_of(a, which);
+    uint32_t whole = x;
+    if (rotary->ends_joined) { /* what is turned of it is all, by a view */
+        x = plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim,
+                             PLAN_HEADS_AS_THEY_ARE);
+    }
     uint32_t turned = half_turned(w, rotary, a, x, which);
-    uint32_t product = times_table(w, a, x, rotary->cosines, which);
-    uint32_t other = times_table(w, a, turned, rotary->sines, which);
+    uint32_t product = times_cosines(w, rotary, a, x, which);
+    uint32_t other = times_sines(w, rotary, a, turned, which);
     uint32_t y = sum_of(w, a, product, other, which);
     plan_graph_keep(w->graph, turned);
     plan_graph_let_go_after(w->graph, turned, other);
-    *ret_last = turned;
-    return y;
+    *ret_last = rotary->ends_joined ? y : turned;
+    return rotary->ends_joined ? join_rest(w, y, whole, w->rows * heads * a->head_dim) : y;
 }
 
 /* x * cos + half_turned(x) * sin, from left to right. */
 static uint32_t rotate_in_order(const ModelWalk *w, const ModelRotary *rotary,
                                 const ModelAttention *a, uint32_t x, char which) {
-    uint32_t product = times_table(w, a, x, rotary->cosines, which);
+    uint32_t product = times_cosines(w, rotary, a, x, which);
     uint32_t turned = half_turned(w, rotary, a, x, which);
-    uint32_t other = times_table(w, a, turned, rotary->sines, which);
+    uint32_t other = times_sines(w, rotary, a, turned, which);
     return sum_of(w, a, product, other, which);
 }
 
 static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
                      uint64_t head_dim, PlanDtype dtype) {
-    uint64_t n = w->rows * heads * head_dim;
-    return plan_graph_op(
-        w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3, &dtype, &n, 1,
-        (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim, (int64_t)w->seq, 0}, NULL);
+    uint64_t n = w->rows * heads * head_dim, stride = stride_of(rotary, heads, head_dim);
+    return plan_graph_op(w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3,
+                         &dtype, &n, 1,
+                         (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim,
+                                     (int64_t)w->seq, 0, (int64_t)stride},
+                         NULL);
 }
 
 static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,

@@ -131,7 +131,8 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
                                 .kv_heads = t5->heads,
                                 .head_dim = t5->head_dim,
                                 .q_stride = inner,
-                                .kv_stride = inner,
+                                .k_stride = inner,
+                                .v_stride = inner,
                                 .scale = 1,
                                 .in_memory = t5->in_memory,
                                 .bias = bias};

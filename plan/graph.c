@@ -433,14 +433,18 @@ void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
     }
 }
 
-static void split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
-                  uint64_t distance, uint32_t *ret_views) {
+/* Views of columns that stand side by side in x's rows, or of matrices one behind the other. */
+static void split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
+                  bool in_rows, uint32_t *ret_views) {
     uint32_t values[PLAN_MAX_SLOTS] = {x};
+    uint64_t width = 0;
     g_assert(n < PLAN_MAX_SLOTS);
     for (unsigned i = 0; i < n; i++) {
-        values[1 + i] = ret_views[i] = add_view(graph, x, i * distance, rows * cols);
+        values[1 + i] = ret_views[i] =
+            add_view(graph, x, in_rows ? width : rows * width, rows * cols[i]);
+        width += cols[i];
     }
-    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+    int64_t dims[] = {(int64_t)rows, (int64_t)width};
     PlanGraphOp op = {.kind = PLAN_GRAPH_SPLIT,
                       .n_inputs = 1,
                       .n_outputs = n,
@@ -450,14 +454,14 @@ static void split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, un
     add_op(graph, op, values);
 }
 
-void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
                       uint32_t *ret_views) {
-    split(graph, x, rows, cols, n, cols, ret_views);
+    split(graph, x, rows, cols, n, true, ret_views);
 }
 
-void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
                       uint32_t *ret_views) {
-    split(graph, x, rows, cols, n, rows * cols, ret_views);
+    split(graph, x, rows, cols, n, false, ret_views);
 }
 
 static uint32_t add_view_op(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint64_t offset,
@@ -484,6 +488,16 @@ uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns
                       (int64_t)columns->dy_width, (int64_t)columns->dy_from};
     uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
     return add_view_op(graph, PLAN_GRAPH_COLUMNS, x, 0, elements, dims, G_N_ELEMENTS(dims));
+}
+
+uint32_t plan_graph_slice(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t width,
+                          uint64_t from, uint64_t cols) {
+    int64_t dims[] = {(int64_t)rows, (int64_t)width, (int64_t)from};
+    return add_view_op(graph, PLAN_GRAPH_SLICE, x, from, rows * cols, dims, G_N_ELEMENTS(dims));
+}
+
+uint32_t plan_graph_rest(PlanGraph *graph, uint32_t x) {
+    return add_view_op(graph, PLAN_GRAPH_REST, x, 0, 0, NULL, 0);
 }
 
 uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,

@@ -12,7 +12,9 @@
 #include "plan/plan.h"
 
 /* Ops without a kernel forward; what each makes backward:
- *   SPLIT  x [rows, n * cols] into n views of its columns; a concatenation
+ *   SPLIT  the columns of x into views; a concatenation
+ *   SLICE  some columns of x alone; a tensor of x's shape, zero elsewhere
+ *   REST   what is behind all of x's columns: nothing; a tensor of x's shape, zero
  *   HALF   the upper or lower half of each row of x [rows, 2 * half]; a tensor of x's shape
  *   COLUMNS  columns of rows of `total` numbers; a tensor of such rows, zero elsewhere
  *   HEADS  a matrix of each head: as PlanGraphHeads says
@@ -20,6 +22,8 @@
  *   DETACHED  the same elements, for ops that backward passes by */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
+    PLAN_GRAPH_SLICE,
+    PLAN_GRAPH_REST,
     PLAN_GRAPH_HALF,
     PLAN_GRAPH_COLUMNS,
     PLAN_GRAPH_HEADS,
@@ -178,12 +182,16 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
 /* x in a dtype: a copy, or x itself where it is in that already. Of a parameter lowered under
  * autocast there is one copy. */
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
-/* The views in ret_views. */
-void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+/* x [rows, sum of cols], as views of so many columns each in ret_views. */
+void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
                       uint32_t *ret_views);
 /* The same of what linear_parts made; their gradients are joined in rows all the same. */
-void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols, unsigned n,
+void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
                       uint32_t *ret_views);
+/* A view of so many columns of x [rows, width] from one on. */
+uint32_t plan_graph_slice(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t width,
+                          uint64_t from, uint64_t cols);
+uint32_t plan_graph_rest(PlanGraph *graph, uint32_t x);
 uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper);
 /* So many columns of x from `from` on, whose rows have `total` numbers (and lie where x's base has
  * them). Their gradient is found in rows of dy_width numbers from dy_from on. */

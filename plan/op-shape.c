@@ -47,7 +47,7 @@ static uint64_t attention_elements(const uint64_t *d, const char *slot) {
         return span(rows, d[5], times(d[1], d[4]));
     }
     if (g_str_equal(slot, "k") || g_str_equal(slot, "v")) {
-        return span(rows, d[6], times(d[2], d[4]));
+        return span(rows, slot[0] == 'k' ? d[6] : d[10], times(d[2], d[4]));
     }
     if (g_str_equal(slot, "dk") || g_str_equal(slot, "dv")) {
         return times(rows, times(d[2], d[4]));
@@ -90,7 +90,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         }
         return strpbrk(name, "wb") ? d[1] : times(d[0], d[1]);
     case PLAN_OP_ROPE:
-        return slot == 1 || slot == 2 ? times(d[3], d[2]) : times(d[0], times(d[1], d[2]));
+        return slot == 1 || slot == 2 ? times(d[3], d[2])
+               : is                   ? span(d[0], d[5], times(d[1], d[2]))
+                                      : times(d[0], times(d[1], d[2]));
     case PLAN_OP_ADD_RMSNORM:
     case PLAN_OP_ADD_LAYERNORM:
     case PLAN_OP_ADD_RMSNORM_BACKWARD:
@@ -170,11 +172,11 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_UPPER_MASK:
         return times(d[0], d[1]);
     case PLAN_OP_NEGATE_HALF:
-        return is ? times(d[0], times(2, d[1])) : times(d[0], d[1]);
+        return is ? span(d[0] / d[3], d[4], times(d[3], times(2, d[1]))) : times(d[0], d[1]);
     case PLAN_OP_JOIN_HALVES:
-        return is ? times(d[0], d[1]) : times(d[0], times(2, d[1]));
-    case PLAN_OP_PUT_HALF:
-        return is ? times(d[0], d[2]) : times(d[0], times(2, d[1]));
+        return is          ? times(d[0], d[1])
+               : slot == 1 ? span(d[0] / d[2], d[3], times(d[2], times(2, d[1])))
+                           : times(d[0], times(2, d[1]));
     case PLAN_OP_NEGATE_COLUMNS:
     case PLAN_OP_COPY_COLUMNS:
         return times(d[0], is ? d[2] : d[1]);
@@ -185,10 +187,14 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_PUT_COLUMNS:
         return times(d[0], is ? d[2] : d[5]);
     case PLAN_OP_TABLE_MUL:
+        return slot == 1                         ? times(d[3], d[2])
+               : is && kind == PLAN_OP_TABLE_MUL ? span(d[0], d[5], times(d[1], d[2]))
+                                                 : times(d[0], times(d[1], d[2]));
     case PLAN_OP_TABLE_MUL_BACKWARD:
         return slot == 1 ? times(d[3], d[2]) : times(d[0], times(d[1], d[2]));
     case PLAN_OP_REPEAT_HEADS:
-        return times(times(times(d[0], d[1]), d[2]), times(is ? 1 : d[3], d[4]));
+        return is ? span(times(d[0], d[1]), d[6], times(d[2], d[4]))
+                  : times(times(times(d[0], d[1]), d[2]), times(d[3], d[4]));
     case PLAN_OP_SUM_HEADS:
         return times(times(times(d[0], d[1]), d[2]), times(is ? d[3] : 1, d[4]));
     case PLAN_OP_HEADS_COPY:
@@ -244,6 +250,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_CAST:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
+    case PLAN_OP_JOIN_REST:
     case PLAN_OP_SCALE:
     case PLAN_OP_BUCKET_COPY_IN:
     case PLAN_OP_BUCKET_COPY_OUT:
@@ -288,6 +295,10 @@ static uint64_t taken_by(const PlanOp *op, const PlanOperand *o, const uint64_t 
         }
         return times((o->rows + d[1] - 1) / d[1], o->elements / o->rows);
     }
+    if (op->kind == PLAN_OP_CONCAT_COLUMNS && o->elements % d[0]) {
+        *ret_fault = "a part does not divide by the rows";
+        return UINT64_MAX;
+    }
     return o->elements;
 }
 
@@ -323,8 +334,11 @@ static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *
         list += is_list;
         first += is_list ? length : 1;
     }
-    bool bounded = info->n_dims > 0 && op->kind != PLAN_OP_CONCAT_COLUMNS;
-    if (!fault && bounded && total > d[0]) {
+    bool bounded = info->n_dims > 0, joins = op->kind == PLAN_OP_CONCAT_COLUMNS;
+    if (!fault && joins && total != times(d[0], d[1])) {
+        fault = "its parts do not make its rows";
+    }
+    if (!fault && bounded && !joins && total > d[0]) {
         return g_strdup_printf("its list has %" G_GUINT64_FORMAT " elements for %" G_GUINT64_FORMAT,
                                total, d[0]);
     }
@@ -337,10 +351,6 @@ static uint64_t wanted_of(const PlanOp *op, unsigned slot, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
     bool is_list = info->slots[slot].flags & PLAN_SLOT_LIST;
-    if (kind == PLAN_OP_CONCAT_COLUMNS) {
-        uint64_t part = times(d[0], d[1]);
-        return is_list ? part : times(part, plan_op_list_length(info, op->n_operands));
-    }
     return is_list ? 0 : elements_wanted(kind, slot, info->slots[slot].name, d);
 }
 
@@ -402,6 +412,11 @@ uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32
     return wanted ? wanted : plan_op_operand(role, op, i).elements;
 }
 
+/* So many columns from one on are not all in rows of so many. */
+static bool leaves_rows(uint64_t from, uint64_t cols, uint64_t width) {
+    return from > width || cols > width - from;
+}
+
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
@@ -419,15 +434,15 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         return g_strdup("heads do not divide by kv_heads");
     }
     bool beyond =
-        (kind == PLAN_OP_NEGATE_HALF && d[2] > d[1]) ||
-        (kind == PLAN_OP_PUT_HALF && (d[3] > d[2] - MIN(d[1], d[2]) || d[4] > d[1])) ||
+        (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
+        (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
         (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
         ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
-         d[3] > d[2] - MIN(d[1], d[2])) ||
-        (kind == PLAN_OP_JOIN_COLUMNS && d[4] > d[3] - MIN(d[2], d[3])) ||
+         leaves_rows(d[3], d[1], d[2])) ||
+        (kind == PLAN_OP_JOIN_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
         (kind == PLAN_OP_TABLE_MUL_COLUMNS && (d[0] % d[3] || d[4] < d[2])) ||
         (kind == PLAN_OP_PUT_COLUMNS &&
-         (d[3] > d[2] - MIN(d[1], d[2]) || d[4] > d[5] - MIN(d[1], d[5]))) ||
+         (leaves_rows(d[3], d[1], d[2]) || leaves_rows(d[4], d[1], d[5]))) ||
         ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
         (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
     if (beyond) {

@@ -30,7 +30,7 @@ typedef enum {
 
 enum {
     PLAN_MAX_SLOTS = 11, /* operand names of an op kind, lists counted once */
-    PLAN_MAX_DIMS = 10,
+    PLAN_MAX_DIMS = 11,
     PLAN_MAX_ATTRS = 6,
 };
 

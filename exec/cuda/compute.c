@@ -25,7 +25,8 @@ static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
                                  .seq = dim(t, 3),
                                  .head_dim = dim(t, 4),
                                  .q_stride = dim(t, 5),
-                                 .kv_stride = dim(t, 6),
+                                 .k_stride = dim(t, 6),
+                                 .v_stride = dim(t, 10),
                                  .lse_stride = dim(t, 7),
                                  .scale = (float)attr(t, 0),
                                  .causal = dims(t)[8] != 0,
@@ -85,11 +86,14 @@ static KernelCudaHeads heads_of(const ExecTask *t) {
     return (KernelCudaHeads){dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3), type_at(t, 0)};
 }
 
-/* dims: batch seq heads repeats dim apart */
+/* dims: batch seq heads repeats dim apart ... */
 static KernelCudaFault repeats(const ExecTask *t, KernelCuda *k) {
     KernelCudaHeads heads = {dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 4), type_at(t, 0)};
-    return (t->op->kind == PLAN_OP_REPEAT_HEADS ? kernel_cuda_repeat_heads : kernel_cuda_sum_heads)(
-        k, t->pointers[1], t->pointers[0], &heads, dim(t, 3), dims(t)[5] != 0);
+    bool apart = dims(t)[5] != 0;
+    gpointer *p = t->pointers;
+    return t->op->kind == PLAN_OP_REPEAT_HEADS
+               ? kernel_cuda_repeat_heads(k, p[1], p[0], &heads, dim(t, 6), dim(t, 3), apart)
+               : kernel_cuda_sum_heads(k, p[1], p[0], &heads, dim(t, 3), apart);
 }
 
 static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {
@@ -99,19 +103,24 @@ static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {
 }
 
 /* dims: tokens heads dim seq ... */
-static KernelCudaRope rope_of(const ExecTask *t, unsigned table) {
-    return (KernelCudaRope){dim(t, 0), dim(t, 1),     dim(t, 2),
-                            dim(t, 3), type_at(t, 0), type_at(t, table)};
+static KernelCudaRope rope_of(const ExecTask *t, size_t stride) {
+    return (KernelCudaRope){.tokens = dim(t, 0),
+                            .heads = dim(t, 1),
+                            .dim = dim(t, 2),
+                            .seq = dim(t, 3),
+                            .stride = stride,
+                            .type = type_at(t, 0),
+                            .table_type = type_at(t, 1)};
 }
 
 static KernelCudaFault rope(const ExecTask *t, KernelCuda *k) {
-    KernelCudaRope shape = rope_of(t, 1);
+    KernelCudaRope shape = rope_of(t, dim(t, 5));
     return kernel_cuda_rope(k, t->pointers[3], t->pointers[0], t->pointers[1], t->pointers[2],
                             &shape, dims(t)[4] != 0);
 }
 
-static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, bool apart) {
-    KernelCudaRope shape = rope_of(t, 1);
+static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride, bool apart) {
+    KernelCudaRope shape = rope_of(t, stride);
     return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, apart);
 }
 
@@ -332,9 +341,11 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ROPE:
         return rope(t, k);
     case PLAN_OP_NEGATE_HALF:
-        return kernel_cuda_negate_half(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), type);
+        return kernel_cuda_negate_half(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
+                                       dim(t, 4), type);
     case PLAN_OP_JOIN_HALVES:
-        return kernel_cuda_join_halves(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+        return kernel_cuda_join_halves(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
+                                       dim(t, 3), type);
     case PLAN_OP_NEGATE_COLUMNS:
         return kernel_cuda_negate_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
                                           type);
@@ -350,13 +361,10 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_TABLE_MUL_COLUMNS:
         return kernel_cuda_table_mul_columns(k, p[2], p[0], p[1], dim(t, 0) * dim(t, 1), dim(t, 1),
                                              dim(t, 2), dim(t, 3), dim(t, 4), type, type_at(t, 1));
-    case PLAN_OP_PUT_HALF: /* rows half width from to */
-        return kernel_cuda_put_half(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
-                                    dim(t, 4), type);
     case PLAN_OP_TABLE_MUL:
-        return table_mul(t, k, false);
+        return table_mul(t, k, dim(t, 5), false);
     case PLAN_OP_TABLE_MUL_BACKWARD:
-        return table_mul(t, k, dims(t)[4] != 0);
+        return table_mul(t, k, dim(t, 1) * dim(t, 2), dims(t)[4] != 0);
     case PLAN_OP_REPEAT_HEADS:
     case PLAN_OP_SUM_HEADS:
         return repeats(t, k);
@@ -393,6 +401,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CAST:
         return kernel_cuda_cast(k, p[1], type_at(t, 1), p[0], type, dim(t, 0));
     case PLAN_OP_COPY:
+    case PLAN_OP_JOIN_REST:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:

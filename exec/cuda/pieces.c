@@ -90,10 +90,12 @@ static void bucket_copy_out(GArray *pieces, const ExecTask *t) {
 }
 
 static void concat_columns(GArray *pieces, const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1), n = list_length(t);
+    size_t rows = dim(t, 0), cols = dim(t, 1), n = list_length(t), to = 0;
     for (unsigned i = 0; i < n; i++) {
-        KernelCudaPiece columns = piece(t, (unsigned)n, i * cols, n * cols, i, 0, cols, rows, cols);
+        size_t part = operand(t, i).elements / rows;
+        KernelCudaPiece columns = piece(t, (unsigned)n, to, cols, i, 0, part, rows, part);
         g_array_append_val(pieces, columns);
+        to += part;
     }
 }
 
@@ -102,6 +104,9 @@ KernelCudaFault exec_cuda_move(const ExecTask *t, KernelCuda *kernels) {
     switch (t->op->kind) {
     case PLAN_OP_COPY:
         add_row(pieces, t, 1, 0, 0, 0, dim(t, 0));
+        break;
+    case PLAN_OP_JOIN_REST: /* x rest > y */
+        add_row(pieces, t, 2, 0, 0, 0, dim(t, 0));
         break;
     case PLAN_OP_PART:
         add_row(pieces, t, 1, 0, 0, axis_rank(t) * dim(t, 0), dim(t, 0));

@@ -34,7 +34,7 @@ static bool bad_index(GError **error, const char *what) {
 
 typedef struct {
     KernelAttentionShape shape;
-    size_t q_stride, kv_stride, lse_stride;
+    size_t q_stride, k_stride, v_stride, lse_stride;
 } Attention;
 
 static Attention attention_of(const ExecTask *t) {
@@ -48,7 +48,8 @@ static Attention attention_of(const ExecTask *t) {
                                  .causal = dims(t)[8] != 0,
                                  .alibi = (float)attr(t, 2)},
                        .q_stride = dim(t, 5),
-                       .kv_stride = dim(t, 6),
+                       .k_stride = dim(t, 6),
+                       .v_stride = dim(t, 10),
                        .lse_stride = dim(t, 7)};
 }
 
@@ -60,8 +61,8 @@ static void attention(const ExecTask *t) {
     Attention a = attention_of(t);
     kernel_attention_forward_f32(f32(t, 4), f32(t, 5), a.lse_stride,
                                  rows_view(&a, f32(t, 0), a.q_stride),
-                                 rows_view(&a, f32(t, 1), a.kv_stride),
-                                 rows_view(&a, f32(t, 2), a.kv_stride), f32(t, 3), &a.shape);
+                                 rows_view(&a, f32(t, 1), a.k_stride),
+                                 rows_view(&a, f32(t, 2), a.v_stride), f32(t, 3), &a.shape);
     /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
     memset(t->pointers[6], 0, operand(t, 6).elements * sizeof(int64_t));
     memset(t->pointers[7], 0, operand(t, 7).elements * sizeof(int64_t));
@@ -74,8 +75,8 @@ static void attention_backward(const ExecTask *t) {
         kernel_view_bshd(f32(t, 7), s->seq_q, s->heads, s->head_dim),
         kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim),
         kernel_view_bshd(f32(t, 9), s->seq_kv, s->kv_heads, s->head_dim), f32(t, 10), f32(t, 0),
-        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.kv_stride),
-        rows_view(&a, f32(t, 3), a.kv_stride), f32(t, 4), f32(t, 5), f32(t, 6), a.lse_stride, s);
+        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.k_stride),
+        rows_view(&a, f32(t, 3), a.v_stride), f32(t, 4), f32(t, 5), f32(t, 6), a.lse_stride, s);
 }
 
 /* All three gradients in one array's rows. */
@@ -88,8 +89,8 @@ static void attention_backward_qkv(const ExecTask *t) {
         (KernelView){dq, s->seq_q * row, row, s->head_dim},
         (KernelView){dk, s->seq_kv * row, row, s->head_dim},
         (KernelView){dv, s->seq_kv * row, row, s->head_dim}, NULL, f32(t, 0),
-        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.kv_stride),
-        rows_view(&a, f32(t, 3), a.kv_stride), NULL, f32(t, 4), f32(t, 5), a.lse_stride, s);
+        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.k_stride),
+        rows_view(&a, f32(t, 3), a.v_stride), NULL, f32(t, 4), f32(t, 5), a.lse_stride, s);
 }
 
 static void linear_parts(const ExecTask *t) {
@@ -123,9 +124,11 @@ static void numbers(const ExecTask *t) {
 static void concat_columns(const ExecTask *t) {
     size_t rows = dim(t, 0), row = dim(t, 1) * sizeof(float);
     unsigned n = list_length(t);
+    char *to = t->pointers[n];
     for (unsigned i = 0; i < n; i++) {
-        kernel_copy_2d_bytes((char *)t->pointers[n] + i * row, n * row, t->pointers[i], row, rows,
-                             row);
+        size_t part = operand(t, i).elements / rows * sizeof(float);
+        kernel_copy_2d_bytes(to, row, t->pointers[i], part, rows, part);
+        to += part;
     }
 }
 
@@ -222,9 +225,6 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_JOIN_HALVES:
         exec_heads_join_halves(t);
         return true;
-    case PLAN_OP_PUT_HALF:
-        exec_heads_put_half(t);
-        return true;
     case PLAN_OP_NEGATE_COLUMNS:
         exec_heads_negate_columns(t);
         return true;
@@ -242,10 +242,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         exec_heads_table_mul_columns(t);
         return true;
     case PLAN_OP_TABLE_MUL:
-        exec_heads_table_mul(t, false);
+        exec_heads_table_mul(t);
         return true;
     case PLAN_OP_TABLE_MUL_BACKWARD:
-        exec_heads_table_mul(t, dims(t)[4]);
+        exec_heads_table_mul_backward(t);
         return true;
     case PLAN_OP_REPEAT_HEADS:
         exec_heads_repeat_heads(t);
@@ -401,6 +401,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_CAST:
     case PLAN_OP_COPY:
         exec_shard_copy(t);
+        return true;
+    case PLAN_OP_JOIN_REST:
+        kernel_copy_f32(f32(t, 2), f32(t, 0), dim(t, 0));
         return true;
     case PLAN_OP_SCALE:
         kernel_scale_f32(f32(t, 0), f32(t, 0), (float)attr(t, 0), dim(t, 0));

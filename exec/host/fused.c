@@ -19,7 +19,7 @@ void exec_fused_rope(const ExecTask *t) {
     size_t heads = dim(t, 1), head_dim = dim(t, 2), seq = dim(t, 3), batch = dim(t, 0) / seq;
     size_t row = heads * head_dim;
     KernelView y = {f32(t, 3), seq * row, row, head_dim};
-    KernelConstView x = {f32(t, 0), seq * row, row, head_dim};
+    KernelConstView x = {f32(t, 0), seq * dim(t, 5), dim(t, 5), head_dim};
     (dim(t, 4) ? kernel_rope_backward_f32 : kernel_rope_forward_f32)(y, x, f32(t, 1), f32(t, 2),
                                                                      batch, heads, seq, head_dim);
 }

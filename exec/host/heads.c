@@ -9,25 +9,27 @@
 
 /* ---- rotary embedding ----------------------------------------------------------------------- */
 
+/* Where a head of x begins, which may be a part of rows that are longer. */
+static size_t head_in_row(size_t row, size_t heads, size_t stride, size_t head_dim) {
+    return row / heads * stride + row % heads * head_dim;
+}
+
 void exec_heads_negate_half(const ExecTask *t) {
     size_t rows = dim(t, 0), half = dim(t, 1), from = dim(t, 2);
     for (size_t r = 0; r < rows; r++) {
-        kernel_scale_f32(f32(t, 1) + r * half, f32(t, 0) + r * 2 * half + from, -1, half);
+        size_t at = head_in_row(r, dim(t, 3), dim(t, 4), 2 * half);
+        kernel_scale_f32(f32(t, 1) + r * half, f32(t, 0) + at + from, -1, half);
     }
 }
 
 void exec_heads_join_halves(const ExecTask *t) {
-    size_t rows = dim(t, 0), half = dim(t, 1) * sizeof(float);
-    kernel_copy_2d_bytes(t->pointers[2], 2 * half, t->pointers[0], half, rows, half);
-    kernel_copy_2d_bytes((char *)t->pointers[2] + half, 2 * half, t->pointers[1], 2 * half, rows,
-                         half);
-}
-
-void exec_heads_put_half(const ExecTask *t) {
     size_t rows = dim(t, 0), half = dim(t, 1);
-    kernel_zero_f32(f32(t, 1), rows * 2 * half);
-    kernel_copy_2d_bytes(f32(t, 1) + dim(t, 4), 2 * half * sizeof(float), f32(t, 0) + dim(t, 3),
-                         dim(t, 2) * sizeof(float), rows, half * sizeof(float));
+    for (size_t r = 0; r < rows; r++) {
+        float *to = f32(t, 2) + r * 2 * half;
+        kernel_copy_f32(to, f32(t, 0) + r * half, half);
+        kernel_copy_f32(to + half, f32(t, 1) + head_in_row(r, dim(t, 2), dim(t, 3), 2 * half),
+                        half);
+    }
 }
 
 void exec_heads_negate_columns(const ExecTask *t) {
@@ -59,8 +61,17 @@ void exec_heads_table_mul_columns(const ExecTask *t) {
     }
 }
 
-void exec_heads_table_mul(const ExecTask *t, bool apart) {
+void exec_heads_table_mul(const ExecTask *t) {
     size_t tokens = dim(t, 0), heads = dim(t, 1), n = dim(t, 2), seq = dim(t, 3);
+    for (size_t row = 0; row < tokens * heads; row++) {
+        kernel_mul_f32(f32(t, 2) + row * n, f32(t, 0) + head_in_row(row, heads, dim(t, 5), n),
+                       f32(t, 1) + row / heads % seq * n, n);
+    }
+}
+
+void exec_heads_table_mul_backward(const ExecTask *t) {
+    size_t tokens = dim(t, 0), heads = dim(t, 1), n = dim(t, 2), seq = dim(t, 3);
+    bool apart = dims(t)[4];
     for (size_t row = 0; row < tokens * heads; row++) {
         size_t position = (apart ? row : row / heads) % seq;
         kernel_mul_f32(f32(t, 2) + row * n, f32(t, 0) + row * n, f32(t, 1) + position * n, n);
@@ -82,7 +93,7 @@ void exec_heads_repeat_heads(const ExecTask *t) {
     size_t seq = dim(t, 1), heads = dim(t, 2), repeats = dim(t, 3);
     for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
         size_t head = i % (heads * repeats), token = i / (heads * repeats);
-        size_t from = head_row(t, token / seq, token % seq, head / repeats, heads, false);
+        size_t from = token * dim(t, 6) + head / repeats * dim(t, 4);
         size_t to = head_row(t, token / seq, token % seq, head, heads * repeats, dims(t)[5]);
         kernel_copy_f32(f32(t, 1) + to, f32(t, 0) + from, dim(t, 4));
     }

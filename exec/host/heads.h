@@ -8,12 +8,12 @@
 /* A row is one head of one token. */
 void exec_heads_negate_half(const ExecTask *task);
 void exec_heads_join_halves(const ExecTask *task);
-void exec_heads_put_half(const ExecTask *task);
 void exec_heads_negate_columns(const ExecTask *task);
 void exec_heads_join_columns(const ExecTask *task);
 void exec_heads_put_columns(const ExecTask *task);
 void exec_heads_table_mul_columns(const ExecTask *task);
-void exec_heads_table_mul(const ExecTask *task, bool apart);
+void exec_heads_table_mul(const ExecTask *task);
+void exec_heads_table_mul_backward(const ExecTask *task);
 
 void exec_heads_repeat_heads(const ExecTask *task);
 void exec_heads_sum_heads(const ExecTask *task);

@@ -212,13 +212,13 @@ cudnnBackendDescriptor_t reshape(Graph *g, cudnnBackendDescriptor_t x, cudnnBack
 /* ---- attention ------------------------------------------------------------------------------ */
 
 struct Shape {
-    int64_t b, h, hk, s, d, q_stride, kv_stride, lse_stride, dq_stride, dkv_stride;
+    int64_t b, h, hk, s, d, q_stride, k_stride, v_stride, lse_stride, dq_stride, dkv_stride;
     bool causal;
 
     explicit Shape(const KernelCudaAttention *a)
         : b((int64_t)a->batch), h((int64_t)a->heads), hk((int64_t)a->kv_heads), s((int64_t)a->seq),
-          d((int64_t)a->head_dim), q_stride((int64_t)a->q_stride), kv_stride((int64_t)a->kv_stride),
-          lse_stride((int64_t)a->lse_stride),
+          d((int64_t)a->head_dim), q_stride((int64_t)a->q_stride), k_stride((int64_t)a->k_stride),
+          v_stride((int64_t)a->v_stride), lse_stride((int64_t)a->lse_stride),
           dq_stride((int64_t)kernel_cuda_gradient_stride(a, a->heads)),
           dkv_stride((int64_t)kernel_cuda_gradient_stride(a, a->kv_heads)), causal(a->causal) {
     }
@@ -235,9 +235,8 @@ cudnnBackendDescriptor_t heads(Graph *g, Uid uid, const Shape &z, int64_t n, int
     return in_memory(g, uid, {{z.b, n, z.s, z.d}}, {{z.s * row, z.d, row, 1}}, g->type);
 }
 
-cudnnBackendDescriptor_t heads_transposed(Graph *g, Uid uid, const Shape &z) {
-    return in_memory(g, uid, {{z.b, z.hk, z.d, z.s}}, {{z.s * z.kv_stride, z.d, 1, z.kv_stride}},
-                     g->type);
+cudnnBackendDescriptor_t heads_transposed(Graph *g, Uid uid, const Shape &z, int64_t row) {
+    return in_memory(g, uid, {{z.b, z.hk, z.d, z.s}}, {{z.s * row, z.d, 1, row}}, g->type);
 }
 
 cudnnBackendDescriptor_t logsumexp(Graph *g, const Shape &z) {
@@ -261,7 +260,8 @@ cudnnBackendDescriptor_t mask(Graph *g, const Shape &z, cudnnBackendDescriptor_t
 
 void forward_graph(Graph *g, const Shape &z) {
     cudnnBackendDescriptor_t q = heads(g, Q, z, z.h, z.q_stride), scale = number(g, SCALE);
-    cudnnBackendDescriptor_t s = product(g, q, heads_transposed(g, K, z), between(g, z.scores()));
+    cudnnBackendDescriptor_t kt = heads_transposed(g, K, z, z.k_stride);
+    cudnnBackendDescriptor_t s = product(g, q, kt, between(g, z.scores()));
     s = mask(g, z, pointwise(g, CUDNN_POINTWISE_MUL, z.scores(), s, scale));
     cudnnBackendDescriptor_t most = reduce(g, CUDNN_REDUCE_TENSOR_MAX, s, between(g, z.rows()));
     s = pointwise(g, CUDNN_POINTWISE_SUB, z.scores(), s, most);
@@ -270,7 +270,7 @@ void forward_graph(Graph *g, const Shape &z) {
     cudnnBackendDescriptor_t log = pointwise(g, CUDNN_POINTWISE_LOG, z.rows(), sum);
     pointwise_into(g, CUDNN_POINTWISE_ADD, logsumexp(g, z), most, log);
     s = pointwise_into(g, CUDNN_POINTWISE_DIV, between(g, z.scores(), g->type), s, sum);
-    product(g, s, heads(g, V, z, z.hk, z.kv_stride), heads(g, O, z, z.h, z.h * z.d));
+    product(g, s, heads(g, V, z, z.hk, z.v_stride), heads(g, O, z, z.h, z.h * z.d));
 }
 
 /* d_k or d_v: the product for all query heads, and their sum where a group shares one. */
@@ -292,7 +292,8 @@ void backward_graph(Graph *g, const Shape &z) {
     cudnnBackendDescriptor_t q = heads(g, Q, z, z.h, z.q_stride), scale = number(g, SCALE);
     cudnnBackendDescriptor_t o = heads(g, O, z, z.h, z.h * z.d);
     cudnnBackendDescriptor_t d_o = heads(g, D_O, z, z.h, z.h * z.d);
-    cudnnBackendDescriptor_t kt = heads_transposed(g, K, z), vt = heads_transposed(g, V, z);
+    cudnnBackendDescriptor_t kt = heads_transposed(g, K, z, z.k_stride);
+    cudnnBackendDescriptor_t vt = heads_transposed(g, V, z, z.v_stride);
 
     cudnnBackendDescriptor_t dots =
         pointwise(g, CUDNN_POINTWISE_MUL, {{z.b, z.h, z.s, z.d}}, d_o, o);
@@ -315,8 +316,8 @@ void backward_graph(Graph *g, const Shape &z) {
     kv_gradient(g, z, ds, q, DK);
 
     cudnnBackendDescriptor_t k =
-        tensor(g, g->next_uid++, {{z.b, z.hk, z.s, z.d}},
-               {{z.s * z.kv_stride, z.d, z.kv_stride, 1}}, g->type, true, false);
+        tensor(g, g->next_uid++, {{z.b, z.hk, z.s, z.d}}, {{z.s * z.k_stride, z.d, z.k_stride, 1}},
+               g->type, true, false);
     cudnnBackendDescriptor_t sum =
         in_memory(g, DQ_SUM, {{z.b, z.h, z.s, z.d}}, {{z.h * z.s * z.d, z.s * z.d, z.d, 1}},
                   CUDNN_DATA_FLOAT);
@@ -471,8 +472,9 @@ static KernelCudaCudnn *cudnn_of(KernelCuda *lane) {
 static bool same(const KernelCudaAttention *a, const KernelCudaAttention *b) {
     return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads &&
            a->seq == b->seq && a->head_dim == b->head_dim && a->q_stride == b->q_stride &&
-           a->kv_stride == b->kv_stride && a->lse_stride == b->lse_stride &&
-           a->gradient_stride == b->gradient_stride && a->causal == b->causal && a->type == b->type;
+           a->k_stride == b->k_stride && a->v_stride == b->v_stride &&
+           a->lse_stride == b->lse_stride && a->gradient_stride == b->gradient_stride &&
+           a->causal == b->causal && a->type == b->type;
 }
 
 static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttention *a) {

@@ -168,8 +168,8 @@ __global__ void __launch_bounds__(BLOCK)
     size_t query = (size_t)blockIdx.x * L::ROWS + threadIdx.x / L::PARTS;
     size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
     size_t end = s.a.causal ? block_end : s.a.seq;
-    Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
-    Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
+    Rows k_rows = rows_of(k, s.a.k_stride, batch, kv_head, s);
+    Rows v_rows = rows_of(v, s.a.v_stride, batch, kv_head, s);
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     float mine[L::MINE], out[L::MINE] = {}, most = -FLT_MAX, sum = 0;
     get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, query < s.a.seq, s);
@@ -246,8 +246,8 @@ __global__ void __launch_bounds__(BLOCK)
     size_t end = s.a.causal ? block_end : s.a.seq, number = batch * s.a.heads + head;
     bool is_there = query < s.a.seq, writes = is_there && threadIdx.x % L::PARTS == 0;
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
-    Rows k_rows = rows_of(k, s.a.kv_stride, batch, kv_head, s);
-    Rows v_rows = rows_of(v, s.a.kv_stride, batch, kv_head, s);
+    Rows k_rows = rows_of(k, s.a.k_stride, batch, kv_head, s);
+    Rows v_rows = rows_of(v, s.a.v_stride, batch, kv_head, s);
     float mine[L::MINE], d_mine[L::MINE], sum[L::MINE] = {};
     get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, is_there, s);
     get_mine<DIM>(d_mine, rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s), query, is_there,
@@ -293,8 +293,8 @@ __global__ void __launch_bounds__(BLOCK)
     size_t begin = s.a.causal ? first_key / L::TILE * L::TILE : 0;
     bool is_there = key < s.a.seq;
     float my_k[L::MINE], my_v[L::MINE], sum_k[L::MINE] = {}, sum_v[L::MINE] = {};
-    get_mine<DIM>(my_k, rows_of(k, s.a.kv_stride, batch, kv_head, s), key, is_there, s);
-    get_mine<DIM>(my_v, rows_of(v, s.a.kv_stride, batch, kv_head, s), key, is_there, s);
+    get_mine<DIM>(my_k, rows_of(k, s.a.k_stride, batch, kv_head, s), key, is_there, s);
+    get_mine<DIM>(my_v, rows_of(v, s.a.v_stride, batch, kv_head, s), key, is_there, s);
     for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
         Rows q_rows = rows_of(q, s.a.q_stride, batch, head, s);
         Rows d_rows = rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s);
@@ -352,8 +352,8 @@ Shape shape_of(const KernelCudaAttention *a, const void *q, const void *k, const
                const void *bias) {
     return Shape{*a, bias, kernel_cuda_gradient_stride(a, a->heads),
                  kernel_cuda_gradient_stride(a, a->kv_heads),
-                 by_four(q, a->q_stride, a) && by_four(k, a->kv_stride, a) &&
-                     by_four(v, a->kv_stride, a)};
+                 by_four(q, a->q_stride, a) && by_four(k, a->k_stride, a) &&
+                     by_four(v, a->v_stride, a)};
 }
 
 template <typename L> dim3 grid_of(const KernelCudaAttention *a, size_t heads) {

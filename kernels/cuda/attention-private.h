@@ -46,7 +46,7 @@ static inline bool kernel_cuda_cudnn_is_right(const KernelCudaAttention *a, size
 static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a, size_t version, int major) {
     return a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 &&
            a->head_dim <= kernel_cuda_cudnn_widest_head(version, major) && a->q_stride % 8 == 0 &&
-           a->kv_stride % 8 == 0 && a->gradient_stride % 8 == 0 &&
+           a->k_stride % 8 == 0 && a->v_stride % 8 == 0 && a->gradient_stride % 8 == 0 &&
            kernel_cuda_cudnn_is_right(a, version);
 }
 

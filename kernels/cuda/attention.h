@@ -8,14 +8,14 @@
  * scores' exponentials, float) for backward.
  *
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,
- * kv_heads, head_dim] with rows kv_stride apart; o and d_o are dense, and so are dq, dk, dv unless
- * gradient_stride says how far their rows are apart, as in one array of all three. Query head h
- * reads key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias [seq, seq, heads]
- * (NULL: none), the same for every sequence, is added to the scores; its gradient is [batch,
- * heads, seq, seq] (NULL: not wanted). This room's backward is the same bits in every run; cuDNN's
- * adds dq in any order (its repeatable way holds a seq x seq array). Bound: arithmetic, 4
- * (forward) and 10 (backward) operations for each seq * seq * head_dim of a head, half of that if
- * causal. Dropout is refused: set attention = math.
+ * kv_heads, head_dim] with rows k_stride and v_stride apart; o and d_o are dense, and so are dq,
+ * dk, dv unless gradient_stride says how far their rows are apart, as in one array of all three.
+ * Query head h reads key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias
+ * [seq, seq, heads] (NULL: none), the same for every sequence, is added to the scores; its
+ * gradient is [batch, heads, seq, seq] (NULL: not wanted). This room's backward is the same bits
+ * in every run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq array). Bound:
+ * arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq * head_dim of a head,
+ * half of that if causal. Dropout is refused: set attention = math.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
@@ -26,7 +26,7 @@ extern "C" {
 
 typedef struct {
     size_t batch, heads, kv_heads, seq, head_dim;
-    size_t q_stride, kv_stride;
+    size_t q_stride, k_stride, v_stride;
     size_t lse_stride; /* >= seq; lse is [batch, heads, lse_stride] */
     float scale;
     bool causal;

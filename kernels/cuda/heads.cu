@@ -21,13 +21,13 @@ __device__ size_t head_row(const Shape &s, size_t token, size_t head, size_t hea
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    repeat_kernel(T *y, const T *x, Shape s, size_t repeats, bool apart) {
+    repeat_kernel(T *y, const T *x, Shape s, size_t row_stride, size_t repeats, bool apart) {
     size_t heads = s.heads * repeats;
     FOR_WORK(size_t, i, s.batch * s.seq * heads * s.dim) { /* in y's order */
         size_t j = i % s.dim, row = i / s.dim;
         size_t head = apart ? row / s.seq % heads : row % heads;
         size_t token = apart ? row / s.seq / heads * s.seq + row % s.seq : row / heads;
-        y[i] = x[head_row(s, token, head / repeats, s.heads, false) + j];
+        y[i] = x[token * row_stride + head / repeats * s.dim + j];
     }
 }
 
@@ -137,12 +137,13 @@ size_t elements_of(const KernelCudaHeads *h) {
 } // namespace
 
 KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *x,
-                                         const KernelCudaHeads *heads, size_t repeats, bool apart) {
-    return with_unit(heads, 0, y, x, [&](auto t, size_t per) {
+                                         const KernelCudaHeads *heads, size_t row_stride,
+                                         size_t repeats, bool apart) {
+    return with_unit(heads, row_stride, y, x, [&](auto t, size_t per) {
         using T = decltype(t);
         return launch_for(lane, "repeat_heads", elements_of(heads) / per * repeats,
-                          repeat_kernel<T>, (T *)y, (const T *)x, shape_of(heads, per), repeats,
-                          apart);
+                          repeat_kernel<T>, (T *)y, (const T *)x, shape_of(heads, per),
+                          row_stride / per, repeats, apart);
     });
 }
 

@@ -15,10 +15,11 @@ typedef struct {
     KernelCudaType type;
 } KernelCudaHeads;
 
-/* x has its `heads` inside the rows of tokens, and lends each to `repeats` heads of y, which lie
- * apart or inside. */
+/* x has its `heads` inside rows of tokens that lie row_stride apart, and lends each to `repeats`
+ * heads of y, which lie apart or inside. */
 KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *x,
-                                         const KernelCudaHeads *heads, size_t repeats, bool apart);
+                                         const KernelCudaHeads *heads, size_t row_stride,
+                                         size_t repeats, bool apart);
 /* The gradient of it: sums over repeats in their order; x and y both lie apart or inside. */
 KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
                                       const KernelCudaHeads *heads, size_t repeats, bool apart);

@@ -7,6 +7,11 @@ using namespace cu;
 
 namespace {
 
+/* Where a head of x begins. */
+__device__ size_t head_in_row(size_t row, size_t heads, size_t stride, size_t dim) {
+    return row / heads * stride + row % heads * dim;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     tables_kernel(T *cosines, T *sines, size_t seq, size_t dim, double base) {
@@ -29,22 +34,23 @@ __global__ void __launch_bounds__(THREADS)
 template <typename T, typename C, int V>
 __global__ void __launch_bounds__(THREADS)
     rotate_kernel(T *y, const T *x, const C *cosines, const C *sines, size_t rows, size_t heads,
-                  size_t seq, size_t half, bool back) {
+                  size_t stride, size_t seq, size_t half, bool back) {
     size_t pieces = half / V;
     FOR_WORK(size_t, i, rows * pieces) {
         size_t row = i / pieces, j = i % pieces * V, at = row * 2 * half + j;
+        size_t from = head_in_row(row, heads, stride, 2 * half) + j;
         size_t table = row / heads % seq * 2 * half + j;
         float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
         if constexpr (V > 1) {
-            load<V>(low, x + at);
-            load<V>(high, x + at + half);
+            load<V>(low, x + from);
+            load<V>(high, x + from + half);
             load<V>(c0, cosines + table);
             load<V>(c1, cosines + table + half);
             load<V>(s0, sines + table);
             load<V>(s1, sines + table + half);
         } else {
-            low[0] = widen(x[at]);
-            high[0] = widen(x[at + half]);
+            low[0] = widen(x[from]);
+            high[0] = widen(x[from + half]);
             c0[0] = widen(cosines[table]);
             c1[0] = widen(cosines[table + half]);
             s0[0] = widen(sines[table]);
@@ -70,40 +76,34 @@ __global__ void __launch_bounds__(THREADS)
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    negate_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t from) {
+    negate_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t from, size_t heads,
+                       size_t stride) {
     FOR_WORK(size_t, i, rows * half) {
-        narrow(&y[i], -widen(x[i / half * 2 * half + from + i % half]));
+        size_t at = head_in_row(i / half, heads, stride, 2 * half);
+        narrow(&y[i], -widen(x[at + from + i % half]));
     }
 }
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    join_halves_kernel(T *y, const T *lower, const T *x, size_t rows, size_t half) {
+    join_halves_kernel(T *y, const T *lower, const T *x, size_t rows, size_t half, size_t heads,
+                       size_t stride) {
     FOR_WORK(size_t, i, rows * 2 * half) {
         size_t row = i / (2 * half), j = i % (2 * half);
-        y[i] = j < half ? lower[row * half + j] : x[row * 2 * half + j - half];
-    }
-}
-
-template <typename T>
-__global__ void __launch_bounds__(THREADS)
-    put_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t width, size_t from,
-                    size_t to) {
-    FOR_WORK(size_t, i, rows * 2 * half) {
-        size_t row = i / (2 * half), j = i % (2 * half);
-        bool inside = j >= to && j < to + half;
-        narrow(&y[i], inside ? widen(x[row * width + from + j - to]) : 0.0f);
+        y[i] = j < half ? lower[row * half + j]
+                        : x[head_in_row(row, heads, stride, 2 * half) + j - half];
     }
 }
 
 /* Rows that share a position: `heads` neighbours, or if they lie apart one after each seq rows. */
 template <typename T, typename C>
 __global__ void __launch_bounds__(THREADS)
-    table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t dim,
-                     size_t seq) {
+    table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t stride,
+                     size_t dim, size_t seq) {
     FOR_WORK(size_t, i, rows * dim) {
-        size_t position = i / dim / heads % seq;
-        narrow(&y[i], widen(x[i]) * widen(table[position * dim + i % dim]));
+        size_t row = i / dim, j = i % dim;
+        float by = widen(table[row / heads % seq * dim + j]);
+        narrow(&y[i], widen(x[head_in_row(row, heads, stride, dim) + j]) * by);
     }
 }
 
@@ -117,7 +117,7 @@ KernelCudaFault rotate(KernelCuda *lane, void *y, const void *x, const void *cos
     size_t rows = r->tokens * r->heads, half = r->dim / 2;
     return launch(lane, "rope", rotate_kernel<T, C, V>, dim3(grid_for(lane, rows * half / V)),
                   dim3(THREADS), 0, (T *)y, (const T *)x, (const C *)cosines, (const C *)sines,
-                  rows, r->heads, r->seq, half, back);
+                  rows, r->heads, r->stride, r->seq, half, back);
 }
 
 } // namespace
@@ -138,8 +138,8 @@ KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const
             using T = decltype(t);
             using C = decltype(c);
             constexpr int V = VECTOR<T, C>;
-            bool whole = rope->dim / 2 % V == 0 && aligned(y) && aligned(x) && aligned(cos_table) &&
-                         aligned(sin_table);
+            bool whole = rope->dim / 2 % V == 0 && rope->stride % V == 0 && aligned(y) &&
+                         aligned(x) && aligned(cos_table) && aligned(sin_table);
             return whole ? rotate<T, C, V>(lane, y, x, cos_table, sin_table, rope, back)
                          : rotate<T, C, 1>(lane, y, x, cos_table, sin_table, rope, back);
         });
@@ -147,31 +147,23 @@ KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const
 }
 
 KernelCudaFault kernel_cuda_negate_half(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                        size_t half, size_t from, KernelCudaType type) {
+                                        size_t half, size_t from, size_t heads, size_t stride,
+                                        KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "negate_half", negate_half_kernel<T>, dim3(grid_for(lane, rows * half)),
-                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, half, from);
+                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, half, from, heads, stride);
     });
 }
 
 KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *lower, const void *x,
-                                        size_t rows, size_t half, KernelCudaType type) {
+                                        size_t rows, size_t half, size_t heads, size_t stride,
+                                        KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "join_halves", join_halves_kernel<T>,
                       dim3(grid_for(lane, rows * 2 * half)), dim3(THREADS), 0, (T *)y,
-                      (const T *)lower, (const T *)x, rows, half);
-    });
-}
-
-KernelCudaFault kernel_cuda_put_half(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                     size_t half, size_t width, size_t from, size_t to,
-                                     KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch(lane, "put_half", put_half_kernel<T>, dim3(grid_for(lane, rows * 2 * half)),
-                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, half, width, from, to);
+                      (const T *)lower, (const T *)x, rows, half, heads, stride);
     });
 }
 
@@ -184,8 +176,8 @@ KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, 
             using C = decltype(c);
             return launch(lane, "table_mul", table_mul_kernel<T, C>,
                           dim3(grid_for(lane, rows * rope->dim)), dim3(THREADS), 0, (T *)y,
-                          (const T *)x, (const C *)table, rows, apart ? 1 : rope->heads, rope->dim,
-                          rope->seq);
+                          (const T *)x, (const C *)table, rows, apart ? 1 : rope->heads,
+                          apart ? rope->dim : rope->stride, rope->dim, rope->seq);
         });
     });
 }

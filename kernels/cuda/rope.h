@@ -2,7 +2,8 @@
  * pieces it is written in in Python: x * cos + join(-upper half of x, lower half) * sin.
  *
  * Rows are heads of tokens: x[tokens, heads, dim], token t at position t mod seq of tables cos and
- * sin [seq, dim]. Bound: memory.
+ * sin [seq, dim]. The heads of a token of x are `stride` elements from those of the next, where x
+ * is a part of longer rows; all else is dense. Bound: memory.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
@@ -13,6 +14,7 @@ extern "C" {
 
 typedef struct {
     size_t tokens, heads, dim, seq; /* dim even; seq divides tokens */
+    size_t stride;                  /* of x; heads * dim: it is dense */
     KernelCudaType type;
     KernelCudaType table_type;
 } KernelCudaRope;
@@ -21,22 +23,20 @@ typedef struct {
 KernelCudaFault kernel_cuda_rope_tables(KernelCuda *lane, void *cos_table, void *sin_table,
                                         size_t seq, size_t dim, double base, KernelCudaType type);
 
-/* y = x rotated; back: by the transpose, which makes dx from dy. y may alias x. */
+/* y = x rotated; back: by the transpose, which makes dx from dy. y may alias a dense x. */
 KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const void *cos_table,
                                  const void *sin_table, const KernelCudaRope *rope, bool back);
 
 /* y[rows, half] = -x[rows, 2 half] from column `from` on. */
 KernelCudaFault kernel_cuda_negate_half(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                        size_t half, size_t from, KernelCudaType type);
+                                        size_t half, size_t from, size_t heads, size_t stride,
+                                        KernelCudaType type);
 /* y[rows, 2 half] = lower[rows, half], then the first half of x[rows, 2 half]. */
 KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *lower, const void *x,
-                                        size_t rows, size_t half, KernelCudaType type);
-/* y[rows, 2 half] = 0, but half columns from `to` on are those of x[rows, width] from `from` on. */
-KernelCudaFault kernel_cuda_put_half(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                     size_t half, size_t width, size_t from, size_t to,
-                                     KernelCudaType type);
+                                        size_t rows, size_t half, size_t heads, size_t stride,
+                                        KernelCudaType type);
 /* y = x table, each row with the table's row of its position. apart: x lies [batch, heads, seq,
- * dim], else [tokens, heads, dim]. y may alias x. */
+ * dim], dense, else [tokens, heads, dim]. y may alias a dense x. */
 KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, const void *table,
                                       const KernelCudaRope *rope, bool apart);
 

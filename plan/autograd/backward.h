@@ -110,6 +110,7 @@ void plan_columns_backward(const PlanBackward *b);
 void plan_join_columns_backward(const PlanBackward *b);
 void plan_negate_columns_backward(const PlanBackward *b);
 void plan_table_mul_columns_backward(const PlanBackward *b);
+void plan_table_mul_backward(const PlanBackward *b);
 void plan_sum_heads_backward(const PlanBackward *b);
 void plan_heads_copy_backward(const PlanBackward *b);
 void plan_heads_view_backward(const PlanBackward *b);

@@ -8,7 +8,8 @@
 /* The rotation turned back. */
 void plan_rope_backward(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_ROPE, (int64_t[]){dim(b, 0), dim(b, 1), dim(b, 2), dim(b, 3), 1}, NULL);
+    begin(b, PLAN_OP_ROPE,
+          (int64_t[]){dim(b, 0), dim(b, 1), dim(b, 2), dim(b, 3), 1, dim(b, 1) * dim(b, 2)}, NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
     value_operand(b, 2);
@@ -191,7 +192,7 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
     const int64_t *d = dims(b);
     int64_t row = (d[1] + 2 * d[2]) * d[4];
     bool is_one = b->run->graph->fused && value_at(b, 3) == PLAN_NONE && d[1] == d[2] &&
-                  d[5] == row && d[6] == row && comes_from_a_split(b);
+                  d[5] == row && d[6] == row && d[10] == row && comes_from_a_split(b);
     if (!is_one) {
         return false;
     }

@@ -9,7 +9,7 @@ void plan_negate_half_backward(const PlanBackward *b) {
     const PlanGraphValue *x = input(b, 0);
     b->dx[0] = plan_run_new_tensor(b->run, (uint64_t)(dim(b, 0) * dim(b, 1)), (PlanDtype)x->dtype,
                                    "dx_half");
-    begin(b, PLAN_OP_NEGATE_HALF, (int64_t[]){dim(b, 0), dim(b, 1), 0}, NULL);
+    begin(b, PLAN_OP_NEGATE_HALF, (int64_t[]){dim(b, 0), dim(b, 1), 0, 1, 2 * dim(b, 1)}, NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
@@ -27,8 +27,8 @@ void plan_half_backward(const PlanBackward *b) {
     int64_t rows = dim(b, 0), n = dim(b, 1), start = dim(b, 2);
     bool upper = start > 0;
     b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_PUT_HALF,
-          (int64_t[]){rows, n, upper ? n : 2 * n, upper ? 0 : n, upper ? n : 0}, NULL);
+    begin(b, PLAN_OP_PUT_COLUMNS,
+          (int64_t[]){rows, n, upper ? n : 2 * n, upper ? 0 : n, upper ? n : 0, 2 * n}, NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
@@ -84,6 +84,16 @@ void plan_table_mul_columns_backward(const PlanBackward *b) {
 }
 
 /* ---- attention with its scores in memory ---------------------------------------------------- */
+
+/* The gradient comes dense, with its heads apart or not. */
+void plan_table_mul_backward(const PlanBackward *b) {
+    b->dx[0] = in_dtype_of_result(b, 0, "dx");
+    begin(b, PLAN_OP_TABLE_MUL_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
 
 void plan_sum_heads_backward(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");

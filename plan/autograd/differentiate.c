@@ -203,9 +203,10 @@ static void attention(const PlanBackward *b) {
 /* The gradients of a row's parts lie in one array already, side by side. */
 static bool lies_joined(const PlanBackward *b) {
     bool joined = b->dy[0].storage != PLAN_NONE;
+    uint64_t column = 0;
     for (unsigned i = 0; i < b->op->n_outputs; i++) {
-        joined = joined && b->dy[i].storage == b->dy[0].storage &&
-                 b->dy[i].offset == i * (uint64_t)dim(b, 1);
+        joined = joined && b->dy[i].storage == b->dy[0].storage && b->dy[i].offset == column;
+        column += input(b, 1 + i)->elements / (uint64_t)dim(b, 0);
     }
     return joined;
 }
@@ -221,6 +222,30 @@ static void split(const PlanBackward *b) {
     for (unsigned i = 0; i < b->op->n_outputs; i++) {
         operand(b, b->dy[i]);
     }
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* Each part's gradient is a view of dy: all of it, and nothing. */
+static void join_rest(const PlanBackward *b) {
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[1].elements = 0;
+}
+
+static void rest(const PlanBackward *b) {
+    int64_t n = (int64_t)input(b, 0)->elements;
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_FILL, &n, (double[]){0});
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+static void slice(const PlanBackward *b) {
+    int64_t rows = dim(b, 0), cols = (int64_t)b->dy[0].elements / rows;
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_PUT_COLUMNS, (int64_t[]){rows, cols, cols, 0, dim(b, 2), dim(b, 1)}, NULL);
+    operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
 }
@@ -296,6 +321,12 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_SPLIT:
         split(b);
         return;
+    case PLAN_GRAPH_SLICE:
+        slice(b);
+        return;
+    case PLAN_GRAPH_REST:
+        rest(b);
+        return;
     case PLAN_GRAPH_HALF:
         plan_half_backward(b);
         return;
@@ -359,6 +390,12 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_SUM_COLUMNS:
         plan_sum_columns_backward(b);
         return;
+    case PLAN_OP_JOIN_REST:
+        join_rest(b);
+        return;
+    case PLAN_OP_COPY:
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        return;
     case PLAN_OP_NEGATE_HALF:
         plan_negate_half_backward(b);
         return;
@@ -366,7 +403,7 @@ static void differentiate(const PlanBackward *b) {
         plan_join_halves_backward(b);
         return;
     case PLAN_OP_TABLE_MUL:
-        elementwise(b, PLAN_OP_TABLE_MUL_BACKWARD, 1);
+        plan_table_mul_backward(b);
         return;
     case PLAN_OP_NEGATE_COLUMNS:
         plan_negate_columns_backward(b);
@@ -376,9 +413,6 @@ static void differentiate(const PlanBackward *b) {
         return;
     case PLAN_OP_TABLE_MUL_COLUMNS:
         plan_table_mul_columns_backward(b);
-        return;
-    case PLAN_OP_COPY:
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
         return;
     case PLAN_OP_REPEAT_HEADS:
         plan_sum_heads_backward(b);
@@ -497,7 +531,7 @@ static void differentiate(const PlanBackward *b) {
 static void give_own_dtypes(const PlanBackward *b) {
     for (unsigned i = 0; i < b->op->n_inputs; i++) {
         PlanTensor made = b->dx[i];
-        if (made.storage == PLAN_NONE) {
+        if (made.storage == PLAN_NONE || !made.elements) {
             continue;
         }
         uint32_t buffer = plan_run_buffer_of(b->run, made);

@@ -81,6 +81,8 @@ static void append_value(PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
     if (v->parameter != PLAN_NONE) {
         append_operand(run, run->flavour->parameter(run, v->parameter));
+    } else if (!v->elements) {
+        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
     } else {
         plan_run_operand(run, plan_run_value(run, value));
     }

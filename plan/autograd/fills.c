@@ -26,7 +26,6 @@ static const bool filled[PLAN_N_OP_KINDS] = {
     [PLAN_OP_FILL] = true,
     [PLAN_OP_REPEAT_HEADS] = true,
     [PLAN_OP_HEADS_COPY] = true,
-    [PLAN_OP_PUT_HALF] = true,
     [PLAN_OP_PUT_COLUMNS] = true,
     [PLAN_OP_COPY_COLUMNS] = true,
     [PLAN_OP_ONES_MASK] = true,

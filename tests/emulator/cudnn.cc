@@ -22,12 +22,15 @@ struct Shape {
     size_t kv_head(size_t head) const {
         return head / (a.heads / a.kv_heads);
     }
-    /* Where a row of q begins, of k or v, of o and its gradient, which are dense, of dq, of dk or dv. */
+    /* Where a row of q begins, of k, of v, of o and its gradient, which are dense, of dq, of dk or dv. */
     size_t q(size_t batch, size_t head, size_t row) const {
         return (batch * a.seq + row) * a.q_stride + head * a.head_dim;
     }
-    size_t kv(size_t batch, size_t head, size_t row) const {
-        return (batch * a.seq + row) * a.kv_stride + kv_head(head) * a.head_dim;
+    size_t k(size_t batch, size_t head, size_t row) const {
+        return (batch * a.seq + row) * a.k_stride + kv_head(head) * a.head_dim;
+    }
+    size_t v(size_t batch, size_t head, size_t row) const {
+        return (batch * a.seq + row) * a.v_stride + kv_head(head) * a.head_dim;
     }
     size_t out(size_t batch, size_t head, size_t row) const {
         return ((batch * a.seq + row) * a.heads + head) * a.head_dim;
@@ -75,14 +78,14 @@ void forward_kernel(T *o, float *lse, const T *q, const T *k, const T *v, Shape 
     for (size_t key = 0; key < s.a.seq; key++) {
         if (s.sees(query, key)) {
             score[key] =
-                s.a.scale * dot(q + s.q(batch, head, query), k + s.kv(batch, head, key), dim);
+                s.a.scale * dot(q + s.q(batch, head, query), k + s.k(batch, head, key), dim);
             most = fmaxf(most, score[key]);
         }
     }
     for (size_t key = 0; key < s.a.seq; key++) {
         float p = expf(score[key] - most);
         sum += p;
-        add_scaled(&out, rounded<T>(p), v + s.kv(batch, head, key));
+        add_scaled(&out, rounded<T>(p), v + s.v(batch, head, key));
     }
     put(o + s.out(batch, head, query), out, 1 / sum);
     lse[s.lse(batch, head, query)] = most + logf(sum);
@@ -98,12 +101,13 @@ template <typename T> struct Saved {
 template <typename T> struct Pair {
     float p, ds;
     Pair(const Saved<T> &x, const Shape &s, size_t batch, size_t head, size_t query, size_t key) {
-        size_t dim = s.a.head_dim, at = s.out(batch, head, query), kv = s.kv(batch, head, key);
-        float score = s.a.scale * dot(x.q + s.q(batch, head, query), x.k + kv, dim);
+        size_t dim = s.a.head_dim, at = s.out(batch, head, query);
+        float score =
+            s.a.scale * dot(x.q + s.q(batch, head, query), x.k + s.k(batch, head, key), dim);
         float row_dot = dot(x.d_o + at, x.o + at, dim);
         float exact = expf(score - x.lse[s.lse(batch, head, query)]);
         p = rounded<T>(exact);
-        ds = rounded<T>(exact * (dot(x.d_o + at, x.v + kv, dim) - row_dot));
+        ds = rounded<T>(exact * (dot(x.d_o + at, x.v + s.v(batch, head, key), dim) - row_dot));
     }
 };
 
@@ -111,7 +115,7 @@ template <typename T> void dq_kernel(T *dq, Saved<T> x, Shape s) {
     size_t query = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     std::vector<float> sum(s.a.head_dim);
     for (size_t key = 0; key < s.a.seq && s.sees(query, key); key++) {
-        add_scaled(&sum, Pair<T>(x, s, batch, head, query, key).ds, x.k + s.kv(batch, head, key));
+        add_scaled(&sum, Pair<T>(x, s, batch, head, query, key).ds, x.k + s.k(batch, head, key));
     }
     put(dq + s.dq(batch, head, query), sum, s.a.scale);
 }

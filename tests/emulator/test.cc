@@ -616,7 +616,8 @@ static void test_epilogues() {
 /* What is left to which version of it, on which GPU. */
 static void test_cudnn_versions() {
     const auto fits = [](size_t version, auto change, int major = 9) {
-        KernelCudaAttention shape = {2, 4, 4, 256, 64, 256, 256, 256, 1., true, KERNEL_CUDA_BF16};
+        KernelCudaAttention shape = {2,   4,   4,   256, 64,   256,
+                                     256, 256, 256, 1.,  true, KERNEL_CUDA_BF16};
         change(&shape);
         return kernel_cuda_cudnn_fits(&shape, version, major);
     };

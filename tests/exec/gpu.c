@@ -34,6 +34,10 @@ static const struct {
                   "vocab=96\nseq=23\nattention=kernel\n"},
     {"olmo2-toy", "[network]\nfamily=llama\nlayers=2\nwidth=48\nheads=3\nffn=80\nvocab=96\nseq=32\n"
                   "qk_norm=width\nnorm_at=after\n"},
+    {"joined-toy", "[network]\nfamily=llama\nlayers=2\nwidth=48\nheads=3\nffn=80\nvocab=96\n"
+                   "seq=32\nqkv=joined\nrope=partial\n"},
+    {"sliced-toy", "[network]\nfamily=llama\nlayers=2\nwidth=64\nheads=4\nkv_heads=2\nffn=80\n"
+                   "vocab=96\nseq=32\nqkv=sliced\nrope=partial\n"},
 };
 
 static char *path_of(unsigned i) {
@@ -146,6 +150,8 @@ static const Case cases[] = {
     {"llama-toy -n 2 --rms-norm ops", FP32},
     {"qwen3-toy -n 2", FP32},
     {"olmo2-toy -n 2 --kernels compiled --checkpointing full", FP32},
+    {"joined-toy -n 2 --flavour fsdp1", FP32},
+    {"sliced-toy -n 2 --checkpointing full", FP32},
     {"llama-toy -n 2 --rms-norm ops --deterministic yes", FP32},
     {"gpt-toy-dropout -n 2 --flavour fsdp1 --checkpointing full --deterministic yes", FP32},
     {"t5-toy -n 2", FP32},
@@ -165,6 +171,8 @@ static const Case cases[] = {
     {"llama-toy -n 2 --param-dtype bf16 --rms-norm ops", BF16},
     {"qwen3-toy -n 2 --param-dtype bf16 --kernels fused --flavour fsdp1", BF16},
     {"neox-toy -n 2 --param-dtype bf16", BF16},
+    {"sliced-toy -n 2 --param-dtype bf16", BF16},
+    {"joined-toy -n 2 --param-dtype bf16 --kernels fused", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };

@@ -245,6 +245,30 @@ static void normalized_q_and_k(void) {
     }
 }
 
+/* q, k and v by one layer, which is split or sliced. */
+static void joined_q_k_and_v(void) {
+    static const struct {
+        const char *kernels, *network;
+    } cases[] = {
+        {"eager", "qkv=joined\n"},
+        {"eager", "qkv=sliced\nrope=partial\nqkv_bias=yes\n"},
+        {"eager checkpointing=full", "qkv=joined\nrope=partial\n"},
+        {"eager", "qkv=joined\nattention=math\n"},
+        {"eager", "kv_heads=4\nqkv=sliced\nattention=math\n"},
+        {"eager", "kv_heads=1\nqkv=joined\n"},
+        {"compiled", "qkv=joined\nrope=partial\n"},
+        {"fused", "qkv=sliced\nrope=partial\n"},
+        {"fused", "kv_heads=4\nqkv=joined\n"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        bool says_kv = strstr(cases[i].network, "kv_heads") != NULL;
+        g_autofree char *text = g_strconcat(
+            "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nffn=24\nvocab=11\nseq=9\n",
+            says_kv ? "" : "kv_heads=2\n", cases[i].network, NULL);
+        gradients_by(cases[i].kernels, text, 2, 2e-3);
+    }
+}
+
 /* Blocks and networks as a compiler makes them, the loss in the training loop, complex rotary
  * embedding. */
 static void compiled(void) {
@@ -543,6 +567,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/llama", llama);
     g_test_add_func("/exec/gradients/RMSNorm of ops", rms_norm_of_ops);
     g_test_add_func("/exec/gradients/normalized q and k", normalized_q_and_k);
+    g_test_add_func("/exec/gradients/joined q, k and v", joined_q_k_and_v);
     g_test_add_func("/exec/gradients/metered", metered);
     g_test_add_func("/exec/gradients/loss-in-one-kernel", loss_in_one_kernel);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);

@@ -198,7 +198,7 @@ static void attention(PlanDtype dtype) {
     };
     Bench b;
     begin(&b, dtype, PLAN_OP_ATTENTION);
-    memcpy(b.dims, (int64_t[]){1, 1, 1, SEQ, DIM, ROW, ROW, SEQ, 1}, 9 * sizeof *b.dims);
+    memcpy(b.dims, (int64_t[]){1, 1, 1, SEQ, DIM, ROW, ROW, SEQ, 1, 0, ROW}, 11 * sizeof *b.dims);
     b.attrs[0] = 0.5;
     unsigned q = input(&b, SEQ * ROW);
     share(&b, q, DIM, SEQ * DIM);

@@ -40,8 +40,8 @@ static bool is_planned(const KernelCudaAttention *shape, bool backward) {
 static KernelCudaAttention shape_of(size_t head_dim, size_t group, bool causal,
                                     KernelCudaType type) {
     size_t heads = 8, kv_heads = heads / group, row = (heads + 2 * kv_heads) * head_dim;
-    return (KernelCudaAttention){2,   heads, kv_heads, 512,    head_dim, row,
-                                 row, 512,   0.1f,     causal, type};
+    return (KernelCudaAttention){2,   heads, kv_heads, 512,  head_dim, row,
+                                 row, row,   512,      0.1f, causal,   type};
 }
 
 /* Each head_dim, mask and direction; heads alone or in groups and the two types take turns, for
@@ -59,15 +59,16 @@ static void test_known(void) {
 }
 
 /* The backward of what is trained: GPT-2 1.5B, whose q, k, v are parts of one row (and so are their
- * gradients, where kernels are fused), and Llama 3 8B, whose are not; and of a length that is no
- * multiple of anything; and heads of 256, as Gemma's. */
+ * gradients, where kernels are fused), and Llama 3 8B, whose are not, or whose v alone is; and of a
+ * length that is no multiple of anything; and heads of 256, as Gemma's. */
 static void test_trained(void) {
     static const KernelCudaAttention shapes[] = {
-        {4, 25, 25, 1024, 64, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16},
-        {4, 25, 25, 1024, 64, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16, 0, 4800},
-        {1, 32, 8, 4096, 128, 4096, 1024, 4096, 0.088f, true, KERNEL_CUDA_BF16},
-        {2, 4, 2, 70, 32, 256, 256, 70, 0.177f, true, KERNEL_CUDA_BF16},
-        {1, 8, 4, 1024, 256, 4096, 4096, 1024, 0.0625f, true, KERNEL_CUDA_BF16},
+        {4, 25, 25, 1024, 64, 4800, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16},
+        {4, 25, 25, 1024, 64, 4800, 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16, 0, 4800},
+        {1, 32, 8, 4096, 128, 4096, 1024, 1024, 4096, 0.088f, true, KERNEL_CUDA_BF16},
+        {1, 32, 8, 4096, 128, 4096, 1024, 6144, 4096, 0.088f, true, KERNEL_CUDA_BF16},
+        {2, 4, 2, 70, 32, 256, 256, 256, 70, 0.177f, true, KERNEL_CUDA_BF16},
+        {1, 8, 4, 1024, 256, 4096, 4096, 4096, 1024, 0.0625f, true, KERNEL_CUDA_BF16},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(shapes); i++) {
         g_test_message("sequences of %zu", shapes[i].seq);

@@ -137,9 +137,11 @@ static void test_heads(const DeviceCase *c) {
         KernelCudaType t = c->type;
         KernelCuda *l = device_lane;
         KernelCudaHeads shape = {batch, seq, heads, dim, t};
-        KernelCudaRope rope = {batch * seq, heads, dim, seq, t, t};
-        KernelCudaAttention attention = {batch, heads, 2, seq, dim, SOME, SOME, seq, 1, true, t, 0};
-        DEVICE_OK(kernel_cuda_repeat_heads(l, a.out[0], a.in, &shape, 2, false));
+        KernelCudaRope rope = {batch * seq, heads, dim, seq, heads * dim, t, t};
+        KernelCudaAttention attention = {batch, heads, 2, seq,  dim, SOME, SOME,
+                                         SOME,  seq,   1, true, t,   0};
+        DEVICE_OK(
+            kernel_cuda_repeat_heads(l, a.out[0], a.in, &shape, shape.heads * shape.dim, 2, false));
         DEVICE_OK(kernel_cuda_sum_heads(l, a.out[0], a.in, &shape, 2, true));
         DEVICE_OK(kernel_cuda_heads_copy(l, a.out[0], a.in, &shape, SOME, false));
         DEVICE_OK(kernel_cuda_rope(l, a.out[0], a.in, a.in, a.in, &rope, false));

@@ -114,11 +114,12 @@ static void test_rope(const DeviceCase *c) {
     static const size_t shapes[][4] = {{6, 3, 16, 3}, {4, 2, 6, 4}, {8, 2, 64, 8}};
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t tokens = shapes[s][0], heads = shapes[s][1], dim = shapes[s][2], seq = shapes[s][3];
-        size_t n = tokens * heads * dim;
+        size_t n = tokens * heads * dim, row = heads * dim + 8;
+        g_autofree float *long_rows = device_random(c, tokens * row, -2, 2, 2);
         g_autofree float *cosines = g_new(float, seq *dim), *sines = g_new(float, seq *dim);
         g_autofree float *x = device_random(c, n, -2, 2, 1), *want = g_new(float, n);
         DeviceCase tables = {KERNEL_CUDA_F32, c->shift, 0};
-        KernelCudaRope rope = {tokens, heads, dim, seq, c->type, KERNEL_CUDA_F32};
+        KernelCudaRope rope = {tokens, heads, dim, seq, heads * dim, c->type, KERNEL_CUDA_F32};
         void *dc = device_new(&tables, seq * dim), *ds = device_new(&tables, seq * dim);
         void *y = device_put(c, x, n);
         kernel_rope_tables_f32(cosines, sines, seq, dim, 10000, 0);
@@ -130,6 +131,13 @@ static void test_rope(const DeviceCase *c) {
         kernel_rope_forward_f32(out, in, cosines, sines, tokens / seq, heads, seq, dim);
         DEVICE_OK(kernel_cuda_rope(device_lane, y, y, dc, ds, &rope, false));
         device_close("rope", c, y, want, n, 1e-6, 1e-6);
+        KernelCudaRope part = rope;
+        part.stride = row;
+        kernel_rope_forward_f32(out, (KernelConstView){long_rows, seq * row, row, dim}, cosines,
+                                sines, tokens / seq, heads, seq, dim);
+        DEVICE_OK(kernel_cuda_rope(device_lane, y, device_put(c, long_rows, tokens * row), dc, ds,
+                                   &part, false));
+        device_close("rope of a part of rows", c, y, want, n, 1e-6, 1e-6);
         kernel_rope_backward_f32(out, in, cosines, sines, tokens / seq, heads, seq, dim);
         y = device_new(c, n);
         DEVICE_OK(kernel_cuda_rope(device_lane, y, device_put(c, x, n), dc, ds, &rope, true));
@@ -146,7 +154,7 @@ static void test_rope_pieces(const DeviceCase *c) {
     };
     g_autofree float *x = device_random(c, N, -2, 2, 1), *table = device_random(c, N, -1, 1, 2);
     float lower[ROWS * HALF], joined[N], put[N];
-    KernelCudaRope rope = {ROWS, 1, 2 * HALF, ROWS, c->type, c->type};
+    KernelCudaRope rope = {ROWS, 1, 2 * HALF, ROWS, 2 * HALF, c->type, c->type};
     void *in = device_put(c, x, N), *negative = device_new(c, ROWS * HALF);
     void *both = device_new(c, N), *some = device_new(c, N);
     for (size_t r = 0; r < ROWS; r++) {
@@ -158,12 +166,15 @@ static void test_rope_pieces(const DeviceCase *c) {
             put[r * 2 * HALF + HALF + j] = x[r * 2 * HALF + 1 + j];
         }
     }
-    DEVICE_OK(kernel_cuda_negate_half(device_lane, negative, in, ROWS, HALF, HALF, c->type));
+    DEVICE_OK(
+        kernel_cuda_negate_half(device_lane, negative, in, ROWS, HALF, HALF, 1, 2 * HALF, c->type));
     device_equal("negate half", c, negative, lower, ROWS * HALF);
-    DEVICE_OK(kernel_cuda_join_halves(device_lane, both, negative, in, ROWS, HALF, c->type));
+    DEVICE_OK(
+        kernel_cuda_join_halves(device_lane, both, negative, in, ROWS, HALF, 1, 2 * HALF, c->type));
     device_equal("join halves", c, both, joined, N);
-    DEVICE_OK(kernel_cuda_put_half(device_lane, some, in, ROWS, HALF, 2 * HALF, 1, HALF, c->type));
-    device_equal("put half", c, some, put, N);
+    DEVICE_OK(kernel_cuda_put_columns(device_lane, some, in, ROWS, HALF, 2 * HALF, 1, HALF,
+                                      2 * HALF, c->type));
+    device_equal("put columns", c, some, put, N);
     for (size_t i = 0; i < N; i++) {
         put[i] = x[i] * table[i];
     }
@@ -216,6 +227,47 @@ static void test_columns(const DeviceCase *c) {
     device_equal("join columns", c, all, joined, ROWS * WIDTH);
 }
 
+/* Two heads a token inside of rows that are longer, and a third beyond them. */
+static void test_rope_pieces_of_long_rows(const DeviceCase *c) {
+    enum {
+        TOKENS = 4,
+        SEQ = 2,
+        HEADS = 2,
+        HALF = 3,
+        DIM = 2 * HALF,
+        ROW = 3 * DIM + 1,
+        ROWS = TOKENS * HEADS,
+        N = ROWS * DIM
+    };
+    g_autofree float *x = device_random(c, TOKENS * ROW, -2, 2, 1);
+    g_autofree float *t = device_random(c, SEQ * DIM, -1, 1, 2);
+    float lower[ROWS * HALF], joined[N], product[N], put[TOKENS * ROW] = {0};
+    KernelCudaRope rope = {TOKENS, HEADS, DIM, SEQ, ROW, c->type, c->type};
+    void *in = device_put(c, x, TOKENS * ROW), *negative = device_new(c, ROWS * HALF);
+    void *both = device_new(c, N), *some = device_new(c, TOKENS * ROW);
+    for (size_t i = 0; i < N; i++) {
+        size_t row = i / DIM, j = i % DIM, head = row / HEADS * ROW + row % HEADS * DIM;
+        product[i] = x[head + j] * t[row / HEADS % SEQ * DIM + j];
+        joined[i] = j < HALF ? -x[head + HALF + j] : x[head + j - HALF];
+        if (j < HALF) {
+            lower[row * HALF + j] = -x[head + HALF + j];
+        }
+        put[i / (HEADS * DIM) * ROW + DIM + i % (HEADS * DIM)] = joined[i];
+    }
+    DEVICE_OK(
+        kernel_cuda_negate_half(device_lane, negative, in, ROWS, HALF, HALF, HEADS, ROW, c->type));
+    device_equal("negate half", c, negative, lower, ROWS * HALF);
+    DEVICE_OK(
+        kernel_cuda_join_halves(device_lane, both, negative, in, ROWS, HALF, HEADS, ROW, c->type));
+    device_equal("join halves", c, both, joined, N);
+    DEVICE_OK(kernel_cuda_put_columns(device_lane, some, both, TOKENS, HEADS * DIM, HEADS * DIM, 0,
+                                      DIM, ROW, c->type));
+    device_equal("put columns", c, some, put, TOKENS * ROW);
+    DEVICE_OK(
+        kernel_cuda_table_mul(device_lane, both, in, device_put(c, t, SEQ * DIM), &rope, false));
+    device_equal("table mul", c, both, product, N);
+}
+
 /* [batch, heads, seq, dim] when apart, else [batch, seq, heads, dim]. */
 static void test_table_mul(const DeviceCase *c) {
     enum {
@@ -226,7 +278,7 @@ static void test_table_mul(const DeviceCase *c) {
         N = BATCH * SEQ * HEADS * DIM
     };
     g_autofree float *x = device_random(c, N, -2, 2, 1), *t = device_random(c, SEQ * DIM, -1, 1, 2);
-    KernelCudaRope rope = {BATCH * SEQ, HEADS, DIM, SEQ, c->type, c->type};
+    KernelCudaRope rope = {BATCH * SEQ, HEADS, DIM, SEQ, HEADS * DIM, c->type, c->type};
     void *in = device_put(c, x, N), *table = device_put(c, t, SEQ * DIM);
     for (int apart = 0; apart < 2; apart++) {
         float want[N];
@@ -254,7 +306,8 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
     size_t n = h.batch * h.seq * h.heads * dim, many = n * repeats, row = h.heads * dim + 8;
     g_autofree float *x = device_random(c, n, -1, 1, 1), *dy = device_random(c, many, -1, 1, 2);
     g_autofree float *strided = device_random(c, h.batch * h.seq * row, -1, 1, 3);
-    g_autofree float *lent = g_new(float, many), *sums = g_new0(float, n);
+    g_autofree float *lent = g_new(float, many), *lent_rows = g_new(float, many),
+                     *sums = g_new0(float, n);
     g_autofree float *taken = g_new(float, n), *back = g_new(float, n);
     void *dlent = device_new(c, many), *dsums = device_new(c, n), *dtaken = device_new(c, n);
     for (size_t i = 0; i < h.batch * h.seq * h.heads * repeats * dim; i++) {
@@ -262,6 +315,7 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
         size_t token = i / dim / (h.heads * repeats), b = token / h.seq, t = token % h.seq;
         size_t from = place(&h, h.heads * repeats, apart, b, t, head, j);
         lent[from] = x[place(&h, h.heads, false, b, t, head / repeats, j)];
+        lent_rows[from] = strided[token * row + head / repeats * dim + j];
         sums[place(&h, h.heads, apart, b, t, head / repeats, j)] += dy[from];
         if (head % repeats == 0) {
             size_t own = head / repeats;
@@ -271,8 +325,12 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
         }
     }
     void *in = device_put(c, x, n);
-    DEVICE_OK(kernel_cuda_repeat_heads(device_lane, dlent, in, &h, repeats, apart));
+    DEVICE_OK(kernel_cuda_repeat_heads(device_lane, dlent, in, &h, h.heads * dim, repeats, apart));
     device_equal("repeat heads", c, dlent, lent, many);
+    DEVICE_OK(kernel_cuda_repeat_heads(device_lane, dlent,
+                                       device_put(c, strided, h.batch * h.seq * row), &h, row,
+                                       repeats, apart));
+    device_equal("repeat heads of long rows", c, dlent, lent_rows, many);
     DEVICE_OK(
         kernel_cuda_sum_heads(device_lane, dsums, device_put(c, dy, many), &h, repeats, apart));
     device_close("sum heads", c, dsums, sums, n, 1e-6, 1e-6);
@@ -480,6 +538,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/rope/pieces", test_rope_pieces);
     DEVICE_TEST("/kernels-cuda/columns", test_columns);
     DEVICE_TEST("/kernels-cuda/rope/table-mul", test_table_mul);
+    DEVICE_TEST("/kernels-cuda/rope/pieces-of-long-rows", test_rope_pieces_of_long_rows);
     DEVICE_TEST("/kernels-cuda/heads/copies", test_heads);
     DEVICE_TEST("/kernels-cuda/heads/masks", test_masks);
     DEVICE_TEST("/kernels-cuda/heads/relative", test_relative);

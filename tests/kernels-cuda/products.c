@@ -370,6 +370,37 @@ static float *side_by_side(const float *q, const float *k, const float *v, size_
     return all;
 }
 
+/* What check_attention() has put on the device, where k lies in rows of the host, and what comes
+ * of it. */
+typedef struct {
+    const float *k;
+    void *q, *v, *o, *d_o;
+    float *lse;
+    KernelCudaAttention shape;
+    size_t row;
+    const float *want_o, *want_dq, *slack_o, *slack_dq;
+} Rows;
+
+/* q and v are parts of rows still, and k lies by itself. */
+static void check_dense_k(const DeviceCase *c, const Case *k, const Rows *in) {
+    size_t kv_row = k->kv_heads * k->head_dim, tokens = k->batch * k->seq;
+    size_t n = tokens * k->heads * k->head_dim;
+    KernelCudaAttention shape = in->shape;
+    shape.k_stride = kv_row;
+    g_autofree float *dense = g_new(float, tokens *kv_row);
+    for (size_t i = 0; i < tokens; i++) {
+        memcpy(dense + i * kv_row, in->k + i * in->row, kv_row * sizeof *dense);
+    }
+    void *got = device_new(c, n), *dk = device_new(c, tokens * kv_row);
+    void *dv = device_new(c, tokens * kv_row), *on_device = device_put(c, dense, tokens * kv_row);
+    DEVICE_OK(kernel_cuda_attention_backward(device_lane, got, dk, dv, NULL, in->d_o, in->q,
+                                             on_device, in->v, NULL, in->o, in->lse, &shape));
+    device_close_within("dq of a dense k", c, got, in->want_dq, in->slack_dq, n, 2e-5, 2e-5);
+    DEVICE_OK(kernel_cuda_attention_forward(device_lane, got, in->lse, in->q, on_device, in->v,
+                                            NULL, &shape));
+    device_close_within("o of a dense k", c, got, in->want_o, in->slack_o, n, 1e-5, 1e-5);
+}
+
 /* q, k and v are parts of one row, as of a packed projection; their gradients are dense, and then
  * parts of one row too. Rows of lse are so many longer than a sequence. */
 static void check_attention(const DeviceCase *c, const Case *k, size_t padding) {
@@ -387,8 +418,9 @@ static void check_attention(const DeviceCase *c, const Case *k, size_t padding) 
     g_autofree float *d_bias = k->has_bias ? g_new(float, k->batch *n_bias) : NULL;
     KernelAttentionShape host = {k->batch,    k->heads, k->kv_heads, k->seq,  k->seq,
                                  k->head_dim, scale,    k->causal,   k->alibi};
-    KernelCudaAttention shape = {k->batch,   k->heads, k->kv_heads, k->seq,  k->head_dim, row, row,
-                                 lse_stride, scale,    k->causal,   c->type, k->alibi};
+    KernelCudaAttention shape = {k->batch,  k->heads, k->kv_heads, k->seq,     k->head_dim,
+                                 row,       row,      row,         lse_stride, scale,
+                                 k->causal, c->type,  k->alibi};
     KernelConstView q = {qkv, k->seq * row, row, k->head_dim};
     KernelConstView kk = {qkv + q_row, k->seq * row, row, k->head_dim};
     KernelConstView v = {qkv + q_row + kv_row, k->seq * row, row, k->head_dim};
@@ -436,6 +468,21 @@ static void check_attention(const DeviceCase *c, const Case *k, size_t padding) 
     if (k->has_bias) {
         device_close("d_bias", c, got_d_bias, d_bias, k->batch * n_bias, bound, bound);
     }
+    if (!k->has_bias) {
+        check_dense_k(c, k,
+                      &(Rows){.k = qkv + q_row,
+                              .q = in,
+                              .v = in_v,
+                              .o = got_o,
+                              .d_o = device_put(c, d_o, tokens * q_row),
+                              .lse = got_lse,
+                              .shape = shape,
+                              .row = row,
+                              .want_o = o,
+                              .want_dq = dq,
+                              .slack_o = slack.o,
+                              .slack_dq = slack.dq});
+    }
     g_autofree float *all = side_by_side(dq, dk, dv, tokens, q_row, kv_row);
     g_autofree float *of_all = side_by_side(slack.dq, slack.dk, slack.dv, tokens, q_row, kv_row);
     char *got = device_new(c, tokens * row);
@@ -463,7 +510,7 @@ G_GNUC_UNUSED static void test_attention(const DeviceCase *c) {
 }
 
 static void test_head_dim_refused(void) {
-    KernelCudaAttention shape = {1, 1, 1, 1, 257, 257, 257, 1, 1, false, KERNEL_CUDA_F32};
+    KernelCudaAttention shape = {1, 1, 1, 1, 257, 257, 257, 257, 1, 1, false, KERNEL_CUDA_F32};
     float *x = device_new_floats(257);
     const char *fault = kernel_cuda_attention_forward(device_lane, x, x, x, x, x, NULL, &shape);
     g_assert_nonnull(strstr(fault, "257"));

@@ -186,6 +186,21 @@ static void bad_files(void) {
          "n.ini:9: qk_norm = head is known with attention's kernel alone"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nqk_norm=head\n",
          "n.ini:8: family gpt has no key 'qk_norm'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "qkv=packed\n",
+         "n.ini:9: qkv must be apart, joined or sliced, not 'packed'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "rope=half\n",
+         "n.ini:9: rope must be real, complex or partial, not 'half'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "attention=math\nrope=partial\n",
+         "n.ini:10: rope = partial is known with attention's kernel alone"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "qkv=joined\nrope=complex\n",
+         "n.ini:10: rope = complex is known of layers apart"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "qkv=joined\nqk_norm=width\n",
+         "n.ini:10: q and k are normalized behind layers of their own"},
         {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
         {"family=gpt\n", "n.ini: [network] has no 'family'"},
     };
@@ -374,6 +389,39 @@ static void q_and_k_normalized(void) {
     }
 }
 
+/* One layer's rows are all heads of q, then those of k and of v, and attention reads v where it
+ * lies: of 12 tokens, 4 heads and 2 of k and v, 6 numbers each. */
+static void q_k_and_v_joined(void) {
+    static const char *const keys[] = {"qkv=joined\n", "qkv=sliced\nrope=partial\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *text =
+            g_strconcat("[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=4\nkv_heads=2\n"
+                        "head_dim=6\nffn=12\nvocab=4\nseq=4\n",
+                        keys[i], NULL);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+        g_autoptr(PlanGraph) graph =
+            model_network_emit(network, &(ModelPass){.batch = 3, .dtype = PLAN_BF16}, NULL);
+        const PlanGraphParameter *qkv = parameter_named(graph, "layers.0.attn.qkv.weight");
+        g_assert_cmpint(qkv->dims[0], ==, 48);
+        g_assert_cmpint(qkv->dims[1], ==, 8);
+        unsigned n = 0;
+        for (guint o = 0; o < graph->ops->len; o++) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+            const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
+            if (op->kind == PLAN_OP_ATTENTION) {
+                const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue,
+                                                        plan_graph_ref(graph, op->values + 2));
+                g_assert_cmpuint(v->offset, ==, 36);
+                g_assert_cmpint(dims[5], ==, 24);
+                g_assert_cmpint(dims[6], ==, 12);
+                g_assert_cmpint(dims[10], ==, 48);
+                n++;
+            }
+        }
+        g_assert_cmpuint(n, ==, 1);
+    }
+}
+
 /* A block's norms read what attention and the hidden layer made, and what they make is added. */
 static void norms_behind(void) {
     static const char *const keys[] = {"norm_at=before\n", "norm_at=after\n"};
@@ -483,6 +531,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/loss-in-one-kernel", loss_in_one_kernel);
     g_test_add_func("/models/network/rms norm of ops", rms_norm_of_ops);
     g_test_add_func("/models/network/q and k normalized", q_and_k_normalized);
+    g_test_add_func("/models/network/q, k and v joined", q_k_and_v_joined);
     g_test_add_func("/models/network/norms behind", norms_behind);
     g_test_add_func("/models/network/softmax in fp32", softmax_in_fp32);
     g_test_add_func("/models/network/attention of T5", attention_of_t5);

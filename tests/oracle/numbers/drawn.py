@@ -68,6 +68,9 @@ def draw_llama(rng, shape):
     shape.update({key: rng.choice(("yes", "no")) for key in ("tied", "qkv_bias")})
     known = ("none", "head", "width") if shape["attention"] == "kernel" else ("none", "width")
     shape.update(qk_norm=rng.choice(known), norm_at=rng.choice(("before", "after")))
+    if shape["qk_norm"] == "none":
+        turned = ("real", "partial") if shape["attention"] == "kernel" else ("real",)
+        shape.update(qkv=rng.choice(("apart", "joined", "sliced")), rope=rng.choice(turned))
 
 
 def draw_t5(rng, shape):

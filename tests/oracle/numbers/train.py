@@ -56,7 +56,7 @@ def read_shape(path):
             fields[key] = {"tanh": "tanh", "erf": "none", "ops": "ops"}[value]
         elif key == "attention":
             fields[key] = {"math": "math-eager", "math-fp32": "math-eager", "kernel": "flash"}[value]
-        elif key in ("qk_norm", "norm_at", "block"):
+        elif key in ("qk_norm", "norm_at", "block", "qkv", "rope"):
             fields[key] = value
         elif key in ("rope_base", "rotary_share", "dropout"):
             fields[key] = float(value)
