@@ -11,7 +11,7 @@ static uint32_t cast_for_product(const ModelWalk *w, uint32_t x) {
 /* ---- one kernel ----------------------------------------------------------------------------- */
 
 static bool repeats(const ModelWalk *w, const ModelAttention *a) {
-    return a->kv_heads < a->heads &&
+    return a->kv_heads < a->heads && !a->groups_alone &&
            (a->in_memory || plan_graph_product_dtype(w->graph) == PLAN_FP32);
 }
 

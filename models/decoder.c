@@ -153,7 +153,7 @@ static uint32_t run_attention(const Decoder *d, const Block *block, uint32_t x) 
     if (turns) {
         model_rotate(w, &d->rotary, &attention, &qkv[0], &qkv[1], qkv[2]);
     }
-    for (unsigned i = 0; i < 3 && !turns && !w->graph->fused; i++) {
+    for (unsigned i = 0; i < 3 && !w->graph->fused; i++) {
         plan_graph_hold(w->graph, qkv[i]);
     }
     uint32_t o = model_run_attention(w, &attention, qkv[0], qkv[1], qkv[2]);

@@ -119,7 +119,9 @@ typedef struct {
     bool wide_softmax; /* of scores in memory: in fp32 whatever the dtype */
     bool k_inside; /* k's gradient may lie with its heads inside the rows of tokens: it is copied
                      * once more anyhow */
-    bool joined_apart;    /* q and k were joined of parts, head by head */
+    bool groups_alone; /* k and v are repeated by whoever calls, where they are: what is called for
+                        * heads knows nothing of groups, on any kernel */
+    bool joined_apart; /* q and k were joined of parts, head by head */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
 } ModelAttention;

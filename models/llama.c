@@ -12,7 +12,7 @@ static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 typedef struct {
     ModelWalk walk;
     uint64_t heads, kv_heads, head_dim, ffn, vocab;
-    bool in_memory, wide_softmax, qkv_bias, norm_after;
+    bool in_memory, wide_softmax, qkv_bias, kv_repeated, norm_after;
     ModelQkv qkv;
     ModelQkNorm qk_norm;
     ModelRotary rotary;
@@ -121,6 +121,30 @@ static Heads run_joined_layer(const Llama *llama, const Block *block,
     return (Heads){parts[0], parts[1], parts[2]};
 }
 
+static uint32_t repeat_heads(const Llama *llama, uint32_t x, uint64_t stride) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t n = w->rows * llama->heads * llama->head_dim;
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &w->graph->dtype, &n, 1,
+                         (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)llama->kv_heads,
+                                     (int64_t)(llama->heads / llama->kv_heads),
+                                     (int64_t)llama->head_dim, false, (int64_t)stride},
+                         NULL);
+}
+
+/* Each head of k and v for every query head of its group, in rows of tokens; attention then knows
+ * no groups. */
+static void repeat_k_and_v(const Llama *llama, ModelAttention *attention, Heads *h) {
+    PlanGraph *graph = llama->walk.graph;
+    uint32_t k = repeat_heads(llama, h->k, attention->k_stride);
+    uint32_t v = repeat_heads(llama, h->v, attention->v_stride);
+    plan_graph_keep(graph, h->k);
+    plan_graph_let_go_after(graph, h->k, h->v);
+    h->k = k;
+    h->v = v;
+    attention->kv_heads = attention->heads;
+    attention->k_stride = attention->v_stride = attention->q_stride;
+}
+
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t inner = llama->heads * llama->head_dim;
@@ -134,6 +158,7 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .causal = true,
                                 .in_memory = llama->in_memory,
                                 .wide_softmax = llama->wide_softmax,
+                                .groups_alone = llama->kv_repeated,
                                 .k_inside = llama->qkv != MODEL_QKV_APART,
                                 .joined_apart = llama->rotary.ends_joined && !w->graph->fused,
                                 .turned_together = llama->rotary.ends_joined,
@@ -143,6 +168,14 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
     Heads h = (llama->qkv == MODEL_QKV_APART ? run_layers : run_joined_layer)(llama, block,
                                                                               &attention, x);
     model_rotate(w, &llama->rotary, &attention, &h.q, &h.k, h.v);
+    if (attention.groups_alone) {
+        repeat_k_and_v(llama, &attention, &h);
+    }
+    if (!w->graph->fused) {
+        plan_graph_hold(w->graph, h.q);
+        plan_graph_hold(w->graph, h.k);
+        plan_graph_hold(w->graph, h.v);
+    }
     uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
     uint32_t y = model_run_linear(w, &block->o, o, w->width, inner);
     plan_graph_leave(w->graph, &y, 1);
@@ -214,6 +247,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .wide_softmax = network->wide_softmax,
                    .qkv_bias = network->qkv_bias,
                    .qk_norm = network->qk_norm,
+                   .kv_repeated = network->kv_repeated && network->kv_heads &&
+                                  network->kv_heads < network->heads && !graph->fused,
                    .norm_after = network->norm_after,
                    .qkv = network->qkv,
                    .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
@@ -253,6 +288,6 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 
 const ModelFamily model_llama = {"llama",
                                  "layers width heads vocab seq ffn|kv_heads head_dim tied "
-                                 "rope_base rope_scaling attention qkv qkv_bias qk_norm norm_at "
+                                 "rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at "
                                  "loss loss_at rope",
                                  emit};

@@ -57,6 +57,7 @@ static const struct {
     {"bias", "no", "yes", offsetof(ModelNetwork, no_bias)},
     {"positions", "alibi", "learned", offsetof(ModelNetwork, alibi)},
     {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
+    {"kv", "repeated", "grouped", offsetof(ModelNetwork, kv_repeated)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
     {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
     {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},

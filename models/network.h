@@ -79,6 +79,7 @@ typedef struct {
     bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
     ModelQkv qkv;          /* llama */
+    bool kv_repeated;      /* llama: k and v are repeated for each query head of a group */
     ModelQkNorm qk_norm;   /* llama */
     bool norm_after;       /* llama: a block's norms stand behind attention and its hidden layer */
     bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */

@@ -261,11 +261,6 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
     } else {
         rotate_real(w, rotary, a, q, k, v);
     }
-    if (!w->graph->fused) {
-        plan_graph_hold(w->graph, *q);
-        plan_graph_hold(w->graph, *k);
-        plan_graph_hold(w->graph, v);
-    }
 }
 
 static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t table) {

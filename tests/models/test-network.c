@@ -190,6 +190,9 @@ static void bad_files(void) {
          "qkv=packed\n",
          "n.ini:9: qkv must be apart, joined or sliced, not 'packed'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "kv=expanded\n",
+         "n.ini:9: kv must be repeated or grouped, not 'expanded'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "rope=half\n",
          "n.ini:9: rope must be real, complex or partial, not 'half'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"

@@ -173,7 +173,8 @@ static char *network_text(JsonObject *shape) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
     }
-    static const char *const words[] = {"loss", "loss_at", "rope", "qkv", "qk_norm", "norm_at"};
+    static const char *const words[] = {"loss", "loss_at", "rope",   "qkv",
+                                        "kv",   "qk_norm", "norm_at"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         bool is_known = !g_str_equal(kind, "mlp") && has(shape, words[i]) &&
                         (g_str_equal(kind, "llama") || g_str_has_prefix(words[i], "loss"));

@@ -26,6 +26,7 @@ def add_training_options(p):
                      help="made by the network's forward, or by the training loop, which holds the logits or not")
     net.add_argument("--qkv-bias", action="store_true", default=None, help="llama: q, k and v have one, as Qwen 2's")
     net.add_argument("--qkv", choices=("apart", "joined", "sliced"), help="llama: q, k and v by a layer each or by one")
+    net.add_argument("--kv", choices=("grouped", "repeated"), help="llama: groups of heads for attention, or copies")
     net.add_argument("--qk-norm", choices=("none", "head", "width"), help="llama: RMSNorm of q and k")
     net.add_argument("--norm-at", choices=("before", "after"), help="llama: the norms of attention and hidden layer")
     net.add_argument("--rotary-share", type=float, help="neox, phi: of each head's numbers, those that are turned")
@@ -93,7 +94,7 @@ def add_training_options(p):
 def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
-                 "gelu", "bias", "qkv_bias", "qkv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
+                 "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)
