@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/scale.h"
+
 #define U64 G_GUINT64_FORMAT
 
 typedef struct {
@@ -139,7 +141,8 @@ static void print_groups(const GArray *groups, uint64_t total) {
         printf("  %-30s %6" U64 " x %12" U64 " %-5s x %" U64 " B = %14" U64 "\n", g->name, g->count,
                b->bytes / size, plan_dtype_name((PlanDtype)b->dtype), size, g->count * b->bytes);
     }
-    printf("%-46s %20" U64 " bytes (%.3f GB of 1e9)\n", "in all", total, (double)total / 1e9);
+    g_autofree char *in_all = trace_bytes_text((double)total);
+    printf("%-46s %20" U64 " bytes (%s)\n", "in all", total, in_all);
 }
 
 void cli_print_memory(const Plan *plan) {

@@ -8,6 +8,7 @@
 #include "cli/machine.h"
 #include "exec/fork.h"
 #include "plan/player.h"
+#include "trace/scale.h"
 
 /* As the environment says; beside this program (installed), or where the build tree has it. */
 static char *find_exec(void) {
@@ -109,10 +110,12 @@ bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GErr
     double each = (double)(limit ? MIN(limit, counts.peak_bytes) : counts.peak_bytes);
     double free_bytes = (double)cli_machine_free_bytes();
     if (free_bytes > 0 && n * each > free_bytes) {
+        g_autofree char *each_text = trace_bytes_text(each);
+        g_autofree char *free_text = trace_bytes_text(free_bytes);
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%u rank%s of %.2f GB (1e9 bytes) at the peak, and %.2f GB are free on this "
-                    "machine; train a smaller network here, and predict this one",
-                    n, n == 1 ? "" : "s", each / 1e9, free_bytes / 1e9);
+                    "%u rank%s of %s at the peak, and %s are free on this machine; train a smaller "
+                    "network here, and predict this one",
+                    n, n == 1 ? "" : "s", each_text, free_text);
         return false;
     }
     return true;

@@ -6,6 +6,7 @@
 #include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/quantile.h"
+#include "trace/scale.h"
 #include "trace/text.h"
 
 void exec_results_init(ExecResults *results, const Plan *plan, const ExecComm *comm,
@@ -193,10 +194,11 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     }
     printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
            (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);
-    printf("memory     rank %u at most: allocated %.3f MB, reserved %.3f MB, process %.3f MB "
-           "(1e6 bytes)\n",
-           results->comm->rank,
-           (double)memory_ledger_peak_allocated(ledger)->totals.allocated_bytes / 1e6,
-           (double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes / 1e6,
-           (double)resident("VmHWM:") / 1e6);
+    g_autofree char *allocated =
+        trace_bytes_text((double)memory_ledger_peak_allocated(ledger)->totals.allocated_bytes);
+    g_autofree char *reserved =
+        trace_bytes_text((double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes);
+    g_autofree char *process = trace_bytes_text((double)resident("VmHWM:"));
+    printf("memory     rank %u at most: allocated %s, reserved %s, process %s\n",
+           results->comm->rank, allocated, reserved, process);
 }

@@ -65,7 +65,7 @@ GString *plot_points_rows(const GArray *points, const PlotPointsOptions *options
     g_autofree char *allocated_head = g_strdup_printf("allocated (%s)", size.unit);
     g_autofree char *reserved_head = g_strdup_printf("reserved (%s)", size.unit);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%-*s  %-*s  %10s  %14s  %13s  %12s\n", label_width,
+    g_string_append_printf(text, "%-*s  %-*s  %10s  %15s  %14s  %12s\n", label_width,
                            options->x_name, series_width, "", step_head, allocated_head,
                            reserved_head, "TFLOP/s/GPU");
     for (guint i = 0; i < points->len; i++) {
@@ -73,8 +73,8 @@ GString *plot_points_rows(const GArray *points, const PlotPointsOptions *options
         g_string_append_printf(text, "%-*s  %-*s", label_width, point->label, series_width,
                                point->series);
         append_number(text, 10, point->step_ns, time.per_unit);
-        append_number(text, 14, point->allocated_bytes, size.per_unit);
-        append_number(text, 13, point->reserved_bytes, size.per_unit);
+        append_number(text, 15, point->allocated_bytes, size.per_unit);
+        append_number(text, 14, point->reserved_bytes, size.per_unit);
         append_number(text, 12, point->flops_per_s, 1e12);
         append_note(text, point, options);
     }

@@ -53,10 +53,9 @@ char *trace_oom_text(const Trace *trace) {
         trace_instruction(trace, trace_role_of_rank(trace, oom.rank), oom.instruction);
     g_autofree char *place = trace_place_name(trace, wanted->phase, wanted->unit);
     g_autofree char *step = trace_step_name(oom.step);
-    TraceScale scale = trace_scale_bytes((double)wanted->bytes);
-    return g_strdup_printf("out of memory in %s%s%s: no room for %.2f %s of %s (%s)", step,
-                           oom.step < 0 ? "" : ", ", oom.step < 0 ? "" : place,
-                           (double)wanted->bytes / scale.per_unit, scale.unit, oom.buffer,
+    g_autofree char *bytes = trace_bytes_text((double)wanted->bytes);
+    return g_strdup_printf("out of memory in %s%s%s: no room for %s of %s (%s)", step,
+                           oom.step < 0 ? "" : ", ", oom.step < 0 ? "" : place, bytes, oom.buffer,
                            trace_name(trace->categories, wanted->category, "no category"));
 }
 

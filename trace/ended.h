@@ -22,7 +22,7 @@ char *trace_oom_path(const char *path, uint32_t rank);
 void trace_set_oom(Trace *trace, const TraceOom *oom);
 /* False: the play came to its end, or the header does not say where it stopped. */
 bool trace_get_oom(const Trace *trace, TraceOom *ret_oom);
-/* "out of memory in step 0, forward of unit layers.9: no room for 0.94 GB of y
+/* "out of memory in step 0, forward of unit layers.9: no room for 0.88 GiB of y
  * (activations/saved)"; NULL: it came to its end. Transfer full. */
 char *trace_oom_text(const Trace *trace);
 /* What the allocator could have, predicted or as a run was limited; 0: not known. */

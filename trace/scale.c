@@ -8,8 +8,20 @@ TraceScale trace_scale_time(double largest_ns) {
 }
 
 TraceScale trace_scale_bytes(double largest_bytes) {
-    if (largest_bytes >= 1e9) {
-        return (TraceScale){"GB", 1e9};
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    double per_unit = 1024;
+    while (largest_bytes >= 1024 * per_unit && unit + 1 < G_N_ELEMENTS(units)) {
+        per_unit *= 1024;
+        unit++;
     }
-    return largest_bytes >= 1e6 ? (TraceScale){"MB", 1e6} : (TraceScale){"kB", 1e3};
+    return (TraceScale){units[unit], per_unit};
+}
+
+char *trace_bytes_text(double bytes) {
+    if (bytes < 1024) {
+        return g_strdup_printf("%.0f B", bytes);
+    }
+    TraceScale scale = trace_scale_bytes(bytes);
+    return g_strdup_printf("%.2f %s", bytes / scale.per_unit, scale.unit);
 }

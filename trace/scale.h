@@ -1,5 +1,6 @@
 /* trace/scale.h - the unit in which a time or a size is shown: chosen by the largest of a table or
- * an axis, so that all of it shares one unit. Bytes are decimal: MB is 1e6, GB is 1e9.
+ * an axis, so that all of it shares one unit. Bytes are binary, as PyTorch and drivers print them:
+ * MiB is 2^20, GiB is 2^30.
  */
 #pragma once
 
@@ -12,3 +13,5 @@ typedef struct {
 
 TraceScale trace_scale_time(double largest_ns);
 TraceScale trace_scale_bytes(double largest_bytes);
+/* "12.34 GiB": a size by itself. */
+char *trace_bytes_text(double bytes);

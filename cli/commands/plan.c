@@ -12,6 +12,7 @@
 #include "plan/player.h"
 #include "plan/text/text.h"
 #include "trace/json.h"
+#include "trace/scale.h"
 
 typedef struct {
     char *output;
@@ -55,6 +56,11 @@ static bool gather_facts(const Plan *plan, Facts *facts, GError **error) {
     return plan_player_run(player, error) == PLAN_DONE;
 }
 
+static void print_size(const char *name, uint64_t bytes) {
+    g_autofree char *text = trace_bytes_text((double)bytes);
+    printf("  %-26s %14s\n", name, text);
+}
+
 static void print_summary(const Plan *plan, const Facts *facts) {
     printf("%s\n", plan->title);
     printf("digest        %s\n", plan_digest(plan));
@@ -69,21 +75,22 @@ static void print_summary(const Plan *plan, const Facts *facts) {
            plan->n_roles == 1 ? "" : "s");
     printf("instructions  %" G_GUINT64_FORMAT " (rank 0), built in %.2f ms\n", facts->instructions,
            facts->build_ms);
-    printf("peak          %.3f MB (1e6 bytes) requested by rank 0, in section %s\n",
-           (double)facts->memory.peak_bytes / 1e6, plan_section_name(facts->memory.peak_section));
+    g_autofree char *peak = trace_bytes_text((double)facts->memory.peak_bytes);
+    g_autofree char *floor = trace_bytes_text((double)facts->memory.floor_bytes);
+    printf("peak          %s requested by rank 0, in section %s\n", peak,
+           plan_section_name(facts->memory.peak_section));
     for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
         if (facts->memory.at_peak[i]) {
-            printf("  %-26s %12.3f MB\n", plan_subcategory_name((PlanSubcategory)i),
-                   (double)facts->memory.at_peak[i] / 1e6);
+            print_size(plan_subcategory_name((PlanSubcategory)i), facts->memory.at_peak[i]);
         }
     }
-    printf("between steps %.3f MB\n", (double)facts->memory.floor_bytes / 1e6);
+    printf("between steps %s\n", floor);
     printf("a step's collectives\n");
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         if (facts->collectives[kind].count) {
-            printf("  %-26s %5" G_GUINT64_FORMAT " times %12.3f MB in all (whole tensors)\n",
-                   plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count,
-                   (double)facts->collectives[kind].bytes / 1e6);
+            g_autofree char *bytes = trace_bytes_text((double)facts->collectives[kind].bytes);
+            printf("  %-26s %5" G_GUINT64_FORMAT " times %12s in all (whole tensors)\n",
+                   plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count, bytes);
         }
     }
 }

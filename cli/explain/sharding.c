@@ -25,8 +25,7 @@ static const struct {
 };
 
 static void append_size(GString *text, double bytes) {
-    TraceScale scale = trace_scale_bytes(bytes);
-    g_autofree char *size = g_strdup_printf("%.2f %s", bytes / scale.per_unit, scale.unit);
+    g_autofree char *size = trace_bytes_text(bytes);
     g_string_append_printf(text, " %11s", size);
 }
 

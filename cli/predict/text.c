@@ -11,20 +11,10 @@
 #include "cli/ways-to-fit.h"
 #include "sim/settings.h"
 #include "trace/from-plan.h"
-
-/* In a unit that fits the size; binary ones, and the unit says so. */
-static char *bytes_text(double bytes) {
-    const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    unsigned unit = 0;
-    while (bytes >= 1024 && unit + 1 < G_N_ELEMENTS(units)) {
-        bytes /= 1024;
-        unit++;
-    }
-    return g_strdup_printf(unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
-}
+#include "trace/scale.h"
 
 static void print_bytes(const char *name, uint64_t bytes) {
-    g_autofree char *text = bytes_text((double)bytes);
+    g_autofree char *text = trace_bytes_text((double)bytes);
     printf("  %-28s %12s\n", name, text);
 }
 
@@ -62,18 +52,19 @@ static uint64_t needed_bytes(const SimPrediction *prediction) {
 static void print_fit(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     uint64_t need = needed_bytes(prediction), have = prediction->allocator_bytes;
-    g_autofree char *left = bytes_text(need > have ? (double)(need - have) : (double)(have - need));
-    g_autofree char *room = bytes_text((double)have);
-    g_autofree char *outside = bytes_text((double)prediction->outside_allocator_bytes);
+    g_autofree char *left =
+        trace_bytes_text(need > have ? (double)(need - have) : (double)(have - need));
+    g_autofree char *room = trace_bytes_text((double)have);
+    g_autofree char *outside = trace_bytes_text((double)prediction->outside_allocator_bytes);
     if (prediction->fits) {
         printf("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
                outside);
         return;
     }
-    g_autofree char *asked = bytes_text((double)prediction->oom.bytes);
+    g_autofree char *asked = trace_bytes_text((double)prediction->oom.bytes);
     g_autofree char *at = moment_text(report->plan, &prediction->oom.at);
-    g_autofree char *allocated = bytes_text((double)prediction->oom.at.allocated_bytes);
-    g_autofree char *reserved = bytes_text((double)prediction->oom.at.reserved_bytes);
+    g_autofree char *allocated = trace_bytes_text((double)prediction->oom.at.allocated_bytes);
+    g_autofree char *reserved = trace_bytes_text((double)prediction->oom.at.reserved_bytes);
     g_autofree char *whose =
         prediction->n_ranks ? g_strdup_printf("rank %u is ", prediction->oom.rank) : g_strdup("");
     printf("fits: NO, %sout of memory %s\n", whose, at);
@@ -157,7 +148,7 @@ static void print_collectives(const SimPrediction *prediction) {
             any = true;
         }
         SimTime hidden = sum->total_ns - sum->exposed_ns;
-        g_autofree char *bytes = bytes_text(sum->bytes);
+        g_autofree char *bytes = trace_bytes_text(sum->bytes);
         printf("  %4u %-20s %12.3f ms %12.3f ms %12.3f ms (%3.0f %%) %12s\n", sum->count,
                plan_op_info(kind)->name, cli_predict_ms(sum->total_ns),
                cli_predict_ms(sum->exposed_ns), cli_predict_ms(hidden),
@@ -286,7 +277,7 @@ static void print_ways(const CliPredictReport *report) {
     g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
     for (guint i = 0; i < ways->len; i++) {
         const CliWay *way = &g_array_index(ways, CliWay, i);
-        g_autofree char *reserved = bytes_text(way->reserved_bytes);
+        g_autofree char *reserved = trace_bytes_text(way->reserved_bytes);
         g_autofree char *text = cli_way_text(way, reserved);
         printf("  fits with %s\n", text);
     }

@@ -12,6 +12,8 @@
 #include "trace/moments.h"
 #include "trace/scale.h"
 
+static const double MIB = 1024 * 1024;
+
 /* ---- pictures ---- */
 
 static bool draw(const ReportPart *part, PlotPicture picture, char **ret_svg, GError **error) {
@@ -195,7 +197,7 @@ void report_append_units(GString *page, const ReportPart *part) {
     const Trace *trace = part->panels[0].trace;
     UnitFigures *figures[PLOT_MAX_PANELS] = {NULL, NULL};
     open_table(page, "units", part, false, "Units");
-    g_string_append(page, "<tr><th>unit</th><th>largest collective (MB)</th>");
+    g_string_append(page, "<tr><th>unit</th><th>largest collective (MiB)</th>");
     for (guint i = 0; i < part->n_panels; i++) {
         figures[i] = find_unit_figures(part->panels[i].trace, part->panels[i].rank);
         g_string_append_printf(page, "<th>kernels, %s (ms)</th><th>collectives, %s (ms)</th>",
@@ -206,7 +208,7 @@ void report_append_units(GString *page, const ReportPart *part) {
     for (guint unit = 0; unit < trace->units->len; unit++) {
         g_string_append(page, "<tr><td>");
         report_append_text(page, trace->units->pdata[unit]);
-        g_string_append_printf(page, "</td><td>%.3f</td>", figures[0][unit].gathered_bytes / 1e6);
+        g_string_append_printf(page, "</td><td>%.3f</td>", figures[0][unit].gathered_bytes / MIB);
         for (guint i = 0; i < part->n_panels; i++) {
             g_string_append_printf(page, "<td>%.3f</td><td>%.3f</td>",
                                    figures[i][unit].compute_ns / 1e6,

@@ -96,8 +96,8 @@ def outputs(words):
 
 
 def shape(line):
-    """A line without its numbers: what stays when a model changes."""
-    return re.sub(r'\s+', ' ', re.sub(r'-?\d[\d.]*', '#', line.strip()))
+    """A line without its numbers, whole ones told from others: what stays when a model changes."""
+    return re.sub(r'\s+', ' ', re.sub(r'-?\d+(\.\d+)?', lambda m: '#.#' if m[1] else '#', line.strip()))
 
 
 def check_said(command, printed, lines, update):

@@ -253,8 +253,8 @@ static void slips(void) {
 /* A run that no machine here has memory for is refused before it takes any; one within its limit is
  * not. */
 static void too_large_to_run(void) {
-    expect("run gpt-1t -n 2", 2, "", "2 ranks of 10080.39 GB (1e9 bytes) at the peak, and ");
-    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce", 2, "", "1 rank of 10080.39 GB");
+    expect("run gpt-1t -n 2", 2, "", "2 ranks of 9.17 TiB at the peak, and ");
+    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce", 2, "", "1 rank of 9.17 TiB");
     expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce --memory-limit 1000000", 1, "",
            "out of memory");
 }

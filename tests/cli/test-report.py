@@ -16,6 +16,7 @@ from trace_text import Trace
 
 VOID = {'meta', 'br', 'hr', 'img', 'input', 'link'}
 CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary', 'communication']
+MIB = 1 << 20
 
 
 class Page(html.parser.HTMLParser):
@@ -89,7 +90,7 @@ def check_memory_figure(text, sides):
             CATEGORIES + ['allocated', 'active', 'reserved'] if word + '\n' not in figure]
     said += ['no panel of the %s trace' % side for side in sides if side + ',' not in figure]
     # gnuplot draws a label in a box twice, the first time for the box.
-    labels = re.findall(r'peak [0-9.]+ [kMG]?B, step \d+, \w+ of unit \S+', figure)
+    labels = re.findall(r'peak [0-9.]+ [KMG]iB, step \d+, \w+ of unit \S+', figure)
     if len(labels) != 2 * len(sides):
         said.append('not one peak a panel, with its step, phase and unit')
     return said
@@ -100,13 +101,13 @@ def check_peaks(text, path):
     table = Page(text).ids['plan-1-peaks'].split('\n')
     said = []
     for statistic in ('allocated', 'active', 'reserved'):
-        wanted = '%.3f' % (max(row[statistic] for row in trace.memory) / 1e6)
+        wanted = '%.3f' % (max(row[statistic] for row in trace.memory) / MIB)
         if table[table.index('peak ' + statistic) + 1] != wanted:
-            said.append('peak %s is not %s MB' % (statistic, wanted))
+            said.append('peak %s is not %s MiB' % (statistic, wanted))
     peak = max(row['allocated'] for row in trace.memory)
     shown = [float(table[table.index(name + ' at the peak') + 1]) for name in CATEGORIES]
-    if abs(sum(shown) - peak / 1e6) > 0.0005 * len(CATEGORIES):
-        said.append('the categories at the peak sum up to %g MB, not %g' % (sum(shown), peak / 1e6))
+    if abs(sum(shown) - peak / MIB) > 0.0005 * len(CATEGORIES):
+        said.append('the categories at the peak sum up to %g MiB, not %g' % (sum(shown), peak / MIB))
     return said
 
 

@@ -309,7 +309,7 @@ static void up_to_construction(void) {
     static const struct {
         const char *words, *said;
     } commands[] = {
-        {"diagnose", "allocated 82.29 GB, construction, setup of unit root"},
+        {"diagnose", "allocated 76.64 GiB, construction, setup of unit root"},
         {"diagnose", "\n3. jitter: no steady step was recorded\n4. compute lane: no steady step "
                      "was recorded\n5. allocator: gave memory back 0 times"},
         {"explain step_ms", "step_ms: no steady step was recorded\n"},

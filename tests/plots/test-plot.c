@@ -301,7 +301,7 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     g_test_message("%s", memory);
     g_assert_nonnull(strstr(memory, "\npredicted, "));
     g_assert_nonnull(strstr(memory, "\nmeasured, "));
-    g_assert_nonnull(strstr(memory, "rank 0:\n  peak 7.68 kB allocated, 8.21 kB reserved\n"));
+    g_assert_nonnull(strstr(memory, "rank 0:\n  peak 7.50 KiB allocated, 8.01 KiB reserved\n"));
     /* 4096 of 8192 bytes are parameters all the time: half of 14 rows, 85 columns, and a little
      * less for the predicted side, which ends earlier. */
     g_assert_cmpuint(count(memory, 'p'), >, 7 * 85 + 7 * 65);

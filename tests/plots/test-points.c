@@ -42,16 +42,16 @@ static void rows(void) {
     g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
     g_assert_cmpuint(g_strv_length(lines), ==, 7);
     g_assert_cmpstr(lines[0], ==,
-                    "micro_batch      step (ms)  allocated (GB)  reserved (GB)   TFLOP/s/GPU");
+                    "micro_batch      step (ms)  allocated (GiB)  reserved (GiB)   TFLOP/s/GPU");
     g_assert_cmpstr(lines[1], ==,
-                    "2            a       30.00            4.00           5.00        100.00");
+                    "2            a       30.00             3.73            4.66        100.00");
     g_assert_true(g_str_has_suffix(lines[2], "150.00  fits, but gives memory back 3 times"));
     g_assert_cmpstr(
         lines[3], ==,
-        "4            a       10.00           90.00          95.00        200.00  does not fit");
+        "4            a       10.00            83.82           88.48        200.00  does not fit");
     g_assert_cmpstr(
         lines[5], ==,
-        "2            b       40.00               -           5.00             -  published");
+        "2            b       40.00                -            4.66             -  published");
 }
 
 /* Held against every pair of points. */
@@ -126,8 +126,8 @@ static void pictures(void) {
     g_autoptr(GArray) points = planted_points();
     PlotPointsOptions options = toy_options();
     static const char *const said[][3] = {
-        [PLOT_POINTS_SWEEP] = {"micro_batch", "does not fit", "limit, 80.0 GB"},
-        [PLOT_POINTS_PARETO] = {"step time (ms)", "peak reserved (GB)", "measured"},
+        [PLOT_POINTS_SWEEP] = {"micro_batch", "does not fit", "limit, 74.5 GiB"},
+        [PLOT_POINTS_PARETO] = {"step time (ms)", "peak reserved (GiB)", "measured"},
         [PLOT_POINTS_SCALE] = {"TFLOP/s of a GPU", "micro_batch", "does not fit"},
         [PLOT_POINTS_VALIDATION] = {"measured (ms)", "predicted (ms)", "band: 10 %"},
     };
@@ -218,7 +218,7 @@ static void lessons(void) {
     g_autofree char *sweep = lesson(PLOT_POINTS_SWEEP, points);
     g_assert_cmpstr(sweep, ==,
                     "least step time: ranks=4 (80.00 ms; the most is +25.0 %); least memory: "
-                    "ranks=1 (2.00 GB); 1 of 4 do not fit");
+                    "ranks=1 (1.86 GiB); 1 of 4 do not fit");
     g_autofree char *scale = lesson(PLOT_POINTS_SCALE, points);
     g_assert_cmpstr(scale, ==, "-6.0 % from ranks=1 to 8");
     for (guint i = 0; i < 4; i++) { /* predicted is measured times 1.1, 1.2, 0.7, 1.4 */
@@ -246,7 +246,7 @@ static void a_lesson_names_ends_of_the_front(void) {
     g_autofree char *pareto = lesson(PLOT_POINTS_PARETO, points);
     g_assert_cmpstr(
         pareto, ==,
-        "least step time: d (10.00 ms; the most is +200.0 %); least memory: b (4.00 GB)");
+        "least step time: d (10.00 ms; the most is +200.0 %); least memory: b (3.73 GiB)");
 }
 
 /* Settings of many knobs: what was found stands in two lines, each within the picture. */

@@ -150,7 +150,7 @@ static void plot(Fixture *fixture, gconstpointer data) {
         return;
     }
     g_assert_cmpint(run(fixture, cmd_plot, fixture->predicted, fixture->measured, NULL), ==, 0);
-    g_assert_nonnull(strstr(fixture->out, "memory (kB)"));
+    g_assert_nonnull(strstr(fixture->out, "memory (KiB)"));
     g_assert_cmpint(run(fixture, cmd_plot, "-p", "lanes", fixture->measured, NULL), ==, 0);
     g_assert_nonnull(strstr(fixture->out, "time since the start of step 3 (ms)"));
     g_autofree char *picture = g_build_filename(fixture->folder, "memory.png", NULL);
