@@ -115,44 +115,6 @@ static void run_clear(PlanRun *run) {
     plan_vector_clear(&run->frames);
 }
 
-static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
-    plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub = PLAN_ACTIVATIONS_INPUT;
-    run->storage_of_value[value] = tensor.storage;
-    return tensor;
-}
-
-static void make_rope_tables(PlanRun *run) {
-    const PlanGraph *graph = run->graph;
-    PlanTensor cosines = make_input(run, graph->rope_cos, "cos");
-    PlanTensor sines = make_input(run, graph->rope_sin, "sin");
-    plan_builder_begin_op(&run->builder, PLAN_OP_ROPE_TABLES, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)graph->rope_seq, (int64_t)graph->rope_dim},
-                          &graph->rope_base);
-    plan_run_operand(run, cosines);
-    plan_run_operand(run, sines);
-    plan_builder_launch(&run->builder, 0);
-}
-
-static void make_inputs(PlanRun *run) {
-    const PlanGraph *graph = run->graph;
-    plan_run_at(run, PLAN_PHASE_SETUP, 0);
-    for (uint32_t i = 0; i < graph->inputs->len; i++) {
-        make_input(run, g_array_index(graph->inputs, uint32_t, i), "input");
-    }
-    if (graph->rope_cos != PLAN_NONE) {
-        make_rope_tables(run);
-    }
-    for (uint32_t i = 0; i < graph->buffers->len; i++) {
-        PlanTensor tensor = make_input(run, g_array_index(graph->buffers, uint32_t, i), "buffer");
-        plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)tensor.elements}, (double[]){1});
-        plan_run_operand(run, tensor);
-        plan_builder_launch(&run->builder, 0);
-    }
-}
-
 static void next_batch(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
@@ -229,7 +191,6 @@ static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) 
 
 static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {
     plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
-    make_inputs(run);
     run->flavour->construct(run);
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {

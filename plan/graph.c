@@ -126,6 +126,7 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         .init = init,
         .init_value = init_value,
         .frozen = is_frozen(graph, module),
+        .of_adapter = graph->declares_adapter,
         .wide = graph->declares_adapter && graph->trained.lora_wide,
     };
     for (unsigned i = 0; i < n_dims; i++) {

@@ -57,7 +57,8 @@ typedef struct {
     PlanInit init;
     double init_value;
     bool frozen; /* it is not trained: no gradient, no state */
-    bool wide;   /* it is fp32, whatever the network is made in */
+    bool of_adapter;
+    bool wide; /* it is fp32, whatever the network is made in */
 } PlanGraphParameter;
 
 typedef struct {

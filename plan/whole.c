@@ -1,5 +1,7 @@
 #include "plan/whole.h"
 
+#include "plan/start.h"
+
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
                          uint64_t rank_stride, uint64_t offset) {
     static const PlanOpKind kinds[] = {
@@ -14,19 +16,21 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
     plan_builder_launch(&run->builder, 0);
 }
 
+static void make(PlanRun *run, uint32_t parameter, gpointer data) {
+    PlanWhole *whole = data;
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    plan_run_at(run, PLAN_PHASE_SETUP, p->module);
+    whole->buffers[parameter] = plan_builder_buffer(
+        &run->builder, p->elements, p->wide ? PLAN_FP32 : plan_strategy_param_dtype(run->strategy),
+        PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[parameter].name);
+    plan_builder_alloc(&run->builder, whole->buffers[parameter]);
+    plan_init_parameter(run, parameter, whole->buffers[parameter], PLAN_AXIS_NONE, 0, 0);
+}
+
 void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
-    const PlanGraph *graph = run->graph;
-    whole->buffers = g_new(uint32_t, graph->parameters->len);
-    for (uint32_t i = 0; i < graph->parameters->len; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
-        plan_run_at(run, PLAN_PHASE_SETUP, p->module);
-        whole->buffers[i] =
-            plan_builder_buffer(&run->builder, p->elements,
-                                p->wide ? PLAN_FP32 : plan_strategy_param_dtype(run->strategy),
-                                PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[i].name);
-        plan_builder_alloc(&run->builder, whole->buffers[i]);
-        plan_init_parameter(run, i, whole->buffers[i], PLAN_AXIS_NONE, 0, 0);
-    }
+    whole->buffers = g_new(uint32_t, run->graph->parameters->len);
+    plan_start(run, make, whole);
 }
 
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter) {

@@ -10,7 +10,7 @@ typedef struct {
     uint32_t *buffers; /* of each parameter */
 } PlanWhole;
 
-void plan_whole_construct(PlanRun *run, PlanWhole *whole);
+void plan_whole_construct(PlanRun *run, PlanWhole *whole); /* and tables and batch (start.h) */
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter);
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter);
 void plan_whole_drop_gradients(PlanRun *run);

@@ -1,10 +1,13 @@
 #include "plan/flavours/construct.h"
 
+#include "plan/start.h"
+
 static bool is_whole_first(const PlanRun *run) {
     return run->strategy->init != PLAN_CONSTRUCTION_SHARD;
 }
 
-static void make(const PlanConstruct *construct, PlanRun *run, uint32_t p) {
+static void make(PlanRun *run, uint32_t p, gpointer data) {
+    const PlanConstruct *construct = data;
     const PlanGraphParameter *parameter =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
@@ -15,22 +18,19 @@ static void make(const PlanConstruct *construct, PlanRun *run, uint32_t p) {
 }
 
 void plan_construct_init(PlanConstruct *construct, PlanRun *run) {
-    uint32_t n = run->graph->parameters->len;
-    construct->whole = g_new(uint32_t, n);
-    for (uint32_t p = 0; p < n && run->strategy->init == PLAN_CONSTRUCTION_WHOLE; p++) {
-        make(construct, run, p);
-    }
+    construct->whole = g_new(uint32_t, run->graph->parameters->len);
+    plan_start(run, run->strategy->init == PLAN_CONSTRUCTION_WHOLE ? make : NULL, construct);
 }
 
 void plan_construct_clear(PlanConstruct *construct) {
     g_clear_pointer(&construct->whole, g_free);
 }
 
-void plan_construct_begin_unit(const PlanConstruct *construct, PlanRun *run, uint32_t unit) {
+void plan_construct_begin_unit(PlanConstruct *construct, PlanRun *run, uint32_t unit) {
     const GArray *parameters = run->units[unit].parameters;
     for (uint32_t i = 0; i < parameters->len && run->strategy->init == PLAN_CONSTRUCTION_UNIT;
          i++) {
-        make(construct, run, g_array_index(parameters, uint32_t, i));
+        make(run, g_array_index(parameters, uint32_t, i), construct);
     }
 }
 

@@ -15,8 +15,9 @@ typedef struct {
     uint32_t *whole;
 } PlanConstruct;
 
-void plan_construct_init(PlanConstruct *construct, PlanRun *run); /* init = whole: makes them all */
+/* Makes tables and batch, and with init = whole all parameters (start.h). */
+void plan_construct_init(PlanConstruct *construct, PlanRun *run);
 void plan_construct_clear(PlanConstruct *construct);
 /* Around the cutting of a unit. */
-void plan_construct_begin_unit(const PlanConstruct *construct, PlanRun *run, uint32_t unit);
+void plan_construct_begin_unit(PlanConstruct *construct, PlanRun *run, uint32_t unit);
 void plan_construct_end_unit(const PlanConstruct *construct, PlanRun *run, uint32_t unit);

@@ -244,7 +244,7 @@ static void make_shard_on_host(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     plan_offload_end_init(run, plan_fsdp1_parameter_of(run, u, 0), elements);
 }
 
-static void make_shard(PlanRun *run, PlanFsdp1 *f, const PlanConstruct *construct, uint32_t u) {
+static void make_shard(PlanRun *run, PlanFsdp1 *f, PlanConstruct *construct, uint32_t u) {
     if (!plan_fsdp1_has_parameters(run, u)) {
         return;
     }

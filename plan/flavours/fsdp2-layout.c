@@ -125,7 +125,7 @@ static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     }
 }
 
-static void make_shards(PlanRun *run, PlanFsdp2 *f, const PlanConstruct *construct, uint32_t u) {
+static void make_shards(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, uint32_t u) {
     plan_construct_begin_unit(construct, run, u);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);

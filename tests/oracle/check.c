@@ -3,8 +3,8 @@
  * check RECORD.jsonl...: for each, the plan for its settings is built, and step by step compared:
  * parameters; bytes by category at start and end; the peak, exact and rounded to 512 bytes, with
  * its categories and module; every collective in order with unit, bytes and phase; and, where the
- * file has events, every allocation, free and collective in order, of construction too where it has
- * those. Exits 0 when all is equal, 1
+ * file has events, what lives to begin with and every allocation, free and collective in order, of
+ * construction too where it has those. Exits 0 when all is equal, 1
  * with what differs, 2 when a file cannot be read or expressed.
  */
 #include <stdio.h>
@@ -264,6 +264,13 @@ static void compare_events(Check *c, const Recording *recording, unsigned step,
     compare_event_by_event(c, theirs, ours);
 }
 
+static void compare_alive(Check *c, const Recording *recording) {
+    g_autoptr(GArray) theirs = oracle_recorded_alive(recording);
+    g_autoptr(GArray) ours = oracle_planned_alive(c->role);
+    c->step = -1;
+    compare_event_by_event(c, theirs, ours);
+}
+
 /* Python lets go of a unit's parameters forwards or backwards. */
 static void compare_construction(Check *c, const Recording *recording) {
     g_autoptr(GError) error = NULL;
@@ -362,6 +369,9 @@ static int check_file(const char *path) {
     }
     if (recording->construction->len) {
         compare_construction(&c, recording);
+    }
+    if (recording->events->len) {
+        compare_alive(&c, recording);
     }
     Peak unused[2];
     play(&c, PLAN_SECTION_CONSTRUCT, unused);

@@ -138,6 +138,20 @@ GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *record
     return events_of(recorded, recording->events->pdata[step], step);
 }
 
+GArray *oracle_recorded_alive(const Recording *recording) {
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
+    const GPtrArray *lines = recording->events->pdata[0];
+    for (unsigned i = 0; i < lines->len; i++) {
+        if (g_str_equal(json_object_get_string_member(lines->pdata[i], "kind"), "alive")) {
+            OracleEvent e = {.what = 'a',
+                             .bytes =
+                                 (uint64_t)json_object_get_int_member(lines->pdata[i], "bytes")};
+            g_array_append_val(events, e);
+        }
+    }
+    return events;
+}
+
 /* Its tokens are cut out of what is drawn at random. */
 static bool is_of_batch(JsonObject *line) {
     return is_made_by(line, "aten.randint") || is_made_by(line, "aten.randn") ||
@@ -242,6 +256,25 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
                               .before = instr->before};
         }
         if (e.what) {
+            g_array_append_val(events, e);
+        }
+    }
+    return events;
+}
+
+GArray *oracle_planned_alive(const PlanRole *role) {
+    const PlanInstr *instrs = role->sections[PLAN_SECTION_CONSTRUCT];
+    uint32_t n = role->n_instrs[PLAN_SECTION_CONSTRUCT];
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
+    g_autofree uint32_t *last = g_new0(uint32_t, role->n_buffers); /* alloc or free of each, + 1 */
+    for (uint32_t i = 0; i < n; i++) {
+        if (instrs[i].kind == PLAN_ALLOC || instrs[i].kind == PLAN_FREE) {
+            last[instrs[i].arg] = i + 1;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (instrs[i].kind == PLAN_ALLOC && last[instrs[i].arg] == i + 1) {
+            OracleEvent e = {.what = 'a', .bytes = role->buffers[instrs[i].arg].bytes};
             g_array_append_val(events, e);
         }
     }

@@ -25,13 +25,16 @@ typedef struct _OraclePlanned OraclePlanned;
 OracleRecorded *oracle_recorded_new(const Recording *recording);
 void oracle_recorded_free(OracleRecorded *recorded);
 GArray *oracle_recorded_events(OracleRecorded *recorded, const Recording *recording, unsigned step);
-/* What the model takes on its way to the device: the batch, which recorder/ makes after the network
- * and a plan before it, is left out of both. */
+/* What lives where the first step begins, as allocations in the order in which it was made. */
+GArray *oracle_recorded_alive(const Recording *recording);
+/* What the model takes on its way to the device: the batch, which recorder/ cuts out of more random
+ * numbers, is left out of both. */
 GArray *oracle_recorded_construction(OracleRecorded *recorded, const Recording *recording);
 
 OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role);
 void oracle_planned_free(OraclePlanned *planned);
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section);
+GArray *oracle_planned_alive(const PlanRole *role);
 GArray *oracle_planned_construction(const PlanRole *role);
 
 /* A launch of a collective, or what the hosts do together. */
