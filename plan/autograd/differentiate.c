@@ -551,6 +551,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         view(&b);
     } else {
         differentiate(&b);
+        if (n->checkpoint != PLAN_NONE) {
+            plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
+        }
         give_own_dtypes(&b);
     }
 }

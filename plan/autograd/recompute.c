@@ -133,8 +133,15 @@ static void drop_copies(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     }
 }
 
-/* What a step made and is still held. */
-static void drop_held(PlanRun *run, uint32_t i, uint32_t last_step) {
+/* A value that is still held where a recomputation stops. */
+typedef struct {
+    uint32_t value, until; /* the step that would let go of it */
+    uint64_t turn;         /* among those that go with it */
+} Held;
+
+/* An exception takes what an expression has made so far from the top of the frame's stack, and then
+ * the frame's variables in their order, as returning does. */
+static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last_step) {
     const PlanGraph *graph = run->graph;
     const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
     if (step->kind != PLAN_STEP_OP) {
@@ -143,27 +150,51 @@ static void drop_held(PlanRun *run, uint32_t i, uint32_t last_step) {
     const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
     for (unsigned j = 0; j < op->n_outputs && !is_copy(graph, op); j++) {
         uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
-        if (g_array_index(graph->holds, uint32_t, value) >= last_step) {
-            plan_run_unref(run, plan_run_value(run, value));
+        uint32_t until = g_array_index(graph->holds, uint32_t, value);
+        if (until < last_step) {
+            continue;
         }
+        bool in_expression =
+            until < graph->steps->len &&
+            plan_graph_at(graph->steps, PlanGraphStep, until)->kind == PLAN_STEP_OP;
+        uint64_t turn =
+            in_expression ? UINT64_MAX - i : g_array_index(graph->ranks, uint64_t, value);
+        g_array_append_val(held, ((Held){value, until, turn}));
+    }
+}
+
+static gint by_turn(gconstpointer a, gconstpointer b) {
+    const Held *x = a, *y = b;
+    if (x->until != y->until) {
+        return x->until < y->until ? -1 : 1;
+    }
+    return x->turn < y->turn ? -1 : x->turn > y->turn;
+}
+
+static void drop_held(PlanRun *run, uint32_t first_step, uint32_t end_step, uint32_t last_step) {
+    g_autoptr(GArray) held = g_array_new(FALSE, FALSE, sizeof(Held));
+    for (uint32_t i = first_step; i < end_step; i++) {
+        add_held(run, held, i, last_step);
+    }
+    g_array_sort(held, by_turn);
+    for (uint32_t i = 0; i < held->len; i++) {
+        plan_run_unref(run, plan_run_value(run, g_array_index(held, Held, i).value));
     }
 }
 
 /* The exception that ends a recompute leaves the call that raised it, then autocast, and unwinds
- * what its frames still hold, the innermost first, which made theirs last; at its regular end that
- * are the results, and autocast is left after them. */
+ * what its frames still hold, the innermost first, of which what is held goes first; at its regular
+ * end that are the results, and autocast is left after them. */
 static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
     bool returns =
         plan_graph_at(run->graph->steps, PlanGraphStep, last_step)->kind == PLAN_STEP_LEAVE;
     if (last_ran) {
-        drop_held(run, last_step, last_step);
+        drop_held(run, last_step, last_step + 1, last_step);
     }
     if (!returns) {
         drop_copies(run, first_step, last_step);
     }
-    for (uint32_t i = last_step; i-- > first_step;) {
-        drop_held(run, i, last_step);
-    }
+    drop_held(run, first_step, last_step, last_step);
     if (returns) {
         drop_copies(run, first_step, last_step);
     }
