@@ -69,6 +69,14 @@ static double time_of(const CliCollectiveRow *row, double algbw, double busbw) {
     return row->bytes / (algbw > 0 ? algbw : busbw / factor) / 1e3;
 }
 
+/* Where NVLink joins the hosts of a rack, a node is what it joins, whatever the table calls one. */
+static double nodes_of(const CliCollectiveRow *row, double said, double gpus, double a_node) {
+    if (row->cluster->intra_node_beyond_host) {
+        return ceil(gpus / (double)row->cluster->topology_gpus_per_node);
+    }
+    return isnan(said) ? ceil(gpus / a_node) : said;
+}
+
 static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollectiveRow *row,
                          GError **error) {
     static const char *const columns[] = {"nodes",   "gpus",       "gpus_per_node", "bytes",
@@ -89,7 +97,7 @@ static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollect
             return false;
         }
     }
-    double nodes = isnan(n[NODES]) ? ceil(n[GPUS] / n[A_NODE]) : n[NODES];
+    double nodes = nodes_of(row, n[NODES], n[GPUS], n[A_NODE]);
     if (!(n[GPUS] >= 2 && n[GPUS] < 1e6 && n[BYTES] > 0)) {
         return skip(row, "the source does not say bytes, or of at least two GPUs");
     }

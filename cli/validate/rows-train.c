@@ -232,7 +232,8 @@ static bool read_network(Case *c, const GString *text, GError **error) {
 
 static double gpus_a_node(const Case *c) {
     double said = number(c, "gpus_per_node");
-    return isnan(said) ? (double)c->cluster->topology_gpus_per_node : said;
+    bool is_ours = isnan(said) || c->cluster->intra_node_beyond_host;
+    return is_ours ? (double)c->cluster->topology_gpus_per_node : said;
 }
 
 static void set_topology(Case *c) {

@@ -73,28 +73,28 @@ static void columns_of_time(void) {
 static void words(void) {
 #define SHAPE ",x,,2,256,512,2,,"
 #define TIME  ",9e4,,,,,,,,,,,,,\n"
-    EXPECT(
-        RUNS
-        "nvidia a100-sxm4-80gb,8,,Pytorch fsdp,Full_Shard" SHAPE "BF16,None" TIME
-        "H100,16,8x400Gb/s IB,HF Trainer,hybrid_shard" SHAPE "bf16,True" TIME
-        "H100,16,,DeepSpeed,ZeRO-3" SHAPE "bf16," TIME "MI300X,8,,PyTorch FSDP2," SHAPE "bf16," TIME
-        "GB200,4,,PyTorch FSDP2," SHAPE "bf16," TIME "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE
-        "fp16," TIME "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "bf16," TIME
-        "V100-SXM2-16GB,32,,PyTorch FSDP1," SHAPE "fp16," TIME
-        "V100-SXM2-16GB,32,100 Gb/s per node,PyTorch FSDP1," SHAPE "fp16," TIME
-        "H100,8,,PyTorch DDP,DDP" SHAPE "bf16," TIME "H100,8,,PyTorch DDP,DDP" SHAPE "fp32," TIME
-        "H100,8,,pytorch ddp,ddp" SHAPE "bf16-true," TIME "H100,8,,PyTorch FSDP2,FSDP2" SHAPE
-        "FP8," TIME "H100,8,,torchtitan,FSDP2" SHAPE "bf16,Selective" TIME
-        "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "bf16,selective" TIME "H100,8,,PyTorch FSDP,FSDP" SHAPE
-        "bf16,full on 1 of 2 layers" TIME "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME
-        "H100,8,,PyTorch FSDP,FSDP,Mixtral-8x7B,,2,256,512,2,,bf16," TIME
-        "H100,8,,HF PEFT QLoRA,FSDP" SHAPE "nf4," TIME
-        "H100,8.0,,PyTorch FSDP,FSDP,x,,2.0,256.0,512.0,2.0,,bf16," TIME
-        "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
-        NULL, NULL, "no rule knows this framework", "no rule names a cluster",
-        "no cluster file has this GPU", NULL, "cannot compute in this dtype", "names a network",
-        NULL, NULL, NULL, NULL, "fp8", NULL, "other operations", NULL, NULL, "mixture of experts",
-        "adapters of frozen networks", NULL, "no rule knows this precision");
+    EXPECT(RUNS "nvidia a100-sxm4-80gb,8,,Pytorch fsdp,Full_Shard" SHAPE "BF16,None" TIME
+                "H100,16,8x400Gb/s IB,HF Trainer,hybrid_shard" SHAPE "bf16,True" TIME
+                "H100,16,,DeepSpeed,ZeRO-3" SHAPE "bf16," TIME "MI300X,8,,PyTorch FSDP2," SHAPE
+                "bf16," TIME "GB200,4,,PyTorch FSDP2," SHAPE "bf16," TIME
+                "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "fp16," TIME
+                "V100-SXM2-16GB,8,,PyTorch FSDP1," SHAPE "bf16," TIME
+                "V100-SXM2-16GB,32,,PyTorch FSDP1," SHAPE "fp16," TIME
+                "V100-SXM2-16GB,32,100 Gb/s per node,PyTorch FSDP1," SHAPE "fp16," TIME
+                "H100,8,,PyTorch DDP,DDP" SHAPE "bf16," TIME "H100,8,,PyTorch DDP,DDP" SHAPE
+                "fp32," TIME "H100,8,,pytorch ddp,ddp" SHAPE "bf16-true," TIME
+                "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "FP8," TIME "H100,8,,torchtitan,FSDP2" SHAPE
+                "bf16,Selective" TIME "H100,8,,PyTorch FSDP2,FSDP2" SHAPE "bf16,selective" TIME
+                "H100,8,,PyTorch FSDP,FSDP" SHAPE "bf16,full on 1 of 2 layers" TIME
+                "H100,5000,,PyTorch FSDP,FSDP" SHAPE "bf16," TIME
+                "H100,8,,PyTorch FSDP,FSDP,Mixtral-8x7B,,2,256,512,2,,bf16," TIME
+                "H100,8,,HF PEFT QLoRA,FSDP" SHAPE "nf4," TIME
+                "H100,8.0,,PyTorch FSDP,FSDP,x,,2.0,256.0,512.0,2.0,,bf16," TIME
+                "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
+           NULL, NULL, "no rule knows this framework", "no cluster file has this GPU", NULL, NULL,
+           "cannot compute in this dtype", "names a network", NULL, NULL, NULL, NULL, "fp8", NULL,
+           "other operations", NULL, NULL, "mixture of experts", "adapters of frozen networks",
+           NULL, "no rule knows this precision");
 }
 
 /* A rule that comes late says an older PyTorch, whose default another rule's word still replaces:
@@ -251,6 +251,66 @@ static void expect_setting(const char *table, const char *setting) {
     }
 }
 
+/* What sources call a GPU, nvidia-smi and PyTorch among them. */
+static void words_for_gpus(void) {
+    static const char *const names[][2] = {
+        {"A100-SXM4-80GB", "a100-roce"},
+        {"NVIDIA A100-SXM4-40GB", "a100-p4d"},
+        {"NVIDIA H100 80GB HBM3", "dgx-h100"},
+        {"8xH100", "dgx-h100"},
+        {"H200", "h200-node"},
+        {"NVIDIA H200 SXM5 141GB", "h200-node"},
+        {"gh200", "gh200-alps"},
+        {"NVIDIA GH200 480GB", "gh200-alps"},
+        {"NVIDIA GH200 120GB", "gh200-alps"},
+        {"B200", "b200-node"},
+        {"NVIDIA GB200", "gb200-nvl72"},
+        {"GB300 NVL72", "gb300-nvl72"},
+        {"NVIDIA B300 SXM6 AC", "b300-p6"},
+        {"NVIDIA H20", "h20-node"},
+        {"l40s", "l40s-node"},
+        {"NVIDIA L40S-48GB", "l40s-node"},
+        {"NVIDIA RTX 6000 Ada Generation", "l40s-node"},
+        {"NVIDIA L4", "l4-node"},
+        {"A10G", "a10g-g5"},
+        {"NVIDIA A10G (g5.48xlarge)", "a10g-g5"},
+        {"NVIDIA A10", "a10g-g5"},
+        {"4090", "rtx4090"},
+        {"NVIDIA GeForce RTX 4090", "rtx4090"},
+        {"RTX3090-24GB", "rtx3090"},
+        {"NVIDIA RTX A6000", "a6000-node"},
+        {"A40", "a40-node"},
+        {"NVIDIA A40-48GB", "a40-node"},
+        {"Tesla V100-SXM2-32GB", "v100-dgx"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *table =
+            g_strdup_printf("hardware,gpus,framework,sharding_strategy,model,layers,d_model,"
+                            "seq_len,micro_batch,precision,step_ms\n"
+                            "%s,4,PyTorch FSDP,FSDP,x,2,256,512,2,fp16,11\n",
+                            names[i][0]);
+        const char *predicted[] = {NULL};
+        g_test_message("%s", names[i][0]);
+        expect(table, predicted, 1);
+        expect_setting(table, names[i][1]);
+    }
+}
+
+/* In a rack whose trays NVLink joins, four GPUs a tray are no node. */
+static void racks(void) {
+    EXPECT("hardware,gpus,gpus_per_node,framework,sharding_strategy,model,layers,d_model,seq_len,"
+           "micro_batch,step_ms\n"
+           "GB200,64,4,PyTorch FSDP,FSDP,x,2,256,512,2,11\n"
+           "GH200,64,4,PyTorch FSDP,FSDP,x,2,256,512,2,11\n",
+           NULL, NULL);
+    EXPECT("hardware,nodes,gpus,gpus_per_node,op,bytes,time_us,busbw_GBps\n"
+           "GB200,16,64,4,all_reduce,1e8,800,\n"
+           "GB300,,72,,all_gather,1e8,800,\n"
+           "GB200,,144,,all_gather,1e8,800,\n"
+           "GH200,,16,,all_gather,1e8,800,\n",
+           NULL, NULL, NULL, "how many nodes");
+}
+
 /* What sources call the same thing. */
 static void words_of_settings(void) {
     static const struct {
@@ -335,7 +395,7 @@ static void products(void) {
            "H100,conv,bf16,8192,8192,8192,,,160\n",
            NULL, NULL, NULL, "cannot compute in this dtype", "cannot compute in this dtype", NULL,
            "no cluster file says how fast", "does not say m, n and k", "neither a time nor a rate",
-           "does not say batch", "no cluster file has this GPU", "neither a matrix product");
+           "does not say batch", NULL, "neither a matrix product");
     refuse("hardware,kind,dtype,m,n,k,extra_shape,time_us,tflops\n"
            "H100,gemm,bf16,x,8192,8192,,600,\n",
            "t.csv:2: m is 'x'");
@@ -453,6 +513,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
     g_test_add_func("/strangers/runs: few columns", few_columns);
+    g_test_add_func("/strangers/runs: words for GPUs", words_for_gpus);
+    g_test_add_func("/strangers/runs: racks", racks);
     g_test_add_func("/strangers/runs: words of settings", words_of_settings);
     g_test_add_func("/strangers/runs: networks", networks);
     g_test_add_func("/strangers/products", products);
