@@ -32,17 +32,13 @@ static ModelCluster *cluster_of(unsigned i) {
     return model_cluster_read_file(path, NULL);
 }
 
-static Plan *build(unsigned i) {
-    return bench_plan(cases[i].network, cases[i].strategy);
-}
-
 typedef struct {
     double build_ms, play_ms;
 } Times;
 
 static Times time_once(unsigned i, const ModelCluster *cluster) {
     double start = bench_cpu_ns();
-    g_autoptr(Plan) plan = build(i);
+    g_autoptr(Plan) plan = bench_plan_for_one(cases[i].network, cases[i].strategy);
     double built = bench_cpu_ns();
     SimOptions options = {.steps = 3}; /* two that make state, and a steady one */
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, NULL);
@@ -69,7 +65,7 @@ static void run(unsigned i) {
 
 static void run_every_rank(unsigned i) {
     g_autoptr(ModelCluster) cluster = cluster_of(i);
-    g_autoptr(Plan) plan = build(i);
+    g_autoptr(Plan) plan = bench_plan(cases[i].network, cases[i].strategy);
     SimOptions options = {
         .steps = 3, .every_rank = true, .jitter = {.shares = {[SIM_JITTER_KERNEL] = 0.05}}};
     struct rusage before, after;

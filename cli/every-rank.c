@@ -223,6 +223,10 @@ static bool check_unasked(const CliEveryRank *every, GError **error) {
     return !without || refuse(error, "%s is for every-rank play; add --every-rank", without);
 }
 
+bool cli_every_rank_is_asked(const CliEveryRank *every) {
+    return every->asked;
+}
+
 bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelCluster *cluster,
                            SimOptions *options, GError **error) {
     if (!read_numbers(every, cluster, error)) {

@@ -19,6 +19,8 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context); /* adds its options *
 void cli_every_rank_free(CliEveryRank *every);             /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliEveryRank, cli_every_rank_free)
 
+bool cli_every_rank_is_asked(const CliEveryRank *every);
+
 /* What was asked, into options, which borrow it. Refuses ranks and nodes that plan and cluster do
  * not have, factors without sense, and all of it without --every-rank. */
 bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelCluster *cluster,

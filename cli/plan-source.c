@@ -271,10 +271,13 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
 
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error) {
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    if (!graph) {
-        return NULL;
-    }
-    return plan_build(graph, strategy, network->name, network->text, error);
+    return graph ? plan_build(graph, strategy, network->name, network->text, error) : NULL;
+}
+
+Plan *cli_plan_build_for_one(const ModelNetwork *network, const PlanStrategy *strategy,
+                             GError **error) {
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
+    return graph ? plan_build_for_one(graph, strategy, network->name, network->text, error) : NULL;
 }
 
 /* What a config.json does not settle. Once, however often the network is planned. */
@@ -297,7 +300,9 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
     source->has_said = true;
 }
 
-Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
+typedef Plan *Build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
+
+static Plan *load(CliPlanSource *source, const char *name, Build *build, GError **error) {
     if (g_str_equal(name, "-")) {
         return load_plan(source, STANDARD_INPUT, error);
     }
@@ -320,7 +325,15 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
         return NULL;
     }
     say_what_is_taken(source, network, &strategy, path);
-    return cli_plan_build(network, &strategy, error);
+    return build(network, &strategy, error);
+}
+
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
+    return load(source, name, cli_plan_build, error);
+}
+
+Plan *cli_plan_source_load_for_one(CliPlanSource *source, const char *name, GError **error) {
+    return load(source, name, cli_plan_build_for_one, error);
 }
 
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error) {

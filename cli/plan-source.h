@@ -33,9 +33,14 @@ char *cli_plan_source_text(const CliPlanSource *source);
 
 /* The plan of a network under a settled strategy. */
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
+/* plan_build_for_one(): for a prediction without a trace, in which rank 0 stands for all. */
+Plan *cli_plan_build_for_one(const ModelNetwork *network, const PlanStrategy *strategy,
+                             GError **error);
 
 /* name: a plan file (first line "foreshard-plan ..."), "-" for one from standard input, a network's
  * data file, or a network's name. Options given together with a plan are an error. */
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);
 /* The same, and checked though it was only just built: for a file, or for real ranks. */
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error);
+/* The same for a prediction alone: a network's plan is cli_plan_build_for_one()'s. */
+Plan *cli_plan_source_load_for_one(CliPlanSource *source, const char *name, GError **error);

@@ -167,10 +167,12 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
     if (!plan_strategy_settle(&strategy, error)) {
         return NULL;
     }
-    g_autoptr(Plan) plan = cli_plan_build(what_if->network, &strategy, error);
+    const SimOptions *options = &what_if->asked->options;
+    bool for_one = !options->every_rank && options->rank == 0;
+    g_autoptr(Plan) plan = for_one ? cli_plan_build_for_one(what_if->network, &strategy, error)
+                                   : cli_plan_build(what_if->network, &strategy, error);
     if (plan == NULL) {
         return NULL;
     }
-    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, &what_if->asked->options,
-                       NULL, error);
+    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, options, NULL, error);
 }

@@ -289,8 +289,9 @@ static void find_roles(Plan *plan, const PlanRun *run) {
     }
 }
 
-Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                 const char *network_text, GError **error) {
+/* n_programs: as many roles get one, from the first. */
+static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
+                   const char *network_text, uint32_t n_programs, GError **error) {
     g_autoptr(Plan) plan = plan_new();
     g_autofree char *strategy_text = plan_strategy_text(strategy);
     g_autofree char *strategy_title = plan_strategy_title(strategy);
@@ -316,7 +317,8 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     PlanPasses passes;
     const PlanRole *first = NULL;
     plan_builder_expect(&run.builder, graph->ops->len + graph->parameters->len);
-    for (uint32_t i = 0; i < plan->n_roles; i++) {
+    plan->for_one = n_programs < plan->n_roles;
+    for (uint32_t i = 0; i < MIN(n_programs, plan->n_roles); i++) {
         if (first) {
             run_init(&run, graph, strategy, plan->arena, plan->roles[i].ranks[0]);
             plan_builder_expect_like(&run.builder, first);
@@ -328,4 +330,14 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
     }
     bool is_asked = g_getenv("FORESHARD_CHECK") != NULL;
     return !is_asked || plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
+}
+
+Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
+                 const char *network_text, GError **error) {
+    return build(graph, strategy, network_name, network_text, UINT32_MAX, error);
+}
+
+Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
+                         const char *network_name, const char *network_text, GError **error) {
+    return build(graph, strategy, network_name, network_text, 1, error);
 }

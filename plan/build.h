@@ -12,3 +12,8 @@
  * is in every test. Who hands one on, to a file or to real ranks, asks plan_check() first. */
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                  const char *network_text, GError **error);
+/* For a prediction in which rank 0 stands for all: its role alone gets a program, the one that
+ * plan_build() would give it. Of the others only the ranks are known. Such a plan has no digest, is
+ * not handed on, and no other rank can play it. */
+Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
+                         const char *network_name, const char *network_text, GError **error);

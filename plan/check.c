@@ -519,7 +519,7 @@ bool plan_check(const Plan *plan, GError **error) {
     Check check = {.plan = plan, .error = error};
     make_room(&check);
     bool sound = true;
-    for (uint32_t i = 0; sound && i < plan->n_roles; i++) {
+    for (uint32_t i = 0; sound && i < (plan->for_one ? 1 : plan->n_roles); i++) {
         sound =
             check_role(&check, i) && check_shapes(&check) && (i == 0 || check_collectives(&check));
     }

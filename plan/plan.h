@@ -189,6 +189,7 @@ struct _Plan {
     uint32_t n_units;
     PlanRole *roles;
     uint32_t n_roles;
+    bool for_one;     /* plan_build_for_one(): only the first role has a program */
     PlanArena *arena; /* all of the above, texts too */
     char *digest;     /* made when first asked for */
 };

@@ -219,6 +219,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
                            Trace *trace, GError **error) {
     g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
     g_assert(options->rank < plan->world);
+    g_assert(!plan->for_one || (!options->every_rank && options->rank == 0));
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;

@@ -55,6 +55,14 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     return CLI_OK;
 }
 
+/* Rank 0 stands for all, and neither trace nor JSON object names the plan by its digest. */
+static Plan *load(CliPlanSource *source, const char *name, const Options *options,
+                  const CliEveryRank *every, GError **error) {
+    bool for_one = !options->trace && !options->json && !cli_every_rank_is_asked(every);
+    return for_one ? cli_plan_source_load_for_one(source, name, error)
+                   : cli_plan_source_load(source, name, error);
+}
+
 static const char *wrong_with(const Options *options) {
     if (!options->cluster) {
         return "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)";
@@ -122,7 +130,7 @@ int cmd_predict(int argc, char **argv) {
         cli_cluster_check_nccl(options.nccl_algo, options.nccl_proto, &error) &&
                 exec_option_is_file("--trace", options.trace, &error) &&
                 cli_plan_source_spares(source, options.trace, inputs, G_N_ELEMENTS(inputs), &error)
-            ? cli_plan_source_load(source, argv[1], &error)
+            ? load(source, argv[1], &options, every, &error)
             : NULL;
     return plan ? predict(plan, &options, every)
                 : cli_complain(CLI_BAD_INPUT, "%s", error->message);

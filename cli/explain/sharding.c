@@ -68,7 +68,7 @@ static SimPrediction *predict(CliPlanSource *source, const char *network, const 
     if (!cli_plan_source_set(source, "sharding", sharding, error)) {
         return NULL;
     }
-    g_autoptr(Plan) plan = cli_plan_source_load(source, network, &refusal);
+    g_autoptr(Plan) plan = cli_plan_source_load_for_one(source, network, &refusal);
     g_autoptr(SimPrediction) prediction =
         plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
@@ -101,7 +101,7 @@ static bool append_strategy(GString *text, CliPlanSource *source, const char *ne
 static bool append_trained(GString *text, CliPlanSource *source, const char *network,
                            GError **error) {
     g_autoptr(GError) refusal = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, network, &refusal);
+    g_autoptr(Plan) plan = cli_plan_source_load_for_one(source, network, &refusal);
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;

@@ -133,7 +133,7 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
             return false;
         }
     }
-    g_autoptr(Plan) plan = cli_plan_source_load(source, network, error);
+    g_autoptr(Plan) plan = cli_plan_source_load_for_one(source, network, error);
     g_autoptr(SimPrediction) prediction =
         plan != NULL ? cli_predict_play(plan, cluster, NULL, error) : NULL;
     if (prediction == NULL) {

@@ -293,7 +293,8 @@ static void build(Case *c) {
     g_autoptr(GError) cause = NULL;
     g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
     c->plan =
-        graph ? plan_build(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
+        graph ? plan_build_for_one(graph, &c->strategy, c->network->name, c->network->text, &cause)
+              : NULL;
     if (!c->plan) {
         skip(c, cause->message);
     }

@@ -246,6 +246,7 @@ static void append_section(const Plan *plan, const PlanRole *role, PlanSection s
 }
 
 void plan_text_append_program(const Plan *plan, GString *text) {
+    g_assert(!plan->for_one);
     g_string_append_printf(text, "mesh replicate=%u shard=%u part=%u\n",
                            plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD],
                            plan->axes[PLAN_AXIS_PART]);

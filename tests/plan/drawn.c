@@ -1,11 +1,13 @@
 /* Strategies drawn at random, each key among all of its choices: one that is not refused makes a
- * sound plan, which plan_build() leaves to tests. A seed of another draw may be given, and
+ * sound plan, which plan_build() leaves to tests, and of several roles plan_build_for_one() writes
+ * the first likewise, which each eighth of them must show. A seed of another draw may be given, and
  * FORESHARD_DRAWN_PLANS in the environment says how many plans. */
 #include <string.h>
 
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/check.h"
+#include "plan/text/text.h"
 
 /* Sizes that few numbers of ranks divide, so that ranks differ. */
 static const char *const networks[] = {
@@ -89,8 +91,11 @@ static void draw(GRand *rand, PlanStrategy *strategy, GString *ret_words) {
     }
 }
 
+typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
+                    const char *text, GError **error);
+
 /* NULL: refused. */
-static Plan *plan_of(const char *network, PlanStrategy *strategy) {
+static Plan *plan_of(const char *network, PlanStrategy *strategy, Build *build) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strconcat("[network]\n", network, NULL);
     g_autoptr(ModelNetwork) read = model_network_read(text, strlen(text), "drawn.ini", &error);
@@ -99,7 +104,25 @@ static Plan *plan_of(const char *network, PlanStrategy *strategy) {
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, strategy, NULL);
-    return graph ? plan_build(graph, strategy, read->name, read->text, NULL) : NULL;
+    return graph ? build(graph, strategy, read->name, read->text, NULL) : NULL;
+}
+
+/* All that a plan says, as if it had the first role alone. */
+static GString *text_of_first(const Plan *plan) {
+    Plan first = *plan;
+    first.n_roles = 1;
+    first.for_one = false;
+    return plan_text(&first);
+}
+
+/* Built for one rank, the first role has the program that it has among the others. */
+static void check_for_one(const char *network, PlanStrategy *strategy, const Plan *plan) {
+    g_autoptr(Plan) for_one = plan_of(network, strategy, plan_build_for_one);
+    g_assert_true(for_one->for_one);
+    g_assert_cmpuint(for_one->n_roles, ==, plan->n_roles);
+    g_assert_cmpuint(for_one->roles[1].n_instrs[PLAN_SECTION_FIRST], ==, 0);
+    g_autoptr(GString) expected = text_of_first(plan), got = text_of_first(for_one);
+    g_assert_true(g_string_equal(expected, got));
 }
 
 static unsigned count = 1500, seed = 1;
@@ -112,7 +135,7 @@ static void sound(void) {
         PlanStrategy strategy;
         g_autoptr(GString) words = g_string_new(NULL);
         draw(rand, &strategy, words);
-        g_autoptr(Plan) plan = plan_of(network, &strategy);
+        g_autoptr(Plan) plan = plan_of(network, &strategy, plan_build);
         refused += plan == NULL;
         if (!plan) {
             continue;
@@ -124,6 +147,9 @@ static void sound(void) {
         }
         planned++;
         of_roles += plan->n_roles > 1;
+        if (plan->n_roles > 1 && of_roles % 8 == 0) {
+            check_for_one(network, &strategy, plan);
+        }
     }
     g_test_message("%u sound plans, %u of several roles; %u strategies refused", planned, of_roles,
                    refused);
