@@ -1,7 +1,8 @@
 /* cli/what-if.h - the plan of a trace, built again from the trace's header and played with a
  * setting or the machine changed.
  *
- * That the rebuilt plan is the trace's is checked by its digest.
+ * That the rebuilt plan is the trace's is checked by its digest. A header without one is of a plan
+ * that was built here for one rank (plan/build.h), from that very network and strategy.
  *
  * Owns: what it is asked for belongs to the caller. Cost: a question builds and plays a plan.
  */

@@ -101,14 +101,21 @@ static void describe_instruction(Trace *trace, uint32_t role_number, const PlanR
     trace_add_instruction(trace, role_number, &row);
 }
 
-void trace_describe_plan(Trace *trace, const Plan *plan) {
-    trace_set(trace, "digest", plan_digest(plan));
+void trace_name_plan(Trace *trace, const Plan *plan) {
+    if (!plan->for_one) {
+        trace_set(trace, "digest", plan_digest(plan));
+    }
     if (plan->title) {
         trace_set(trace, "title", plan->title);
     }
     set_folded(trace, "network", plan->network);
     set_folded(trace, "strategy", plan->strategy);
     trace_set_uint(trace, "world", plan->world);
+}
+
+void trace_describe_plan(Trace *trace, const Plan *plan) {
+    g_assert(!plan->for_one);
+    trace_name_plan(trace, plan);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         trace_add_lane(trace, plan->lanes[i]);
     }

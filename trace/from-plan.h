@@ -9,6 +9,9 @@
 #include "plan/plan.h"
 #include "trace/trace.h"
 
+/* Sets title, network, strategy and world, and the digest, if the plan has one
+ * (plan_build_for_one()). */
+void trace_name_plan(Trace *trace, const Plan *plan);
 /* trace is fresh. Sets digest, title, network, strategy and world, and adds every table; the caller
  * adds side, device, cluster and so on, then ranks and rows. */
 void trace_describe_plan(Trace *trace, const Plan *plan);

@@ -268,7 +268,7 @@ static void print_verdict(const SimPrediction *prediction) {
 /* What would make it fit, told at once; the rest is for foreshard diagnose. */
 static void print_ways(const CliPredictReport *report) {
     g_autoptr(Trace) header = trace_new();
-    trace_describe_plan(header, report->plan);
+    trace_name_plan(header, report->plan);
     sim_settings_write(header, report->cluster, report->asked);
     g_autoptr(CliWhatIf) what_if = cli_what_if_new(header, report->cluster_name, NULL);
     if (!what_if) { /* a plan made by hand has no network */
