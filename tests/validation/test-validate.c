@@ -161,10 +161,10 @@ static char *of_folder(const char *name) {
 }
 
 static const char *const runs[] = {
-    "train_fms_fsdp.csv",     "train_fresh.csv",           "train_fresh_fourth.csv",
-    "train_fresh_more.csv",   "train_fresh_third.csv",     "train_fsdp_paper.csv",
-    "train_kempnerforge.csv", "train_llm_foundry_mpt.csv", "train_modalities.csv",
-    "train_torchtitan.csv",   "train_yafsdp.csv"};
+    "train_fms_fsdp.csv",     "train_fresh.csv",        "train_fresh_fifth.csv",
+    "train_fresh_fourth.csv", "train_fresh_more.csv",   "train_fresh_third.csv",
+    "train_fsdp_paper.csv",   "train_kempnerforge.csv", "train_llm_foundry_mpt.csv",
+    "train_modalities.csv",   "train_torchtitan.csv",   "train_yafsdp.csv"};
 
 /* A failure shows the first line that differs, and not all of two files. */
 static void assert_same_lines(const char *got, const char *expected) {
@@ -225,8 +225,11 @@ static const struct {
               {"train_torchtitan.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_yafsdp.csv", 0.06, 0.15, 0.09, 0.20}};
 
-/* Its memory is off by more than the others are together. */
-static const char unmended[] = "train_fresh_fourth.csv";
+/* Their memory is off by more than the others' together. */
+static bool is_unmended(const CliValidatedTable *t) {
+    return g_str_equal(t->name, "train_fresh_fourth.csv") ||
+           g_str_equal(t->name, "train_fresh_fifth.csv");
+}
 
 static void check_within(const CliScore *score, double median, double p90) {
     if (cli_score_count(score) > 0) {
@@ -289,7 +292,7 @@ static void tables(void) {
             check_within(&t->scores.more_nodes, 0.06, 0.15);
             cli_score_merge(&goal.memory, &t->scores.memory);
         }
-        if (!g_str_equal(t->name, unmended)) {
+        if (!is_unmended(t)) {
             cli_score_merge(&all.memory, &t->scores.memory);
         }
     }
