@@ -251,12 +251,27 @@ static Rate in_digits(const char *clause) {
     return (Rate){.gigabits = each * MAX(times, 1), .is_of_several = times > 0};
 }
 
+/* HPE's: Slingshot 11 has ports of 200 Gb/s, its first ("10") of 100; Intel's Omni-Path of 100. */
+static Rate in_fabrics(const char *clause) {
+    g_autoptr(GMatchInfo) match = NULL;
+    if (!matches("(?:([0-9]+) *x *)?(?:(slingshot)[- ]*(10\\b)?|omni-?path)", G_REGEX_CASELESS,
+                 clause, &match)) {
+        return (Rate){0};
+    }
+    g_autofree char *slingshot = g_match_info_fetch(match, 2);
+    bool is_new = slingshot && *slingshot && matched(match, 3, 0) == 0;
+    double times = matched(match, 1, 0);
+    return (Rate){.gigabits = (is_new ? 200 : 100) * MAX(times, 1),
+                  .is_of_port = true,
+                  .is_of_several = times > 0};
+}
+
 /* "4x HDR200", "InfiniBand NDR". */
 static Rate in_generations(const char *clause) {
     g_autoptr(GMatchInfo) match = NULL;
-    if (!matches("(?:([0-9]+) *x *)?\\b(EDR|HDR|NDR|XDR)-?([0-9]+)?\\b", G_REGEX_CASELESS, clause,
+    if (!matches("(?:([0-9]+) *x *|\\b)(EDR|HDR|NDR|XDR)-?([0-9]+)?\\b", G_REGEX_CASELESS, clause,
                  &match)) {
-        return (Rate){0};
+        return in_fabrics(clause);
     }
     g_autofree char *name = g_match_info_fetch(match, 2);
     double times = matched(match, 1, 0);
@@ -269,6 +284,8 @@ double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node
     static const char *const inside[] = {"nvlink", "nvswitch", "intra", "pcie"};
     static const char *const of_gpu[] = {"per gpu", "a gpu", "/gpu", "each gpu", "per-gpu"};
     static const char *const of_node[] = {"node", "host", "server", "instance", "machine", "efa"};
+    static const char *const ordinary[] = {"gbe", "ethernet", "tcp"};
+    static const char *const direct[] = {"roce", "rdma", "spectrum"};
     g_auto(GStrv) clauses = g_strsplit_set(interconnect, ";,+", -1);
     for (char **clause = clauses; *clause; clause++) {
         if (named(*clause, inside, G_N_ELEMENTS(inside))) {
@@ -277,9 +294,12 @@ double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node
         Rate rate = in_digits(*clause);
         rate = rate.gigabits > 0 ? rate : in_generations(*clause);
         bool is_large = rate.gigabits >= 800 && !rate.is_of_port;
-        bool shared =
-            !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
-            (named(*clause, of_node, G_N_ELEMENTS(of_node)) || is_large || rate.is_of_several);
+        /* assumed: a machine has one port of plain Ethernet, one of anything faster for each GPU */
+        bool is_plain = rate.gigabits <= 100 && named(*clause, ordinary, G_N_ELEMENTS(ordinary)) &&
+                        !named(*clause, direct, G_N_ELEMENTS(direct));
+        bool shared = !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
+                      (named(*clause, of_node, G_N_ELEMENTS(of_node)) || is_large || is_plain ||
+                       rate.is_of_several);
         if (rate.gigabits > 0) {
             return rate.gigabits / 8 / (shared ? gpus_per_node : 1);
         }

@@ -233,18 +233,22 @@ static void few_columns(void) {
     refuse("framework,model,gpus,seq_len,micro_batch,step_ms\n", "column 'hardware' is missing");
 }
 
-/* The setting that rules give the first row of a table, of those listed; NULL: none. */
-static void expect_setting(const char *table, const char *setting) {
+/* What rules make of each row, a line each. */
+static char *settings_of(const char *table) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *path = written(table);
-    g_autofree char *listed = g_strconcat(path, ".settings", NULL);
+    g_autofree char *path = written(table), *listed = g_strconcat(path, ".settings", NULL);
     FILE *to = g_fopen(listed, "w");
     cli_validation_list(path, false, to, &error);
     g_assert_no_error(error);
     fclose(to);
-    g_autofree char *said = NULL;
-    g_file_get_contents(listed, &said, NULL, &error);
-    g_assert_no_error(error);
+    char *said = NULL;
+    g_assert_true(g_file_get_contents(listed, &said, NULL, NULL));
+    return said;
+}
+
+/* The setting that rules give the first row of a table, of those listed; NULL: none. */
+static void expect_setting(const char *table, const char *setting) {
+    g_autofree char *said = settings_of(table);
     g_strdelimit(said, ",", ' ');
     g_autofree char *wanted = g_strconcat(" ", setting, " ", NULL);
     if (!strstr(said, wanted)) {
@@ -290,7 +294,6 @@ static void words_for_gpus(void) {
         {"NVIDIA GeForce RTX 5090", "rtx5090"},
         {"TITAN RTX", "titan-rtx"},
     };
-    g_autoptr(GError) error = NULL;
     g_autoptr(GString) table =
         g_string_new("hardware,gpus,framework,sharding_strategy,model,layers,"
                      "d_model,seq_len,micro_batch,precision,step_ms\n");
@@ -298,13 +301,7 @@ static void words_for_gpus(void) {
         g_string_append_printf(table, "%s,4,PyTorch FSDP,FSDP,x,2,256,512,2,fp16,11\n",
                                names[i][0]);
     }
-    g_autofree char *path = written(table->str), *listed = g_strconcat(path, ".settings", NULL);
-    FILE *to = g_fopen(listed, "w");
-    cli_validation_list(path, false, to, &error);
-    g_assert_no_error(error);
-    fclose(to);
-    g_autofree char *said = NULL;
-    g_assert_true(g_file_get_contents(listed, &said, NULL, NULL));
+    g_autofree char *said = settings_of(table->str);
     g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *cluster = g_strdup_printf(",in,,step time,assumed,%s,", names[i][1]);
@@ -330,6 +327,37 @@ static void racks(void) {
            NULL, NULL, NULL, "how many nodes");
 }
 
+/* Shapes by name where the columns leave them open: as many parameters as the name has. */
+static void named_networks(void) {
+    static const struct {
+        const char *model, *says;
+    } cases[] = {
+        {"mistralai/Mistral-7B-v0.1", "named mistral-7b"},
+        {"Llama-3.2-1B", "named llama3.2-1b"},
+        {"meta-llama/Llama-3.1-8B", "named llama3-8b"},
+        {"llama-13b", "named llama-13b"},
+        {"Qwen/Qwen2.5-7B-Instruct", "named qwen2.5-7b"},
+        {"Qwen3-0.6B", "named qwen3-0.6b"},
+        {"TinyLlama-1.1B", "named tinyllama-1.1b"},
+        {"Phi-3-mini-4k", "named phi-3-mini"},
+        {"opt-13b", "named opt-13b"},
+        {"EleutherAI/pythia-6.9b", "named pythia-6.9b"},
+    };
+    g_autoptr(GString) table = g_string_new("hardware,gpus,framework,model,seq_len,micro_batch,"
+                                            "step_ms\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_string_append_printf(table, "H200,8,PyTorch FSDP,%s,512,1,900\n", cases[i].model);
+    }
+    g_autofree char *said = settings_of(table->str);
+    g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        if (!strstr(lines[i], ",in,") || !strstr(lines[i], cases[i].says)) {
+            g_test_message("'%s' is not in: %s", cases[i].says, lines[i]);
+            g_test_fail();
+        }
+    }
+}
+
 /* What sources call the same thing. */
 static void words_of_settings(void) {
     static const struct {
@@ -343,6 +371,10 @@ static void words_of_settings(void) {
         {"PyTorch FSDP", "FSDP", "bf16", "Gradient checkpointing", "checkpointing=full"},
         {"PyTorch FSDP", "FSDP", "bf16", "recompute", "checkpointing=full"},
         {"PyTorch FSDP", "FSDP", "bf16", "full AC", "checkpointing=full"},
+        {"PyTorch FSDP", "FSDP", "bf16", "gradient_checkpointing: true", "checkpointing=full"},
+        {"PyTorch FSDP", "FSDP", "bf16", "gradient_checkpointing: false", "checkpointing=none"},
+        {"PyTorch FSDP", "FSDP", "bf16", "per-layer", "checkpointing=full"},
+        {"Colossal-AI TorchFSDPPlugin", "FSDP", "bf16", "None", "flavour=fsdp1"},
         {"torchtitan", "FSDP2", "bf16", "per op SAC", "checkpointing=selective-op"},
         {"torchtitan", "FSDP2", "bf16", "selective (op)", "checkpointing=selective-op"},
         {"PyTorch FSDP", "FSDP2", "bf16", "None", "flavour=fsdp2"},
@@ -386,6 +418,15 @@ static void networks(void) {
                  {"8x NDR", 8, 50},
                  {"InfiniBand HDR-100", 8, 12.5},
                  {"NVSwitch; XDR InfiniBand", 8, 100},
+                 {"NVLink + 4xHDR", 4, 25},
+                 {"Slingshot 11", 4, 25},
+                 {"4x Slingshot-11", 4, 25},
+                 {"Slingshot 10", 4, 12.5},
+                 {"200 Gb/s Slingshot per GPU", 4, 25},
+                 {"Omni-Path", 4, 12.5},
+                 {"10GbE", 8, 10.0 / 64},
+                 {"100 Gbps Ethernet", 8, 100.0 / 64},
+                 {"100 GbE RoCE", 8, 12.5},
                  {"NVLink 900 GB/s", 8, 0},
                  {"InfiniBand", 8, 0},
                  {"", 8, 0}};
@@ -534,6 +575,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: few columns", few_columns);
     g_test_add_func("/strangers/runs: words for GPUs", words_for_gpus);
     g_test_add_func("/strangers/runs: racks", racks);
+    g_test_add_func("/strangers/runs: named networks", named_networks);
     g_test_add_func("/strangers/runs: words of settings", words_of_settings);
     g_test_add_func("/strangers/runs: networks", networks);
     g_test_add_func("/strangers/products", products);
