@@ -3,7 +3,8 @@
  * Whatever is read ends in a sound thing or in an error that names the file: a crash, a hang, a
  * sanitizer's complaint or an error without a word is a failure. What is read as a plan must be
  * written and read back the same. Prints how many files were tried and how many were refused;
- * another seed tries others. FORESHARD_DATA_SOURCE is the folder of networks/ and clusters/.
+ * another seed tries others. FORESHARD_DATA_SOURCE is the folder of networks/ and clusters/,
+ * FORESHARD_PYTORCH_FILES that of tests/trace/pytorch.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@
 #include "tests/fuzz/mutate.h"
 #include "tests/plan/plans.h"
 #include "tests/trace/toy-trace.h"
+#include "trace/export/export.h"
+#include "trace/import/file.h"
+#include "trace/import/profile.h"
+#include "trace/import/to-trace.h"
 #include "trace/text.h"
 
 static const char FILE_NAME[] = "damaged";
@@ -92,6 +97,46 @@ static void add_traces(GPtrArray *texts) {
     }
 }
 
+/* Of our own export, and what PyTorch wrote. */
+static void add_snapshots(GPtrArray *texts) {
+    ToyOptions options = TOY_DEFAULT;
+    g_autoptr(Trace) trace = toy_trace(&options);
+    g_ptr_array_add(texts, trace_export_memory_viz(trace));
+    g_autofree char *path =
+        g_build_filename(g_getenv("FORESHARD_PYTORCH_FILES"), "window.pickle.gz", NULL);
+    gsize length;
+    g_autofree char *bytes = import_read(path, &length, NULL);
+    g_assert_nonnull(bytes);
+    g_ptr_array_add(texts, g_string_new_len(bytes, (gssize)length));
+}
+
+static void add_profiles(GPtrArray *texts) {
+    add(texts,
+        "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": 0, \"world_size\": 2},\n"
+        "\"traceEvents\": [\n"
+        "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#3\", \"ts\": 1.5, "
+        "\"dur\": 900},\n"
+        "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#4\", \"ts\": 902, "
+        "\"dur\": 800},\n"
+        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"ts\": 9, "
+        "\"dur\": 5, \"args\": {\"correlation\": 7}},\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ampere_sgemm\", \"ts\": 20, \"dur\": 70, "
+        "\"args\": {\"device\": 0, \"stream\": 7, \"correlation\": 7}},\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel_AllGather\", \"ts\": 950, "
+        "\"dur\": 70, \"args\": {\"Process Group Description\": , \"device\": 0}},\n"
+        "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD\", \"ts\": 960, \"dur\": "
+        "7},\n"
+        "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\", \"ts\": 9, "
+        "\"args\": "
+        "{\"Total Allocated\": 512, \"Total Reserved\": 2048, \"Device Type\": 1}}]}");
+    g_autofree char *path =
+        g_build_filename(g_getenv("FORESHARD_PYTORCH_FILES"), "cpu.json.gz", NULL);
+    gsize length;
+    g_autofree char *bytes = import_read(path, &length, NULL);
+    g_assert_nonnull(bytes);
+    g_ptr_array_add(texts, g_string_new_len(bytes, (gssize)length));
+}
+
 /* ---- one file into each parser; false with error when it is refused ------------------------- */
 
 static bool try_plan(const GString *text, GError **error) {
@@ -155,13 +200,44 @@ static bool try_trace(const GString *text, GError **error) {
     return trace != NULL;
 }
 
+/* Down to the trace that is drawn, which is sound. */
+static bool try_snapshot(const GString *text, GError **error) {
+    g_autoptr(Unpickled) unpickled = unpickle(text->str, text->len, FILE_NAME, error);
+    g_autoptr(Snapshot) snapshot = unpickled ? snapshot_new(unpickled, -1, FILE_NAME, error) : NULL;
+    if (snapshot) {
+        g_autoptr(GError) unsound = NULL;
+        g_autoptr(Trace) trace = snapshot_to_trace(snapshot, NULL);
+        trace_check(trace, &unsound);
+        g_assert_no_error(unsound);
+        for (guint i = 0; i < snapshot->blocks->len; i++) {
+            g_free(snapshot_place(g_array_index(snapshot->blocks, SnapshotBlock, i).frames));
+        }
+    }
+    return snapshot != NULL;
+}
+
+static bool try_profile(const GString *text, GError **error) {
+    g_autoptr(Profile) profile = profile_read(text->str, text->len, -1, FILE_NAME, error);
+    if (profile) {
+        StepsFrom from;
+        g_autoptr(GArray) steps = profile_steps(profile, &from);
+        g_assert_true((from == STEPS_UNKNOWN) == (steps->len == 0));
+    }
+    return profile != NULL;
+}
+
 static const struct {
     const char *name;
     void (*add)(GPtrArray *texts);
     bool (*try)(const GString *text, GError **error);
-} parsers[] = {{"plan", add_plans, try_plan},          {"network", add_networks, try_network},
-               {"config", add_configs, try_config},    {"strategy", add_strategies, try_strategy},
-               {"cluster", add_clusters, try_cluster}, {"trace", add_traces, try_trace}};
+} parsers[] = {{"plan", add_plans, try_plan},
+               {"network", add_networks, try_network},
+               {"config", add_configs, try_config},
+               {"strategy", add_strategies, try_strategy},
+               {"cluster", add_clusters, try_cluster},
+               {"trace", add_traces, try_trace},
+               {"snapshot", add_snapshots, try_snapshot},
+               {"profile", add_profiles, try_profile}};
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
@@ -205,6 +281,7 @@ int main(int argc, char **argv) {
             return 0;
         }
     }
-    fprintf(stderr, "usage: fuzz plan|network|config|strategy|cluster|trace [SECONDS [SEED]]\n");
+    fprintf(stderr, "usage: fuzz plan|network|config|strategy|cluster|trace|snapshot|profile "
+                    "[SECONDS [SEED]]\n");
     return 2;
 }
