@@ -1,4 +1,6 @@
 #include "plots/private.h"
+#include "trace/import/to-trace.h"
+#include "trace/moments.h"
 
 char *plot_script(PlotPicture picture, const char *output) {
     const char *name = NULL;
@@ -138,6 +140,21 @@ static bool draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                     error);
 }
 
+/* Of a run without a plan memory alone can be drawn beside a trace, in the same categories. */
+static const char *differing_table(PlotPicture picture, const Trace *a, const Trace *b) {
+    bool no_plan = g_str_equal(trace_get(a, "digest"), SNAPSHOT_NO_PLAN) ||
+                   g_str_equal(trace_get(b, "digest"), SNAPSHOT_NO_PLAN);
+    if (picture != PLOT_PICTURE_MEMORY || !no_plan) {
+        return trace_differing_table(a, b);
+    }
+    g_autoptr(GPtrArray) of_a = trace_folded_categories(a), of_b = trace_folded_categories(b);
+    bool same = of_a->len == of_b->len;
+    for (guint i = 0; same && i < of_a->len; i++) {
+        same = g_str_equal(of_a->pdata[i], of_b->pdata[i]);
+    }
+    return same ? NULL : "categories";
+}
+
 bool plot_panels(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                  const PlotOptions *options, char **ret_text, GError **error) {
     g_assert(n_panels >= 1 && n_panels <= PLOT_MAX_PANELS);
@@ -151,7 +168,7 @@ bool plot_panels(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                         trace_get(panels[i].trace, "side"), panels[i].rank);
             return false;
         }
-        const char *table = trace_differing_table(panels[0].trace, panels[i].trace);
+        const char *table = differing_table(picture, panels[0].trace, panels[i].trace);
         if (table != NULL) {
             g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
                         "the traces are of different plans (their %s differ); draw each alone",

@@ -1,5 +1,5 @@
 /* cli/commands/compare.c - foreshard compare: two traces of one plan, the first judged by the
- * second. */
+ * second; or a trace, and what PyTorch recorded of a run of its own. */
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
@@ -7,27 +7,43 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/measured/measured.h"
 #include "exec/shared-options.h"
 #include "trace/compare/compare.h"
+#include "trace/import/file.h"
 #include "trace/text.h"
 
 static const CliCommand command = {
-    .words = "PREDICTED MEASURED",
+    .words = "PREDICTED (MEASURED | SNAPSHOT | PROFILE)",
     .least = 2,
     .most = 2,
-    .give = "two traces",
+    .give = "two traces, or a trace and a file of PyTorch's",
     .summary =
         "Compares a predicted trace with a measured one of the same plan: step time, phases, "
         "lanes,\n"
         "collectives and ops, the ten ops and units that err most, peaks of memory, and memory at "
         "every\n"
-        "instruction.",
+        "instruction.\n"
+        "\n"
+        "Or compares it with what PyTorch recorded of a run of its own, which played no plan: a "
+        "memory\n"
+        "snapshot (torch.cuda.memory._dump_snapshot(), a pickle), of which nothing is run, or a "
+        "profile\n"
+        "(a profiler's export_chrome_trace(), JSON); gzip may have packed either. Of a snapshot "
+        "peaks "
+        "are\n"
+        "compared, and sizes that a step of one side holds or asks for oftener than the other's; "
+        "of "
+        "a\n"
+        "profile times of the GPU and the host.",
     .examples = "Examples:\n"
                 "  foreshard compare predicted.trace measured.trace\n"
                 "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
+                "  foreshard compare predicted.trace snapshot.pickle\n"
+                "  foreshard compare --rank 3 predicted.trace rank3.pt.trace.json.gz\n"
                 "\n"
-                "Exit status: 0 compared, whatever the difference; 2 a trace cannot be read, or "
-                "the two are "
+                "Exit status: 0 compared, whatever the difference; 2 a file cannot be read, or "
+                "two traces are "
                 "of\n"
                 "different plans.",
 };
@@ -57,10 +73,8 @@ static bool write_folder(const char *folder, const char *text, const char *json,
            trace_write_bytes(json_path, json, strlen(json), error);
 }
 
-static int show(const TraceComparison *comparison, bool as_json, const char *folder) {
+static int show(const char *text, const char *json, bool as_json, const char *folder) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = text_of(comparison);
-    g_autofree char *json = json_of(comparison);
     if (folder != NULL && !write_folder(folder, text, json, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
@@ -68,13 +82,30 @@ static int show(const TraceComparison *comparison, bool as_json, const char *fol
     return CLI_OK;
 }
 
+static int compare_with_run(const Trace *trace, const MeasuredOptions *options, bool as_json,
+                            const char *folder) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Measured) measured = measured_compare(trace, options, &error);
+    if (measured == NULL) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    g_autofree char *text = measured_text(measured);
+    g_autofree char *json = measured_json(measured);
+    return show(text, json, as_json, folder);
+}
+
 int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
     g_autofree char *output = NULL;
+    int rank = -1, device = -1;
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "write compare.txt and compare.json into this folder too", "DIR"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
+         "a file of PyTorch's: the rank of the prediction (default: the lowest recorded)", "N"},
+        {"device", 0, 0, G_OPTION_ARG_INT, &device,
+         "a file of PyTorch's: the device in it (default: the busiest)", "N"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -86,6 +117,14 @@ int cmd_compare(int argc, char **argv) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(Trace) first = trace_read_file(argv[1], &error);
+    if (first != NULL && import_kind_of_file(argv[2]) != IMPORT_OTHER) {
+        const MeasuredOptions options = {argv[1], argv[2], rank, device};
+        return compare_with_run(first, &options, json, output);
+    }
+    if (rank >= 0 || device >= 0) {
+        return cli_complain(CLI_BAD_INPUT, "--rank and --device are for a file of PyTorch's; two "
+                                           "traces are compared by the ranks that both recorded");
+    }
     g_autoptr(Trace) second = first != NULL ? trace_read_file(argv[2], &error) : NULL;
     if (second == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -94,5 +133,7 @@ int cmd_compare(int argc, char **argv) {
     if (comparison == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s, %s: %s", argv[1], argv[2], error->message);
     }
-    return show(comparison, json, output);
+    g_autofree char *text = text_of(comparison);
+    g_autofree char *as_json = json_of(comparison);
+    return show(text, as_json, json, output);
 }

@@ -4,10 +4,12 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/measured/measured.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/plot-points.h"
 #include "cli/trace-source.h"
 #include "plots/plot.h"
+#include "trace/import/file.h"
 #include "trace/text.h"
 
 static const CliCommand command = {
@@ -25,6 +27,7 @@ static const CliCommand command = {
         "Examples:\n"
         "  foreshard plot predicted.trace measured.trace -o memory.png\n"
         "  foreshard plot gpt2 -n 8 --cluster a100-node -o memory.png\n"
+        "  foreshard plot predicted.trace snapshot.pickle          PyTorch's own memory snapshot\n"
         "  foreshard plot --picture lanes --steps 3 predicted.trace measured.trace -o lanes.svg\n"
         "  foreshard plot gpt-toy -n 2 --cluster this-machine --knob wrap=block,whole\n"
         "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
@@ -88,6 +91,19 @@ static int draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
     return CLI_OK;
 }
 
+/* What PyTorch recorded of a run of its own; the other trace is what it is laid beside, or NULL. */
+static Trace *load_run(PlotPicture picture, const char *path, Trace *other, GError **error) {
+    if (picture != PLOT_PICTURE_MEMORY) {
+        g_set_error(
+            error, TRACE_ERROR, TRACE_ERROR_VALUE,
+            "%s is no trace: of a real run of PyTorch's only memory is drawn, from a memory "
+            "snapshot; leave --picture, or say foreshard compare",
+            path);
+        return NULL;
+    }
+    return measured_trace(path, other, error);
+}
+
 static int plot_traces(PlotPicture picture, int n_files, char **files, const Options *options,
                        CliPlanSource *source) {
     if (n_files < 1 || n_files > PLOT_MAX_PANELS) {
@@ -103,7 +119,9 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
     int status = CLI_OK;
     for (int i = 0; i < n_files && status == CLI_OK; i++) {
         g_autoptr(GError) error = NULL;
-        traces[i] = cli_trace_load(source, files[i], options->points.cluster, &error);
+        traces[i] = import_kind_of_file(files[i]) == IMPORT_OTHER
+                        ? cli_trace_load(source, files[i], options->points.cluster, &error)
+                        : load_run(picture, files[i], i > 0 ? traces[0] : NULL, &error);
         if (traces[i] == NULL) {
             status = cli_complain(CLI_BAD_INPUT, "%s", error->message);
             break;

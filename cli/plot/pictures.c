@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/data-dir.h"
+#include "trace/import/to-trace.h"
 #include "trace/text.h"
 
 guint cli_terminal_columns(void) {
@@ -54,6 +55,16 @@ static int32_t last_step(PlotPicture picture, const PlotPanel *panel) {
                                           : last_step_of_ops(panel->trace, panel->rank);
 }
 
+/* Of a real run of PyTorch's own it is not known where its first step begins; its last ones are as
+ * long as a prediction's. */
+static bool has_run(const PlotPanel *panels, guint n_panels) {
+    bool found = false;
+    for (guint i = 0; i < n_panels; i++) {
+        found |= g_str_equal(trace_get(panels[i].trace, "digest"), SNAPSHOT_NO_PLAN);
+    }
+    return found;
+}
+
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot) {
     bool shows_all = picture == PLOT_PICTURE_JITTER; /* each step is a mark of its own */
@@ -63,6 +74,9 @@ void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_pane
         plot->last_step = shows_all ? MAX(plot->last_step, last) : MIN(plot->last_step, last);
     }
     plot->first_step = picture == PLOT_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
+    if (n_panels > 1 && picture == PLOT_PICTURE_MEMORY && has_run(panels, n_panels)) {
+        plot->first_step = MAX(plot->first_step, plot->last_step - 1);
+    }
 }
 
 int cli_picture_status(const GError *error) {

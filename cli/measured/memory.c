@@ -1,0 +1,385 @@
+/* cli/measured/memory.c - a predicted rank's memory beside a snapshot's (measured.h). */
+#include <math.h>
+
+#include "cli/measured/measured.h"
+#include "trace/ended.h"
+#include "trace/idle.h"
+#include "trace/import/steps.h"
+#include "trace/summary.h"
+
+enum {
+    SHOWN = 10, /* surpluses of each life and side */
+    ROUNDING = 512
+};
+
+/* One allocation of either side. */
+typedef struct {
+    uint64_t bytes;               /* rounded */
+    const UnpickledValue *frames; /* measured */
+    uint32_t instruction;         /* predicted */
+} Item;
+
+typedef struct {
+    GArray *items[2]; /* Item: held, asked for */
+} Lists;
+
+static void lists_begin(Lists *lists) {
+    for (guint i = 0; i < 2; i++) {
+        lists->items[i] = g_array_new(FALSE, FALSE, sizeof(Item));
+    }
+}
+
+static void lists_end(Lists *lists) {
+    for (guint i = 0; i < 2; i++) {
+        g_array_unref(lists->items[i]);
+    }
+}
+
+static void add_item(GArray *items, uint64_t bytes, const UnpickledValue *frames,
+                     uint32_t instruction) {
+    Item item = {MAX(1, (bytes + ROUNDING - 1) / ROUNDING) * ROUNDING, frames, instruction};
+    g_array_append_val(items, item);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t most[TRACE_N_STATISTICS], least; /* least allocated */
+    guint n_asked;
+    double asked_bytes;
+} Stretch;
+
+static Stretch stretch_of(const Snapshot *snapshot, guint begin, guint end) {
+    Stretch stretch = {.least = UINT64_MAX};
+    for (guint i = begin; i < end; i++) {
+        const SnapshotEvent *event = snapshot_event(snapshot, i);
+        const uint64_t values[TRACE_N_STATISTICS] = {event->allocated, event->active,
+                                                     event->reserved};
+        for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+            stretch.most[k] = MAX(stretch.most[k], values[k]);
+        }
+        stretch.least = MIN(stretch.least, event->allocated);
+        if (event->action == SNAPSHOT_ALLOC) {
+            stretch.n_asked++;
+            stretch.asked_bytes += (double)event->requested_bytes;
+        }
+    }
+    return stretch;
+}
+
+static void list_measured(const Snapshot *snapshot, guint begin, guint end, Lists *lists) {
+    for (guint i = 0; i < snapshot->blocks->len; i++) {
+        const SnapshotBlock *block = &g_array_index(snapshot->blocks, SnapshotBlock, i);
+        add_item(lists->items[MEASURED_HELD], block->requested_bytes, block->frames, 0);
+    }
+    for (guint i = 0; i < snapshot->events->len; i++) {
+        const SnapshotEvent *event = snapshot_event(snapshot, i);
+        bool lone = event->partner == SNAPSHOT_NO_EVENT;
+        if (event->action == SNAPSHOT_ALLOC && i >= begin && i < end) {
+            add_item(lists->items[MEASURED_ASKED], event->requested_bytes, event->frames, 0);
+        } else if (event->action == SNAPSHOT_ALLOC && i < begin &&
+                   (lone || event->partner >= end)) {
+            add_item(lists->items[MEASURED_HELD], event->requested_bytes, event->frames, 0);
+        } else if (event->action == SNAPSHOT_FREE && lone && i >= end) {
+            add_item(lists->items[MEASURED_HELD], event->requested_bytes, NULL, 0);
+        }
+    }
+}
+
+/* ---- the prediction -------------------------------------------------------------------------- */
+
+static void add_held(gpointer buffer, gpointer row, gpointer data) {
+    const Lists *lists = ((gpointer *)data)[0];
+    const Trace *trace = ((gpointer *)data)[1];
+    uint32_t role = GPOINTER_TO_UINT(((gpointer *)data)[2]);
+    const TraceMemoryRow *alloc = row;
+    add_item(lists->items[MEASURED_HELD], trace_instruction(trace, role, alloc->instruction)->bytes,
+             NULL, alloc->instruction);
+}
+
+/* Buffers that the step finds and does not free are held throughout it. */
+static void list_predicted(const Trace *trace, uint32_t rank, int32_t step, Lists *lists) {
+    uint32_t role = trace_role_of_rank(trace, rank);
+    g_autoptr(GHashTable) held = g_hash_table_new(NULL, NULL); /* buffer: row */
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank != rank || row->step > step) {
+            continue;
+        }
+        const TraceInstruction *instruction = trace_instruction(trace, role, row->instruction);
+        gpointer buffer = GUINT_TO_POINTER(instruction->buffer);
+        g_hash_table_remove(held, buffer);
+        if (row->delta <= 0) {
+            continue;
+        }
+        if (row->step == step) {
+            add_item(lists->items[MEASURED_ASKED], instruction->bytes, NULL, row->instruction);
+        } else {
+            g_hash_table_insert(held, buffer, (gpointer)row);
+        }
+    }
+    gpointer data[] = {lists, (gpointer)trace, GUINT_TO_POINTER(role)};
+    g_hash_table_foreach(held, add_held, data);
+}
+
+static Stretch predicted_stretch(const Trace *trace, uint32_t rank, int32_t step) {
+    uint32_t role = trace_role_of_rank(trace, rank);
+    Stretch stretch = {.least = UINT64_MAX};
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank != rank || row->step != step) {
+            continue;
+        }
+        for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+            stretch.most[k] = MAX(stretch.most[k], trace_memory_statistic(row, k));
+        }
+        stretch.least = MIN(stretch.least, row->allocated);
+        if (row->delta > 0) {
+            stretch.n_asked++;
+            stretch.asked_bytes += (double)trace_instruction(trace, role, row->instruction)->bytes;
+        }
+    }
+    return stretch;
+}
+
+/* ---- what one side has oftener --------------------------------------------------------------- */
+
+static int compare_items(gconstpointer a, gconstpointer b) {
+    const Item *x = a, *y = b;
+    return x->bytes != y->bytes
+               ? (x->bytes < y->bytes) - (x->bytes > y->bytes)
+               : (x->instruction > y->instruction) - (x->instruction < y->instruction);
+}
+
+static char *predicted_place(const Trace *trace, uint32_t role, uint32_t number) {
+    const TraceInstruction *instruction = trace_instruction(trace, role, number);
+    g_autofree char *owner = trace_place_name(trace, instruction->phase, instruction->unit);
+    const char *module = trace_name(trace->modules, instruction->module, "");
+    return g_strdup_printf("%s, %s%s%s", (char *)trace->categories->pdata[instruction->category],
+                           owner, *module != '\0' ? ", module " : "", module);
+}
+
+/* The commonest place of n items of one size, of equal ones the first. */
+static char *commonest(const Item *items, guint n, guint side, const Trace *trace, uint32_t role,
+                       guint *ret_others) {
+    g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree char *best = NULL;
+    guint most = 0;
+    for (guint pass = 0; pass < 2; pass++) { /* count; then look for the first that has most */
+        for (guint i = 0; i < n && (pass == 0 || best == NULL); i++) {
+            g_autofree char *place = side == 0 ? predicted_place(trace, role, items[i].instruction)
+                                               : snapshot_place(items[i].frames);
+            guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, place));
+            if (pass == 0) {
+                most = MAX(most, count + 1);
+                g_hash_table_replace(counts, g_steal_pointer(&place), GUINT_TO_POINTER(count + 1));
+            } else if (count == most) {
+                best = g_steal_pointer(&place);
+            }
+        }
+    }
+    *ret_others = g_hash_table_size(counts) - 1;
+    return g_steal_pointer(&best);
+}
+
+static guint run_length(const GArray *items, guint at) {
+    guint end = at;
+    while (end < items->len &&
+           g_array_index(items, Item, end).bytes == g_array_index(items, Item, at).bytes) {
+        end++;
+    }
+    return end - at;
+}
+
+static int compare_surpluses(gconstpointer a, gconstpointer b) {
+    const MeasuredSurplus *x = a, *y = b;
+    double more_x = (double)x->bytes * fabs((double)x->counts[0] - x->counts[1]);
+    double more_y = (double)y->bytes * fabs((double)y->counts[0] - y->counts[1]);
+    return more_x != more_y ? (more_x < more_y) - (more_x > more_y)
+                            : (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* Both lists by size, side by side. Returns the bytes that both have. */
+static double find_surpluses(Measured *measured, MeasuredLife life, GArray *const lists[2],
+                             const Trace *trace, uint32_t role) {
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(MeasuredSurplus));
+    g_autoptr(GArray) firsts = g_array_new(FALSE, FALSE, sizeof(guint)); /* in the side's list */
+    guint at[2] = {0, 0};
+    double paired = 0;
+    for (guint i = 0; i < 2; i++) {
+        g_array_sort(lists[i], compare_items);
+    }
+    while (at[0] < lists[0]->len || at[1] < lists[1]->len) {
+        uint64_t sizes[2];
+        for (guint i = 0; i < 2; i++) {
+            sizes[i] = at[i] < lists[i]->len ? g_array_index(lists[i], Item, at[i]).bytes : 0;
+        }
+        uint64_t bytes = MAX(sizes[0], sizes[1]);
+        MeasuredSurplus surplus = {.life = life, .bytes = bytes};
+        for (guint i = 0; i < 2; i++) {
+            surplus.counts[i] = sizes[i] == bytes ? run_length(lists[i], at[i]) : 0;
+        }
+        surplus.side = surplus.counts[1] > surplus.counts[0];
+        paired += (double)bytes * MIN(surplus.counts[0], surplus.counts[1]);
+        if (surplus.counts[0] != surplus.counts[1]) {
+            surplus.n_places = at[surplus.side]; /* where its items stand, for the while */
+            g_array_append_val(found, surplus);
+        }
+        at[0] += surplus.counts[0];
+        at[1] += surplus.counts[1];
+    }
+    g_array_sort(found, compare_surpluses);
+    guint shown[2] = {0, 0};
+    for (guint i = 0; i < found->len; i++) {
+        MeasuredSurplus surplus = g_array_index(found, MeasuredSurplus, i);
+        if (shown[surplus.side]++ < SHOWN) {
+            surplus.place = commonest(&g_array_index(lists[surplus.side], Item, surplus.n_places),
+                                      surplus.counts[surplus.side], surplus.side, trace, role,
+                                      &surplus.n_places);
+            g_array_append_val(measured->surpluses, surplus);
+        }
+    }
+    for (guint i = 0; i < 2; i++) {
+        if (shown[i] > SHOWN) {
+            measured_note(measured, "%u more sizes %s that %s alone are not shown",
+                          shown[i] - SHOWN, life == MEASURED_HELD ? "held" : "asked for",
+                          i == 0 ? "are predicted" : "the run has");
+        }
+    }
+    return paired;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void add_stretches(Measured *measured, const char *const names[TRACE_N_STATISTICS],
+                          const Stretch *predicted, const Stretch *run) {
+    for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+        measured_add(measured, names[k], MEASURED_BYTES, (double)predicted->most[k],
+                     (double)run->most[k]);
+    }
+}
+
+static double sum_of(const GArray *items) {
+    double sum = 0;
+    for (guint i = 0; i < items->len; i++) {
+        sum += (double)g_array_index(items, Item, i).bytes;
+    }
+    return sum;
+}
+
+static void compare_step(Measured *measured, const Trace *trace, uint32_t rank, int32_t step,
+                         const Snapshot *snapshot, const SnapshotSteps *steps) {
+    static const char *const names[] = {"peak allocated in a step", "peak active in a step",
+                                        "peak reserved in a step"};
+    guint last = snapshot_n_steps(steps) - 1;
+    guint begin = snapshot_step_begin(steps, last), end = snapshot_step_begin(steps, last + 1);
+    Stretch predicted = predicted_stretch(trace, rank, step);
+    Stretch run = stretch_of(snapshot, begin, end);
+    add_stretches(measured, names, &predicted, &run);
+    measured_add(measured, "least allocated in a step", MEASURED_BYTES, (double)predicted.least,
+                 (double)run.least);
+    measured_add(measured, "asked for in a step", MEASURED_BYTES, predicted.asked_bytes,
+                 run.asked_bytes);
+    measured_add(measured, "allocations in a step", MEASURED_COUNT, predicted.n_asked, run.n_asked);
+    Lists lists[2];
+    lists_begin(&lists[0]);
+    lists_begin(&lists[1]);
+    list_predicted(trace, rank, step, &lists[0]);
+    list_measured(snapshot, begin, end, &lists[1]);
+    double paired[2];
+    for (guint life = 0; life < 2; life++) {
+        GArray *const both[2] = {lists[0].items[life], lists[1].items[life]};
+        paired[life] = find_surpluses(measured, life, both, trace, trace_role_of_rank(trace, rank));
+    }
+    double all = sum_of(lists[1].items[MEASURED_ASKED]);
+    measured->paired = all > 0 ? paired[MEASURED_ASKED] / all : NAN;
+    if (measured->paired < 0.5) {
+        measured_note(measured, "most of what the run asks for has no counterpart of its size: was "
+                                "its batch, sequence, dtype or number of ranks another than the "
+                                "prediction's?");
+    }
+    lists_end(&lists[0]);
+    lists_end(&lists[1]);
+}
+
+static int32_t last_step(const Trace *trace, uint32_t rank) {
+    int32_t last = INT32_MIN;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        last = row->rank == rank ? MAX(last, row->step) : last;
+    }
+    return last;
+}
+
+static void note_run(Measured *measured, const Snapshot *snapshot, const SnapshotSteps *steps) {
+    if (steps->from == STEPS_UNKNOWN) {
+        measured_note(measured,
+                      "the snapshot does not tell its steps (no ProfilerStep#, no Optimizer.step#, "
+                      "nothing that repeats itself): record two steps or more");
+    } else if (steps->from == STEPS_REPEATED) {
+        measured_note(measured, "the steps are told by what repeats itself: each is as long as a "
+                                "step, but may begin within one");
+    }
+    if (snapshot->active > 0) {
+        measured_note(measured,
+                      "the history begins when %.2f MB are in use already; of those the "
+                      "origin is known only of what lives to its end",
+                      (double)snapshot->active / 1e6);
+    }
+    if (snapshot->n_ooms > 0) {
+        measured_note(measured, "the run was out of memory %u time%s", snapshot->n_ooms,
+                      snapshot->n_ooms == 1 ? "" : "s");
+    }
+    if (snapshot->n_odd > 0) {
+        measured_note(measured,
+                      "%u events contradict others (a block freed that was not there, or twice); "
+                      "sums may be off",
+                      snapshot->n_odd);
+    }
+}
+
+Measured *measured_memory(const Trace *trace, const Snapshot *snapshot,
+                          const MeasuredOptions *options, GError **error) {
+    static const char *const names[] = {"peak allocated, in all", "peak active, in all",
+                                        "peak reserved, in all"};
+    uint32_t rank = measured_rank(trace, options, error);
+    int32_t step = rank != TRACE_NONE ? last_step(trace, rank) : 0;
+    if (rank == TRACE_NONE) {
+        return NULL;
+    }
+    if (step == INT32_MIN) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "%s: rank %u has no memory rows to hold against %s", options->trace_name, rank,
+                    options->file_name);
+        return NULL;
+    }
+    g_autoptr(SnapshotSteps) steps = snapshot_steps_new(snapshot);
+    g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
+    g_autoptr(Measured) measured = measured_new("memory");
+    g_autofree char *step_name = trace_step_name(step);
+    g_autofree char *ended = trace_oom_text(trace);
+    measured->sources[0] = g_strdup_printf("%s: rank %u, %s%s%s", options->trace_name, rank,
+                                           step_name, ended ? ", " : "", ended ? ended : "");
+    guint n = snapshot_n_steps(steps);
+    g_autofree char *told = n > 0 ? g_strdup_printf("%u whole step%s, told by %s; the last", n,
+                                                    n == 1 ? "" : "s", steps_from_text(steps->from))
+                                  : g_strdup("no steps told");
+    measured->sources[1] = g_strdup_printf("%s: device %u, %u events, %s", options->file_name,
+                                           snapshot->device, snapshot->events->len, told);
+    if (n > 0) {
+        compare_step(measured, trace, rank, step, snapshot, steps);
+    }
+    Stretch all = stretch_of(snapshot, 0, snapshot->events->len);
+    all.most[TRACE_ALLOCATED] = MAX(all.most[TRACE_ALLOCATED], snapshot->allocated);
+    all.most[TRACE_ACTIVE] = MAX(all.most[TRACE_ACTIVE], snapshot->active);
+    all.most[TRACE_RESERVED] = MAX(all.most[TRACE_RESERVED], snapshot->reserved);
+    Stretch predicted = {0};
+    for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+        predicted.most[k] = summary->peaks[k].bytes;
+    }
+    add_stretches(measured, names, &predicted, &all);
+    measured_add(measured, "gave memory back for room", MEASURED_COUNT,
+                 trace_idle_book(trace, summary).n_returns, snapshot->n_retries);
+    note_run(measured, snapshot, steps);
+    return g_steal_pointer(&measured);
+}
