@@ -74,3 +74,5 @@ double model_cluster_bus_gb_per_s(const ModelCluster *cluster, bool adds);
 double model_cluster_core_gb_per_s(const ModelCluster *cluster, bool adds);
 /* What is left of the device's memory to the framework's allocator. */
 uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);
+/* What matrix products hold of PyTorch's allocator all along, beside what a plan asks for. */
+uint64_t model_cluster_workspace_bytes(const ModelCluster *cluster);

@@ -76,6 +76,7 @@ static void show_memory_of(SimEvery *every, const SimMember *member) {
     prediction->memory_bytes = member->cluster->device_memory_bytes;
     prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes;
     prediction->allocator_bytes = model_cluster_allocator_bytes(member->cluster);
+    prediction->workspace_bytes = model_cluster_workspace_bytes(member->cluster);
 }
 
 /* Whose memory: of the fullest, by what there is for it; what there is, where one ran out, is that

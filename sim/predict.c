@@ -204,6 +204,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
     prediction->memory_bytes = cluster->device_memory_bytes;
     prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes;
     prediction->allocator_bytes = model_cluster_allocator_bytes(cluster);
+    prediction->workspace_bytes = model_cluster_workspace_bytes(cluster);
     prediction->unsupported_on = cluster->model;
     prediction->n_steps = steps;
     prediction->n_steady = steps > 2 ? steps - 2 : steps;

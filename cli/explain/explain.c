@@ -59,6 +59,7 @@ static const struct {
     {"fits", explain_fits},
     {"allocator_bytes", explain_fits},
     {"outside_allocator_bytes", explain_fits},
+    {"workspace_bytes", explain_fits},
     {"oom", explain_oom},
     {"trains_well", explain_trains_well},
     {"plan_digest", explain_identity},

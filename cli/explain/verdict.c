@@ -25,11 +25,14 @@ void explain_fits(GString *text, const CliSubject *subject) {
         " B, less outside_allocator_bytes\n"
         "outside_allocator_bytes = %" G_GUINT64_FORMAT
         ": contexts, libraries and NCCL's buffers, as the cluster's file says\n"
+        "workspace_bytes = %" G_GUINT64_FORMAT
+        ": of PyTorch's allocator too, in no peak here: a workspace of cuBLAS for forward's thread "
+        "and one for backward's, by the cluster's compute_capability\n"
         "peak_reserved_bytes = %" G_GUINT64_FORMAT "%s\n",
         prediction->fits ? "true" : "false", (guint64)prediction->allocator_bytes,
         subject->cluster->name, (guint64)prediction->memory_bytes,
-        (guint64)prediction->outside_allocator_bytes, (guint64)prediction->peak_reserved_bytes,
-        prediction->fits ? "" : ", had it memory enough");
+        (guint64)prediction->outside_allocator_bytes, (guint64)prediction->workspace_bytes,
+        (guint64)prediction->peak_reserved_bytes, prediction->fits ? "" : ", had it memory enough");
     if (!prediction->fits) {
         explain_oom(text, subject);
     }

@@ -70,6 +70,7 @@ static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     add_categories(json, "peak_by_category", prediction->peak.by_sub);
     trace_json_add_int(json, "outside_allocator_bytes", prediction->outside_allocator_bytes);
     trace_json_add_int(json, "allocator_bytes", prediction->allocator_bytes);
+    trace_json_add_int(json, "workspace_bytes", prediction->workspace_bytes);
     trace_json_add_int(json, "alloc_retries", prediction->alloc_retries);
     add_comm(json, prediction);
     trace_json_add_real(json, "compute_ms", cli_predict_ms(prediction->compute_ns));

@@ -122,6 +122,9 @@ static void print_memory(const CliPredictReport *report) {
     if (prediction->n_ranks) {
         print_bytes("peak reserved, least rank's", least_reserved(prediction));
     }
+    if (prediction->workspace_bytes) {
+        print_bytes("in PyTorch, cuBLAS besides", prediction->workspace_bytes);
+    }
     printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
     printf("at the peak of allocated, %s\n", at);
     print_subs(prediction->peak.by_sub);

@@ -330,14 +330,16 @@ static double measured_ms(const Case *c, const SimPrediction *prediction) {
     return cli_train_row_measured_ms(c->csv, &c->row, &work);
 }
 
+/* As PyTorch counts, whose products hold workspaces too. */
 static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
     const char *memory = cli_rules_value(c->settings, "memory");
-    double reserved = (double)prediction->peak_reserved_bytes;
+    double besides = (double)prediction->workspace_bytes;
+    double reserved = (double)prediction->peak_reserved_bytes + besides;
     if (memory && g_str_equal(memory, "allocated")) {
-        return (double)prediction->peak.at.allocated_bytes;
+        return (double)prediction->peak.at.allocated_bytes + besides;
     }
     if (memory && g_str_equal(memory, "active")) {
-        return (double)prediction->peak_active_bytes;
+        return (double)prediction->peak_active_bytes + besides;
     }
     return memory && g_str_equal(memory, "device")
                ? reserved + (double)c->cluster->device_outside_allocator_bytes

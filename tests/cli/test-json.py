@@ -14,7 +14,7 @@ TOY = ['gpt-toy', '-n', '8', '--cluster', 'a100-node', '--wrap', 'whole']
 LARGE = ['gpt2-xl', '-n', '8', '--sharding', 'none', '--micro-batch', '32', '--cluster', 'a100-node']
 NUMBERS = ['step_ms', 'step_ms_p95', 'tokens_per_s_per_gpu', 'tflops_per_gpu', 'mfu', 'compute_ms', 'bound_by',
            'peak_allocated_bytes', 'peak_active_bytes', 'peak_reserved_bytes', 'fits', 'trains_well',
-           'allocator_bytes', 'outside_allocator_bytes', 'plan_digest', 'cluster', 'kwh_per_million_tokens']
+           'allocator_bytes', 'outside_allocator_bytes', 'workspace_bytes', 'plan_digest', 'cluster', 'kwh_per_million_tokens']
 EXPLANATION = ['name', 'title', 'plan_digest', 'side', 'rank', 'numbers', 'lines']
 SHARDING = ['sharding', 'fits', 'step_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'peak_by_category',
             'collectives', 'collective_bytes', 'exposed_ms']

@@ -79,6 +79,18 @@ static void test_numbers(void) {
     g_assert_cmpfloat(model_cluster_bus_gb_per_s(cluster, false), ==, 100);
 }
 
+/* Two of what PyTorch's test_cublas_workspace_explicit_allocation expects of one. */
+static void test_workspaces(void) {
+    static const struct {
+        uint32_t capability;
+        uint64_t bytes;
+    } known[] = {{0, 0}, {80, 17039360}, {89, 17039360}, {90, 67108864}, {100, 67108864}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
+        ModelCluster cluster = {.device_compute_capability = known[i].capability};
+        g_assert_cmpuint(model_cluster_workspace_bytes(&cluster), ==, known[i].bytes);
+    }
+}
+
 static void test_refusals(void) {
     assert_refused("memory_efficiency = 0.85", "memory_efficiency = 85", "memory_efficiency = 85",
                    "out of bounds");
@@ -282,6 +294,7 @@ int main(int argc, char **argv) {
     g_assert_nonnull(folder);
     g_test_add_func("/models/cluster/files_are_read", test_files_are_read);
     g_test_add_func("/models/cluster/numbers", test_numbers);
+    g_test_add_func("/models/cluster/workspaces", test_workspaces);
     g_test_add_func("/models/cluster/refusals", test_refusals);
     g_test_add_func("/models/cluster/network_is_needed", test_network_is_needed);
     g_test_add_func("/models/cluster/no_file", test_no_file);
