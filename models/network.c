@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/config-json.h"
+#include "plan/build.h"
 #include "plan/file.h"
 #include "plan/ini.h"
 
@@ -595,24 +596,31 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     if (strategy->lora_rank) {
         lora_on = plan_graph_whole_regex(lora_pattern(&strategy->lora_on));
     }
-    g_autoptr(PlanGraph) graph = model_network_emit(
-        network,
-        &(ModelPass){.batch = strategy->micro_batch,
-                     .seq = strategy->seq,
-                     .dtype = plan_strategy_param_dtype(strategy),
-                     .autocast = strategy->autocast,
-                     .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,
-                     .kernels = (PlanKernels)strategy->kernels,
-                     .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
-                     .compiled_loss = plan_strategy_is_one_program(strategy),
-                     .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
-                     .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
-                     .trained = trained_of(strategy, frozen, lora_on),
-                     .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE},
-        error);
+    ModelPass pass = {.batch = strategy->micro_batch,
+                      .seq = strategy->seq,
+                      .dtype = plan_strategy_param_dtype(strategy),
+                      .autocast = strategy->autocast,
+                      .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,
+                      .kernels = (PlanKernels)strategy->kernels,
+                      .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
+                      .compiled_loss = plan_strategy_is_one_program(strategy),
+                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
+                      .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
+                      .trained = trained_of(strategy, frozen, lora_on),
+                      .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE};
+    g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
     if (!graph || !trains_as_asked(graph, strategy, error)) {
         return NULL;
     }
+    g_autofree bool *joined =
+        strategy->flavour == PLAN_FLAVOUR_FSDP1 ? plan_units_joined(graph, strategy) : NULL;
+    if (joined) { /* walked again: what autograd keeps hangs on which units are trained */
+        pass.trained.joined = joined;
+        plan_graph_free(graph);
+        graph = model_network_emit(network, &pass, error);
+        g_assert(graph);
+    }
+    graph->trained.joined = NULL;
     graph->trained.frozen = graph->trained.lora_on = NULL; /* nothing more is declared */
     return g_steal_pointer(&graph);
 }

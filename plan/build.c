@@ -84,15 +84,8 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
 static void run_clear(PlanRun *run) {
     run->flavour->clear(run);
     plan_builder_clear(&run->builder);
-    for (uint32_t u = 0; u < run->n_units; u++) {
-        g_array_unref(run->units[u].parameters);
-    }
-    g_free(run->units);
-    g_free(run->unit_of_module);
-    g_free(run->unit_opened_by);
-    g_free(run->unit_closed_by);
+    plan_clear_units(run);
     g_free(run->is_checkpointed);
-    g_free(run->unit_of_parameter);
     g_free(run->storage_of_value);
     g_free(run->producer_of_value);
     g_free(run->producer_of_parameter);

@@ -5,6 +5,10 @@
 #include "plan/plan.h"
 #include "plan/strategy.h"
 
+/* By parameter: it is of a unit of which a part is trained, and a part is not. NULL: none is.
+ * transfer full */
+bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy);
+
 /* strategy must be settled. network_name and network_text are carried along for people and tools.
  *
  * Checking a plan takes about as long as building it. That this builder makes sound plans is for

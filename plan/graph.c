@@ -115,6 +115,10 @@ static bool is_frozen(const PlanGraph *graph, uint32_t module) {
            (t->frozen && plan_graph_is_in(graph, module, t->frozen));
 }
 
+static bool has_gradient(const PlanGraph *graph, uint32_t parameter, bool frozen) {
+    return !frozen || (graph->trained.joined && graph->trained.joined[parameter]);
+}
+
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value) {
@@ -136,19 +140,20 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
     uint32_t no_copy = PLAN_NONE;
     g_array_append_val(graph->copies, no_copy);
     g_array_append_val(graph->parameters, parameter);
-    return add_value(graph,
-                     (PlanGraphValue){.parameter = graph->parameters->len - 1,
-                                      .base = PLAN_NONE,
-                                      .elements = parameter.elements,
-                                      .dtype = parameter.wide ? PLAN_FP32 : (uint8_t)graph->dtype,
-                                      .requires_grad = !parameter.frozen});
+    return add_value(
+        graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
+                                .base = PLAN_NONE,
+                                .elements = parameter.elements,
+                                .dtype = parameter.wide ? PLAN_FP32 : (uint8_t)graph->dtype,
+                                .requires_grad = has_gradient(graph, graph->parameters->len - 1,
+                                                              parameter.frozen)});
 }
 
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
     PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
     PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
     p->frozen |= is_frozen(graph, module);
-    v->requires_grad = !p->frozen;
+    v->requires_grad = has_gradient(graph, v->parameter, p->frozen);
 }
 
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound) {

@@ -104,6 +104,9 @@ typedef struct {
     double lora_scale;
     const GRegex *lora_on; /* beside the linear layers of blocks that are so named */
     bool lora_wide;        /* adapters are fp32 */
+    /* By parameter, of a network walked before: it is part of a flat tensor that is trained, so its
+     * gradient is made all the same; NULL: none is. */
+    const bool *joined;
 } PlanGraphTrained;
 
 typedef struct _PlanGraph PlanGraph;

@@ -283,22 +283,17 @@ static bool freezes_as_known(const PlanStrategy *s, GError **error) {
         return refuse(error, "what fused or compiled kernels keep of frozen parameters is not "
                              "known; set kernels=eager, or lora_rank=0 and freeze=none");
     }
-    if (s->flavour == PLAN_FLAVOUR_FSDP1) {
-        return refuse(error, "FSDP1 joins a unit's parameters in one flat tensor, of which all is "
-                             "trained or nothing; with frozen parameters set flavour=fsdp2");
-    }
     if (s->flavour == PLAN_FLAVOUR_ZERO1) {
         return refuse(error, "sharding=optimizer-only has one bucket for all of a unit; with "
                              "frozen parameters set sharding=full, or none");
     }
-    if (s->flavour == PLAN_FLAVOUR_FSDP2 && s->pytorch != PLAN_PYTORCH_CURRENT) {
-        return refuse(error, "frozen parameters are known of FSDP2 in current PyTorch; set "
+    if (is_fsdp(s) && s->pytorch != PLAN_PYTORCH_CURRENT) {
+        return refuse(error, "frozen parameters are known of FSDP in current PyTorch; set "
                              "pytorch=current, or flavour=ddp");
     }
-    return s->lora_dtype == PLAN_LORA_MODEL || s->flavour != PLAN_FLAVOUR_FSDP2 ||
-           s->model_dtype == PLAN_FP32 ||
+    return s->lora_dtype == PLAN_LORA_MODEL || !is_fsdp(s) || s->model_dtype == PLAN_FP32 ||
            refuse(error, "lora_dtype=fp32 would gather a unit of two dtypes, which no plan of "
-                         "FSDP2 does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
+                         "FSDP does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
 }
 
 /* Axes that the file format knows and the plan does not. */

@@ -7,6 +7,8 @@
  */
 #include "plan/units.h"
 
+#include "plan/build.h"
+
 #include <string.h>
 
 static const PlanGraphModule *module_at(const PlanGraph *graph, uint32_t m) {
@@ -201,6 +203,48 @@ void plan_assign_units(PlanRun *run) {
     g_free(w.closes);
 }
 
+static uint32_t n_trained(const PlanRun *run, uint32_t unit) {
+    const GArray *parameters = run->units[unit].parameters;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < parameters->len; i++) {
+        n += !plan_run_is_frozen(run, g_array_index(parameters, uint32_t, i));
+    }
+    return n;
+}
+
+bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit) {
+    return run->units[unit].parameters->len > 0 && n_trained(run, unit) == 0;
+}
+
+bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit) {
+    uint32_t n = n_trained(run, unit);
+    return n > 0 && n < run->units[unit].parameters->len;
+}
+
+void plan_clear_units(PlanRun *run) {
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        g_array_unref(run->units[u].parameters);
+    }
+    g_free(run->units);
+    g_free(run->unit_of_module);
+    g_free(run->unit_opened_by);
+    g_free(run->unit_closed_by);
+    g_free(run->unit_of_parameter);
+}
+
+bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
+    uint32_t n = graph->parameters->len;
+    bool *joined = g_new0(bool, n), any = false;
+    PlanRun run = {.graph = graph, .strategy = strategy};
+    plan_assign_units(&run);
+    for (uint32_t p = 0; p < n; p++) {
+        joined[p] = plan_unit_is_mixed(&run, run.unit_of_parameter[p]);
+        any |= joined[p];
+    }
+    plan_clear_units(&run);
+    return any ? joined : (g_free(joined), NULL);
+}
+
 /* ---- what FSDP could not run ---------------------------------------------------------------- */
 
 static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
@@ -285,8 +329,23 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
     return false;
 }
 
+static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
+    const PlanStrategy *s = run->strategy;
+    bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
+    for (uint32_t u = 0; u < run->n_units && is_flat; u++) {
+        if (plan_unit_is_mixed(run, u)) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
+                        "set use_orig_params=yes, or flavour=fsdp2",
+                        u ? module_at(run->graph, run->units[u].module)->name : "root");
+            return false;
+        }
+    }
+    return true;
+}
+
 bool plan_check_units(const PlanRun *run, GError **error) {
-    if (!wrap_names_some(run, error)) {
+    if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error)) {
         return false;
     }
     return run->n_units == 1 || (parameters_are_used_inside(run, error) &&

@@ -210,7 +210,11 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     plan_run_at(run, PLAN_PHASE_BACKWARD, module);
     for (uint32_t hook = node.first_hook; hook != PLAN_NONE;) {
         const PlanHook *h = &run->hooks.items[hook];
-        plan_run_hook_at(run, run->flavour->pre_backward, h->unit);
+        if (!h->of_argument) {
+            plan_run_hook_at(run, run->flavour->pre_backward, h->unit);
+        } else if (--run->units[h->unit].n_awaited == 0) {
+            plan_run_hook_at(run, run->flavour->arguments_ready, h->unit);
+        }
         hook = h->next;
     }
     bool checkpointed = node.checkpoint != PLAN_NONE;

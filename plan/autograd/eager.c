@@ -1,5 +1,7 @@
 #include "plan/autograd/eager.h"
 
+#include "plan/units.h"
+
 /* ---- context -------------------------------------------------------------------------------- */
 
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
@@ -277,7 +279,31 @@ static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     }
 }
 
+static void push_last_hook(PlanRun *run, uint32_t node, PlanHook hook) {
+    uint32_t id = run->hooks.len, *end = &run->nodes.items[node].first_hook;
+    while (*end != PLAN_NONE) {
+        end = &run->hooks.items[*end].next;
+    }
+    *end = id;
+    plan_vector_push(&run->hooks, hook);
+}
+
+/* A flat parameter without gradient has no backward of its own: its unit waits for its arguments'
+ * (register_multi_grad_hook). */
+static void watch_arguments(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
+    run->units[unit].n_awaited = 0;
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        uint32_t value = plan_graph_ref(run->graph, step->values + i);
+        if (wants_gradient(run, value)) {
+            PlanHook hook = {unit, PLAN_NONE, true};
+            push_last_hook(run, run->producer_of_value[value].node, hook);
+            run->units[unit].n_awaited++;
+        }
+    }
+}
+
 static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, uint32_t n_aliases) {
+    run->units[unit].is_returned_to = false;
     while (run->aliases.len > n_aliases) {
         const PlanAlias *alias = &run->aliases.items[run->aliases.len - 1];
         run->producer_of_value[alias->value] = alias->producer;
@@ -288,7 +314,8 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
         if (wants_gradient(run, value)) {
             PlanEdge producer = run->producer_of_value[value];
             PlanNode *node = &run->nodes.items[producer.node];
-            PlanHook hook = {unit, node->first_hook};
+            PlanHook hook = {unit, node->first_hook, false};
+            run->units[unit].is_returned_to = true;
             node->first_hook = run->hooks.len;
             plan_vector_push(&run->hooks, hook);
         }
@@ -308,6 +335,8 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
         plan_run_hook_at(run, run->flavour->pre_forward, unit);
         if (!run->flavour->flatten) {
             enter_unit(run, step, unit);
+        } else if (plan_unit_is_frozen(run, unit)) {
+            watch_arguments(run, step, unit);
         }
     }
     if (run->is_checkpointed[step->index]) {

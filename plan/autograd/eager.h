@@ -36,7 +36,9 @@ typedef struct {
     uint32_t module;    /* that it begins with */
     GArray *parameters; /* uint32_t, in PyTorch's order */
     uint64_t elements;
-    uint32_t n_aliases; /* in the list when it was entered */
+    uint32_t n_aliases;  /* in the list when it was entered */
+    bool is_returned_to; /* by backward: a result of its forward wants a gradient */
+    uint32_t n_awaited;  /* of a flat one that is frozen: arguments without their gradients yet */
 } PlanRunUnit;
 
 /* Where a gradient goes: slot of a node, or a parameter. */
@@ -50,7 +52,8 @@ typedef struct {
     uint32_t unit;           /* of that identity */
     bool flat;               /* instead: the split of the unit's flat parameter */
     uint32_t module;         /* that ran when it was split */
-    uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it */
+    uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it; or,
+                              * behind those, whose argument: arguments_ready */
     uint32_t edges, n_edges; /* one per input */
     uint32_t slots, n_slots; /* gradients it may be given, one per output */
     uint32_t saved, n_saved; /* tensors it keeps */
@@ -74,6 +77,7 @@ enum {
 
 typedef struct {
     uint32_t unit, next;
+    bool of_argument; /* the node made an argument of the unit, and not a result */
 } PlanHook;
 
 /* A block whose forward keeps nothing but its arguments (torch.utils.checkpoint, not reentrant).
@@ -115,6 +119,8 @@ typedef struct {
     /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
      * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
     void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
+    /* Likewise: nothing of a unit is trained, and its arguments have their gradients. */
+    PlanPlaceHook *arguments_ready;
     /* The parameter as compute uses it. */
     PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
     /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */

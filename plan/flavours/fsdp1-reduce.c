@@ -233,16 +233,24 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
     let_go_of_low(run, unit);
 }
 
-/* Whether some parameter of the unit is a view of what this rank has of it. */
-bool plan_fsdp1_has_views(const PlanRun *run, uint32_t u) {
+static bool has_views(const PlanRun *run, uint32_t u, bool frozen_too) {
     const PlanFsdp1 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
-        if (plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements) {
+        if ((frozen_too || !plan_run_is_frozen(run, p)) &&
+            plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements) {
             return true;
         }
     }
     return false;
+}
+
+bool plan_fsdp1_has_views(const PlanRun *run, uint32_t u) {
+    return has_views(run, u, true);
+}
+
+bool plan_fsdp1_shows_gradients(const PlanRun *run, uint32_t u) {
+    return has_views(run, u, false);
 }
 
 /* Sums are made in the dtype of the shard. What parameters show stays until it is shown anew. */
@@ -259,24 +267,28 @@ void plan_fsdp1_raise(PlanRun *run, uint32_t u) {
                   plan_fsdp1_elements(run, b->low_grad));
     unit->grad = b->raised;
     unit->holds_low = true;
-    if (!plan_fsdp1_has_views(run, u)) {
+    if (!plan_fsdp1_shows_gradients(run, u)) {
         let_go_of_low(run, unit);
     }
 }
 
-void plan_fsdp1_lower(PlanRun *run) {
-    PlanFsdp1 *f = run->state;
-    for (uint32_t u = 0; u < run->n_units && f->keeps_low && f->shards; u++) {
-        PlanFsdp1Unit *unit = &f->units[u];
-        if (plan_fsdp1_has_parameters(run, u)) {
-            plan_run_at_unit(run, u);
-            plan_builder_alloc_empty(&run->builder, unit->b.low_grad);
-            plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, unit->grad, unit->b.low_grad,
-                          plan_fsdp1_elements(run, unit->b.low_grad));
-            plan_builder_free(&run->builder, unit->grad);
-            unit->grad = unit->b.low_grad;
-        }
+static bool has_gradient(const PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    return plan_fsdp1_has_parameters(run, u) && f->units[u].grad != PLAN_NONE;
+}
+
+void plan_fsdp1_lower(PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    PlanFsdp1Unit *unit = &f->units[u];
+    if (!f->keeps_low || !f->shards || !has_gradient(run, u)) {
+        return;
     }
+    plan_run_at_unit(run, u);
+    plan_builder_alloc_empty(&run->builder, unit->b.low_grad);
+    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, unit->grad, unit->b.low_grad,
+                  plan_fsdp1_elements(run, unit->b.low_grad));
+    plan_builder_free(&run->builder, unit->grad);
+    unit->grad = unit->b.low_grad;
 }
 
 static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
@@ -362,8 +374,11 @@ void plan_fsdp1_reduce(PlanRun *run, uint32_t u) {
     }
 }
 
-static void drop_gradient(PlanRun *run, uint32_t u) {
+void plan_fsdp1_drop_gradient(PlanRun *run, uint32_t u) {
     PlanFsdp1Unit *unit = &((PlanFsdp1 *)run->state)->units[u];
+    if (!has_gradient(run, u)) {
+        return;
+    }
     plan_run_at_unit(run, u);
     if (unit->flat_grad.storage != PLAN_NONE) {
         let_go(run, &unit->flat_grad);
@@ -374,16 +389,9 @@ static void drop_gradient(PlanRun *run, uint32_t u) {
     unit->shows = false;
 }
 
-static bool has_gradient(const PlanRun *run, uint32_t u) {
-    const PlanFsdp1 *f = run->state;
-    return plan_fsdp1_has_parameters(run, u) && f->units[u].grad != PLAN_NONE;
-}
-
 void plan_fsdp1_drop_gradients(PlanRun *run) {
     for (uint32_t u = 0; u < run->n_units; u++) {
-        if (has_gradient(run, u)) {
-            drop_gradient(run, u);
-        }
+        plan_fsdp1_drop_gradient(run, u);
     }
 }
 
@@ -392,8 +400,8 @@ void plan_fsdp1_drop_unseen_gradients(PlanRun *run) {
     const PlanFsdp1 *f = run->state;
     for (uint32_t u = 0; u < run->n_units && f->keeps_views; u++) {
         bool is_reduced = f->units[u].flat_grad.storage == PLAN_NONE;
-        if (has_gradient(run, u) && is_reduced && !plan_fsdp1_has_views(run, u)) {
-            drop_gradient(run, u);
+        if (has_gradient(run, u) && is_reduced && !plan_fsdp1_shows_gradients(run, u)) {
+            plan_fsdp1_drop_gradient(run, u);
         }
     }
 }

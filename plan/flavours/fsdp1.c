@@ -39,6 +39,7 @@
 #include "plan/flavours/fsdp1.h"
 #include "plan/autograd/offload.h"
 #include "plan/optimizer/optimizer.h"
+#include "plan/units.h"
 
 static void begin_pass(PlanRun *run) {
     PlanFsdp1 *f = run->state;
@@ -116,7 +117,7 @@ static void post_forward(PlanRun *run, uint32_t u) {
         return;
     }
     plan_fsdp1_reshard(run, u, u != 0 && plan_fsdp1_reshards(run->strategy));
-    f->units[u].awaits_backward = true;
+    f->units[u].awaits_backward = run->units[u].is_returned_to;
     g_array_append_val(f->post_forward_order, u);
 }
 
@@ -160,22 +161,41 @@ static void post_backward(PlanRun *run, uint32_t u) {
     plan_fsdp1_let_go_of_new(run, u);
 }
 
-/* The host waits until all gradients are its own; what was sent goes. */
-static void wait_for_host(PlanRun *run) {
-    PlanFsdp1 *f = run->state;
-    plan_builder_host_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE);
-    plan_fsdp1_drop_gradients(run);
-    for (uint32_t u = 0; u < run->n_units && f->keeps_low && f->shards; u++) {
-        if (plan_fsdp1_has_parameters(run, u)) {
-            plan_run_at_unit(run, u);
-            plan_offload_round_gradient(run, plan_fsdp1_parameter_of(run, u, 0),
-                                        f->flat.units[u].shard, f->param);
-        }
+static void arguments_ready(PlanRun *run, uint32_t u) {
+    uint32_t context = run->builder.unit;
+    plan_run_at_unit(run, u);
+    plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
+    if (run->strategy->backward_prefetch == PLAN_PREFETCH_POST) {
+        prefetch_before(run, u);
+    }
+    plan_run_at_unit(run, context);
+}
+
+/* Of frozen units the root, whose arguments want no gradient, and those that backward did not come
+ * to, where forward left them whole. */
+static void reshard_the_rest(PlanRun *run, uint32_t u) {
+    if (((PlanFsdp1 *)run->state)->units[u].gathered && plan_unit_is_frozen(run, u)) {
+        plan_run_at_unit(run, u);
+        plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
     }
 }
 
+/* The host has its gradient: what was sent goes. */
+static void hand_over(PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    plan_fsdp1_drop_gradient(run, u);
+    if (f->keeps_low && f->shards && plan_fsdp1_has_parameters(run, u) &&
+        !plan_unit_is_frozen(run, u)) {
+        plan_run_at_unit(run, u);
+        plan_offload_round_gradient(run, plan_fsdp1_parameter_of(run, u, 0), f->flat.units[u].shard,
+                                    f->param);
+    }
+}
+
+/* Units are made ready for the optimizer one by one. */
 static void end_backward(PlanRun *run) {
     PlanFsdp1 *f = run->state;
+    bool offloads = plan_offload_has_params(run);
     plan_run_at_unit(run, 0);
     if (run->reduces) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_REDUCE);
@@ -183,15 +203,19 @@ static void end_backward(PlanRun *run) {
     if (run->reduces && f->shards && plan_fsdp1_lane_of_replicas(f) == PLAN_FSDP1_ALL_REDUCE) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_ALL_REDUCE);
     }
-    if (run->reduces && plan_offload_has_params(run)) {
-        wait_for_host(run);
-    } else if (run->reduces) {
-        plan_fsdp1_lower(run);
+    if (run->reduces && offloads) { /* the host, until all gradients are its own */
+        plan_builder_host_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE);
     }
-    f->order_known = true;
     for (uint32_t u = 0; u < run->n_units; u++) {
+        reshard_the_rest(run, u);
+        if (run->reduces && offloads) {
+            hand_over(run, u);
+        } else if (run->reduces) {
+            plan_fsdp1_lower(run, u);
+        }
         f->units[u].prefetched = false;
     }
+    f->order_known = true;
 }
 
 static void gradient_ready(PlanRun *run, uint32_t p) {
@@ -291,6 +315,7 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .post_backward = post_backward,
     .gradient_ready = gradient_ready,
     .flatten = plan_fsdp1_flatten,
+    .arguments_ready = arguments_ready,
     .end_backward = end_backward,
     .parameter = parameter,
     .owned = owned,

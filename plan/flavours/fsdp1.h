@@ -76,8 +76,10 @@ static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
     return f->replicas > 1 && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
 }
 
-/* With use_orig_params: whether some parameter of the unit is a view of what this rank has. */
+/* With use_orig_params: whether some parameter of the unit is a view of what this rank has, and
+ * whether one that is trained is. */
 bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit);
+bool plan_fsdp1_shows_gradients(const PlanRun *run, uint32_t unit);
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
 bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer);
@@ -107,8 +109,9 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t unit, bool is_free);
 void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
 void plan_fsdp1_reduce(PlanRun *run, uint32_t unit);
 void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t unit); /* as the parameters' gradients */
-void plan_fsdp1_lower(PlanRun *run);                         /* gradients to the dtype of compute */
+void plan_fsdp1_lower(PlanRun *run, uint32_t unit);          /* its gradient to compute's dtype */
 void plan_fsdp1_raise(PlanRun *run, uint32_t unit);          /* and back, if it was lowered */
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);  /* of a gradient that has been added */
+void plan_fsdp1_drop_gradient(PlanRun *run, uint32_t unit);  /* if there is one */
 void plan_fsdp1_drop_gradients(PlanRun *run);
 void plan_fsdp1_drop_unseen_gradients(PlanRun *run);

@@ -176,6 +176,7 @@ static const char *const with_lora[] = {
     LORA "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",
     LORA "-n 3 --micro-batch 4 --offload params",
     LORA "-n 2 --micro-batch 6 --offload optimizer",
+    LORA "-n 3 --micro-batch 2 --accumulate 2 --flavour fsdp1 --use-orig-params yes --clip 1000",
     NULL,
 };
 #undef LORA
@@ -185,6 +186,7 @@ static const char *const with_frozen[] = {
     FROZEN "-n 3 --micro-batch 4",
     FROZEN "-n 3 --micro-batch 4 --sharding none --bucket-view yes",
     FROZEN "-n 2 --micro-batch 6 --checkpointing full --reshard-after-forward yes",
+    FROZEN "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --sharding grad-op",
     NULL,
 };
 #undef FROZEN
