@@ -167,6 +167,12 @@ static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
         return refuse(error, "what autocast casts inside of fused kernels is not known; set "
                              "kernels=eager or compiled, or autocast=none");
     }
+    PlanDtype other = strategy->autocast == PLAN_AUTOCAST_BF16 ? PLAN_FP16 : PLAN_BF16;
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->param_dtype != PLAN_PARAM_MODEL &&
+        plan_strategy_param_dtype(strategy) == other) {
+        return refuse(error, "FSDP2 casts what autocast widens back to another 16-bit dtype at "
+                             "each unit, which no plan does; set autocast and param_dtype alike");
+    }
     return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
            refuse(error, "sharding=optimizer-only keeps 16-bit weights of its own; set "
                          "param_dtype=bf16 and autocast=none");

@@ -281,6 +281,7 @@ static void contradictions(void) {
          "loss_scale with fused SGD is not planned"},
         {"ranks=2 autocast=bf16 kernels=fused", "what autocast casts inside of fused kernels"},
         {"ranks=2 sharding=optimizer-only autocast=bf16", "sharding=optimizer-only keeps 16-bit"},
+        {"ranks=2 autocast=bf16 param_dtype=fp16", "FSDP2 casts what autocast widens back"},
         {"ranks=2 weight_decay=-0.5", "weight_decay is 0 or more"},
         {"ranks=2 freeze=module=layers.0 flavour=fsdp1 wrap=whole",
          "unit root is trained in part, which a flat parameter of FSDP1 cannot be"},
