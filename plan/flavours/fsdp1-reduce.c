@@ -89,14 +89,16 @@ static void let_go_of_low(PlanRun *run, PlanFsdp1Unit *unit) {
 
 /* With use_orig_params each parameter shows its part of the gradient. A parameter that is sharded,
  * or not computed in its own dtype, first gets an empty one of its own shape, which goes; offloaded
- * ones are the host's. */
+ * ones are the host's. Frozen ones of a trained unit show it too, but no reduced one. */
 void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
-    bool is_first = unit->new_flat_grad.storage == PLAN_NONE && unit->grad == PLAN_NONE &&
-                    !plan_offload_has_params(run);
+    bool is_first = unit->new_flat_grad.storage == PLAN_NONE && !plan_offload_has_params(run);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_first && f->keeps_views; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        if (unit->grad != PLAN_NONE && !plan_run_is_frozen(run, p)) {
+            continue; /* it shows that */
+        }
         const PlanGraphParameter *parameter =
             plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
@@ -222,7 +224,7 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_new; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
-        if (part) {
+        if (part && !plan_run_is_frozen(run, p)) {
             uint32_t empty = plan_builder_buffer(&run->builder, part, f->master, PLAN_TEMPORARY_OP,
                                                  lane, "empty_gradient");
             plan_builder_alloc_empty(&run->builder, empty);
