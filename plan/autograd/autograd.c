@@ -190,6 +190,31 @@ static void run_flat_node(PlanRun *run, const PlanNode *node) {
     plan_run_hook_at(run, run->flavour->post_backward, node->unit);
 }
 
+/* A list of Python's goes from its end. */
+static void let_go_of_arguments(PlanRun *run, uint32_t unit) {
+    for (uint32_t i = run->hooks.len; i-- > 0;) {
+        PlanHook *hook = &run->hooks.items[i];
+        if (hook->of_argument && hook->unit == unit) {
+            plan_run_unref(run, hook->held);
+            hook->held = PLAN_NO_TENSOR;
+        }
+    }
+}
+
+static void run_hook(PlanRun *run, uint32_t id, const PlanTensor *given) {
+    PlanHook *hook = &run->hooks.items[id];
+    uint32_t unit = hook->unit;
+    if (!hook->of_argument) {
+        plan_run_hook_at(run, run->flavour->pre_backward, unit);
+        return;
+    }
+    hook->held = plan_run_ref(run, given[hook->slot]);
+    if (--run->units[unit].n_awaited == 0) {
+        plan_run_hook_at(run, run->flavour->arguments_ready, unit);
+        let_go_of_arguments(run, unit);
+    }
+}
+
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     PlanNode node = run->nodes.items[id];
     if (node.flat) {
@@ -208,14 +233,8 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         module = plan_graph_at(run->graph->ops, PlanGraphOp, node.op)->module;
     }
     plan_run_at(run, PLAN_PHASE_BACKWARD, module);
-    for (uint32_t hook = node.first_hook; hook != PLAN_NONE;) {
-        const PlanHook *h = &run->hooks.items[hook];
-        if (!h->of_argument) {
-            plan_run_hook_at(run, run->flavour->pre_backward, h->unit);
-        } else if (--run->units[h->unit].n_awaited == 0) {
-            plan_run_hook_at(run, run->flavour->arguments_ready, h->unit);
-        }
-        hook = h->next;
+    for (uint32_t hook = node.first_hook; hook != PLAN_NONE; hook = run->hooks.items[hook].next) {
+        run_hook(run, hook, given);
     }
     bool checkpointed = node.checkpoint != PLAN_NONE;
     if (checkpointed && !checkpoint_at(run, node.checkpoint)->recomputed) {

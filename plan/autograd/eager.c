@@ -295,8 +295,9 @@ static void watch_arguments(PlanRun *run, const PlanGraphStep *step, uint32_t un
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
-            PlanHook hook = {unit, PLAN_NONE, true};
-            push_last_hook(run, run->producer_of_value[value].node, hook);
+            PlanEdge producer = run->producer_of_value[value];
+            PlanHook hook = {unit, PLAN_NONE, true, producer.slot, PLAN_NO_TENSOR};
+            push_last_hook(run, producer.node, hook);
             run->units[unit].n_awaited++;
         }
     }
@@ -314,7 +315,7 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
         if (wants_gradient(run, value)) {
             PlanEdge producer = run->producer_of_value[value];
             PlanNode *node = &run->nodes.items[producer.node];
-            PlanHook hook = {unit, node->first_hook, false};
+            PlanHook hook = {.unit = unit, .next = node->first_hook};
             run->units[unit].is_returned_to = true;
             node->first_hook = run->hooks.len;
             plan_vector_push(&run->hooks, hook);

@@ -78,6 +78,8 @@ enum {
 typedef struct {
     uint32_t unit, next;
     bool of_argument; /* the node made an argument of the unit, and not a result */
+    uint32_t slot;    /* that argument's, of the node ... */
+    PlanTensor held;  /* ... whose gradient is held until all of the unit's arguments have theirs */
 } PlanHook;
 
 /* A block whose forward keeps nothing but its arguments (torch.utils.checkpoint, not reentrant).
