@@ -53,3 +53,28 @@ GArray *memory_caching_ranges(const MemoryCaching *caching) {
     }
     return ranges;
 }
+
+static void append(GByteArray *state, uint64_t number) {
+    g_byte_array_append(state, (const guint8 *)&number, sizeof number);
+}
+
+/* Of the rest of the record only what counts in its state: the others keep what was there. */
+static void append_block(GByteArray *state, const MemoryBlock *block) {
+    append(state, block->address);
+    append(state, block->bytes);
+    append(state, block->state);
+    if (block->state == MEMORY_BLOCK_USED || block->state == MEMORY_BLOCK_WAITING) {
+        append(state, block->requested_bytes);
+        append(state, block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events);
+    }
+}
+
+bool memory_caching_append_state(const MemoryCaching *caching, GByteArray *state) {
+    for (const MemorySegment *segment = caching->first_segment; segment; segment = segment->next) {
+        append(state, segment->number);
+        for (const MemoryBlock *block = segment->first; block; block = block->next) {
+            append_block(state, block);
+        }
+    }
+    return !caching->collects;
+}

@@ -72,10 +72,11 @@ static void next_section(PlanPlayer *player) {
     player->at_end = player->at.step >= (int32_t)player->steps;
 }
 
-static PlanAnswer play(PlanPlayer *player, uint64_t most, GError **error) {
+/* At most so many instructions and boundaries, and no step after `last`. */
+static PlanAnswer play(PlanPlayer *player, uint64_t most, int32_t last, GError **error) {
     PlanPosition *at = &player->at;
     PlanAnswer answer = PLAN_DONE;
-    for (; most > 0 && answer == PLAN_DONE && !player->at_end; most--) {
+    for (; most > 0 && answer == PLAN_DONE && !player->at_end && at->step <= last; most--) {
         if (!player->begun) {
             answer = player->device->section_begins(player->self, at, error);
             player->begun = answer == PLAN_DONE;
@@ -95,11 +96,15 @@ static PlanAnswer play(PlanPlayer *player, uint64_t most, GError **error) {
 }
 
 PlanAnswer plan_player_step(PlanPlayer *player, GError **error) {
-    return play(player, 1, error);
+    return play(player, 1, INT32_MAX, error);
+}
+
+PlanAnswer plan_player_run_section(PlanPlayer *player, GError **error) {
+    return play(player, UINT64_MAX, player->at.step, error);
 }
 
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error) {
-    return play(player, UINT64_MAX, error);
+    return play(player, UINT64_MAX, INT32_MAX, error);
 }
 
 bool plan_player_at_end(const PlanPlayer *player) {

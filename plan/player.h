@@ -59,6 +59,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanPlayer, plan_player_free)
 /* One instruction (or one section boundary). PLAN_DONE also when it was the last: see _at_end(). */
 PlanAnswer plan_player_step(PlanPlayer *player, GError **error);
 bool plan_player_at_end(const PlanPlayer *player);
+/* Steps to the end of the section at hand, or until a device answers other than PLAN_DONE. */
+PlanAnswer plan_player_run_section(PlanPlayer *player, GError **error);
 /* Steps until the end, or until a device answers other than PLAN_DONE. */
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error);
 const PlanPosition *plan_player_position(const PlanPlayer *player);

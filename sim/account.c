@@ -138,6 +138,38 @@ void sim_account_zero(SimAccount *account, SimTime at) {
     end_step_at(book_of(account, -1), account, at);
 }
 
+void sim_account_shares(const SimAccount *account, SimTime at, SimTime ret_ns[SIM_N_SHARES]) {
+    g_assert(!account->computes);
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        ret_ns[i] = account->shares_ns[i];
+    }
+    ret_ns[idle_share(account)] += at - account->settled_ns;
+}
+
+static void repeat_later(const SimStepBook *book, uint32_t n_lanes, SimTime later_ns,
+                         const SimTime *more_ns, SimStepBook *ret) {
+    SimTime *lane_busy_ns = ret->lane_busy_ns;
+    *ret = *book;
+    ret->lane_busy_ns = lane_busy_ns;
+    for (uint32_t lane = 0; lane < n_lanes; lane++) {
+        lane_busy_ns[lane] = book->lane_busy_ns[lane];
+    }
+    if (book->end_ns != SIM_NEVER) {
+        ret->end_ns += later_ns;
+    }
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        ret->shares_ns[i] += more_ns[i];
+    }
+}
+
+void sim_account_repeat(SimAccount *account, int32_t step, SimTime period_ns,
+                        const SimTime period_shares_ns[SIM_N_SHARES]) {
+    for (; step + 1 < (int32_t)account->n_steps; step++) {
+        repeat_later(book_of(account, step), account->n_lanes, period_ns, period_shares_ns,
+                     book_of(account, step + 1));
+    }
+}
+
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step) {
     return book_of(account, step);
 }

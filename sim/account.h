@@ -71,5 +71,11 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at);
 
 /* The barrier before the first step: construction ends here. */
 void sim_account_zero(SimAccount *account, SimTime at);
+/* The shares up to a moment at which the compute lane is at rest. */
+void sim_account_shares(const SimAccount *account, SimTime at, SimTime ret_ns[SIM_N_SHARES]);
+/* Every step after this one is the same, each so much later, and adds so much to the shares. */
+void sim_account_repeat(SimAccount *account, int32_t step, SimTime period_ns,
+                        const SimTime period_shares_ns[SIM_N_SHARES]);
+
 /* step -1: construction. */
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step);

@@ -6,6 +6,7 @@
 #include "sim/issue-costs.h"
 #include "sim/op-rows.h"
 #include "sim/recordings.h"
+#include "sim/repeat.h"
 #include "trace/from-plan.h"
 
 struct _SimDevice {
@@ -22,6 +23,8 @@ struct _SimDevice {
     bool charged;       /* the instruction at hand has been paid for */
     uint32_t waits_for; /* recording that the host waits for */
     SimHostBook *books; /* construction, then each step */
+    SimRepeat repeat;
+    bool repeats; /* what is left to play repeats the last step */
 
     SimRecordings recordings;
 
@@ -184,7 +187,22 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
     return PLAN_DONE;
 }
 
+static void write_repeated(SimDevice *device, int32_t step) {
+    const SimRepeat *repeat = &device->repeat;
+    sim_account_repeat(device->account, step, repeat->period_ns, repeat->period_shares_ns);
+    for (uint32_t later = (uint32_t)step + 1; later < device->setup.steps; later++) {
+        device->books[later + 1] = device->books[step + 1];
+    }
+}
+
 static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
+    SimDevice *device = self;
+    device->repeats =
+        device->setup.repeats && sim_repeat_section_ends(&device->repeat, at, &device->driver,
+                                                         device->memory, device->account);
+    if (device->repeats) {
+        write_repeated(device, at->step);
+    }
     return PLAN_DONE;
 }
 
@@ -392,6 +410,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
         device->first_number[section] = trace_instruction_number(device->role, section, 0);
     }
     device->books = g_new0(SimHostBook, setup->steps + 1);
+    sim_repeat_init(&device->repeat, setup->steps);
     sim_recordings_init(&device->recordings, device->role->n_events);
     sim_op_rows_init(&device->ops);
     device->watcher = watcher_for(setup);
@@ -415,12 +434,17 @@ void sim_device_free(SimDevice *device) {
         g_clear_pointer(&device->memory_rows, g_array_unref);
         sim_issue_costs_free(device->issue);
         g_free(device->books);
+        sim_repeat_clear(&device->repeat);
         g_free(device);
     }
 }
 
 void sim_device_resume(SimDevice *device) {
     sim_host_wait_for(&device->host, device->waits_for);
+}
+
+bool sim_device_repeats(const SimDevice *device) {
+    return device->repeats;
 }
 
 void sim_device_drain(SimDevice *device) {

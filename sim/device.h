@@ -54,6 +54,7 @@ typedef struct {
     uint64_t allocator_bytes; /* UINT64_MAX: no limit */
     const MemoryOptions *allocator;
     bool no_sharing, arena;
+    bool repeats; /* it may say that later steps repeat one (sim_device_repeats()) */
     /* One of many; NULL: it stands for all. */
     const SimPeers *peers;
     gpointer peers_self;
@@ -69,6 +70,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimDevice, sim_device_free)
 
 /* After PLAN_NOT_YET: lets time pass until the host can go on. */
 void sim_device_resume(SimDevice *device);
+/* At the end of a section: all steps after it are as the one that ended, so that nothing more need
+ * be played (sim/repeat.h). Their books are written then. */
+bool sim_device_repeats(const SimDevice *device);
 /* After the last instruction: lets everything that was issued run. */
 void sim_device_drain(SimDevice *device);
 

@@ -56,6 +56,7 @@ static SimTime to_map(SimDriver *driver, uint64_t bytes) {
 static void acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
     SimDriver *driver = self;
     const ModelCluster *cluster = driver->cluster;
+    driver->n_acts++;
     switch (act) {
     case MEMORY_VIRTUAL_SEGMENT_NEW:
     case MEMORY_VIRTUAL_MAP:

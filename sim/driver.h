@@ -12,6 +12,7 @@ typedef struct {
     SimTime segment_new_ns, segment_free_ns;
     uint64_t allocator_bytes; /* what there is to hand out */
     uint64_t once_held_bytes; /* of it: what segments have ever covered */
+    uint64_t n_acts;          /* how often it was asked for memory, or given it back */
 } SimDriver;
 
 void sim_driver_init(SimDriver *driver, SimHostClock *host, const ModelCluster *cluster,

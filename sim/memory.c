@@ -146,6 +146,21 @@ void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers) {
     }
 }
 
+/* Where an arena puts buffers is fixed, and which of them live at a section's end the plan says. */
+bool sim_memory_append_state(const SimMemory *memory, GByteArray *state) {
+    if (!memory->caching) {
+        return true;
+    }
+    for (uint32_t b = 0; b < memory->role->n_buffers; b++) {
+        const MemoryBlock *block = memory->blocks[b];
+        if (block) {
+            uint64_t place[] = {b, memory_block_segment(block), memory_block_offset(block)};
+            g_byte_array_append(state, (const guint8 *)place, sizeof place);
+        }
+    }
+    return memory_caching_append_state(memory->caching, state);
+}
+
 const MemoryTotals *sim_memory_now(const SimMemory *memory) {
     return memory_ledger_now(memory->ledger);
 }

@@ -62,6 +62,9 @@ typedef struct {
     const uint64_t *by_unit; /* n_units + 1; the last is what serves no unit */
 } SimMemoryPeak;
 
+/* Appends the allocator's state (memory_caching_append_state()) and which block each buffer has. */
+bool sim_memory_append_state(const SimMemory *memory, GByteArray *state);
+
 typedef struct {
     uint64_t peak_active_bytes, peak_reserved_bytes;
     uint64_t alloc_retries, segment_allocs, segment_frees;

@@ -11,10 +11,13 @@
 /* ---- playing ---- */
 
 static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
-    PlanAnswer answer = plan_player_run(player, error);
-    while (answer == PLAN_NOT_YET) {
-        sim_device_resume(device);
-        answer = plan_player_run(player, error);
+    PlanAnswer answer = PLAN_DONE;
+    while (answer == PLAN_DONE && !plan_player_at_end(player) && !sim_device_repeats(device)) {
+        answer = plan_player_run_section(player, error);
+        while (answer == PLAN_NOT_YET) {
+            sim_device_resume(device);
+            answer = plan_player_run_section(player, error);
+        }
     }
     sim_device_drain(device);
     return answer;
@@ -75,6 +78,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         .allocator = task->options->allocator,
         .no_sharing = task->options->alone,
         .arena = task->options->arena,
+        .repeats = !trace && task->cluster->device_lane_wake_us == 0, /* else lanes' rest counts */
         .slowdown = sim_jitter_slowest(task->cluster->jitter_gpu_percent / 100, task->plan->world)};
     g_autoptr(SimDevice) device = sim_device_new(&setup, error);
     if (!device) {
@@ -87,6 +91,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     g_autoptr(PlanPlayer) player =
         plan_player_new(task->plan, task->role, task->options->steps, &sim_device, device);
     PlanAnswer answer = play(device, player, error);
+    prediction->n_played = (uint32_t)plan_player_position(player)->step;
     if (answer == PLAN_STOPPED) {
         sim_verdict_oom(prediction, &task->plan->roles[task->role], device);
     } else if (answer == PLAN_DONE) {
@@ -206,7 +211,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
     prediction->allocator_bytes = model_cluster_allocator_bytes(cluster);
     prediction->workspace_bytes = model_cluster_workspace_bytes(cluster);
     prediction->unsupported_on = cluster->model;
-    prediction->n_steps = steps;
+    prediction->n_steps = prediction->n_played = steps;
     prediction->n_steady = steps > 2 ? steps - 2 : steps;
     prediction->step_ns = g_new0(SimTime, steps);
     prediction->n_lanes = plan->n_lanes;

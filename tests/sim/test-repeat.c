@@ -1,0 +1,162 @@
+/* Steps that are as the one before are not played, and nothing shows it: a prediction with a trace,
+ * for which each step is played, says the same in every figure. */
+#include "memory/options.h"
+#include "sim/predict.h"
+#include "tests/sim/toy.h"
+
+enum {
+    STEPS = 7
+};
+
+static const struct {
+    const char *network, *strategy;
+    uint32_t n_played; /* of STEPS; 0: whatever it is */
+} settings[] = {
+    {"gpt-toy", "ranks=2 flavour=fsdp2", 3},
+    {"gpt-toy", "ranks=3 flavour=fsdp2 accumulate=3 accumulate_sync=every clip=1", 3},
+    {"gpt-toy", "ranks=2 flavour=fsdp2 host_reads=both clip=1 optimizer_kernel=loop", 3},
+    {"gpt-toy", "ranks=2 flavour=fsdp1 checkpointing=full", 3},
+    {"gpt-toy", "ranks=2 flavour=fsdp1 limit_all_gathers=0 param_dtype=bf16", 3},
+    {"gpt-toy", "ranks=4 flavour=fsdp1 sharding=hybrid replicate=2 accumulate=2", 3},
+    {"gpt-toy", "ranks=2 sharding=none bucket_mb=0.05", 3},
+    {"gpt-toy", "ranks=2 sharding=optimizer-only", 3},
+    {"gpt-toy", "ranks=1 sharding=none", 3},
+    {"gpt-toy", "ranks=2 allocator=expandable", 3},
+    {"gpt-toy", "ranks=2 flavour=fsdp1 allocator=expandable", 3},
+    {"gpt-toy", "ranks=2 allocator=arena", 3},
+    {"gpt-toy", "ranks=2 offload=params", 3},
+    {"gpt-toy", "ranks=2 offload=activations checkpointing=full", 3},
+    {"llama-toy", "ranks=2 kernels=fused", 3},
+    {"t5-toy", "ranks=2 offload=optimizer", 3},
+    /* Lanes still run where a step ends. */
+    {"gpt-toy", "ranks=2 step_sync=no", STEPS},
+    {"gpt-toy", "ranks=2 flavour=fsdp1 step_sync=no", STEPS},
+    /* The allocator's garbage ages. */
+    {"gpt-toy",
+     "ranks=2 allocator=conf=per_process_memory_fraction:0.9,garbage_collection_threshold:0.8",
+     STEPS},
+    /* Steps go on by turns. */
+    {"gpt-toy",
+     "ranks=2 flavour=fsdp1 sharding=none param_dtype=bf16 zero_grad=keep "
+     "accumulate_sync=every",
+     STEPS},
+    {"gpt2", "ranks=8 param_dtype=bf16", 0},
+    {"gpt2", "ranks=8 flavour=fsdp1 checkpointing=full micro_batch=4", 0},
+};
+
+static void same_collectives(const SimPrediction *a, const SimPrediction *b) {
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        const SimCollectiveSum *x = &a->collectives[kind], *y = &b->collectives[kind];
+        g_assert_cmpuint(x->count, ==, y->count);
+        g_assert_cmpfloat(x->bytes, ==, y->bytes);
+        g_assert_cmpint(x->total_ns, ==, y->total_ns);
+        g_assert_cmpint(x->exposed_ns, ==, y->exposed_ns);
+    }
+}
+
+static void same_times(const SimPrediction *a, const SimPrediction *b) {
+    g_assert_cmpmem(a->step_ns, a->n_steps * sizeof *a->step_ns, b->step_ns,
+                    b->n_steps * sizeof *b->step_ns);
+    g_assert_cmpint(a->median_step_ns, ==, b->median_step_ns);
+    g_assert_cmpint(a->compute_ns, ==, b->compute_ns);
+    g_assert_cmpint(a->host_ns, ==, b->host_ns);
+    g_assert_cmpint(a->host_blocked_ns, ==, b->host_blocked_ns);
+    g_assert_cmpmem(a->lane_busy_ns, a->n_lanes * sizeof *a->lane_busy_ns, b->lane_busy_ns,
+                    b->n_lanes * sizeof *b->lane_busy_ns);
+    g_assert_cmpmem(a->shares_ns, sizeof a->shares_ns, b->shares_ns, sizeof b->shares_ns);
+    g_assert_cmpstr(a->bound_by, ==, b->bound_by);
+    g_assert_cmpfloat(a->mfu, ==, b->mfu);
+    same_collectives(a, b);
+}
+
+static void same_memory(const SimPrediction *a, const SimPrediction *b) {
+    g_assert_true(a->fits == b->fits);
+    g_assert_cmpint(a->peak.at.step, ==, b->peak.at.step);
+    g_assert_cmpuint(a->peak.at.index, ==, b->peak.at.index);
+    g_assert_cmpint(a->peak.at.host_ns, ==, b->peak.at.host_ns);
+    g_assert_cmpuint(a->peak.at.allocated_bytes, ==, b->peak.at.allocated_bytes);
+    g_assert_cmpmem(a->peak.by_sub, sizeof a->peak.by_sub, b->peak.by_sub, sizeof b->peak.by_sub);
+    g_assert_cmpuint(a->peak_active_bytes, ==, b->peak_active_bytes);
+    g_assert_cmpuint(a->peak_reserved_bytes, ==, b->peak_reserved_bytes);
+    g_assert_cmpuint(a->alloc_retries, ==, b->alloc_retries);
+    g_assert_cmpuint(a->segment_allocs, ==, b->segment_allocs);
+    g_assert_cmpuint(a->segment_frees, ==, b->segment_frees);
+}
+
+static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster, Trace *trace) {
+    SimOptions options = {.steps = STEPS};
+    g_autoptr(GError) error = NULL;
+    SimPrediction *prediction = sim_predict(plan, cluster, &options, trace, &error);
+    g_assert_no_error(error);
+    return prediction;
+}
+
+/* Returns how many steps were played. */
+static uint32_t nothing_shows(const Plan *plan, const ModelCluster *cluster) {
+    g_autoptr(Trace) trace = trace_new();
+    g_autoptr(SimPrediction) played = predict(plan, cluster, trace);
+    g_autoptr(SimPrediction) spared = predict(plan, cluster, NULL);
+    g_assert_true(played->n_played == STEPS || !played->fits); /* then played again, untraced */
+    same_times(played, spared);
+    same_memory(played, spared);
+    return spared->n_played;
+}
+
+static ModelCluster *read_cluster(const char *name) {
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), name, NULL);
+    g_autoptr(GError) error = NULL;
+    ModelCluster *cluster = model_cluster_read_file(path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+static void settings_repeat(void) {
+    static const char *const names[] = {"a100-node.ini", "a100-roce.ini"};
+    for (unsigned c = 0; c < G_N_ELEMENTS(names); c++) {
+        g_autoptr(ModelCluster) cluster = read_cluster(names[c]);
+        for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+            g_autoptr(Plan) plan = toy_network_plan(settings[i].network, settings[i].strategy);
+            uint32_t n_played = nothing_shows(plan, cluster);
+            g_test_message("%s, %s: %u of %u steps played", settings[i].network,
+                           settings[i].strategy, n_played, STEPS);
+            g_assert_true(settings[i].n_played == 0 || n_played == settings[i].n_played);
+        }
+    }
+}
+
+/* With too little memory, with so little that each step gives memory back and asks for it again,
+ * and with enough. */
+static void pressed_for_memory(void) {
+    g_autoptr(ModelCluster) cluster = read_cluster("a100-node.ini");
+    g_autoptr(Plan) plan =
+        toy_network_plan("gpt2", "ranks=8 flavour=fsdp1 limit_all_gathers=0 param_dtype=bf16");
+    g_autoptr(SimPrediction) free = predict(plan, cluster, NULL);
+    uint64_t outside = cluster->device_memory_bytes - free->allocator_bytes;
+    unsigned n_retrying = 0;
+    for (unsigned percent = 86; percent <= 100; percent += 2) {
+        cluster->device_memory_bytes = outside + free->peak_reserved_bytes / 100 * percent;
+        nothing_shows(plan, cluster);
+        g_autoptr(SimPrediction) pressed = predict(plan, cluster, NULL);
+        n_retrying += pressed->fits && pressed->alloc_retries > 0;
+        g_test_message("%u %%: %s, %u retries, %u steps played", percent,
+                       pressed->fits ? "fits" : "does not fit", (unsigned)pressed->alloc_retries,
+                       pressed->n_played);
+    }
+    g_assert_cmpuint(n_retrying, >, 0);
+}
+
+/* A CPU rank's lane that has rested wakes up late: that it did is no part of the state. */
+static void lanes_that_wake(void) {
+    g_autoptr(ModelCluster) cluster = read_cluster("this-machine.ini");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=2");
+    cluster->device_lane_wake_us = 50;
+    g_assert_cmpuint(nothing_shows(plan, cluster), ==, STEPS);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sim/repeat/settings", settings_repeat);
+    g_test_add_func("/sim/repeat/pressed for memory", pressed_for_memory);
+    g_test_add_func("/sim/repeat/lanes that wake", lanes_that_wake);
+    return g_test_run();
+}
