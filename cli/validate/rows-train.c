@@ -180,6 +180,11 @@ static bool apply_pytorch(Case *c, GError **error) {
     return true;
 }
 
+/* What a program makes of any shape (its loss, how it turns pairs), and no column of the row. */
+static bool is_of_program(const PlanIniEntry *entry) {
+    return *entry->value != '$' && !g_str_equal(entry->key, "network.family");
+}
+
 static bool apply(Case *c, GString *network, GError **error) {
     bool named = cli_rules_value(c->settings, "network") != NULL;
     for (guint i = 0; i < c->settings->len; i++) {
@@ -194,7 +199,7 @@ static bool apply(Case *c, GString *network, GError **error) {
         } else if (g_str_has_prefix(entry->key, CLUSTER)) {
             good = model_cluster_set(c->cluster, dot + 1, ini_of(c), entry, error);
             say(c, dot + 1, entry->value);
-        } else if (g_str_has_prefix(entry->key, "network.") && !named) {
+        } else if (g_str_has_prefix(entry->key, "network.") && (!named || is_of_program(entry))) {
             const char *value = value_of(c, entry);
             g_string_append_printf(network, "%s = %s\n", dot + 1, value ? value : "1");
             if (*entry->value != '$') {
@@ -213,12 +218,40 @@ static bool apply(Case *c, GString *network, GError **error) {
     return check_cluster(c, error);
 }
 
+/* A file's shape, and of the lines of a program those whose key it does not have. */
+static char *join_network(const char *shape, const char *program) {
+    g_autoptr(GString) all = g_string_new(shape);
+    g_auto(GStrv) lines = g_strsplit(program, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        const char *end = strstr(*line, " = ");
+        g_autofree char *key = end ? g_strdup_printf("\n%.*s =", (int)(end - *line), *line) : NULL;
+        if (key && !strstr(shape, key)) {
+            g_string_append_printf(all, "%s%s\n", g_str_has_suffix(all->str, "\n") ? "" : "\n",
+                                   *line);
+        }
+    }
+    return g_string_free(g_steal_pointer(&all), FALSE);
+}
+
+/* Where a program does something that this family of networks cannot, its shape alone. */
+static bool read_named_network(Case *c, const char *name, const char *program, GError **error) {
+    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error), *shape = NULL;
+    if (!path || !g_file_get_contents(path, &shape, NULL, error)) {
+        return false;
+    }
+    g_autofree char *text = join_network(shape, program);
+    c->network = model_network_read(text, strlen(text), path, NULL);
+    if (!c->network) {
+        c->network = model_network_read_file(path, error);
+        say(c, "network", "its file alone");
+    }
+    return c->network != NULL;
+}
+
 static bool read_network(Case *c, const GString *text, GError **error) {
     const char *name = cli_rules_value(c->settings, "network");
     if (name) {
-        g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
-        c->network = path ? model_network_read_file(path, error) : NULL;
-        return c->network != NULL;
+        return read_named_network(c, name, text->str, error);
     }
     g_autoptr(GError) cause = NULL;
     g_autofree char *file = g_strdup_printf("%s:%u", c->csv->path, c->row.line);

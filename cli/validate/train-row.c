@@ -117,14 +117,19 @@ static void say_kind_plainly(Filler *f) {
     }
 }
 
-static void fill_kind(Filler *f) {
+static void fill_kind_by_name(Filler *f) {
     const char *model = text(f, "model");
     say_kind_plainly(f);
     if (is_open(f, "mlp_type") && named(model, gated, G_N_ELEMENTS(gated))) {
         fill(f, "mlp_type", "swiglu", "by its name");
     } else if (is_open(f, "mlp_type") && named(model, plain, G_N_ELEMENTS(plain))) {
         fill(f, "mlp_type", "gelu", "by its name");
-    } else if (is_open(f, "mlp_type") && number(f, "d_ff") < 3.5 * number(f, "d_model")) {
+    }
+}
+
+static void fill_kind(Filler *f) {
+    fill_kind_by_name(f);
+    if (is_open(f, "mlp_type") && number(f, "d_ff") < 3.5 * number(f, "d_model")) {
         fill(f, "mlp_type", "swiglu", "by its d_ff");
     } else if (is_open(f, "mlp_type")) {
         fill(f, "mlp_type", "gelu", "assumed");
@@ -147,7 +152,7 @@ static void fill_ffn(Filler *f, double layers, double width, bool gate) {
 static void fill_shape(Filler *f) {
     double layers = number(f, "layers"), width = number(f, "d_model");
     if (!(layers >= 1 && width >= 1)) {
-        say_kind_plainly(f);
+        fill_kind_by_name(f);
         return;
     }
     fill_kind(f);
