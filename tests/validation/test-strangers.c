@@ -358,8 +358,9 @@ static void named_networks(void) {
     }
 }
 
-/* What a program does of itself, it does whether a network's columns are filled or only its name. */
-static void name_or_shape(void) {
+"H100,8,torchtitan,FSDP2,llama3-8b,32,4096,32,8,14336,swiglu,128256,8192,1,bf16,"
+    "9\n" static void
+    name_or_shape(void) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
     g_autofree char *path =
