@@ -358,9 +358,8 @@ static void named_networks(void) {
     }
 }
 
-"H100,8,torchtitan,FSDP2,llama3-8b,32,4096,32,8,14336,swiglu,128256,8192,1,bf16,"
-    "9\n" static void
-    name_or_shape(void) {
+/* What a program does of itself, it does of a network's name as of its columns. */
+static void name_or_shape(void) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
     g_autofree char *path =
