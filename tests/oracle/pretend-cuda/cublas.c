@@ -1,0 +1,29 @@
+/* tests/oracle/pretend-cuda/cublas.c - cuBLAS and cuBLASLt that multiply nothing (cudart.c). */
+int cublasCreate_v2(void **handle);
+int cublasCreate_v2(void **handle) {
+    *handle = (void *)0x1000;
+    return 0;
+}
+
+int cublasGetVersion_v2(void *handle, int *version);
+int cublasGetVersion_v2(void *handle, int *version) {
+    *version = 130100;
+    return 0;
+}
+
+int cublasLtCreate(void **handle);
+int cublasLtCreate(void **handle) {
+    *handle = (void *)0x1000;
+    return 0;
+}
+
+/* One algorithm is found. */
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c,
+                                   void *d, void *preference, int wanted, void *results,
+                                   int *found);
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c,
+                                   void *d, void *preference, int wanted, void *results,
+                                   int *found) {
+    *found = 1;
+    return 0;
+}
