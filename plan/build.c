@@ -10,6 +10,10 @@
 #include "plan/flavours/replay.h"
 #include "plan/units.h"
 
+enum {
+    MOST_FORESEEN = 64 /* passes; arrays for more of them grow */
+};
+
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     switch ((PlanFlavourId)strategy->flavour) {
     case PLAN_FLAVOUR_PLAIN:
@@ -309,7 +313,8 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     name_lanes(plan, &run);
     PlanPasses passes;
     const PlanRole *first = NULL;
-    plan_builder_expect(&run.builder, graph->ops->len + graph->parameters->len);
+    uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate, MOST_FORESEEN);
+    plan_builder_expect(&run.builder, graph->ops->len * passes_foreseen + graph->parameters->len);
     plan->for_one = n_programs < plan->n_roles;
     for (uint32_t i = 0; i < MIN(n_programs, plan->n_roles); i++) {
         if (first) {
