@@ -358,6 +358,7 @@ double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype) {
     case PLAN_FP16:
         return cluster->device_matmul_fp16_tflops * 1e12;
     case PLAN_INT64:
+    case PLAN_INT32:
     case PLAN_UINT8:
     case PLAN_N_DTYPES:
         break;

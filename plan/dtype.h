@@ -14,11 +14,16 @@ typedef enum {
     PLAN_FP16,
     PLAN_INT64,
     PLAN_UINT8,
+    PLAN_INT32,
     PLAN_N_DTYPES
 } PlanDtype;
 
 const char *plan_dtype_name(PlanDtype dtype);
 bool plan_dtype_parse(const char *name, PlanDtype *ret_dtype);
+
+static inline bool plan_dtype_is_integer(PlanDtype dtype) {
+    return dtype == PLAN_INT64 || dtype == PLAN_INT32;
+}
 
 extern const uint8_t plan_dtype_sizes[PLAN_N_DTYPES]; /* bytes */
 static inline uint64_t plan_dtype_bytes(PlanDtype dtype) {

@@ -153,7 +153,28 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_MUL_ROW:
         return slot == 1 ? d[1] : times(d[0], d[1]);
     case PLAN_OP_MUL_COLUMN:
+    case PLAN_OP_ADD_COLUMN:
+    case PLAN_OP_DIVIDE_COLUMN:
         return slot == 1 ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_TOTAL_COLUMNS:
+        return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_TOP_K:
+    case PLAN_OP_PICK_COLUMNS:
+        return times(d[0], is ? d[1] : d[2]);
+    case PLAN_OP_PICK_COLUMNS_BACKWARD:
+        return times(d[0], slot == 2 ? d[1] : d[2]);
+    case PLAN_OP_COUNT:
+        return is ? d[0] : d[1];
+    case PLAN_OP_GROUPED_LINEAR:
+    case PLAN_OP_GROUPED_LINEAR_DX:
+    case PLAN_OP_GROUPED_LINEAR_DW:
+        return g_str_equal(name, "ends") ? d[3]
+               : strchr(name, 'w')       ? times(d[3], times(d[1], d[2]))
+                                         : times(d[0], strchr(name, 'x') ? d[2] : d[1]);
+    case PLAN_OP_ROWS_OF:
+        return slot == 1 ? d[0] : times(d[is ? 2 : 0], d[1]);
+    case PLAN_OP_ADD_TO_ROWS:
+        return slot == 2 ? d[0] : times(slot == 1 ? d[0] : d[2], d[1]);
     case PLAN_OP_CONCAT_COLUMNS:
         return times(d[0], d[1]);
     case PLAN_OP_INIT_NORMAL:
@@ -222,6 +243,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
     case PLAN_OP_ARANGE:
+    case PLAN_OP_SORT:
+    case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_ENDS:
 #define HOST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
     case PLAN_OP_TO_HOST:
@@ -365,6 +389,7 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanSlot *info = &plan_op_info(kind)->slots[slot];
     bool wants_int = wants_integers(kind, info, d), wants_mask = info->flags & PLAN_SLOT_MASK;
+    bool wants_int32 = info->flags & PLAN_SLOT_INT32;
     uint64_t wanted = wanted_of(op, slot, d);
     for (unsigned i = 0; i < n; i++) {
         PlanOperand o = plan_operand(role, operands[i]);
@@ -377,7 +402,8 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         }
         bool takes_any = kind == PLAN_OP_FILL_EMPTY;
         if (!takes_any &&
-            ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask)) {
+            ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask ||
+             (b->dtype == PLAN_INT32) != wants_int32)) {
             return g_strdup_printf("operand %s cannot be %s", info->name,
                                    plan_dtype_name((PlanDtype)b->dtype));
         }
@@ -444,6 +470,9 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         (kind == PLAN_OP_PUT_COLUMNS &&
          (leaves_rows(d[3], d[1], d[2]) || leaves_rows(d[4], d[1], d[5]))) ||
         ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
+        ((kind == PLAN_OP_TOP_K || kind == PLAN_OP_PICK_COLUMNS ||
+          kind == PLAN_OP_PICK_COLUMNS_BACKWARD) &&
+         d[2] > d[1]) ||
         (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
     if (beyond) {
         return g_strdup("its dims contradict each other");

@@ -94,9 +94,13 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (plan_op_is_collective(kind)) {
         work.bytes = (double)dims[0] * size;
-    } else if (kind == PLAN_OP_EMBEDDING) {
+    } else if (kind == PLAN_OP_EMBEDDING || kind == PLAN_OP_ROWS_OF) {
         /* Only the rows looked up are read, not the table. */
         work.bytes = (double)dims[0] * (2 * (double)dims[1] * size + 8);
+    } else if (kind == PLAN_OP_ADD_TO_ROWS) {
+        /* All rows are copied; those that are named are read and written again for each addend. */
+        work.bytes = 2 * (double)dims[2] * (double)dims[1] * size +
+                     (double)dims[0] * (3 * (double)dims[1] * size + 8);
     } else if (kind == PLAN_OP_NLL_LOSS) {
         work.bytes = (double)dims[0] * (size + 8); /* one number of a row is read */
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {

@@ -39,8 +39,10 @@ typedef enum {
     PLAN_SLOT_WRITE = 2,
     PLAN_SLOT_OPTIONAL = 4,
     PLAN_SLOT_LIST = 8,
-    PLAN_SLOT_INTEGER = 16, /* named index, target, seed, offset, position or distance */
+    PLAN_SLOT_INTEGER = 16, /* named index, target, seed, offset, position, distance, counts, sorted
+                              * or order */
     PLAN_SLOT_MASK = 32,    /* named ...mask: a byte each */
+    PLAN_SLOT_INT32 = 64,   /* named ends */
 } PlanSlotFlags;
 
 typedef struct {

@@ -423,7 +423,22 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return number(t, k, KERNEL_CUDA_TIMES_NUMBER);
     case PLAN_OP_AT_MOST:
         return number(t, k, KERNEL_CUDA_AT_MOST);
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it */
+    case PLAN_OP_TOP_K:
+    case PLAN_OP_PICK_COLUMNS:
+    case PLAN_OP_PICK_COLUMNS_BACKWARD:
+    case PLAN_OP_ADD_COLUMN:
+    case PLAN_OP_DIVIDE_COLUMN:
+    case PLAN_OP_COUNT:
+    case PLAN_OP_SORT:
+    case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_ENDS:
+    case PLAN_OP_GROUPED_LINEAR:
+    case PLAN_OP_GROUPED_LINEAR_DX:
+    case PLAN_OP_GROUPED_LINEAR_DW:
+    case PLAN_OP_ROWS_OF:
+    case PLAN_OP_ADD_TO_ROWS:
+    case PLAN_OP_TOTAL_COLUMNS:
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it, and those of experts before it */
     case PLAN_OP_BATCH:        /* launch.c's */
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:

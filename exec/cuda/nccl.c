@@ -65,6 +65,8 @@ static ncclDataType_t type_of(PlanDtype dtype) {
         return ncclFloat16;
     case PLAN_INT64:
         return ncclInt64;
+    case PLAN_INT32:
+        return ncclInt32;
     case PLAN_UINT8:
         return ncclUint8;
     case PLAN_N_DTYPES:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/error.h"
+#include "exec/host/experts.h"
 #include "exec/host/fused.h"
 #include "exec/host/heads.h"
 #include "exec/host/launch.h"
@@ -162,6 +163,21 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD:
         kernel_add_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0) / dim(t, 1), dim(t, 1));
         return true;
+    case PLAN_OP_TOP_K:
+    case PLAN_OP_PICK_COLUMNS:
+    case PLAN_OP_PICK_COLUMNS_BACKWARD:
+    case PLAN_OP_ADD_COLUMN:
+    case PLAN_OP_DIVIDE_COLUMN:
+    case PLAN_OP_COUNT:
+    case PLAN_OP_SORT:
+    case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_ENDS:
+    case PLAN_OP_GROUPED_LINEAR:
+    case PLAN_OP_GROUPED_LINEAR_DX:
+    case PLAN_OP_GROUPED_LINEAR_DW:
+    case PLAN_OP_ROWS_OF:
+    case PLAN_OP_ADD_TO_ROWS:
+        return exec_experts_run(t, error);
     case PLAN_OP_ROPE:
         exec_fused_rope(t);
         return true;
@@ -338,6 +354,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_MUL_COLUMN:
         kernel_mul_columns_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_TOTAL_COLUMNS:
+        kernel_row_sum_f32(f32(t, 1), f32(t, 0), 1, dim(t, 0), dim(t, 1));
         return true;
     case PLAN_OP_SUM_COLUMNS:
         kernel_row_sum_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));

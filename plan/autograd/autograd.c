@@ -42,21 +42,30 @@ static uint32_t heap_pop(GArray *heap) {
     }
 }
 
+/* A row's sum hands its gradient to each of the row's elements by a view. */
+static PlanTensor sum_of(PlanRun *run, PlanTensor slot, PlanTensor gradient) {
+    uint32_t buffer = plan_run_buffer_of(run, gradient);
+    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
+    PlanTensor sum = plan_run_new_tensor(run, slot.elements, dtype, "gradient_sum");
+    bool is_view = gradient.elements < slot.elements;
+    int64_t rows = (int64_t)gradient.elements, n = (int64_t)slot.elements;
+    int64_t dims[] = {rows, is_view ? n / rows : n};
+    plan_builder_begin_op(&run->builder, is_view ? PLAN_OP_ADD_COLUMN : PLAN_OP_ADD, PLAN_AXIS_NONE,
+                          dims, NULL);
+    plan_run_operand(run, slot);
+    plan_run_operand(run, gradient);
+    plan_run_operand(run, sum);
+    plan_builder_launch(&run->builder, 0);
+    return sum;
+}
+
 /* Takes the reference of gradient. */
 static void add_into(PlanRun *run, PlanTensor *slot, PlanTensor gradient) {
     if (slot->storage == PLAN_NONE) {
         *slot = gradient;
         return;
     }
-    uint32_t buffer = plan_run_buffer_of(run, gradient);
-    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
-    PlanTensor sum = plan_run_new_tensor(run, gradient.elements, dtype, "gradient_sum");
-    int64_t dims[] = {(int64_t)gradient.elements, (int64_t)gradient.elements};
-    plan_builder_begin_op(&run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, dims, NULL);
-    plan_run_operand(run, *slot);
-    plan_run_operand(run, gradient);
-    plan_run_operand(run, sum);
-    plan_builder_launch(&run->builder, 0);
+    PlanTensor sum = sum_of(run, *slot, gradient);
     plan_run_unref(run, *slot);
     plan_run_unref(run, gradient);
     *slot = sum;

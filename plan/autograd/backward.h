@@ -1,7 +1,8 @@
 /* plan/autograd/backward.h - the words in which backward functions are written.
  *
  * Inside autograd/ only, for differentiate.c (PyTorch's ops) and those beside it: -heads.c (ops
- * that know heads), -norm.c (those of a norm written out), -fused.c (those of fused kernels).
+ * that know heads), -norm.c (those of a norm written out), -experts.c
+ * (routing and grouped products), -fused.c (those of fused kernels).
  */
 #pragma once
 
@@ -119,6 +120,13 @@ void plan_masked_fill_backward(const PlanBackward *b);
 void plan_bias_add_backward(const PlanBackward *b);
 /* Input i was given to each of several sequences: the sum of theirs, for one as it comes. */
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n);
+/* differentiate-experts.c */
+void plan_pick_columns_backward(const PlanBackward *b);
+void plan_total_columns_backward(const PlanBackward *b);
+void plan_divide_column_backward(const PlanBackward *b);
+void plan_grouped_linear_backward(const PlanBackward *b);
+void plan_rows_of_backward(const PlanBackward *b);
+void plan_add_to_rows_backward(const PlanBackward *b);
 /* differentiate-norm.c */
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
 void plan_sum_columns_backward(const PlanBackward *b);

@@ -466,6 +466,24 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_NLL_LOSS:
         nll_loss(b);
         return;
+    case PLAN_OP_PICK_COLUMNS:
+        plan_pick_columns_backward(b);
+        return;
+    case PLAN_OP_TOTAL_COLUMNS:
+        plan_total_columns_backward(b);
+        return;
+    case PLAN_OP_DIVIDE_COLUMN:
+        plan_divide_column_backward(b);
+        return;
+    case PLAN_OP_GROUPED_LINEAR:
+        plan_grouped_linear_backward(b);
+        return;
+    case PLAN_OP_ROWS_OF:
+        plan_rows_of_backward(b);
+        return;
+    case PLAN_OP_ADD_TO_ROWS:
+        plan_add_to_rows_backward(b);
+        return;
     case PLAN_OP_ROPE:
         plan_rope_backward(b);
         return;
@@ -497,6 +515,12 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
     case PLAN_OP_POSITIVE_MASK:
+    case PLAN_OP_TOP_K:
+    case PLAN_OP_ADD_COLUMN:
+    case PLAN_OP_COUNT:
+    case PLAN_OP_SORT:
+    case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_ENDS:
     case PLAN_OP_PART:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
@@ -577,7 +601,8 @@ typedef struct {
 /* A product's backward asks for a factor only to make the other's gradient. */
 static bool is_product(uint32_t kind) {
     return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL ||
-           kind == PLAN_OP_HEADS_MATMUL || kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
+           kind == PLAN_OP_HEADS_MATMUL || kind == PLAN_OP_GROUPED_LINEAR ||
+           kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
 }
 
 static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
@@ -630,6 +655,11 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_TANH] = {1, {1}},
         [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
         [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
+        [PLAN_OP_PICK_COLUMNS] = {2, {1, 0}},
+        [PLAN_OP_DIVIDE_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_GROUPED_LINEAR] = {3, {1, 2, 0}},
+        [PLAN_OP_ROWS_OF] = {1, {1}},
+        [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
     static const Saved nothing;
     if (op->kind >= PLAN_N_OP_KINDS) {

@@ -34,6 +34,7 @@ static const bool filled[PLAN_N_OP_KINDS] = {
     [PLAN_OP_BIAS] = true,
     [PLAN_OP_BIAS_BACKWARD] = true,
     [PLAN_OP_NORMS] = true,
+    [PLAN_OP_PICK_COLUMNS_BACKWARD] = true,
 };
 
 static void fill_results(PlanBuilder *builder, PlanOp op) {

@@ -1,0 +1,58 @@
+#include "exec/host/experts.h"
+
+#include "exec/error.h"
+#include "exec/task.h"
+#include "kernels/host/embedding.h"
+#include "kernels/host/experts.h"
+
+static bool run(const ExecTask *t) {
+    const gpointer *p = t->pointers;
+    switch (t->op->kind) {
+    case PLAN_OP_TOP_K:
+        kernel_top_k_f32(p[1], p[2], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
+        return true;
+    case PLAN_OP_PICK_COLUMNS:
+        return kernel_pick_columns_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2));
+    case PLAN_OP_PICK_COLUMNS_BACKWARD:
+        return kernel_pick_columns_backward_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2));
+    case PLAN_OP_ADD_COLUMN:
+        kernel_add_column_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_DIVIDE_COLUMN:
+        kernel_divide_column_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_COUNT:
+        return kernel_count_i64(p[1], p[0], dim(t, 0), dim(t, 1));
+    case PLAN_OP_SORT:
+        return kernel_sort_i64(p[1], p[2], p[0], dim(t, 0), dim(t, 1));
+    case PLAN_OP_DIVIDE_DOWN:
+        kernel_divide_down_i64(p[1], p[0], dims(t)[1], dim(t, 0));
+        return true;
+    case PLAN_OP_ENDS:
+        return kernel_ends_i32(p[1], p[0], dim(t, 0));
+    case PLAN_OP_GROUPED_LINEAR:
+        return kernel_grouped_linear_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
+                                         dim(t, 3));
+    case PLAN_OP_GROUPED_LINEAR_DX:
+        return kernel_grouped_linear_dx_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
+                                            dim(t, 3));
+    case PLAN_OP_GROUPED_LINEAR_DW:
+        return kernel_grouped_linear_dw_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
+                                            dim(t, 3));
+    case PLAN_OP_ROWS_OF:
+        return kernel_embedding_forward_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1));
+    case PLAN_OP_ADD_TO_ROWS:
+        return kernel_add_to_rows_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2));
+    default:
+        g_assert_not_reached();
+    }
+}
+
+bool exec_experts_run(const ExecTask *t, GError **error) {
+    bool is_done = run(t);
+    if (!is_done) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table",
+                    plan_op_info((PlanOpKind)t->op->kind)->name);
+    }
+    return is_done;
+}

@@ -1,0 +1,123 @@
+/* plan/autograd/differentiate-experts.c - the backward of routing and of products by expert.
+ *
+ * What chooses experts has none: top-k's result goes nowhere, and sorting is of whole numbers.
+ */
+#include "plan/autograd/backward.h"
+
+/* Zeros, to which dy is added in the columns that were picked. */
+void plan_pick_columns_backward(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_PICK_COLUMNS_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* One number a row, which all of the row's elements see: a view, not a tensor. */
+void plan_total_columns_backward(const PlanBackward *b) {
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+}
+
+static PlanTensor divided(const PlanBackward *b, PlanTensor x, const char *name) {
+    PlanTensor y = like_input(b, 0, name);
+    begin(b, PLAN_OP_DIVIDE_COLUMN, dims(b), NULL);
+    if (x.storage == PLAN_NONE) {
+        value_operand(b, 0);
+    } else {
+        operand(b, x);
+    }
+    value_operand(b, 1);
+    operand(b, y);
+    launch(b);
+    return y;
+}
+
+/* -dy ((x / column) / column), of every element. */
+static PlanTensor whole_column_gradient(const PlanBackward *b) {
+    double minus_one = -1;
+    int64_t n = (int64_t)input(b, 0)->elements;
+    PlanTensor once = divided(b, PLAN_NO_TENSOR, "quotient");
+    PlanTensor twice = divided(b, once, "quotient");
+    PlanTensor negative = like_input(b, 0, "negative");
+    begin(b, PLAN_OP_TIMES_NUMBER, &n, &minus_one);
+    operand(b, b->dy[0]);
+    operand(b, negative);
+    launch(b);
+    PlanTensor whole = like_input(b, 0, "dcolumn_whole");
+    begin(b, PLAN_OP_MUL, &n, NULL);
+    operand(b, negative);
+    operand(b, twice);
+    operand(b, whole);
+    launch(b);
+    plan_run_unref(b->run, negative);
+    plan_run_unref(b->run, twice);
+    plan_run_unref(b->run, once);
+    return whole;
+}
+
+void plan_divide_column_backward(const PlanBackward *b) {
+    double one = 1;
+    PlanTensor whole = whole_column_gradient(b);
+    b->dx[0] = divided(b, b->dy[0], "dx");
+    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+        plan_run_drop_saved(b->run, b->node); /* unpacked for the quotients alone */
+    }
+    if (dim(b, 1) == 1) {
+        b->dx[1] = whole; /* one column: nothing was broadcast */
+        return;
+    }
+    b->dx[1] = like_input(b, 1, "dcolumn");
+    begin(b, PLAN_OP_SUM_COLUMNS, dims(b), &one);
+    operand(b, whole);
+    operand(b, b->dx[1]);
+    launch(b);
+    plan_run_unref(b->run, whole);
+}
+
+/* As of an ungrouped product without a bias, the weight's gradient is made first. */
+void plan_grouped_linear_backward(const PlanBackward *b) {
+    if (wanted(b, 1)) {
+        b->dx[1] = like_input(b, 1, "dw");
+        begin(b, PLAN_OP_GROUPED_LINEAR_DW, dims(b), NULL);
+        operand(b, b->dy[0]);
+        value_operand(b, 0);
+        value_operand(b, 2);
+        operand(b, b->dx[1]);
+        launch(b);
+    }
+    if (wanted(b, 0)) {
+        b->dx[0] = like_input(b, 0, "dx");
+        begin(b, PLAN_OP_GROUPED_LINEAR_DX, dims(b), NULL);
+        operand(b, b->dy[0]);
+        value_operand(b, 1);
+        value_operand(b, 2);
+        operand(b, b->dx[0]);
+        launch(b);
+    }
+}
+
+/* Zeros, to whose rows dy's are added. */
+void plan_rows_of_backward(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_EMBEDDING_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* What was added to gets dy itself, each row that was added the row it went to. */
+void plan_add_to_rows_backward(const PlanBackward *b) {
+    if (wanted(b, 0)) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    }
+    if (wanted(b, 1)) {
+        b->dx[1] = like_input(b, 1, "dx");
+        begin(b, PLAN_OP_ROWS_OF, dims(b), NULL);
+        operand(b, b->dy[0]);
+        value_operand(b, 2);
+        operand(b, b->dx[1]);
+        launch(b);
+    }
+}
