@@ -159,8 +159,9 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     }
 }
 
-static void copy_table(PlanRun *run, PlanTensor flat, uint32_t table, uint64_t offset) {
-    PlanTensor to = plan_run_value(run, table);
+/* Returns where the next one begins. */
+static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32_t buffer) {
+    PlanTensor to = plan_run_value(run, buffer);
     flat.offset += offset;
     flat.elements = to.elements;
     plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
@@ -168,18 +169,30 @@ static void copy_table(PlanRun *run, PlanTensor flat, uint32_t table, uint64_t o
     plan_run_operand(run, flat);
     plan_run_operand(run, to);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
+    return offset + to.elements;
 }
 
-/* The first rank's buffers (here the rotary tables) are everybody's, before every pass that follows
- * a synchronized one. */
+/* Those of a network that has rotary tables: the tables, then what blocks count in. */
+static GArray *buffers_of(const PlanGraph *graph) {
+    GArray *buffers = new_list();
+    g_array_append_val(buffers, graph->rope_cos);
+    g_array_append_val(buffers, graph->rope_sin);
+    g_array_append_vals(buffers, graph->buffers->data, graph->buffers->len);
+    return buffers;
+}
+
+/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
 static void broadcast_buffers(PlanRun *run) {
-    PlanTensor cosines = plan_run_value(run, run->graph->rope_cos);
-    PlanTensor sines = plan_run_value(run, run->graph->rope_sin);
-    int64_t n = (int64_t)(cosines.elements + sines.elements);
+    g_autoptr(GArray) buffers = buffers_of(run->graph);
+    int64_t n = 0;
+    for (uint32_t i = 0; i < buffers->len; i++) {
+        n += (int64_t)plan_run_value(run, g_array_index(buffers, uint32_t, i)).elements;
+    }
     PlanTensor flat = plan_run_new_tensor(run, (uint64_t)n, PLAN_FP32, "buffers");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE, &n, NULL);
-    plan_run_operand(run, cosines);
-    plan_run_operand(run, sines);
+    for (uint32_t i = 0; i < buffers->len; i++) {
+        plan_run_operand(run, plan_run_value(run, g_array_index(buffers, uint32_t, i)));
+    }
     plan_run_operand(run, flat);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
@@ -188,8 +201,10 @@ static void broadcast_buffers(PlanRun *run) {
     plan_run_operand(run, flat);
     plan_builder_launch(&run->builder, LANE_REDUCE);
     plan_builder_wait_lane(&run->builder, LANE_COMPUTE, LANE_REDUCE);
-    copy_table(run, flat, run->graph->rope_cos, 0);
-    copy_table(run, flat, run->graph->rope_sin, cosines.elements);
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < buffers->len; i++) {
+        offset = copy_back(run, flat, offset, g_array_index(buffers, uint32_t, i));
+    }
     plan_run_unref(run, flat);
 }
 
