@@ -167,13 +167,22 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
     return value;
 }
 
-void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
+static void add_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint32_t behind) {
     uint32_t value = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                                        .base = PLAN_NONE,
                                                        .elements = elements,
                                                        .dtype = (uint8_t)dtype,
-                                                       .is_input = true});
+                                                       .is_input = true,
+                                                       .behind = behind});
     g_array_append_val(graph->buffers, value);
+}
+
+void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
+    add_buffer(graph, dtype, elements, PLAN_NONE);
+}
+
+void plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
+    add_buffer(graph, dtype, elements, graph->parameters->len);
 }
 
 static uint32_t add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {

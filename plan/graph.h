@@ -70,6 +70,8 @@ typedef struct {
     bool requires_grad;
     bool is_input;
     uint64_t bound; /* inputs: integers are below it; 0: real numbers */
+    uint32_t
+        behind; /* buffers: made behind so many parameters; PLAN_NONE: behind all, and tables */
 } PlanGraphValue;
 
 typedef struct {
@@ -168,8 +170,10 @@ bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
 /* A regex of whole names. */
 GRegex *plan_graph_whole_regex(const char *pattern);
 
-/* A registered buffer that is only there; none of its numbers matter to the plan. */
+/* A registered buffer that is only there; none of its numbers matter to the plan. Or the same, made
+ * where it is declared, between the parameters. */
 void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
+void plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
 
 /* Walking. */
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);

@@ -1,15 +1,5 @@
 #include "plan/start.h"
 
-static void make_parameters(PlanRun *run, bool adapters, PlanStartParameter *make, gpointer data) {
-    const PlanGraph *graph = run->graph;
-    for (uint32_t i = 0; i < graph->parameters->len && make; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
-        if (p->of_adapter == adapters) {
-            make(run, i, data);
-        }
-    }
-}
-
 static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
     PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
@@ -30,18 +20,45 @@ static void make_rope_tables(PlanRun *run) {
     plan_builder_launch(&run->builder, 0);
 }
 
-static void make_buffers(PlanRun *run) {
+/* Those that are made behind so many parameters. */
+static void make_buffers(PlanRun *run, uint32_t behind) {
     const GArray *buffers = run->graph->buffers;
-    plan_run_at(run, PLAN_PHASE_SETUP, 0);
-    if (run->graph->rope_cos != PLAN_NONE) {
-        make_rope_tables(run);
-    }
     for (uint32_t i = 0; i < buffers->len; i++) {
-        PlanTensor tensor = make_input(run, g_array_index(buffers, uint32_t, i), "buffer");
+        uint32_t value = g_array_index(buffers, uint32_t, i);
+        if (plan_graph_at(run->graph->values, PlanGraphValue, value)->behind != behind) {
+            continue;
+        }
+        plan_run_at(run, PLAN_PHASE_SETUP, 0);
+        PlanTensor tensor = make_input(run, value, "buffer");
         plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
                               (int64_t[]){(int64_t)tensor.elements}, (double[]){1});
         plan_run_operand(run, tensor);
         plan_builder_launch(&run->builder, 0);
+    }
+}
+
+/* Parameters, each behind the buffers that were registered before it, then those behind all. */
+static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) {
+    uint32_t n = run->graph->parameters->len;
+    for (uint32_t i = 0; i <= n; i++) {
+        make_buffers(run, i);
+        if (make && i < n &&
+            !plan_graph_at(run->graph->parameters, PlanGraphParameter, i)->of_adapter) {
+            make(run, i, data);
+        }
+    }
+    plan_run_at(run, PLAN_PHASE_SETUP, 0);
+    if (run->graph->rope_cos != PLAN_NONE) {
+        make_rope_tables(run);
+    }
+    make_buffers(run, PLAN_NONE);
+}
+
+static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data) {
+    for (uint32_t i = 0; i < run->graph->parameters->len && make; i++) {
+        if (plan_graph_at(run->graph->parameters, PlanGraphParameter, i)->of_adapter) {
+            make(run, i, data);
+        }
     }
 }
 
@@ -54,8 +71,7 @@ static void make_batch(PlanRun *run) {
 }
 
 void plan_start(PlanRun *run, PlanStartParameter *make, gpointer data) {
-    make_parameters(run, false, make, data);
-    make_buffers(run);
-    make_parameters(run, true, make, data);
+    make_network(run, make, data);
+    make_adapters(run, make, data);
     make_batch(run);
 }
