@@ -72,6 +72,8 @@ static const char *const flags[] = {"add_cross_attention",
                                     "do_layer_norm_before",
                                     "layer_norm_elementwise_affine",
                                     "_remove_final_layer_norm",
+                                    "norm_topk_prob",
+                                    "output_router_logits",
                                     NULL};
 static const char *const texts[] = {
     "model_type", "activation_function", "hidden_act", "feed_forward_proj",
@@ -228,8 +230,10 @@ static bool append_scaling(JsonObject *config, const char *name, GString *ini,
 static bool append_rope(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     JsonNode *node = field(config, "rope_parameters");
     bool is_nested = !field(config, "rope_theta") && node && JSON_NODE_HOLDS_OBJECT(node);
+    bool is_mixtral = g_str_equal(text_of(config, "model_type", ""), "mixtral");
     return append_number(is_nested ? json_node_get_object(node) : config,
-                         "rope_base=rope_theta:10000", ini, file_name, error) &&
+                         is_mixtral ? "rope_base=rope_theta:1000000" : "rope_base=rope_theta:10000",
+                         ini, file_name, error) &&
            append_scaling(config, is_nested ? "rope_parameters" : "rope_scaling", ini, file_name,
                           error);
 }
@@ -247,12 +251,59 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
     const char *model_type = text_of(config, "model_type", "");
     if (g_str_equal(model_type, "qwen2")) {
         g_string_append(ini, "qkv_bias = yes\n");
-    } else if (g_str_equal(model_type, "qwen3")) {
+    } else if (g_str_has_prefix(model_type, "qwen3")) {
         g_string_append(ini, "qk_norm = head\n");
     } else if (g_str_equal(model_type, "olmo2")) {
         g_string_append(ini, "qk_norm = width\nnorm_at = after\n");
     }
     return append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
+}
+
+/* Whether the field is missing or that number. */
+static bool is_number(JsonObject *config, const char *name, gint64 number) {
+    JsonNode *node = field(config, name);
+    return !node ||
+           (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 &&
+            json_node_get_int(node) == number);
+}
+
+/* What adds a loss that balances the experts is no part of a plan. */
+static bool has_plain_router(JsonObject *config, const char *file_name, GError **error) {
+    if (flag_of(config, "output_router_logits", false)) {
+        return refuse(file_name, error,
+                      "output_router_logits adds a loss of the router's, which is not known; set "
+                      "it to false");
+    }
+    JsonNode *noise = field(config, "router_jitter_noise");
+    return !noise || !JSON_NODE_HOLDS_VALUE(noise) || json_node_get_double(noise) <= 0 ||
+           refuse(file_name, error, "router_jitter_noise above 0 is not known");
+}
+
+static bool rest_of_mixtral(JsonObject *config, GString *ini, const char *file_name,
+                            GError **error) {
+    return has_plain_router(config, file_name, error) &&
+           rest_of_llama(config, ini, file_name, error);
+}
+
+/* Blocks without experts among those that have them are not known. */
+static bool rest_of_qwen3_moe(JsonObject *config, GString *ini, const char *file_name,
+                              GError **error) {
+    JsonNode *dense = field(config, "mlp_only_layers");
+    bool has_dense = dense && (!JSON_NODE_HOLDS_ARRAY(dense) ||
+                               json_array_get_length(json_node_get_array(dense)) > 0);
+    if (has_dense || !is_number(config, "decoder_sparse_step", 1)) {
+        return refuse(file_name, error,
+                      "blocks without experts are not known beside those with them: "
+                      "decoder_sparse_step must be 1 and mlp_only_layers empty");
+    }
+    append_key(ini, "route_norm", flag_of(config, "norm_topk_prob", false) ? "yes" : "no",
+               "norm_topk_prob");
+    /* transformers 5 may write it under the name that Mixtral has. */
+    const char *experts =
+        field(config, "num_experts") ? "experts=num_experts" : "experts=num_local_experts";
+    return append_number(config, experts, ini, file_name, error) &&
+           has_plain_router(config, file_name, error) &&
+           rest_of_llama(config, ini, file_name, error);
 }
 
 /* ---- decoders with LayerNorm ---------------------------------------------------------------- */
@@ -308,14 +359,6 @@ static bool rest_of_starcoder2(JsonObject *config, GString *ini, const char *fil
     append_bias(config, "use_bias", ini);
     return append_gelu(config, "hidden_act", "gelu_pytorch_tanh", ini, file_name, error) &&
            append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
-}
-
-/* Whether the field is missing or that number. */
-static bool is_number(JsonObject *config, const char *name, gint64 number) {
-    JsonNode *node = field(config, name);
-    return !node ||
-           (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 &&
-            json_node_get_int(node) == number);
 }
 
 /* OPT-350M alone has its norms behind, and embeddings narrower than its blocks. */
@@ -433,6 +476,11 @@ static bool rest_of_mpt(JsonObject *config, GString *ini, const char *file_name,
     "kv_heads=num_key_value_heads? ffn=intermediate_size vocab=vocab_size "
 #define LLAMA_NUMBERS LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim?"
 
+#define EXPERT_NUMBERS                                                                             \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
+    "kv_heads=num_key_value_heads head_dim=head_dim? vocab=vocab_size "                            \
+    "experts_per_token=num_experts_per_tok "
+
 #define DECODER_NUMBERS                                                                            \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "
 
@@ -445,6 +493,10 @@ static const Type types[] = {
     {"qwen2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
     {"qwen3", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:128", "attention_dropout:0",
      false, rest_of_llama},
+    {"mixtral", "llama", EXPERT_NUMBERS "experts=num_local_experts expert_ffn=intermediate_size",
+     "attention_dropout:0", false, rest_of_mixtral},
+    {"qwen3_moe", "llama", EXPERT_NUMBERS "expert_ffn=moe_intermediate_size", "attention_dropout:0",
+     false, rest_of_qwen3_moe},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
     {"t5", "t5",
      "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "

@@ -1,10 +1,11 @@
 /* models/llama.c - decoder-only transformer of the Llama shape: RMSNorm, rotary embedding, SwiGLU,
  * grouped heads of k and v, no biases (but Qwen 2's of q, k and v); the head tied or not. Also
  * Qwen 3, which normalizes q and k, and OLMo 2, which does too and has its norms behind attention
- * and its hidden layer instead of before.
+ * and its hidden layer instead of before; and those whose hidden layers are experts (experts.h).
  */
 #include <math.h>
 
+#include "models/experts.h"
 #include "models/layers.h"
 
 static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
@@ -15,12 +16,14 @@ typedef struct {
     bool in_memory, wide_softmax, qkv_bias, kv_repeated, norm_after;
     ModelQkv qkv;
     ModelQkNorm qk_norm;
+    ModelExperts experts; /* n 0: each block has one hidden layer */
     ModelRotary rotary;
 } Llama;
 
 typedef struct {
     uint32_t module, attn, mlp;
     ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate, up, down;
+    ModelExpertLayer experts;
 } Block;
 
 /* What a norm of q or k takes for a row. */
@@ -57,6 +60,10 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
             model_rmsnorm_of(w, block.attn, "k_norm", qk_norm_width(llama, llama->kv_heads));
     }
     block.norm_2 = model_rmsnorm(w, block.module, "norm_2");
+    if (llama->experts.n) {
+        block.experts = model_experts_declare(w, &llama->experts, block.module, "mlp");
+        return block;
+    }
     block.mlp = plan_graph_module(w->graph, block.module, "mlp", "SwiGlu", false);
     block.gate = model_linear(w, block.mlp, "gate", llama->ffn, w->width, false);
     block.up = model_linear(w, block.mlp, "up", llama->ffn, w->width, false);
@@ -184,6 +191,9 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
 
 static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
+    if (llama->experts.n) {
+        return model_experts_run(w, &llama->experts, &block->experts, x);
+    }
     uint64_t n = w->rows * llama->ffn;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
@@ -242,6 +252,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .head_dim =
                        network->head_dim ? network->head_dim : network->width / network->heads,
                    .ffn = network->ffn,
+                   .experts = model_experts_of(network),
                    .vocab = network->vocab,
                    .in_memory = network->scores_in_memory && !graph->fused,
                    .wide_softmax = network->wide_softmax,
@@ -286,8 +297,10 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     model_end(w, root, logits, targets, llama->vocab);
 }
 
-const ModelFamily model_llama = {"llama",
-                                 "layers width heads vocab seq ffn|kv_heads head_dim tied "
-                                 "rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at "
-                                 "loss loss_at rope",
-                                 emit};
+const ModelFamily model_llama = {
+    "llama",
+    "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
+    "shared_ffn route_norm kv_heads head_dim tied "
+    "rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at "
+    "loss loss_at rope",
+    emit};

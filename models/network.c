@@ -34,6 +34,10 @@ static const struct {
     {"vocab", offsetof(ModelNetwork, vocab), 1 << 24},
     {"seq", offsetof(ModelNetwork, seq), 1 << 24},
     {"ffn", offsetof(ModelNetwork, ffn), 1 << 22},
+    {"experts", offsetof(ModelNetwork, experts), 1 << 12},
+    {"experts_per_token", offsetof(ModelNetwork, experts_per_token), 1 << 12},
+    {"expert_ffn", offsetof(ModelNetwork, expert_ffn), 1 << 22},
+    {"shared_ffn", offsetof(ModelNetwork, shared_ffn), 1 << 22},
 };
 
 static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
@@ -63,6 +67,7 @@ static const struct {
     {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
     {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
+    {"route_norm", "no", "yes", offsetof(ModelNetwork, keeps_scores)},
 };
 
 /* Which of the words the value is; -1 with an error that has them all. */
@@ -260,7 +265,58 @@ static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError
                            families[network->family]->name, head_dim);
 }
 
+/* A block has one hidden layer or experts. */
+static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    bool is_llama = families[network->family] == &model_llama;
+    const PlanIniEntry *first = plan_ini_first(ini, "network");
+    const PlanIniEntry *experts = plan_ini_find(ini, "network", "experts");
+    const PlanIniEntry *ffn = plan_ini_find(ini, "network", "ffn");
+    if (is_llama && !network->experts) {
+        static const char *const theirs[] = {"experts_per_token", "expert_ffn", "shared_ffn",
+                                             "route_norm"};
+        for (unsigned i = 0; i < G_N_ELEMENTS(theirs); i++) {
+            const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
+            if (entry) {
+                return plan_ini_refuse(ini, entry, error,
+                                       "%s is of a network with experts; add experts, or remove it",
+                                       theirs[i]);
+            }
+        }
+        return ffn || plan_ini_refuse(ini, first, error,
+                                      "[network] lacks 'ffn', the width of a block's hidden layer; "
+                                      "add it, or experts, experts_per_token and expert_ffn");
+    }
+    if (!network->experts) {
+        return true;
+    }
+    if (ffn) {
+        return plan_ini_refuse(
+            ini, ffn, error, "a block has experts or a hidden layer of ffn, not both; remove one");
+    }
+    if (!network->experts_per_token || !network->expert_ffn) {
+        return plan_ini_refuse(ini, experts, error,
+                               "a network with experts needs experts_per_token and expert_ffn");
+    }
+    if (network->experts_per_token > network->experts) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "experts_per_token"), error,
+                               "a token goes to %" G_GUINT64_FORMAT
+                               " experts, and there are %" G_GUINT64_FORMAT "; lower it",
+                               network->experts_per_token, network->experts);
+    }
+    if (network->width % 8 || network->expert_ffn % 8) {
+        const char *key = network->width % 8 ? "width" : "expert_ffn";
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                               "PyTorch's grouped product takes rows of 16 bytes or a multiple; "
+                               "make %s a multiple of 8",
+                               key);
+    }
+    return true;
+}
+
 static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    if (!hidden_layer_is_sound(network, ini, error)) {
+        return false;
+    }
     if (network->kv_heads && network->heads % network->kv_heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
                                "heads %" G_GUINT64_FORMAT " do not divide by %" G_GUINT64_FORMAT
@@ -430,7 +486,9 @@ static bool is_beyond(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
 static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, uint64_t seq,
                                   GError **error) {
     uint64_t heads = MAX(network->heads, 1), inner = heads * MAX(network->head_dim, 1);
-    uint64_t widest = MAX(MAX(network->vocab, network->ffn), MAX(4 * network->width, inner));
+    uint64_t of_pairs = network->experts_per_token * MAX(network->width, network->expert_ffn);
+    uint64_t widest = MAX(MAX(MAX(network->vocab, network->ffn), network->shared_ffn),
+                          MAX(MAX(4 * network->width, inner), of_pairs));
     if (is_beyond(batch, seq, widest, 1) || is_beyond(batch, heads, seq, seq)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "micro_batch %" G_GUINT64_FORMAT " and seq %" G_GUINT64_FORMAT
@@ -492,6 +550,8 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     const char *why = NULL;
     if (family != &model_gpt && family != &model_mpt && family != &model_llama) {
         why = "a family other than gpt, mpt and llama; set kernels = eager";
+    } else if (network->experts) {
+        why = "experts; set kernels = eager";
     } else if (network->scores_in_memory) {
         why = "attention with its scores in memory; set attention = kernel in the network, or "
               "kernels = eager";
@@ -505,14 +565,37 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
-/* A tuned stack turns a part of each head by another kernel than the one that is modelled. */
+/* A tuned stack turns a part of each head by another kernel than the one that is modelled, and has
+ * experts' rows gathered and scored inside of their products. */
 static bool can_be_fused(const ModelNetwork *network, GError **error) {
-    if (network->rotary_share < 1) {
+    const char *why = network->experts            ? "experts"
+                      : network->rotary_share < 1 ? "rotary_share below 1"
+                                                  : NULL;
+    if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = fused does not know rotary_share below 1; set kernels = eager",
-                    network->name);
+                    "%s: kernels = fused does not know %s; set kernels = eager", network->name,
+                    why);
     }
-    return network->rotary_share >= 1;
+    return !why;
+}
+
+/* What was recorded of them, and of no older PyTorch than that which has the grouped product. */
+static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+    const char *why = s->autocast != PLAN_AUTOCAST_NONE
+                          ? "under autocast; set autocast = none, and param_dtype = bf16"
+                      : s->pytorch != PLAN_PYTORCH_CURRENT
+                          ? "of a PyTorch before 2.8, which lacks their grouped product; set "
+                            "pytorch = current"
+                      : s->lora_rank ? "with adapters; leave lora_rank at 0"
+                      : s->freeze.choice == PLAN_FREEZE_MODULE
+                          ? "with parameters that are frozen; set freeze = none"
+                          : NULL;
+    if (network->experts && why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: experts are not known %s",
+                    network->name, why);
+        return false;
+    }
+    return true;
 }
 
 /* ---- what is trained ------------------------------------------------------------------------ */
@@ -584,6 +667,7 @@ static bool takes_adapters(const ModelNetwork *network, GError **error) {
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!pytorch_has_kernel(network, strategy, error) ||
+        !can_have_experts(network, strategy, error) ||
         (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
         (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error)) ||
         (strategy->lora_rank && !takes_adapters(network, error))) {

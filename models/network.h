@@ -64,6 +64,9 @@ typedef struct {
     unsigned family;
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
+    uint64_t experts, experts_per_token; /* llama: instead of each block's hidden layer; 0: none */
+    uint64_t expert_ffn, shared_ffn;     /* of each, and of one that every token goes to; 0: none */
+    bool keeps_scores;                   /* a token's scores are not divided by their sum */
     double rope_base;
     double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */
     bool sequential;          /* neox: the hidden layer stands behind attention */

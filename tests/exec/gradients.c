@@ -32,6 +32,11 @@ static void end(Play *play) {
     exec_play_free(play->host);
 }
 
+/* Of fills, the loss's gradient's: of one number. */
+static bool is_meant(const PlanRole *role, const PlanOp *op, PlanOpKind kind) {
+    return op->kind == kind && (kind != PLAN_OP_FILL || plan_op_dims(role, op)[0] == 1);
+}
+
 /* Plays until the instruction at hand is the launch of this op kind, and all lanes are idle. */
 static const PlanOp *play_until(Play *play, PlanSection section, PlanOpKind kind) {
     g_autoptr(GError) error = NULL;
@@ -40,7 +45,7 @@ static const PlanOp *play_until(Play *play, PlanSection section, PlanOpKind kind
         if (at->section == section && at->index < at->role->n_instrs[section]) {
             const PlanInstr *instr = &at->role->sections[section][at->index];
             const PlanOp *op = &at->role->ops[instr->arg];
-            if (instr->kind == PLAN_LAUNCH && op->kind == kind) {
+            if (instr->kind == PLAN_LAUNCH && is_meant(at->role, op, kind)) {
                 g_assert_true(exec_host.drain(play->host, &error));
                 return op;
             }
@@ -267,6 +272,26 @@ static void joined_q_k_and_v(void) {
             "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nffn=24\nvocab=11\nseq=9\n",
             says_kv ? "" : "kv_heads=2\n", cases[i].network, NULL);
         gradients_by(cases[i].kernels, text, 2, 2e-3);
+    }
+}
+
+/* Each token goes to all experts, in an order of its own: where it goes to some, the loss jumps
+ * when a small step sends it elsewhere. tests/oracle/numbers has gradients of that. */
+static void experts(void) {
+    static const struct {
+        const char *kernels, *network;
+    } cases[] = {
+        {"eager", "experts=3\nexperts_per_token=3\nexpert_ffn=24\n"},
+        {"eager checkpointing=full",
+         "experts=4\nexperts_per_token=4\nexpert_ffn=16\nshared_ffn=8\n"},
+        {"eager", "experts=3\nexperts_per_token=3\nexpert_ffn=8\nroute_norm=no\n"},
+        {"eager", "experts=1\nexperts_per_token=1\nexpert_ffn=8\n"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strconcat("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\n"
+                                            "kv_heads=2\nvocab=11\nseq=9\n",
+                                            cases[i].network, NULL);
+        gradients_near(cases[i].kernels, text, 2, 4e-3, 0.01);
     }
 }
 
@@ -569,6 +594,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/RMSNorm of ops", rms_norm_of_ops);
     g_test_add_func("/exec/gradients/normalized q and k", normalized_q_and_k);
     g_test_add_func("/exec/gradients/joined q, k and v", joined_q_k_and_v);
+    g_test_add_func("/exec/gradients/experts", experts);
     g_test_add_func("/exec/gradients/metered", metered);
     g_test_add_func("/exec/gradients/loss-in-one-kernel", loss_in_one_kernel);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);

@@ -366,6 +366,8 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 2 --lora-rank 4 --param-dtype bf16 --checkpointing full",
         "gpt-toy -n 2 --model-dtype bf16 --sharding none --lora-rank 4 --lora-dtype fp32",
         "llama-toy -n 2 --freeze module=embed|layers.0",
+        "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
+        "moe-toy -n 2 --sharding none",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",

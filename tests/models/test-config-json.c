@@ -90,6 +90,29 @@ static uint64_t parameters_of(const ModelNetwork *network) {
     "\"torch_dtype\": \"bfloat16\", \"use_cache\": true, \"use_sliding_window\": false,"           \
     "\"vocab_size\": 151936" rest "}"
 
+#define MIXTRAL(rest)                                                                              \
+    "{\"architectures\": [\"MixtralForCausalLM\"], \"attention_dropout\": 0.0,"                    \
+    "\"bos_token_id\": 1, \"eos_token_id\": 2, \"hidden_act\": \"silu\", \"hidden_size\": 4096,"   \
+    "\"initializer_range\": 0.02, \"intermediate_size\": 14336,"                                   \
+    "\"max_position_embeddings\": 32768, \"model_type\": \"mixtral\","                             \
+    "\"num_attention_heads\": 32, \"num_experts_per_tok\": 2, \"num_hidden_layers\": 32,"          \
+    "\"num_key_value_heads\": 8, \"num_local_experts\": 8, \"rms_norm_eps\": 1e-05,"               \
+    "\"router_aux_loss_coef\": 0.02, \"sliding_window\": null,"                                    \
+    "\"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\", \"use_cache\": true,"          \
+    "\"vocab_size\": 32000" rest "}"
+
+#define QWEN3_MOE(rest)                                                                            \
+    "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"attention_bias\": false,"                    \
+    "\"attention_dropout\": 0.0, \"head_dim\": 128, \"hidden_act\": \"silu\","                     \
+    "\"hidden_size\": 2048, \"initializer_range\": 0.02, \"intermediate_size\": 6144,"             \
+    "\"max_position_embeddings\": 40960, \"max_window_layers\": 48,"                               \
+    "\"model_type\": \"qwen3_moe\", \"moe_intermediate_size\": 768, \"norm_topk_prob\": true,"     \
+    "\"num_attention_heads\": 32, \"num_experts_per_tok\": 8, \"num_hidden_layers\": 48,"          \
+    "\"num_key_value_heads\": 4, \"rms_norm_eps\": 1e-06, \"rope_scaling\": null,"                 \
+    "\"rope_theta\": 1000000.0, \"router_aux_loss_coef\": 0.001, \"sliding_window\": null,"        \
+    "\"tie_word_embeddings\": false, \"torch_dtype\": \"bfloat16\","                               \
+    "\"use_sliding_window\": false, \"vocab_size\": 151936" rest "}"
+
 #define OLMO2(layers, width, heads, kv_heads, ffn)                                                 \
     "{\"architectures\": [\"Olmo2ForCausalLM\"], \"attention_bias\": false,"                       \
     "\"attention_dropout\": 0.0, \"eos_token_id\": 100257, \"hidden_act\": \"silu\","              \
@@ -271,6 +294,15 @@ static const struct {
     {"a Qwen3-32B without head_dim", QWEN3(64, 5120, 64, 25600, false, ""), 32762123264, 40960,
      1000000},
 
+    {"Mixtral-8x7B-v0.1", MIXTRAL(", \"output_router_logits\": false, \"rope_theta\": 1000000.0"),
+     46702792704, 32768, 1000000},
+    {"a Mixtral without rope_theta", MIXTRAL(""), 46702792704, 32768, 1000000},
+    {"Qwen3-30B-A3B",
+     QWEN3_MOE(", \"decoder_sparse_step\": 1, \"mlp_only_layers\": [], \"num_experts\": 128"),
+     30532122624, 40960, 1000000},
+    {"a Qwen3-30B-A3B as transformers 5 may write it", QWEN3_MOE(", \"num_local_experts\": 128"),
+     30532122624, 40960, 1000000},
+
     {"OLMo-2-1124-7B", OLMO2(32, 4096, 32, 32, 11008), 7298617344, 4096, 500000},
     {"OLMo-2-1124-13B", OLMO2(40, 5120, 40, 40, 13824), 13716198400, 4096, 500000},
 
@@ -433,6 +465,14 @@ static void bad_configs(void) {
          "the field 'attention_bias' must be true or false"},
         {QWEN3(2, 64, 8, 160, false, ", \"head_dim\": 7"),
          "field 'head_dim': a head of family llama has 7 numbers"},
+        {MIXTRAL(", \"output_router_logits\": true"), "output_router_logits adds a loss"},
+        {MIXTRAL(", \"router_jitter_noise\": 0.1"), "router_jitter_noise above 0 is not known"},
+        {QWEN3_MOE(", \"num_experts\": 128, \"mlp_only_layers\": [0]"),
+         "decoder_sparse_step must be 1 and mlp_only_layers empty"},
+        {QWEN3_MOE(", \"num_experts\": 128, \"decoder_sparse_step\": 2"),
+         "decoder_sparse_step must be 1 and mlp_only_layers empty"},
+        {QWEN3_MOE(", \"num_experts\": 4"),
+         "field 'num_experts_per_tok': a token goes to 8 experts, and there are 4"},
         {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"hidden_act\": 1"),
          "the field 'hidden_act' must be a text"},
     };

@@ -54,6 +54,8 @@ static const struct {
     {"t5-small", 60506624, false},
     {"qwen3-8b", 8190735360, false},
     {"qwen3-32b", 32762123264, false},
+    {"mixtral-8x7b", 46702792704, false},
+    {"qwen3-30b-a3b", 30532122624, false},
     {"olmo2-7b", 7298617344, false},
     {"llama-33b", 32528943616, false},
     {"llama-65b", 65285660672, false},
@@ -115,6 +117,61 @@ static void files_count(void) {
         double off = fabs(counted - files[i].parameters);
         g_test_message("%s: %.0f parameters", files[i].name, counted);
         g_assert_cmpfloat(off, <=, files[i].assumed ? 0.03 * files[i].parameters : 0);
+    }
+}
+
+/* Parameters that a token meets, as their makers count them: 12.9e9 and 3.3e9. */
+static void experts_count(void) {
+    static const struct {
+        const char *name;
+        uint64_t experts, per_token, met;
+    } cases[] = {{"mixtral-8x7b", 8, 2, 12879925248}, {"qwen3-30b-a3b", 128, 8, 3353032704}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *file = g_strconcat(cases[i].name, ".ini", NULL);
+        g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = model_network_read_file(path, &error);
+        g_assert_no_error(error);
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1}, &error);
+        g_assert_no_error(error);
+        uint64_t met = 0;
+        for (uint32_t p = 0; p < graph->parameters->len; p++) {
+            const PlanGraphParameter *parameter =
+                plan_graph_at(graph->parameters, PlanGraphParameter, p);
+            bool is_of_experts = parameter->n_dims == 3;
+            g_assert_true(!is_of_experts || parameter->dims[0] == (int64_t)cases[i].experts);
+            met += is_of_experts ? parameter->elements / cases[i].experts * cases[i].per_token
+                                 : parameter->elements;
+        }
+        g_assert_cmpuint(met, ==, cases[i].met);
+    }
+}
+
+/* What was not recorded of experts is refused. */
+static void experts_refused(void) {
+    static const struct {
+        const char *key, *value, *expected;
+    } cases[] = {
+        {"kernels", "compiled", "n: kernels = compiled does not know experts"},
+        {"kernels", "fused", "n: kernels = fused does not know experts"},
+        {"autocast", "bf16", "n: experts are not known under autocast"},
+        {"pytorch", "2.4", "n: experts are not known of a PyTorch before 2.8"},
+        {"lora_rank", "4", "n: experts are not known with adapters"},
+        {"freeze", "module=embed", "n: experts are not known with parameters that are frozen"},
+    };
+    const char *text = "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n"
+                       "experts=4\nexperts_per_token=2\nexpert_ffn=8\n";
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
+        g_assert_no_error(error);
+        PlanStrategy strategy;
+        plan_strategy_init(&strategy);
+        g_assert_true(plan_strategy_set(&strategy, cases[i].key, cases[i].value, &error));
+        g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, &error);
+        g_assert_null(graph);
+        g_test_message("%s", error->message);
+        g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
     }
 }
 
@@ -223,6 +280,24 @@ static void bad_files(void) {
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "qkv=joined\nqk_norm=width\n",
          "n.ini:10: q and k are normalized behind layers of their own"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\n",
+         "n.ini:2: [network] lacks 'ffn'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "shared_ffn=8\n",
+         "n.ini:9: shared_ffn is of a network with experts"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "experts=4\n",
+         "n.ini:8: a block has experts or a hidden layer of ffn, not both"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n",
+         "n.ini:8: a network with experts needs experts_per_token and expert_ffn"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n"
+         "experts_per_token=5\nexpert_ffn=8\n",
+         "n.ini:9: a token goes to 5 experts, and there are 4"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n"
+         "experts_per_token=2\nexpert_ffn=12\n",
+         "n.ini:10: PyTorch's grouped product takes rows of 16 bytes"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n",
+         "n.ini:8: family gpt has no key 'experts'"},
         {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
         {"family=gpt\n", "n.ini: [network] has no 'family'"},
     };
@@ -543,6 +618,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/models/network/files have their published size", files_count);
     g_test_add_func("/models/network/parameter counts are exact", counts);
+    g_test_add_func("/models/network/parameters that a token meets", experts_count);
+    g_test_add_func("/models/network/experts that were not recorded", experts_refused);
     g_test_add_func("/models/network/names are PyTorch's", names);
     g_test_add_func("/models/network/bad files name line and remedy", bad_files);
     g_test_add_func("/models/network/not compiled", not_compiled);

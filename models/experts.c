@@ -1,0 +1,250 @@
+/* models/experts.c - a mixture of experts, op by op as torchtitan's MoE calls PyTorch.
+ *
+ * torchtitan/models/common/moe.py (71213cf1) and token_dispatcher.py (e04d67ef), 2026, without
+ * expert parallelism: the router's scores in fp32 and their softmax, top-k, a token's scores by
+ * their sum; (token, expert) pairs sorted by expert, the tokens' rows gathered in that order,
+ * SwiGLU by three products grouped by expert, rows scored in fp32 and added to their tokens' rows
+ * of the shared expert's output, or of zeros. The router counts tokens by expert, to watch the
+ * balance; what then adds that to a buffer, in place, is left out, as is a bias that balances
+ * (load_balance_coeff = None there). In fp32 the products stay in fp32, where torchtitan casts.
+ */
+#include "models/experts.h"
+
+static const double INIT_STD = 0.02; /* torchtitan's, of a truncated normal distribution */
+
+ModelExperts model_experts_of(const ModelNetwork *network) {
+    return (ModelExperts){.n = network->experts,
+                          .per_token = network->experts_per_token,
+                          .ffn = network->expert_ffn,
+                          .shared_ffn = network->shared_ffn,
+                          .keeps_scores = network->keeps_scores};
+}
+
+static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
+                                const char *name, uint64_t out, uint64_t in) {
+    int64_t dims[] = {(int64_t)experts->n, (int64_t)out, (int64_t)in};
+    return plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
+}
+
+ModelExpertLayer model_experts_declare(const ModelWalk *w, const ModelExperts *experts,
+                                       uint32_t parent, const char *name) {
+    ModelExpertLayer layer = {.module =
+                                  plan_graph_module(w->graph, parent, name, "Experts", false)};
+    uint32_t grouped =
+        plan_graph_module(w->graph, layer.module, "experts", "GroupedExperts", false);
+    layer.experts = grouped;
+    layer.gate = declare_weights(w, experts, grouped, "gate", experts->ffn, w->width);
+    layer.down = declare_weights(w, experts, grouped, "down", w->width, experts->ffn);
+    layer.up = declare_weights(w, experts, grouped, "up", experts->ffn, w->width);
+    layer.router = plan_graph_module(w->graph, layer.module, "router", "Router", false);
+    layer.score = model_linear(w, layer.router, "gate", experts->n, w->width, false);
+    if (experts->shared_ffn) {
+        uint64_t ffn = experts->shared_ffn;
+        layer.shared = plan_graph_module(w->graph, layer.module, "shared", "SwiGlu", false);
+        layer.shared_gate = model_linear(w, layer.shared, "gate", ffn, w->width, false);
+        layer.shared_up = model_linear(w, layer.shared, "up", ffn, w->width, false);
+        layer.shared_down = model_linear(w, layer.shared, "down", w->width, ffn, false);
+    }
+    plan_graph_buffer_between(w->graph, PLAN_FP32, experts->n); /* tokens by expert */
+    return layer;
+}
+
+/* ---- routing -------------------------------------------------------------------------------- */
+
+/* What goes from step to step of a walk; pairs: of a token and one of its experts. */
+typedef struct {
+    const ModelWalk *w;
+    const ModelExperts *experts;
+    uint64_t pairs;
+} Walk;
+
+static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
+                    uint64_t elements, const int64_t *dims, const double *attrs) {
+    unsigned n = (a != PLAN_NONE) + (b != PLAN_NONE);
+    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, n, &dtype, &elements, 1, dims,
+                         attrs);
+}
+
+/* In fp32: copies of the weight and of x, in that order. */
+static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanDtype fp32 = PLAN_FP32;
+    uint64_t n = walk->experts->n, elements = w->rows * n;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
+    plan_graph_hold(w->graph, weight);
+    uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, 3,
+                               &fp32, &elements, 1,
+                               (int64_t[]){(int64_t)w->rows, (int64_t)n, (int64_t)w->width}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static uint32_t run_count(const Walk *walk, uint32_t chosen) {
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->experts->n};
+    return run(walk, PLAN_OP_COUNT, chosen, PLAN_NONE, PLAN_INT64, walk->experts->n, dims, NULL);
+}
+
+/* Each token's scores by their sum. */
+static uint32_t run_normalize(const Walk *walk, uint32_t top) {
+    const ModelWalk *w = walk->w;
+    int64_t shape[] = {(int64_t)w->rows, (int64_t)walk->experts->per_token}, rows = shape[0];
+    double least = 1e-20;
+    uint32_t sum =
+        run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, w->rows, shape, NULL);
+    uint32_t total =
+        run(walk, PLAN_OP_ADD_NUMBER, sum, PLAN_NONE, PLAN_FP32, w->rows, &rows, &least);
+    plan_graph_hold(w->graph, total);
+    return run(walk, PLAN_OP_DIVIDE_COLUMN, top, total, PLAN_FP32, walk->pairs, shape, NULL);
+}
+
+/* chosen: each token's experts, by number; top: their scores; counts: of tokens by expert. */
+typedef struct {
+    uint32_t top, chosen, counts;
+} Routed;
+
+static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    uint64_t n = walk->experts->n, elements[] = {walk->pairs, walk->pairs};
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)n, (int64_t)walk->experts->per_token};
+    int64_t pairs = (int64_t)walk->pairs;
+    double one = 1;
+    plan_graph_enter(graph, layer->router, &x, 1);
+    uint32_t raw = run_scores(walk, &layer->score, x);
+    uint32_t scores =
+        run(walk, PLAN_OP_SOFTMAX, raw, PLAN_NONE, PLAN_FP32, w->rows * n, dims, NULL);
+    plan_graph_keep(graph, raw);
+    plan_graph_hold(graph, scores);
+    uint32_t seen = plan_graph_detached(graph, scores);
+    uint32_t unused =
+        plan_graph_op(graph, PLAN_OP_TOP_K, &seen, 1, dtypes, elements, 2, dims, NULL);
+    uint32_t chosen = unused + 1;
+    plan_graph_hold(graph, unused);
+    uint32_t top =
+        run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+    if (!walk->experts->keeps_scores) {
+        top = run_normalize(walk, top);
+    }
+    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs, &one);
+    uint32_t counts = run_count(walk, chosen);
+    plan_graph_leave(graph, (uint32_t[]){top, chosen, counts}, 3);
+    return (Routed){top, chosen, counts};
+}
+
+/* Pairs in order of their experts: their scores, their tokens, and how many each expert has. */
+typedef struct {
+    uint32_t scores, tokens, counts;
+} Sorted;
+
+static Sorted run_sort(const Walk *walk, const Routed *routed) {
+    PlanGraph *graph = walk->w->graph;
+    int64_t n = (int64_t)walk->pairs, groups = (int64_t)walk->experts->n;
+    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
+    uint64_t elements[] = {walk->pairs, walk->pairs};
+    uint32_t counts = run_count(walk, routed->chosen);
+    uint32_t sorted = plan_graph_op(graph, PLAN_OP_SORT, &routed->chosen, 1, dtypes, elements, 2,
+                                    (int64_t[]){n, groups}, NULL);
+    uint32_t order = sorted + 1;
+    uint32_t scores = run(walk, PLAN_OP_ROWS_OF, routed->top, order, PLAN_FP32, walk->pairs,
+                          (int64_t[]){n, 1, n}, NULL);
+    uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, order, PLAN_NONE, PLAN_INT64, walk->pairs,
+                          (int64_t[]){n, (int64_t)walk->experts->per_token}, NULL);
+    plan_graph_keep(graph, routed->counts); /* until the name that it has takes the others */
+    plan_graph_let_go_after(graph, routed->counts, order);
+    return (Sorted){scores, tokens, counts};
+}
+
+/* ---- the experts ---------------------------------------------------------------------------- */
+
+static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint32_t ends,
+                            uint64_t out, uint64_t in) {
+    uint64_t elements = walk->pairs * out;
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in, (int64_t)walk->experts->n};
+    PlanGraph *graph = walk->w->graph;
+    return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, 3,
+                         &graph->dtype, &elements, 1, dims, NULL);
+}
+
+static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, uint32_t x,
+                            uint32_t counts) {
+    const ModelWalk *w = walk->w;
+    uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
+    int64_t groups = (int64_t)walk->experts->n;
+    plan_graph_enter(w->graph, layer->experts, (uint32_t[]){x, counts}, 2);
+    uint32_t ends =
+        run(walk, PLAN_OP_ENDS, counts, PLAN_NONE, PLAN_INT32, walk->experts->n, &groups, NULL);
+    plan_graph_hold(w->graph, ends);
+    uint32_t gate = run_grouped(walk, x, layer->gate, ends, ffn, w->width);
+    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
+    uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
+    plan_graph_let_go_after(w->graph, open, up); /* it has the name that hidden takes */
+    plan_graph_hold(w->graph, hidden);
+    uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* Every token's; or zeros. */
+static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    uint64_t ffn = walk->experts->shared_ffn, elements = w->rows * w->width;
+    int64_t n = (int64_t)elements;
+    double zero = 0;
+    if (!ffn) {
+        return run(walk, PLAN_OP_FILL, PLAN_NONE, PLAN_NONE, w->graph->dtype, elements, &n, &zero);
+    }
+    plan_graph_enter(w->graph, layer->shared, &x, 1);
+    uint32_t gate = model_run_linear(w, &layer->shared_gate, x, ffn, w->width);
+    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, w->rows * ffn);
+    uint32_t up = model_run_linear(w, &layer->shared_up, x, ffn, w->width);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, w->rows * ffn);
+    uint32_t y = model_run_linear(w, &layer->shared_down, hidden, w->width, ffn);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* Rows times their scores, in fp32. */
+static uint32_t run_scored(const Walk *walk, uint32_t rows, uint32_t scores) {
+    const ModelWalk *w = walk->w;
+    int64_t shape[] = {(int64_t)walk->pairs, (int64_t)w->width};
+    uint32_t wide = model_run_widen(w, rows);
+    uint32_t product =
+        run(walk, PLAN_OP_MUL_COLUMN, wide, scores, PLAN_FP32, walk->pairs * w->width, shape, NULL);
+    uint32_t scored = model_run_like(w, product, rows);
+    plan_graph_keep(w->graph, rows); /* until the name that it has takes the scored ones */
+    plan_graph_let_go_after(w->graph, rows, product);
+    return scored;
+}
+
+uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
+                           const ModelExpertLayer *layer, uint32_t x) {
+    Walk walk = {w, experts, w->rows * experts->per_token};
+    PlanGraph *graph = w->graph;
+    int64_t dims[] = {(int64_t)walk.pairs, (int64_t)w->width, (int64_t)w->rows};
+    uint64_t n = w->rows * w->width;
+    plan_graph_enter(graph, layer->module, &x, 1);
+    Routed routed = run_router(&walk, layer, x);
+    plan_graph_hold(graph, routed.top);
+    plan_graph_hold(graph, routed.chosen);
+    plan_graph_let_go_after(graph, routed.chosen, routed.top);
+    Sorted sorted = run_sort(&walk, &routed);
+    plan_graph_hold(graph, sorted.counts);
+    plan_graph_hold(graph, sorted.scores);
+    plan_graph_hold(graph, sorted.tokens);
+    uint32_t rows = run(&walk, PLAN_OP_ROWS_OF, x, sorted.tokens, graph->dtype,
+                        walk.pairs * w->width, dims, NULL);
+    uint32_t made = run_experts(&walk, layer, rows, sorted.counts);
+    uint32_t out = run_shared(&walk, layer, x);
+    uint32_t scored = run_scored(&walk, made, sorted.scores);
+    plan_graph_hold(graph, scored);
+    plan_graph_hold(graph, out);
+    plan_graph_let_go_after(graph, out, scored); /* in the order of the names that hold them */
+    uint32_t y = plan_graph_op(graph, PLAN_OP_ADD_TO_ROWS, (uint32_t[]){out, scored, sorted.tokens},
+                               3, &graph->dtype, &n, 1, dims, NULL);
+    plan_graph_leave(graph, &y, 1);
+    return y;
+}
