@@ -144,6 +144,9 @@ static char *network_text(JsonObject *shape) {
     }
     g_auto(GStrv) list = g_strsplit(keys, " ", -1);
     for (char **key = list; *key; key++) {
+        if (g_str_equal(*key, "ffn") && has(shape, "experts") && int_of(shape, "experts") > 0) {
+            continue;
+        }
         g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", *key, int_of(shape, *key));
     }
     static const char *const never_tied[] = {"mlp", "mpt", "phi", NULL};
@@ -172,6 +175,19 @@ static char *network_text(JsonObject *shape) {
     if (!g_str_equal(kind, "mlp")) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
+    }
+    static const char *const of_experts[] = {"experts", "experts_per_token", "expert_ffn",
+                                             "shared_ffn"};
+    bool has_experts = has(shape, "experts") && int_of(shape, "experts") > 0;
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_experts) && has_experts; i++) {
+        if (int_of(shape, of_experts[i]) > 0) {
+            g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", of_experts[i],
+                                   int_of(shape, of_experts[i]));
+        }
+    }
+    if (has_experts) {
+        g_string_append_printf(text, "route_norm = %s\n",
+                               flag_of(shape, "route_norm") ? "yes" : "no");
     }
     static const char *const words[] = {"loss", "loss_at", "rope",   "qkv",
                                         "kv",   "qk_norm", "norm_at"};

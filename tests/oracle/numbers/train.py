@@ -20,7 +20,8 @@ import safetensors  # noqa: E402
 import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
-NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq")
+NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq",
+           "experts", "experts_per_token", "expert_ffn", "shared_ffn")
 
 
 def read_options():
@@ -50,7 +51,7 @@ def read_shape(path):
             fields[key] = int(value)
         elif key in ("bias", "positions"):
             pass  # variants.py
-        elif key in ("tied", "gated", "qkv_bias"):
+        elif key in ("tied", "gated", "qkv_bias", "route_norm"):
             fields[key] = value == "yes"
         elif key == "gelu":
             fields[key] = {"tanh": "tanh", "erf": "none", "ops": "ops"}[value]

@@ -11,7 +11,8 @@ def add_training_options(p):
     """Everything about the run that is trained; how it is recorded is each recorder's own."""
     net = p.add_argument_group("network")
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
-    for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq"):
+    for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
+                 "expert-ffn", "shared-ffn"):
         net.add_argument("--" + name, type=int, help="replaces the preset's value")
     net.add_argument("--tied", action=argparse.BooleanOptionalAction, help="head shares the embedding's weight")
     net.add_argument("--attention", choices=("flash", "math-eager"))
@@ -29,6 +30,7 @@ def add_training_options(p):
     net.add_argument("--kv", choices=("grouped", "repeated"), help="llama: groups of heads for attention, or copies")
     net.add_argument("--qk-norm", choices=("none", "head", "width"), help="llama: RMSNorm of q and k")
     net.add_argument("--norm-at", choices=("before", "after"), help="llama: the norms of attention and hidden layer")
+    net.add_argument("--route-norm", action=argparse.BooleanOptionalAction, help="llama with experts: scores are divided by their sum")
     net.add_argument("--rotary-share", type=float, help="neox, phi: of each head's numbers, those that are turned")
     net.add_argument("--block", choices=("parallel", "sequential"), help="neox: the hidden layer beside attention or behind it")
     net.add_argument("--gated", action="store_true", default=None, help="t5: gated GELU instead of ReLU")
@@ -94,7 +96,8 @@ def add_training_options(p):
 def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
-                 "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
+                 "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
+                 "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)
