@@ -586,6 +586,9 @@ static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s,
                       : s->pytorch != PLAN_PYTORCH_CURRENT
                           ? "of a PyTorch before 2.8, which lacks their grouped product; set "
                             "pytorch = current"
+                      : plan_strategy_param_dtype(s) == PLAN_FP16
+                          ? "in fp16, which PyTorch's grouped product does not take; set "
+                            "param_dtype = bf16"
                       : s->lora_rank ? "with adapters; leave lora_rank at 0"
                       : s->freeze.choice == PLAN_FREEZE_MODULE
                           ? "with parameters that are frozen; set freeze = none"

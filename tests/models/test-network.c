@@ -156,6 +156,7 @@ static void experts_refused(void) {
         {"kernels", "fused", "n: kernels = fused does not know experts"},
         {"autocast", "bf16", "n: experts are not known under autocast"},
         {"pytorch", "2.4", "n: experts are not known of a PyTorch before 2.8"},
+        {"param_dtype", "fp16", "n: experts are not known in fp16"},
         {"lora_rank", "4", "n: experts are not known with adapters"},
         {"freeze", "module=embed", "n: experts are not known with parameters that are frozen"},
     };
