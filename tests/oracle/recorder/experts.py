@@ -4,8 +4,9 @@ token keeps its experts, and all tensors have tokens x experts-per-token rows.
 The operations, their order and the names that hold their results are those of torchtitan's MoE without expert
 parallelism (torchtitan/models/common/moe.py at 71213cf1 and token_dispatcher.py at e04d67ef, 2026): scores in fp32,
 top-k, a stable sort by expert, rows gathered, products grouped by expert, rows scored behind the experts and
-scattered back. Here the sum has a name of its own, so that what it was added to goes when the call returns (nothing is made between), the products are in the network's dtype, which torchtitan's casts to bf16 (no copies in bf16), what is
-scattered is added by PyTorch's own scatter_add, and no bias balances the experts."""
+scattered back. Of its own: the products are in the network's dtype, which torchtitan casts to bf16 (no copies in bf16); what
+is scattered is added by PyTorch's own scatter_add; the sum has a name of its own, so that what it was added to goes when
+the call returns, and nothing is made between; no bias balances the experts."""
 
 import torch
 import torch.nn.functional as F
