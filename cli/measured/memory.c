@@ -5,6 +5,7 @@
 #include "trace/ended.h"
 #include "trace/idle.h"
 #include "trace/import/steps.h"
+#include "trace/scale.h"
 #include "trace/summary.h"
 
 enum {
@@ -321,10 +322,11 @@ static void note_run(Measured *measured, const Snapshot *snapshot, const Snapsho
                                 "step, but may begin within one");
     }
     if (snapshot->active > 0) {
+        TraceScale scale = trace_scale_bytes((double)snapshot->active);
         measured_note(measured,
-                      "the history begins when %.2f MB are in use already; of those the "
+                      "the history begins when %.2f %s are in use already; of those the "
                       "origin is known only of what lives to its end",
-                      (double)snapshot->active / 1e6);
+                      (double)snapshot->active / scale.per_unit, scale.unit);
     }
     if (snapshot->n_ooms > 0) {
         measured_note(measured, "the run was out of memory %u time%s", snapshot->n_ooms,
