@@ -17,9 +17,11 @@ static bool sample(const ExecTask *t, uint64_t number, float *vector, int64_t *x
 }
 
 bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) {
-    const ExecComm *comm = t->context->comm;
+    const Plan *plan = t->context->plan;
     uint64_t samples = dim(t, 0), n = dim(t, 1);
-    uint64_t first = (t->turn * comm->world + comm->rank) * samples;
+    uint64_t first =
+        (t->turn * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
+        samples;
     for (uint64_t i = 0; i < samples; i++) {
         if (!sample(t, first + i, (float *)x + i * n, (int64_t *)x + i * n, (int64_t *)y + i * n,
                     error)) {

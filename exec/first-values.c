@@ -9,17 +9,26 @@ static bool is_fill(const PlanOp *op) {
     return op->kind == PLAN_OP_INIT_FILL || op->kind == PLAN_OP_HOST_INIT_FILL;
 }
 
+/* n elements of a parameter from one on. */
+static void first_values(const ExecTask *t, uint32_t parameter, uint64_t from, uint64_t n,
+                         float *to) {
+    const ExecContext *c = t->context;
+    if (c->weights) {
+        exec_weights_get(c->weights, parameter, from, n, to);
+    } else if (is_fill(t->op)) {
+        kernel_fill_f32(to, (float)attr(t, 0), n);
+    } else {
+        kernel_philox_normal_f32(to, n, c->seed, parameter, from, 0, (float)attr(t, 0));
+    }
+}
+
 void exec_first_values(const ExecTask *t, float *ret_values) {
     const ExecContext *c = t->context;
     ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    float *to = ret_values + place.first;
-    if (c->weights) {
-        exec_weights_get(c->weights, place.parameter, place.from, place.count, to);
-    } else if (is_fill(t->op)) {
-        kernel_fill_f32(to, (float)attr(t, 0), place.count);
-    } else {
-        kernel_philox_normal_f32(to, place.count, c->seed, place.parameter, place.from, 0,
-                                 (float)attr(t, 0));
+    for (uint64_t at = 0, from, n; at < place.count; at += n) {
+        n = exec_place_run(c->plan, place.parameter, c->comm->rank, place.from + at,
+                           place.count - at, &from);
+        first_values(t, place.parameter, from, n, ret_values + place.first + at);
     }
 }
 

@@ -4,7 +4,7 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
     const int64_t *dims = plan_op_dims(role, init);
     uint32_t parameter = (uint32_t)dims[0];
     uint64_t n = (uint64_t)dims[1], offset = (uint64_t)dims[3];
-    uint64_t total = plan->parameters[parameter].elements;
+    uint64_t total = plan_parameter_share(plan, &plan->parameters[parameter]);
     uint64_t start = plan_rank_on_axis(plan, rank, (PlanAxis)init->axis) * (uint64_t)dims[2];
     uint64_t first = offset > start ? MIN(n, offset - start) : 0;
     uint64_t from = start > offset ? start - offset : 0;
@@ -17,10 +17,28 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
                        .count = from < total ? MIN(n - first, total - from) : 0};
 }
 
-/* Ranks that differ in the replica alone hold the same; without a stride all ranks do. */
+uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uint64_t from,
+                        uint64_t n, uint64_t *ret_from) {
+    const PlanParameter *p = &plan->parameters[parameter];
+    uint64_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_TENSOR);
+    if (p->share == PLAN_SHARE_COLUMNS) {
+        uint64_t cols = (uint64_t)p->dims[p->n_dims - 1];
+        uint64_t own = cols / plan->axes[PLAN_AXIS_TENSOR];
+        *ret_from = from / own * cols + place * own + from % own;
+        return MIN(n, own - from % own);
+    }
+    *ret_from = from + (p->share == PLAN_SHARE_ROWS ? place * plan_parameter_share(plan, p) : 0);
+    return n;
+}
+
+/* Ranks that differ in the replica alone hold the same, and of what is not shared those of the
+ * tensor axis; without a stride all ranks do. */
 static bool saves(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
-    bool all_hold_it = plan_op_dims(role, init)[2] == 0;
-    return all_hold_it ? rank == 0 : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0;
+    const int64_t *dims = plan_op_dims(role, init);
+    bool all_hold_it = dims[2] == 0, is_shared = plan->parameters[dims[0]].share != PLAN_SHARE_ALL;
+    return all_hold_it ? rank == 0
+                       : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0 &&
+                             (is_shared || plan_rank_on_axis(plan, rank, PLAN_AXIS_TENSOR) == 0);
 }
 
 /* Beyond the first step, and so to the end of any run. */

@@ -303,14 +303,28 @@ enum {
     SAVE_BYTES = 1 << 24 /* fetched at a time */
 };
 
+/* n elements of what a rank has of a parameter, from one of its own on. */
+static bool put(const ExecPlay *play, ExecWeightsFile *file, uint32_t parameter, uint64_t own,
+                uint64_t n, const char *numbers, PlanDtype dtype, GError **error) {
+    const ExecContext *c = &play->context;
+    for (uint64_t at = 0, from, run; at < n; at += run) {
+        run = exec_place_run(c->plan, parameter, c->comm->rank, own + at, n - at, &from);
+        if (!exec_weights_put(file, parameter, from, run, numbers + at * plan_dtype_bytes(dtype),
+                              dtype, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What waits on the host needs no fetching. */
 static bool save_slot(ExecPlay *play, const ExecPlace *place, ExecWeightsFile *file,
                       GError **error) {
     ExecSlots *slots = play->context.slots;
     PlanDtype dtype = exec_slots_dtype(slots, place->slot);
     const char *slot = exec_slots_at(slots, place->slot, place->first + place->count, error);
-    return slot && exec_weights_put(file, place->parameter, place->from, place->count,
-                                    slot + place->first * plan_dtype_bytes(dtype), dtype, error);
+    return slot && put(play, file, place->parameter, place->from, place->count,
+                       slot + place->first * plan_dtype_bytes(dtype), dtype, error);
 }
 
 static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,
@@ -324,7 +338,7 @@ static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,
     for (uint64_t at = 0, n; at < place->count; at += n) {
         n = MIN(most, place->count - at);
         if (!play->device->fetch(play, block, from + at * size, n * size, error) ||
-            !exec_weights_put(file, place->parameter, place->from + at, n, block, dtype, error)) {
+            !put(play, file, place->parameter, place->from + at, n, block, dtype, error)) {
             return false;
         }
     }

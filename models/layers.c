@@ -409,6 +409,11 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     if (loss_is_wide(w)) {
         logits = model_run_widen(w, logits);
     }
+    if (w->graph->tensor > 1) {
+        uint32_t shared = plan_graph_shared_loss(w->graph, logits, targets, w->rows, vocab);
+        plan_graph_keep(w->graph, logits);
+        return shared;
+    }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
     uint32_t loss = plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2,

@@ -2,6 +2,9 @@
  * grouped heads of k and v, no biases (but Qwen 2's of q, k and v); the head tied or not. Also
  * Qwen 3, which normalizes q and k, and OLMo 2, which does too and has its norms behind attention
  * and its hidden layer instead of before; and those whose hidden layers are experts (experts.h).
+ *
+ * Where ranks share the layers (plan->tensor; plan/autograd/shared.h) a rank has its part of heads,
+ * hidden layer and vocabulary, and between the layers its part of each sequence.
  */
 #include <math.h>
 
@@ -11,8 +14,9 @@
 static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 
 typedef struct {
-    ModelWalk walk;
-    uint64_t heads, kv_heads, head_dim, ffn, vocab;
+    ModelWalk walk;                                 /* inside of layers */
+    ModelWalk between;                              /* the layers: this rank's part of the tokens */
+    uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
     bool in_memory, wide_softmax, qkv_bias, kv_repeated, norm_after;
     ModelQkv qkv;
     ModelQkNorm qk_norm;
@@ -34,6 +38,24 @@ static uint64_t qk_norm_width(const Llama *llama, uint64_t heads) {
 /* What is in a row of the one layer of all three. */
 static uint64_t joined_width(const Llama *llama) {
     return (llama->heads + 2 * llama->kv_heads) * llama->head_dim;
+}
+
+/* Its weight is one rank's part. */
+static void share_out(const Llama *llama, const ModelLayer *layer, PlanShare share) {
+    if (llama->walk.graph->tensor > 1) {
+        plan_graph_share_out(llama->walk.graph, layer->weight, share);
+    }
+}
+
+static void share_out_block(const Llama *llama, const Block *block) {
+    const ModelLayer *columns[] = {&block->o, &block->down};
+    const ModelLayer *rows[] = {&block->q, &block->k, &block->v, &block->gate, &block->up};
+    for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
+        share_out(llama, columns[i], PLAN_SHARE_COLUMNS);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        share_out(llama, rows[i], PLAN_SHARE_ROWS);
+    }
 }
 
 static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
@@ -68,7 +90,48 @@ static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
     block.gate = model_linear(w, block.mlp, "gate", llama->ffn, w->width, false);
     block.up = model_linear(w, block.mlp, "up", llama->ffn, w->width, false);
     block.down = model_linear(w, block.mlp, "down", w->width, llama->ffn, false);
+    if (llama->qkv == MODEL_QKV_APART) {
+        share_out_block(llama, &block);
+    }
     return block;
+}
+
+static PlanGraphTokens tokens_between(const Llama *llama) {
+    const ModelWalk *w = &llama->between;
+    return (PlanGraphTokens){w->batch, w->rows / w->batch, w->width};
+}
+
+/* Of all ranks that share, where there are several: the argument of the module being walked, which
+ * its call holds, and lets go before x. */
+static uint32_t gather_tokens(const Llama *llama, uint32_t x) {
+    PlanGraphTokens tokens = tokens_between(llama);
+    PlanGraph *graph = llama->walk.graph;
+    if (graph->tensor == 1) {
+        return x;
+    }
+    uint32_t gathered = plan_graph_shared_gather(graph, x, &tokens);
+    plan_graph_hold_argument(graph, gathered);
+    plan_graph_let_go_after(graph, x, gathered);
+    return gathered;
+}
+
+static uint32_t scatter_tokens(const Llama *llama, uint32_t x) {
+    PlanGraphTokens tokens = tokens_between(llama);
+    return plan_graph_shared_scatter(llama->walk.graph, x, &tokens);
+}
+
+/* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds
+ * what it was given until then. */
+static uint32_t run_by_rows(const Llama *llama, const ModelLayer *layer, uint32_t x, uint64_t in) {
+    PlanGraph *graph = llama->walk.graph;
+    uint32_t y = model_run_linear(&llama->walk, layer, x, llama->walk.width, in);
+    if (graph->tensor == 1) {
+        return y;
+    }
+    uint32_t own = scatter_tokens(llama, y);
+    plan_graph_keep(graph, x);
+    plan_graph_let_go_after(graph, x, y);
+    return own;
 }
 
 /* From a token's heads, as its layer gives them, to the next token's. */
@@ -172,6 +235,7 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .bias = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn,
                      (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
+    x = gather_tokens(llama, x);
     Heads h = (llama->qkv == MODEL_QKV_APART ? run_layers : run_joined_layer)(llama, block,
                                                                               &attention, x);
     model_rotate(w, &llama->rotary, &attention, &h.q, &h.k, h.v);
@@ -184,7 +248,7 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
         plan_graph_hold(w->graph, h.v);
     }
     uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
-    uint32_t y = model_run_linear(w, &block->o, o, w->width, inner);
+    uint32_t y = run_by_rows(llama, &block->o, o, inner);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -196,12 +260,13 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     }
     uint64_t n = w->rows * llama->ffn;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
+    x = gather_tokens(llama, x);
     uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
     bool fused = w->graph->fused;
     uint32_t open = fused ? gate : model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
     uint32_t up = model_run_linear(w, &block->up, x, llama->ffn, w->width);
     uint32_t hidden = model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
-    uint32_t y = model_run_linear(w, &block->down, hidden, w->width, llama->ffn);
+    uint32_t y = run_by_rows(llama, &block->down, hidden, llama->ffn);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -209,7 +274,7 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
 /* A block's two sums, the last of which the next block may make. */
 static ModelStream run_with_norms_before(const Llama *llama, const Block *block,
                                          ModelStream stream) {
-    const ModelWalk *w = &llama->walk;
+    const ModelWalk *w = &llama->between;
     uint32_t x, normed = model_run_stream_norm(w, &block->norm_1, stream, EPS, &x);
     uint32_t a = run_attention(llama, block, normed);
     normed = model_run_add_norm(w, &block->norm_2, x, a, EPS, &x);
@@ -220,7 +285,7 @@ static ModelStream run_with_norms_before(const Llama *llama, const Block *block,
 /* What comes in is a sum already: no norm could make it. */
 static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
                                         ModelStream stream) {
-    const ModelWalk *w = &llama->walk;
+    const ModelWalk *w = &llama->between;
     uint32_t a = run_attention(llama, block, stream.a);
     uint32_t x = model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->norm_1, a, EPS));
     uint32_t m = run_mlp(llama, block, x);
@@ -228,7 +293,7 @@ static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
 }
 
 static ModelStream run_block(const Llama *llama, const Block *block, ModelStream stream) {
-    const ModelWalk *w = &llama->walk;
+    const ModelWalk *w = &llama->between;
     model_begin_block(w);
     model_enter_block(w, block->module, stream,
                       (uint32_t[]){llama->rotary.cosines, llama->rotary.sines}, 2);
@@ -238,7 +303,42 @@ static ModelStream run_block(const Llama *llama, const Block *block, ModelStream
     return stream;
 }
 
+static uint32_t run_embedding(const Llama *llama, const ModelLayer *embed, uint32_t tokens) {
+    const ModelWalk *w = &llama->walk;
+    if (w->graph->tensor == 1) {
+        return model_run_embedding(w, embed, tokens, w->rows, llama->vocab);
+    }
+    uint32_t mask;
+    plan_graph_enter(w->graph, embed->module, &tokens, 1);
+    uint32_t rows = plan_graph_shared_rows(w->graph, embed->weight, tokens, w->rows, w->width,
+                                           llama->vocab, &mask);
+    uint32_t results[] = {rows, mask};
+    plan_graph_leave(w->graph, results, 2);
+    plan_graph_zero_masked(w->graph, mask, rows, w->rows, w->width);
+    return scatter_tokens(llama, rows);
+}
+
+/* The head's call gathers the tokens, and gives this rank's logits. */
+static uint32_t run_head(const Llama *llama, const ModelLayer *norm, const ModelLayer *head,
+                         ModelStream stream) {
+    const ModelWalk *w = &llama->walk;
+    if (w->graph->tensor == 1) {
+        return model_run_head(w, norm, head, stream, EPS, llama->vocab);
+    }
+    ModelLayer product = *head;
+    product.module = PLAN_NONE;
+    plan_graph_hold(w->graph, stream.a);
+    uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, EPS);
+    plan_graph_enter(w->graph, head->module, &normed, 1);
+    uint32_t logits =
+        model_run_linear(w, &product, gather_tokens(llama, normed), llama->vocab, w->width);
+    plan_graph_leave(w->graph, &logits, 1);
+    plan_graph_let_go_after(w->graph, stream.a, logits);
+    return logits;
+}
+
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    uint64_t parts = graph->tensor;
     bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
     Llama shape = {.walk = {.graph = graph,
                             .batch = batch,
@@ -247,13 +347,13 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                             .width = network->width,
                             .loss = network->loss,
                             .loss_at = network->loss_at},
-                   .heads = network->heads,
-                   .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
+                   .heads = network->heads / parts,
+                   .kv_heads = (network->kv_heads ? network->kv_heads : network->heads) / parts,
                    .head_dim =
                        network->head_dim ? network->head_dim : network->width / network->heads,
-                   .ffn = network->ffn,
+                   .ffn = network->ffn / parts,
                    .experts = model_experts_of(network),
-                   .vocab = network->vocab,
+                   .vocab = network->vocab / parts,
                    .in_memory = network->scores_in_memory && !graph->fused,
                    .wide_softmax = network->wide_softmax,
                    .qkv_bias = network->qkv_bias,
@@ -266,6 +366,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     Llama *llama = &shape;
     const ModelWalk *w = &shape.walk;
+    shape.between = shape.walk;
+    shape.between.rows /= parts;
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : joined_width(llama);
     graph->joins_blocks &= !network->norm_after;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
@@ -281,19 +383,21 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         plan_graph_share(graph, head.module, head.weight);
     } else {
         head = model_linear(w, root, "head", llama->vocab, w->width, false);
+        share_out(llama, &head, PLAN_SHARE_ROWS);
     }
+    share_out(llama, &embed, PLAN_SHARE_ROWS);
     plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, llama->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, llama->vocab);
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x = model_run_embedding(w, &embed, tokens, w->rows, llama->vocab);
+    uint32_t x = run_embedding(llama, &embed, tokens);
     model_cast_tables(w, &llama->rotary);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(llama, &blocks[i], stream);
     }
-    uint32_t logits = model_run_head(w, &norm, &head, stream, EPS, llama->vocab);
+    uint32_t logits = run_head(llama, &norm, &head, stream);
     model_end(w, root, logits, targets, llama->vocab);
 }
 

@@ -523,6 +523,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
     graph->trained = pass->trained;
+    graph->tensor = MAX(pass->tensor, 1);
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     families[network->family]->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -667,13 +668,58 @@ static bool takes_adapters(const ModelNetwork *network, GError **error) {
     return takes;
 }
 
+/* How ranks share layers is recorded of torchtitan's plan for a Llama. */
+static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    uint64_t kv_heads = n->kv_heads ? n->kv_heads : n->heads, seq = s->seq ? s->seq : n->seq;
+    const struct {
+        const char *name;
+        uint64_t number;
+    } parts[] = {{"heads", n->heads},
+                 {"kv_heads", kv_heads},
+                 {"ffn", n->ffn},
+                 {"vocab", n->vocab},
+                 {"seq", seq}};
+    const char *why = NULL;
+    if (families[n->family] != &model_llama) {
+        why = "a family other than llama";
+    } else if (n->experts) {
+        why = "a hidden layer of experts";
+    } else if (n->tied) {
+        why = "a head that is the embedding; set tied = no";
+    } else if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
+        why = "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE || n->norm_after) {
+        why = "norms of q and k, or norms behind the layers; set qk_norm = none and norm_at = "
+              "before";
+    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL) {
+        why = "a loss but PyTorch's own; set loss = ops or fp32";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: tensor=%" G_GUINT64_FORMAT " does not know %s, or tensor=1", n->name,
+                    s->tensor, why);
+        return false;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (parts[i].number % s->tensor) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s: tensor=%" G_GUINT64_FORMAT " does not divide %s (%" G_GUINT64_FORMAT
+                        "); set a tensor that does",
+                        n->name, s->tensor, parts[i].name, parts[i].number);
+            return false;
+        }
+    }
+    return true;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!pytorch_has_kernel(network, strategy, error) ||
         !can_have_experts(network, strategy, error) ||
         (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
         (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error)) ||
-        (strategy->lora_rank && !takes_adapters(network, error))) {
+        (strategy->lora_rank && !takes_adapters(network, error)) ||
+        (strategy->tensor > 1 && !can_be_shared(network, strategy, error))) {
         return NULL;
     }
     g_autoptr(GRegex) frozen = NULL, lora_on = NULL;
@@ -685,6 +731,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     }
     ModelPass pass = {.batch = strategy->micro_batch,
                       .seq = strategy->seq,
+                      .tensor = strategy->tensor,
                       .dtype = plan_strategy_param_dtype(strategy),
                       .autocast = strategy->autocast,
                       .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,

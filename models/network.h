@@ -100,6 +100,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 /* One pass over `batch` sequences of `seq` tokens (0: the network's own), computed in dtype. */
 typedef struct {
     uint64_t batch, seq;
+    uint64_t tensor; /* ranks that share each layer, of a network that may be shared; 0: one */
     PlanDtype dtype;
     unsigned autocast; /* PlanAutocast */
     bool keeps_copies; /* it casts a parameter once a pass */

@@ -241,9 +241,14 @@ static void name_everything(Plan *plan, PlanRun *run) {
                             .unit = run->unit_of_parameter[i],
                             .dtype = p->wide ? PLAN_FP32 : plan_strategy_model_dtype(run->strategy),
                             .frozen = p->frozen,
+                            .share = (uint8_t)p->share,
                             .n_dims = p->n_dims,
                             .elements = p->elements};
         memcpy(out->dims, p->dims, sizeof out->dims);
+        if (p->share != PLAN_SHARE_ALL) {
+            out->elements *= graph->tensor;
+            out->dims[p->share == PLAN_SHARE_ROWS ? 0 : p->n_dims - 1] *= (int64_t)graph->tensor;
+        }
     }
 }
 
@@ -299,9 +304,11 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     plan->world = (uint32_t)strategy->ranks;
     plan->axes[PLAN_AXIS_NONE] = 1;
     plan->axes[PLAN_AXIS_SHARD] = (uint32_t)plan_strategy_shard_ranks(strategy);
-    plan->axes[PLAN_AXIS_REPLICATE] = plan->world / plan->axes[PLAN_AXIS_SHARD];
+    plan->axes[PLAN_AXIS_TENSOR] = (uint32_t)strategy->tensor;
+    plan->axes[PLAN_AXIS_REPLICATE] =
+        plan->world / plan->axes[PLAN_AXIS_TENSOR] / plan->axes[PLAN_AXIS_SHARD];
     plan->axes[PLAN_AXIS_PART] = (uint32_t)MAX(1, plan_strategy_part_ranks(strategy));
-    plan->tokens_per_rank = graph->tokens * strategy->accumulate;
+    plan->tokens_per_rank = graph->tokens * strategy->accumulate / strategy->tensor;
     PlanRun run;
     run_init(&run, graph, strategy, plan->arena, 0);
     if (!plan_check_units(&run, error)) {

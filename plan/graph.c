@@ -11,6 +11,7 @@ typedef struct {
 PlanGraph *plan_graph_new(PlanDtype dtype) {
     PlanGraph *graph = g_new0(PlanGraph, 1);
     graph->dtype = dtype;
+    graph->tensor = 1;
     graph->modules = g_array_new(FALSE, FALSE, sizeof(PlanGraphModule));
     /* Room for a large network at once: memory that nobody touches costs less than copying. */
     graph->parameters = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphParameter), 2048);
@@ -147,6 +148,11 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
                                 .dtype = parameter.wide ? PLAN_FP32 : (uint8_t)graph->dtype,
                                 .requires_grad = has_gradient(graph, graph->parameters->len - 1,
                                                               parameter.frozen)});
+}
+
+void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share) {
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter)->share = share;
 }
 
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
@@ -407,7 +413,7 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
         plan_graph_let_go_of_casts(graph, inputs, values, n_inputs,
                                    values[n_inputs + n_outputs - 1]);
     }
-    return values[n_inputs];
+    return n_outputs ? values[n_inputs] : PLAN_NONE;
 }
 
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
@@ -533,6 +539,82 @@ uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
     uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);
     plan_graph_at(graph->values, PlanGraphValue, view)->requires_grad = false;
     return view;
+}
+
+/* ---- layers that ranks share ---------------------------------------------------------------- */
+
+/* An op of several kernels, whose outputs have storage of their own. */
+static void add_shared(PlanGraph *graph, PlanGraphView kind, uint32_t *values, unsigned n_inputs,
+                       const PlanGraphValue *outputs, unsigned n_outputs, const int64_t *dims,
+                       unsigned n_dims) {
+    for (unsigned i = 0; i < n_outputs; i++) {
+        PlanGraphValue made = outputs[i];
+        made.parameter = made.base = PLAN_NONE;
+        values[n_inputs + i] = add_value(graph, made);
+    }
+    PlanGraphOp op = {.kind = kind,
+                      .n_inputs = n_inputs,
+                      .n_outputs = n_outputs,
+                      .dims = graph->dims->len,
+                      .attrs = graph->attrs->len};
+    g_array_append_vals(graph->dims, dims, n_dims);
+    add_op(graph, op, values);
+}
+
+static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
+                            const PlanGraphTokens *tokens, uint64_t elements) {
+    PlanGraphValue given = *plan_graph_at(graph->values, PlanGraphValue, x);
+    uint32_t values[2] = {x};
+    int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
+    PlanGraphValue made = {
+        .elements = elements, .dtype = given.dtype, .requires_grad = given.requires_grad};
+    add_shared(graph, kind, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
+    return values[1];
+}
+
+uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    return move_tokens(graph, PLAN_GRAPH_SHARED_GATHER, x, tokens,
+                       tokens->batch * tokens->rows * tokens->width * graph->tensor);
+}
+
+uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    return move_tokens(graph, PLAN_GRAPH_SHARED_SCATTER, x, tokens,
+                       tokens->batch * tokens->rows * tokens->width);
+}
+
+uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
+                                uint64_t width, uint64_t part, uint32_t *ret_mask) {
+    uint32_t values[4] = {table, index};
+    int64_t dims[] = {(int64_t)n, (int64_t)width, (int64_t)part};
+    PlanGraphValue made[] = {
+        {.elements = n * width,
+         .dtype = (uint8_t)graph->dtype,
+         .requires_grad = plan_graph_wants_gradient(graph, table)},
+        {.elements = n, .dtype = PLAN_UINT8},
+    };
+    add_shared(graph, PLAN_GRAPH_SHARED_ROWS, values, 2, made, G_N_ELEMENTS(made), dims,
+               G_N_ELEMENTS(dims));
+    *ret_mask = values[3];
+    return values[2];
+}
+
+void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_t rows,
+                            uint64_t width) {
+    plan_graph_op(graph, PLAN_OP_ZERO_MASKED, (uint32_t[]){mask, x}, 2, NULL, NULL, 0,
+                  (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
+}
+
+uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
+                                uint64_t cols) {
+    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, logits)->dtype;
+    uint32_t values[5] = {logits, targets};
+    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+    PlanGraphValue made[] = {{.elements = 1, .dtype = dtype, .requires_grad = true},
+                             {.elements = rows * cols, .dtype = dtype},
+                             {.elements = 1, .dtype = dtype}};
+    add_shared(graph, PLAN_GRAPH_SHARED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
+               G_N_ELEMENTS(dims));
+    return values[2];
 }
 
 static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {

@@ -19,7 +19,15 @@
  *   COLUMNS  columns of rows of `total` numbers; a tensor of such rows, zero elsewhere
  *   HEADS  a matrix of each head: as PlanGraphHeads says
  *   REPEATED  a tensor for each of several sequences; the sum of their gradients
- *   DETACHED  the same elements, for ops that backward passes by */
+ *   DETACHED  the same elements, for ops that backward passes by
+ * Of layers that ranks share (autograd/shared.c), several ops forward and backward; a rank has
+ * `rows` tokens of each sequence between the layers, and `ranks` times as many inside:
+ *   SHARED_GATHER   all ranks' tokens; the sums of all ranks' gradients of its own tokens
+ *   SHARED_SCATTER  the sums of what all ranks have of its own tokens; all ranks' gradients
+ *   SHARED_ROWS     a table's rows of the tokens, of those that this rank has, and a mask of the
+ *                   tokens whose rows it has not; the gradient of the whole table
+ *   SHARED_LOSS     of logits of which each rank has some columns: cross entropy's mean, the
+ *                   logarithms, and how many targets count */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_SLICE,
@@ -28,7 +36,11 @@ typedef enum {
     PLAN_GRAPH_COLUMNS,
     PLAN_GRAPH_HEADS,
     PLAN_GRAPH_REPEATED,
-    PLAN_GRAPH_DETACHED
+    PLAN_GRAPH_DETACHED,
+    PLAN_GRAPH_SHARED_GATHER,
+    PLAN_GRAPH_SHARED_SCATTER,
+    PLAN_GRAPH_SHARED_ROWS,
+    PLAN_GRAPH_SHARED_LOSS
 } PlanGraphView;
 
 typedef enum {
@@ -58,7 +70,8 @@ typedef struct {
     double init_value;
     bool frozen; /* it is not trained: no gradient, no state */
     bool of_adapter;
-    bool wide; /* it is fp32, whatever the network is made in */
+    bool wide;       /* it is fp32, whatever the network is made in */
+    PlanShare share; /* dims are what one rank of the tensor axis has of it */
 } PlanGraphParameter;
 
 typedef struct {
@@ -144,6 +157,7 @@ struct _PlanGraph {
     PlanGraphTrained trained;
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
+    uint64_t tensor;       /* ranks that share each layer */
     uint64_t samples;      /* sequences a pass */
     uint64_t tokens;       /* tokens a pass */
     GStringChunk *strings;
@@ -159,6 +173,8 @@ uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value); /* a value */
+/* Each rank of the tensor axis has so much of it; its dims are of that. */
+void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
 /* The module holds the parameter too: what freezes one freezes the other. */
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
@@ -210,6 +226,21 @@ uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns
 uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
                           uint64_t heads, uint64_t head_dim, PlanGraphHeads mode);
 uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);
+/* Tokens [batch, rows, width] of each rank; those of all, [batch, ranks * rows, width]. */
+typedef struct {
+    uint64_t batch, rows, width;
+} PlanGraphTokens;
+uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* Rows of a table of which this rank has so many (`part`), width numbers each; in *ret_mask which
+ * of the n are another rank's and hold nothing of use. */
+uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
+                                uint64_t width, uint64_t part, uint32_t *ret_mask);
+/* Zero where the mask says so, in place. */
+void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_t rows,
+                            uint64_t width);
+uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
+                                uint64_t cols);
 /* Declares rope_cos and rope_sin. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* A local variable of a function that is no module holds the value until now. */

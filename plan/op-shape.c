@@ -235,6 +235,22 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? times(d[0], d[1]) : slot == 1 ? d[0] : times(d[2], d[1]);
     case PLAN_OP_PART:
         return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_ZERO_MASKED:
+        return is ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_PARTS_COPY:
+        return times(times(d[0], d[1]), times(d[2], d[3]));
+    case PLAN_OP_MAX_COLUMNS:
+        return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_SUB_COLUMN:
+        return slot == 1 ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_PICK_COLUMN:
+        return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_PUT_COLUMN:
+        return slot == 3 ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_COUNT_TARGETS:
+        return slot < 2 ? d[0] : 1;
+    case PLAN_OP_SPREAD_COUNTED:
+        return is ? 1 : d[0];
     case PLAN_OP_ALL_GATHER:
         return is ? d[0] / d[1] : d[0];
     case PLAN_OP_ALL_REDUCE:
@@ -283,6 +299,15 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_TIMES_NUMBER:
     case PLAN_OP_AT_MOST:
     case PLAN_OP_ACCUMULATE:
+    case PLAN_OP_OUTSIDE_MASK:
+    case PLAN_OP_LOCAL_INDEX:
+    case PLAN_OP_EXP:
+    case PLAN_OP_LOG:
+    case PLAN_OP_SAFE_TARGET:
+    case PLAN_OP_AS_NUMBER:
+    case PLAN_OP_KEEP_COUNTED:
+    case PLAN_OP_DIVIDE:
+    case PLAN_OP_PICKED_GRADIENT:
         return d[0];
 #define LIST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"

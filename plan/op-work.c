@@ -103,6 +103,9 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
                      (double)dims[0] * (3 * (double)dims[1] * size + 8);
     } else if (kind == PLAN_OP_NLL_LOSS) {
         work.bytes = (double)dims[0] * (size + 8); /* one number of a row is read */
+    } else if (kind == PLAN_OP_PICK_COLUMN || kind == PLAN_OP_PUT_COLUMN) {
+        /* One number of a row is read, and written elsewhere; putting also reads which row. */
+        work.bytes = (double)dims[0] * (2 * size + (kind == PLAN_OP_PUT_COLUMN ? 16 : 8));
     } else if (kind == PLAN_OP_GATHER_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;

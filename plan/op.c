@@ -55,9 +55,9 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
                 *end = 0;
             }
             slot->name = g_intern_string(*word);
-            static const char *const integers[] = {"index",    "target",   "seed",   "offset",
-                                                   "position", "distance", "counts", "sorted",
-                                                   "order",    NULL};
+            static const char *const integers[] = {"index",    "target",      "seed",   "offset",
+                                                   "position", "distance",    "counts", "sorted",
+                                                   "order",    "local_index", NULL};
             slot->flags |= g_strv_contains(integers, slot->name) ? PLAN_SLOT_INTEGER : 0;
             slot->flags |= g_str_equal(slot->name, "ends") ? PLAN_SLOT_INT32 : 0;
             slot->flags |= g_str_has_suffix(slot->name, "mask") ? PLAN_SLOT_MASK : 0;

@@ -34,6 +34,13 @@ enum {
     PLAN_MAX_ATTRS = 6,
 };
 
+/* What an all-reduce or a reduce-scatter makes of all ranks' numbers: its attribute "average". */
+typedef enum {
+    PLAN_REDUCTION_SUM,
+    PLAN_REDUCTION_MEAN,
+    PLAN_REDUCTION_MAX /* of an all-reduce alone */
+} PlanReduction;
+
 typedef enum {
     PLAN_SLOT_READ = 1,
     PLAN_SLOT_WRITE = 2,

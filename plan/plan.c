@@ -32,7 +32,7 @@ const char *plan_phase_name(PlanPhase phase) {
 }
 
 const char *plan_axis_name(PlanAxis axis) {
-    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard", "part"};
+    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard", "part", "tensor"};
     g_assert(axis < PLAN_N_AXES);
     return names[axis];
 }
@@ -68,10 +68,12 @@ uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank) {
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis) {
     switch (axis) {
     case PLAN_AXIS_REPLICATE:
-        return plan->axes[PLAN_AXIS_SHARD];
-    case PLAN_AXIS_NONE:
+        return plan->axes[PLAN_AXIS_SHARD] * plan->axes[PLAN_AXIS_TENSOR];
     case PLAN_AXIS_SHARD:
     case PLAN_AXIS_PART:
+        return plan->axes[PLAN_AXIS_TENSOR];
+    case PLAN_AXIS_NONE:
+    case PLAN_AXIS_TENSOR:
         return 1;
     case PLAN_N_AXES:
         break;

@@ -57,7 +57,8 @@ typedef enum {
     PLAN_AXIS_NONE,
     PLAN_AXIS_REPLICATE,
     PLAN_AXIS_SHARD,
-    PLAN_AXIS_PART, /* within shard: those that keep a unit between them after forward */
+    PLAN_AXIS_PART,   /* within shard: those that keep a unit between them after forward */
+    PLAN_AXIS_TENSOR, /* those that share each layer, side by side */
     PLAN_N_AXES
 } PlanAxis;
 
@@ -130,19 +131,27 @@ typedef struct {
     uint32_t parent; /* PLAN_NONE for the root */
 } PlanModule;
 
+/* What a rank of the tensor axis has of a parameter. */
+typedef enum {
+    PLAN_SHARE_ALL,
+    PLAN_SHARE_ROWS, /* so many of them, in the order of the ranks; or of the columns */
+    PLAN_SHARE_COLUMNS
+} PlanShare;
+
 typedef struct {
     const char *name; /* qualified, like PyTorch's */
     uint32_t unit;
     uint8_t dtype;
     uint8_t n_dims;
-    bool frozen; /* it is not trained */
+    bool frozen;   /* it is not trained */
+    uint8_t share; /* PlanShare; dims and elements are of the whole parameter */
     int64_t dims[4];
     uint64_t elements;
 } PlanParameter;
 
 typedef struct {
     const char *name;        /* of its module; "root" for the root */
-    uint64_t elements;       /* of its parameters, without padding */
+    uint64_t elements;       /* of its parameters, without padding: a tensor rank's */
     uint64_t shard_elements; /* of one rank, with padding */
 } PlanUnit;
 
@@ -177,7 +186,7 @@ struct _Plan {
     const char *strategy; /* likewise */
     const char *title;    /* one line: network, strategy, ranks */
     uint32_t world;
-    uint32_t axes[PLAN_N_AXES]; /* sizes: replicate x shard == world; axes[NONE] is 1 */
+    uint32_t axes[PLAN_N_AXES]; /* sizes: replicate x shard x tensor == world; axes[NONE] is 1 */
     uint64_t tokens_per_rank;   /* per step */
     const char **lanes;
     uint32_t n_lanes;
@@ -216,11 +225,24 @@ const char *plan_instr_name(PlanInstrKind kind);
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
 /* An axis puts ranks into groups: every stride-th, axes[axis] of them, rank r at a place of its
- * group. Shard is the inner axis, r = replicate * axes[SHARD] + shard; part cuts it; none is for
- * each rank alone. Groups count from 0. */
+ * group. Tensor is the innermost axis and shard the next, r = (replicate * axes[SHARD] + shard) *
+ * axes[TENSOR] + tensor; part cuts shard; none is for each rank alone. Groups count from 0. */
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
+
+/* Ranks of the tensor axis are given one batch: which of the batches, and how many there are. */
+static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
+    return rank / plan->axes[PLAN_AXIS_TENSOR];
+}
+static inline uint32_t plan_n_batches(const Plan *plan) {
+    return plan->world / plan->axes[PLAN_AXIS_TENSOR];
+}
+/* Elements of a parameter that one rank of the tensor axis has. */
+static inline uint64_t plan_parameter_share(const Plan *plan, const PlanParameter *parameter) {
+    return parameter->share == PLAN_SHARE_ALL ? parameter->elements
+                                              : parameter->elements / plan->axes[PLAN_AXIS_TENSOR];
+}
 
 /* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */
 const char *plan_digest(const Plan *plan);

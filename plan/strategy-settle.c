@@ -23,7 +23,7 @@ static bool is_fsdp(const PlanStrategy *strategy) {
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
     return strategy->sharding == PLAN_SHARDING_NONE ? 1
            : is_hybrid(strategy)                    ? strategy->ranks / strategy->replicate
-                                                    : strategy->ranks;
+                                                    : strategy->ranks / strategy->tensor;
 }
 
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
@@ -308,7 +308,6 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
         const char *name;
         uint64_t ranks;
     } axes[] = {{"context", strategy->context},
-                {"tensor", strategy->tensor},
                 {"pipeline", strategy->pipeline},
                 {"expert", strategy->expert}};
     for (unsigned i = 0; i < G_N_ELEMENTS(axes); i++) {
@@ -321,6 +320,42 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
         }
     }
     return true;
+}
+
+/* Layers that ranks share are recorded of FSDP2 with eager kernels alone. */
+static bool tensor_is_known(const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (s->tensor == 1) {
+        return true;
+    }
+    if (s->ranks % s->tensor || s->ranks == s->tensor) {
+        why = "needs ranks that it divides, two groups of them at least; change one of them";
+    } else if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
+        why = "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
+              "grad-op";
+    } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
+        why = "is known of current PyTorch; set pytorch=current";
+    } else if (s->kernels != PLAN_KERNELS_EAGER) {
+        why = "is planned with PyTorch's ops; set kernels=eager";
+    } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
+        why = "is planned with units resharded after forward to all ranks or not at all; set "
+              "reshard_after_forward=yes or no";
+    } else if (s->autocast != PLAN_AUTOCAST_NONE) {
+        why = "is planned without autocast; set autocast=none, with param_dtype=bf16";
+    } else if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
+        why = "is planned of a loss that is not scaled; set loss_scale=none";
+    } else if (s->freeze.choice != PLAN_FREEZE_NONE || s->lora_rank) {
+        why = "is planned of runs that train everything; set freeze=none and lora_rank=0";
+    } else if (s->offload != PLAN_OFFLOAD_NONE) {
+        why = "is planned without offload; set offload=none";
+    } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
+        why = "is planned without deterministic algorithms; set deterministic=no";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "tensor=%" G_GUINT64_FORMAT " %s, or tensor=1", s->tensor, why);
+    }
+    return !why;
 }
 
 static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
@@ -450,13 +485,14 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
 
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
-           versions_are_known(strategy, error) && settle_groups(strategy, error) &&
-           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
-           autocast_is_known(strategy, error) && scale_is_known(strategy, error) &&
-           keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
-           keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
-           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
-           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
-           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
+           tensor_is_known(strategy, error) && versions_are_known(strategy, error) &&
+           settle_groups(strategy, error) && settle_reshard(strategy, error) &&
+           precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
+           scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
+           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
+           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
+           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
+           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
+           compiler_is_asked(strategy, error) && freezes_as_known(strategy, error) &&
+           determinism_is_known(strategy, error);
 }

@@ -389,6 +389,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE) {
         g_string_append(title, ", checkpointed");
     }
+    if (strategy->tensor > 1) {
+        g_string_append_printf(title, ", tensor %" G_GUINT64_FORMAT, strategy->tensor);
+    }
     g_string_append_printf(title, ", %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
                            strategy->ranks, strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
     if (strategy->accumulate > 1) {

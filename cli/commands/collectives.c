@@ -20,7 +20,7 @@ static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint3
     Plan plan = {.world = ranks * stride};
     plan.axes[PLAN_AXIS_SHARD] = stride;
     plan.axes[PLAN_AXIS_REPLICATE] = ranks;
-    plan.axes[PLAN_AXIS_PART] = 1;
+    plan.axes[PLAN_AXIS_PART] = plan.axes[PLAN_AXIS_TENSOR] = 1;
     return sim_network_path(cluster, &plan, PLAN_AXIS_REPLICATE);
 }
 

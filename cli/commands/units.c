@@ -45,6 +45,11 @@ static void print_table(const Plan *plan) {
     printf("%u unit%s over %" U64 " rank%s that share a copy; bytes are those of the shards the "
            "optimizer owns\n",
            plan->n_units, plan->n_units == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
+    if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
+        printf("elements are those of a rank's part of each layer, which %u ranks side by side "
+               "share\n",
+               plan->axes[PLAN_AXIS_TENSOR]);
+    }
 }
 
 /* ---- the tree ------------------------------------------------------------------------------- */

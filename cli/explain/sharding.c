@@ -96,10 +96,10 @@ static bool append_strategy(GString *text, CliPlanSource *source, const char *ne
     return true;
 }
 
-/* Gradients and state are of that alone. A strategy that is no plan is refused below, with the
- * others. */
-static bool append_trained(GString *text, CliPlanSource *source, const char *network,
-                           GError **error) {
+/* Of which the table speaks: gradients and state are of what is trained alone, and of a rank's part
+ * where layers are shared. A strategy that is no plan is refused below, with the others. */
+static bool append_what_is_sharded(GString *text, CliPlanSource *source, const char *network,
+                                   GError **error) {
     g_autoptr(GError) refusal = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load_for_one(source, network, &refusal);
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
@@ -110,6 +110,12 @@ static bool append_trained(GString *text, CliPlanSource *source, const char *net
     if (trained != NULL) {
         g_string_append_printf(text, "%s, and have no gradient and no state\n\n", trained);
     }
+    if (plan != NULL && plan->axes[PLAN_AXIS_TENSOR] > 1) {
+        g_string_append_printf(text,
+                               "%u ranks side by side share each layer: what is kept and gathered "
+                               "below is of a rank's part of it\n\n",
+                               plan->axes[PLAN_AXIS_TENSOR]);
+    }
     return true;
 }
 
@@ -119,7 +125,7 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_printf(text, "%s%s%s, predicted on %s\n\n", network,
                            *settings != '\0' ? ", " : "", settings, cluster->name);
-    if (!append_trained(text, source, network, error)) {
+    if (!append_what_is_sharded(text, source, network, error)) {
         return NULL;
     }
     g_string_append_printf(text, "%-15s %-18s %-18s %-18s gathered; dropped\n", "a rank keeps of",

@@ -181,6 +181,7 @@ static SimNetworkPath path_of(const CliCollectiveRow *row, const ModelCluster *c
     }
     plan.axes[PLAN_AXIS_SHARD] = row->ranks;
     plan.axes[PLAN_AXIS_REPLICATE] = plan.axes[PLAN_AXIS_PART] = 1;
+    plan.axes[PLAN_AXIS_TENSOR] = 1;
     return sim_network_path(&machine, &plan, PLAN_AXIS_SHARD);
 }
 

@@ -12,6 +12,7 @@
 #include "exec/host/launch.h"
 #include "exec/host/optimizer.h"
 #include "exec/host/shard.h"
+#include "exec/host/shared.h"
 #include "exec/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
@@ -452,6 +453,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
 #include "plan/ops.def"
         exec_host_optimize(t);
         return true;
+#define SHARE_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        return exec_shared_compute(t) || bad_index(error, "a shared table's index");
     case PLAN_OP_NORM:
         kernel_norm_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return true;

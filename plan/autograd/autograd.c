@@ -153,7 +153,8 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
 }
 
 /* A linear layer's weight is transposed by a node of its own, so its bias comes first; and with a
- * bias its input is reshaped by a node of its own too, which comes after both. */
+ * bias its input is reshaped by a node of its own too, which comes after both. So does a norm's
+ * input where ranks share layers, which a node of its own makes a DTensor of. */
 static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
     const PlanGraphOp *op = op_of(run, node);
     bool is_linear = op && op->kind < PLAN_N_OP_KINDS && plan_op_is_linear((PlanOpKind)op->kind);
@@ -162,7 +163,8 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
     for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
         plan_run_ref(run, gradients[i]);
     }
-    if (!has_bias) {
+    bool input_is_last = has_bias || (op && op->kind == PLAN_OP_RMSNORM && run->graph->tensor > 1);
+    if (!input_is_last) {
         pass_to_nodes(run, node, gradients, heap);
     }
     uint32_t n_complete = pass_to_parameters(run, node, gradients, complete);
@@ -172,7 +174,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
     for (uint32_t i = 0; i < n_complete; i++) {
         take(run, complete[is_linear ? n_complete - 1 - i : i]);
     }
-    if (has_bias) {
+    if (input_is_last) {
         pass_to_nodes(run, node, gradients, heap);
     }
 }

@@ -4,6 +4,7 @@
  * launches what makes them. plan_saved_values() says what each kind keeps for that.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/shared.h"
 
 /* dx of the first input from dy and one value the op kept. */
 static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
@@ -339,6 +340,12 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_REPEATED:
         plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
         return;
+    case PLAN_GRAPH_SHARED_GATHER:
+    case PLAN_GRAPH_SHARED_SCATTER:
+    case PLAN_GRAPH_SHARED_ROWS:
+    case PLAN_GRAPH_SHARED_LOSS:
+        plan_shared_backward(b);
+        return;
     case PLAN_GRAPH_DETACHED: /* makes no node */
         break;
     }
@@ -505,6 +512,7 @@ static void differentiate(const PlanBackward *b) {
 #define GRADIENT_OP(id, ...) case PLAN_OP_##id:
 #define LIST_OP              GRADIENT_OP
 #define HOST_OP              GRADIENT_OP
+#define SHARE_OP             GRADIENT_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
@@ -661,9 +669,11 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_ROWS_OF] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
-    static const Saved nothing;
+    static const Saved nothing, of_shared_rows = {1, {1}}, of_shared_loss = {3, {1, 4, 3}};
     if (op->kind >= PLAN_N_OP_KINDS) {
-        return &nothing;
+        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
+               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss
+                                                                   : &nothing;
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */

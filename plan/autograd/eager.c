@@ -1,4 +1,5 @@
 #include "plan/autograd/eager.h"
+#include "plan/autograd/shared.h"
 
 #include "plan/units.h"
 
@@ -127,7 +128,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
     plan_run_launch(run);
-    if (plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
+    if (op->n_outputs && plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
         plan_vector_push(&run->builder.loss_ops, id);
     }
 }
@@ -195,7 +196,8 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     for (unsigned i = 0; i < op->n_inputs; i++) {
         differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
     }
-    if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED) {
+    if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED ||
+        op->kind == PLAN_OP_ZERO_MASKED) { /* in place, where nothing comes back anyhow */
         return;
     }
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
@@ -225,7 +227,9 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
 static void run_op(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
     plan_run_at(run, run->builder.phase, op->module);
-    if (op->kind >= PLAN_N_OP_KINDS) {
+    if (plan_shared_is(op->kind)) {
+        plan_shared_forward(run, op);
+    } else if (op->kind >= PLAN_N_OP_KINDS) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
             hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));
         }

@@ -253,6 +253,9 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
     plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
 }
 
+/* What a functional all-reduce over the tensor axis makes of x, in a new tensor (shared.c). */
+PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
+
 /* Checkpoints (recompute.c). */
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
 void plan_run_leave_checkpoint(PlanRun *run);

@@ -37,7 +37,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             uint64_t rows = (uint64_t)parameter->dims[0];
             f->row[p] = parameter->elements / rows;
             f->chunk_rows[p] = (rows + f->ranks - 1) / f->ranks;
-            uint64_t before = MIN(rows, f->chunk_rows[p] * (run->rank % f->ranks));
+            uint64_t before = MIN(rows, f->chunk_rows[p] * (run->rank / f->tensor % f->ranks));
             f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
             f->trained_start[p] = unit->trained;
             unit->slice += plan_fsdp2_chunk(f, p);
@@ -95,7 +95,8 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     for (uint64_t r = 0; r < run->strategy->ranks; r++) {
         bool like_before = r > 0;
         for (guint i = 0; i < different->len; i++) {
-            int64_t has = rows_of(g_array_index(different, int64_t, i), ranks, (int64_t)r % ranks);
+            int64_t place = (int64_t)(r / run->strategy->tensor) % ranks;
+            int64_t has = rows_of(g_array_index(different, int64_t, i), ranks, place);
             like_before &= has == had[i];
             had[i] = has;
         }
@@ -147,7 +148,8 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->is_of_2_4 = strategy->pytorch == PLAN_PYTORCH_2_4;
     f->ranks = plan_strategy_shard_ranks(strategy);
     f->communicates = f->ranks > 1 || f->is_of_2_4;
-    f->replicas = strategy->ranks / f->ranks;
+    f->tensor = strategy->tensor;
+    f->replicas = strategy->ranks / f->tensor / f->ranks;
     f->part_ranks = plan_strategy_part_ranks(strategy);
     f->master = plan_strategy_model_dtype(strategy);
     f->param = plan_strategy_param_dtype(strategy);

@@ -63,6 +63,35 @@ static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
     return f->accumulated[p].storage != PLAN_NONE ? &f->accumulated[p] : &run->gradients[p];
 }
 
+/* What ranks that share layers have of a gradient: the sum of what each has made of its own tokens,
+ * or of a whole table's the rows that are its own. */
+static void settle_shared(PlanRun *run, uint32_t p) {
+    const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+    PlanTensor *gradient = whole_gradient(run, p), mine;
+    if (gradient->storage == PLAN_NONE) {
+        return;
+    }
+    if (gradient->elements > parameter->elements) {
+        uint32_t whole = plan_run_buffer_of(run, *gradient);
+        mine = plan_run_new_tensor(run, parameter->elements,
+                                   (PlanDtype)plan_builder_at(&run->builder, whole)->dtype, "rows");
+        plan_builder_begin_op(
+            &run->builder, PLAN_OP_PART, PLAN_AXIS_TENSOR,
+            (int64_t[]){(int64_t)parameter->elements, (int64_t)run->strategy->tensor}, NULL);
+        plan_run_operand(run, *gradient);
+        plan_run_operand(run, mine);
+        plan_run_launch(run);
+    } else if (parameter->share == PLAN_SHARE_ALL) {
+        mine = plan_shared_reduced(run, *gradient, PLAN_REDUCTION_SUM);
+    } else {
+        return;
+    }
+    PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, mine));
+    buffer->unit = run->unit_of_parameter[p];
+    drop(run, gradient);
+    *gradient = mine;
+}
+
 static void pack_gradients(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     int64_t slices[] = {(int64_t)f->units[u].trained, (int64_t)f->ranks};
@@ -294,6 +323,9 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     f->units[u].reduced = true;
     for (uint32_t i = 0; i < n; i++) {
         take_in(run, plan_fsdp2_parameter_of(run, u, i));
+    }
+    for (uint32_t i = 0; i < n && f->tensor > 1 && run->reduces; i++) {
+        settle_shared(run, plan_fsdp2_parameter_of(run, u, i));
     }
     plan_fsdp2_reshard(run, u);
     if (run->reduces) {

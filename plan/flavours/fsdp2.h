@@ -34,6 +34,7 @@ typedef struct {
     bool is_of_2_4;                  /* PyTorch 2.4: the head of fsdp2.c says what differs */
     bool communicates;               /* gathers and reduces; a rank by itself did too in 2.4 */
     uint64_t ranks, replicas;        /* of the shard axis, and of the other */
+    uint64_t tensor;                 /* ranks that share each layer, and so each parameter */
     uint64_t part_ranks;             /* that share a parameter between forward and backward, or 0 */
     PlanDtype master, param, reduce; /* of shards, of what is computed in, of what is reduced in */
     PlanFsdp2Unit *units;

@@ -3,8 +3,10 @@
  * The norms of all gradients are stacked and their norm is taken; gradients are multiplied by
  * min(1, clip / (norm + 1e-6)), without asking the host. Of sharded gradients each rank knows the
  * norms of its parts: their squares are added over the ranks of the shard axis, one number a
- * parameter, before the norm of the norms is taken.
+ * parameter, before the norm of the norms is taken. So they are over the ranks that share layers.
  */
+#include <math.h>
+
 #include "plan/autograd/offload.h"
 #include "plan/autograd/read.h"
 #include "plan/optimizer/optimizer.h"
@@ -79,6 +81,23 @@ static PlanTensor stack_numbers(const Clip *c, const PlanTensor *numbers) {
     return stack;
 }
 
+static void let_go_of_all(const Clip *c, const PlanTensor *numbers) {
+    for (uint32_t i = c->n; i-- > 0;) {
+        plan_run_unref(c->run, numbers[i]);
+    }
+}
+
+/* The ranks of the tensor axis have the same of what they do not share: each one's part of a sum of
+ * squares. */
+static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
+    const PlanGraph *graph = c->run->graph;
+    const PlanGraphParameter *p =
+        plan_graph_at(graph->parameters, PlanGraphParameter, c->parameters[i]);
+    return graph->tensor == 1 || p->share != PLAN_SHARE_ALL
+               ? plan_run_ref(c->run, norm)
+               : apply(c, PLAN_OP_TIMES_NUMBER, norm, 1 / sqrt((double)graph->tensor), "part");
+}
+
 /* The norm of each gradient, in one tensor; the norms themselves are still held. */
 static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
     PlanBuilder *builder = &c->run->builder;
@@ -91,13 +110,13 @@ static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
         plan_run_operand(c->run, norms[p]);
     }
     plan_run_launch(c->run);
-    return stack_numbers(c, norms);
-}
-
-static void let_go_of_all(const Clip *c, const PlanTensor *numbers) {
-    for (uint32_t i = c->n; i-- > 0;) {
-        plan_run_unref(c->run, numbers[i]);
+    g_autofree PlanTensor *parts = g_new(PlanTensor, c->n);
+    for (uint32_t p = 0; p < c->n; p++) {
+        parts[p] = part_of_norm(c, p, norms[p]);
     }
+    PlanTensor stack = stack_numbers(c, parts);
+    let_go_of_all(c, parts);
+    return stack;
 }
 
 /* One gradient after the other, without a list that holds the norms. */
@@ -140,6 +159,16 @@ static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, ui
     return roots;
 }
 
+/* Over the mesh's other axis after the first. */
+static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms) {
+    if (c->run->graph->tensor == 1) {
+        return norms;
+    }
+    PlanTensor roots = whole_norms(c, norms, PLAN_AXIS_TENSOR, c->run->graph->tensor);
+    plan_run_unref(c->run, norms);
+    return roots;
+}
+
 /* Of the stacked norms, which go. */
 static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uint64_t ranks) {
     PlanTensor total;
@@ -147,6 +176,7 @@ static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uin
         total = apply(c, PLAN_OP_NORM, stack, 0, "norm");
     } else {
         PlanTensor roots = whole_norms(c, stack, axis, ranks);
+        roots = over_tensor_axis(c, roots);
         total = apply(c, PLAN_OP_NORM, roots, 0, "norm");
         plan_run_unref(c->run, roots);
     }

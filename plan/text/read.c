@@ -57,8 +57,7 @@ static bool read_head(PlanReader *r) {
            read_block(r, "strategy", &plan->strategy);
 }
 
-static bool axis_size(PlanReader *r, const char *axis, uint32_t *ret) {
-    char *w = plan_reader_word(r);
+static bool axis_size_of(PlanReader *r, const char *axis, const char *w, uint32_t *ret) {
     uint64_t size;
     gsize n = strlen(axis);
     if (!w || strncmp(w, axis, n) != 0 || w[n] != '=' || !plan_parse_u64(w + n + 1, &size) ||
@@ -70,13 +69,24 @@ static bool axis_size(PlanReader *r, const char *axis, uint32_t *ret) {
     return true;
 }
 
+static bool axis_size(PlanReader *r, const char *axis, uint32_t *ret) {
+    return axis_size_of(r, axis, plan_reader_word(r), ret);
+}
+
+/* The tensor axis is written where it has several ranks. */
+static bool read_tensor_axis(PlanReader *r) {
+    const char *w = plan_reader_word(r);
+    r->plan->axes[PLAN_AXIS_TENSOR] = 1;
+    return !w || axis_size_of(r, "tensor", w, &r->plan->axes[PLAN_AXIS_TENSOR]);
+}
+
 static bool read_mesh(PlanReader *r) {
     Plan *plan = r->plan;
     plan->axes[PLAN_AXIS_NONE] = 1;
     if (!plan_reader_expect(r, "mesh") ||
         !axis_size(r, "replicate", &plan->axes[PLAN_AXIS_REPLICATE]) ||
         !axis_size(r, "shard", &plan->axes[PLAN_AXIS_SHARD]) ||
-        !axis_size(r, "part", &plan->axes[PLAN_AXIS_PART])) {
+        !axis_size(r, "part", &plan->axes[PLAN_AXIS_PART]) || !read_tensor_axis(r)) {
         return false;
     }
     if (plan->axes[PLAN_AXIS_SHARD] % plan->axes[PLAN_AXIS_PART]) {
@@ -85,6 +95,7 @@ static bool read_mesh(PlanReader *r) {
     }
     uint64_t world =
         (uint64_t)plan->axes[PLAN_AXIS_REPLICATE] * (uint64_t)plan->axes[PLAN_AXIS_SHARD];
+    world = world > MAX_WORLD ? world : world * plan->axes[PLAN_AXIS_TENSOR];
     if (world > MAX_WORLD) {
         return plan_reader_fail(r, "a mesh of %" G_GUINT64_FORMAT " ranks is beyond %d", world,
                                 MAX_WORLD);
@@ -205,6 +216,14 @@ static bool read_parameters(PlanReader *r) {
             return false;
         }
         p.frozen = plan_reader_skip(r, "frozen");
+        p.share = plan_reader_skip(r, "rows")      ? PLAN_SHARE_ROWS
+                  : plan_reader_skip(r, "columns") ? PLAN_SHARE_COLUMNS
+                                                   : PLAN_SHARE_ALL;
+        int64_t shared = p.dims[p.share == PLAN_SHARE_COLUMNS ? p.n_dims - 1 : 0];
+        if (p.share != PLAN_SHARE_ALL && shared % r->plan->axes[PLAN_AXIS_TENSOR]) {
+            return plan_reader_fail(r, "the tensor axis does not divide %s of this parameter",
+                                    p.share == PLAN_SHARE_ROWS ? "the rows" : "the columns");
+        }
         if (!plan_reader_end_of_line(r)) {
             return false;
         }

@@ -87,7 +87,10 @@ static void append_tables(const Plan *plan, GString *text) {
         for (unsigned d = 0; d < p->n_dims; d++) {
             g_string_append_printf(text, "%s" I64, d ? "x" : "", p->dims[d]);
         }
-        g_string_append_printf(text, " %s%s\n", p->name, p->frozen ? " frozen" : "");
+        static const char *const shares[] = {
+            [PLAN_SHARE_ALL] = "", [PLAN_SHARE_ROWS] = " rows", [PLAN_SHARE_COLUMNS] = " columns"};
+        g_string_append_printf(text, " %s%s%s\n", p->name, p->frozen ? " frozen" : "",
+                               shares[p->share]);
     }
 }
 
@@ -247,10 +250,13 @@ static void append_section(const Plan *plan, const PlanRole *role, PlanSection s
 
 void plan_text_append_program(const Plan *plan, GString *text) {
     g_assert(!plan->for_one);
-    g_string_append_printf(text, "mesh replicate=%u shard=%u part=%u\n",
+    g_string_append_printf(text, "mesh replicate=%u shard=%u part=%u",
                            plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD],
                            plan->axes[PLAN_AXIS_PART]);
-    g_string_append(text, "lanes");
+    if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
+        g_string_append_printf(text, " tensor=%u", plan->axes[PLAN_AXIS_TENSOR]);
+    }
+    g_string_append(text, "\nlanes");
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         g_string_append_printf(text, " %s", plan->lanes[i]);
     }

@@ -219,7 +219,7 @@ bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const Exec
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-static const Plan plan = {.world = 4, .axes = {1, 2, 2, 1}}; /* 2 replicas of 2 shards */
+static const Plan plan = {.world = 4, .axes = {1, 2, 2, 1, 1}}; /* 2 replicas of 2 shards */
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
     memset(bytes, 42, sizeof(ncclUniqueId)); /* as rank 0 has it */

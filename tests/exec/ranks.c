@@ -162,6 +162,13 @@ static const char *const with_llama[] = {
     "-n 3 --micro-batch 4 --sharding none --kernels compiled --compile network",
     "-n 2 --micro-batch 6 --rms-norm ops --checkpointing full",
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
+    "-n 4 --tensor 2 --micro-batch 6",
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op --rms-norm ops",
+    NULL,
+};
+static const char *const with_llama_clipped[] = {
+    "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
+    "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3",
     NULL,
 };
 
@@ -368,6 +375,7 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 2 --freeze module=embed|layers.0",
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",
+        "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",
@@ -466,6 +474,33 @@ static void weights_are_saved(void) {
         g_autofree float *saved = read_floats(folder, "w", &n);
         g_assert_cmpmem(again, n * sizeof(float), saved, n * sizeof(float));
     }
+    test_run_remove_folder(folder);
+}
+
+/* Of layers that ranks share each has its part; steps of SGD are sums of gradients, so these are
+ * one rank's, too. */
+static void shared_weights_are_saved(void) {
+    static const char *const strategies[] = {"-n 1 --micro-batch 12 --sharding none",
+                                             "-n 4 --tensor 2 --micro-batch 6"};
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        test_run_ok("run llama-toy %s --steps 4 --lr 0.01 --optimizer sgd --save %s/w%u",
+                    strategies[i], folder, i);
+    }
+    gsize n, n_shared;
+    g_autofree float *alone = read_floats(folder, "w0", &n);
+    g_autofree float *shared = read_floats(folder, "w1", &n_shared);
+    g_assert_cmpuint(n_shared, ==, n);
+    double worst = 0;
+    for (gsize e = 0; e < n; e++) {
+        worst = MAX(worst, fabs((double)shared[e] - (double)alone[e]));
+    }
+    g_test_message("weights differ by at most %.2g", worst);
+    g_assert_cmpfloat(worst, <=, 1e-6);
+    test_run_ok("run llama-toy %s --steps 1 --lr 0 --optimizer sgd --load %s/w0 --save %s/v",
+                strategies[1], folder, folder);
+    g_autofree float *again = read_floats(folder, "v", &n_shared);
+    g_assert_cmpmem(again, n_shared * sizeof(float), alone, n * sizeof(float));
     test_run_remove_folder(folder);
 }
 
@@ -590,6 +625,7 @@ int main(int argc, char **argv) {
                     {"with momentum and clipping", {"gpt-toy", with_momentum_and_clip}},
                     {"with dropout", {"gpt-toy-dropout", with_dropout}},
                     {"of another family, some of it kept", {"llama-toy", with_llama}},
+                    {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
                     {"of adapters", {"llama-toy", with_lora}},
                     {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {
@@ -620,6 +656,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/memory is as predicted", memory_is_as_predicted);
     g_test_add_func("/exec/ranks/reads are waited for", reads_are_waited_for);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
+    g_test_add_func("/exec/ranks/shared weights are saved and loaded", shared_weights_are_saved);
     g_test_add_func("/exec/ranks/first weights are the same wherever they are made",
                     first_weights_are_the_same_wherever_they_are_made);
     g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);

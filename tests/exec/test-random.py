@@ -75,17 +75,19 @@ def option(key, value):
 def draw(rng, ranks_of):
     """A network, words that change numbers, words that do not."""
     ranks, accumulate = rng.choice(ranks_of), rng.choice((1, 1, 2, 3))
-    micro_batch = 12 // (ranks * accumulate)
-    if ranks * accumulate * micro_batch != 12 and mode == "run":
+    tensor = 2 if ranks == 4 and rng.random() < 0.3 else 1
+    micro_batch = 12 * tensor // (ranks * accumulate)
+    if ranks * accumulate * micro_batch != 12 * tensor and mode == "run":
         return draw(rng, ranks_of)
     numbers = [w for key, values in NUMBERS.items() for w in option(key, rng.choice(values))]
     words = ["-n", str(ranks), "--micro-batch", str(max(1, micro_batch)), "--accumulate", str(accumulate)]
+    words += option("tensor", tensor if tensor > 1 else None)
     words += option("sharding", rng.choice(SHARDING))
     for key, values in CHOICES.items():
         if key == "allocator" and mode == "rehearse":  # ThreadSanitizer leaves too few addresses
             continue
         words += option(key, rng.choice(values) if rng.random() < 0.4 else None)
-    network = rng.choice(NETWORKS)
+    network = rng.choice(NETWORKS) if tensor == 1 else "llama-toy"
     if network == "gpt-toy-dropout" and "fused" in words:  # whose attention drops nothing on the host
         return draw(rng, ranks_of)
     return network, numbers, words

@@ -231,7 +231,20 @@ static void contradictions(void) {
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
-        {"ranks=2 tensor=2", "a mesh with a tensor axis of 2 cannot be planned yet"},
+        {"ranks=2 context=2", "a mesh with a context axis of 2 cannot be planned yet"},
+        {"ranks=6 tensor=4", "tensor=4 needs ranks that it divides"},
+        {"ranks=2 tensor=2", "tensor=2 needs ranks that it divides, two groups"},
+        {"ranks=4 tensor=2 sharding=none", "tensor=2 is planned beside FSDP2 in one group"},
+        {"ranks=4 tensor=2 flavour=fsdp1", "tensor=2 is planned beside FSDP2"},
+        {"ranks=8 tensor=2 sharding=hybrid replicate=2", "tensor=2 is planned beside FSDP2"},
+        {"ranks=4 tensor=2 pytorch=2.4", "tensor=2 is known of current PyTorch"},
+        {"ranks=4 tensor=2 kernels=compiled", "tensor=2 is planned with PyTorch's ops"},
+        {"ranks=8 tensor=2 reshard_after_forward=2", "tensor=2 is planned with units resharded"},
+        {"ranks=4 tensor=2 autocast=bf16", "tensor=2 is planned without autocast"},
+        {"ranks=4 tensor=2 param_dtype=fp16 loss_scale=dynamic", "tensor=2 is planned of a loss"},
+        {"ranks=4 tensor=2 lora_rank=4", "tensor=2 is planned of runs that train everything"},
+        {"ranks=4 tensor=2 offload=params", "tensor=2 is planned without offload"},
+        {"ranks=4 tensor=2 deterministic=yes", "tensor=2 is planned without deterministic"},
         {"ranks=2 sharding=optimizer-only zero_grad=keep", "sharding=optimizer-only keeps no"},
         {"ranks=2 sharding=optimizer-only accumulate=2 accumulate_sync=every",
          "sharding=optimizer-only reduces gradients once"},
@@ -299,6 +312,26 @@ static void contradictions(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(MLP_TOY, cases[i].words);
         g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
+    }
+}
+
+/* What ranks would share is of a Llama as torchtitan has it, and divides by them. */
+static void layers_that_are_not_shared(void) {
+    static const struct {
+        const char *more, *expected;
+    } cases[] = {
+        {"family=gpt\nheads=2\n", "does not know a family other than llama"},
+        {"family=llama\nheads=2\nkv_heads=1\n", "does not divide kv_heads (1)"},
+        {"family=llama\nheads=2\nkv_heads=2\ntied=yes\n", "a head that is the embedding"},
+        {"family=llama\nheads=2\nkv_heads=2\nqkv=joined\n", "q, k and v of one layer"},
+        {"family=llama\nheads=2\nkv_heads=2\nqk_norm=head\n", "norms of q and k"},
+        {"family=llama\nheads=2\nkv_heads=2\nloss=metered\n", "a loss but PyTorch's"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "[network]\n%slayers=1\nwidth=8\nffn=8\nvocab=12\nseq=8\n", cases[i].more);
+        g_autoptr(GError) error = test_plan_error(text, "ranks=4 tensor=2");
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
     }
 }
 
@@ -382,6 +415,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/adapters of one layer", adapters_of_one_layer);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/strategy/allocators", allocators);
+    g_test_add_func("/plan/strategy/layers that are not shared", layers_that_are_not_shared);
     g_test_add_func("/plan/strategy/tensors beyond all memory", tensors_beyond_all_memory);
     g_test_add_func("/plan/ini/comments", comments);
     g_test_add_func("/plan/ini/numbers in as few digits as tell them", numbers_in_few_digits);

@@ -1,5 +1,11 @@
 /* How much is gathered and reduced, by sharding. */
+#include <string.h>
+
+#include "plan/text/text.h"
 #include "tests/plan/plans.h"
+
+#define LLAMA                                                                                      \
+    "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=20\nvocab=12\nseq=8\n"
 
 /* Blocks are gathered twice, the root once; every unit is reduced once. */
 static void gathers_and_reduces(void) {
@@ -84,6 +90,45 @@ static void optimizer_only(void) {
     g_assert_cmpuint(floor[PLAN_CATEGORY_OPTIMIZER], <=, 2 * all / 4 + 8 * plan->n_units);
 }
 
+/* Ranks that share layers: half of each matrix, all of a norm; a gather and a scatter of tokens for
+ * attention, and for the hidden layer, and backward likewise the other way; the embedding has a
+ * scatter, the head a gather. A norm's gradient is added up, and three reductions make the loss. */
+static void shared_layers(void) {
+    enum {
+        TOKENS = 2 * 8 * 16, /* numbers of all tokens of the two sequences */
+        BLOCKS = 2
+    };
+    g_autoptr(Plan) alone = test_plan(LLAMA, "ranks=2 micro_batch=2");
+    g_autoptr(Plan) shared = test_plan(LLAMA, "ranks=4 tensor=2 micro_batch=2");
+    g_assert_cmpuint(shared->axes[PLAN_AXIS_SHARD], ==, 2);
+    g_assert_cmpuint(shared->tokens_per_rank, ==, alone->tokens_per_rank / 2);
+    for (uint32_t p = 0; p < alone->n_parameters; p++) {
+        const PlanParameter *whole = &alone->parameters[p], *part = &shared->parameters[p];
+        g_assert_cmpuint(part->elements, ==, whole->elements);
+        g_assert_cmpmem(part->dims, sizeof part->dims, whole->dims, sizeof whole->dims);
+        g_assert_cmpuint(plan_parameter_share(shared, part), ==,
+                         whole->elements / (whole->n_dims == 2 ? 2 : 1));
+    }
+    TestCounts before = test_count_steady(alone), with = test_count_steady(shared);
+    uint64_t moved = (2 * BLOCKS + 1) * TOKENS * sizeof(float); /* one way */
+    uint64_t norms = (2 * BLOCKS + 1) * 16 * sizeof(float), rows = 3 * 2 * 8 * sizeof(float);
+    g_assert_cmpuint(with.n[PLAN_OP_ALL_GATHER], ==,
+                     before.n[PLAN_OP_ALL_GATHER] + 2 * (2 * BLOCKS + 1));
+    g_assert_cmpuint(with.n[PLAN_OP_REDUCE_SCATTER], ==,
+                     before.n[PLAN_OP_REDUCE_SCATTER] + 2 * (2 * BLOCKS + 1));
+    g_assert_cmpuint(with.bytes[PLAN_OP_ALL_REDUCE], ==, norms + rows);
+    uint64_t halves = 0; /* of what is gathered for a reduction */
+    for (uint32_t u = 0; u < shared->n_units; u++) {
+        halves += shared->units[u].elements * sizeof(float);
+    }
+    g_assert_cmpuint(with.bytes[PLAN_OP_REDUCE_SCATTER], ==, halves + 2 * moved);
+    g_autoptr(GString) text = plan_text(shared);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "shared.plan", &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
+}
+
 /* 2 copies, each over 3 ranks; and parts of 2 ranks of 4. */
 static void groups_of_ranks(void) {
     static const struct {
@@ -101,9 +146,12 @@ static void groups_of_ranks(void) {
          {0, 0, 0, 1, 1, 1}},
         {"ranks=6 sharding=hybrid replicate=2", PLAN_AXIS_NONE, {0, 1, 2, 3, 4, 5}, {0}},
         {"ranks=4 reshard_after_forward=2", PLAN_AXIS_PART, {0, 0, 1, 1}, {0, 1, 0, 1}},
+        {"ranks=6 tensor=2", PLAN_AXIS_TENSOR, {0, 0, 1, 1, 2, 2}, {0, 1, 0, 1, 0, 1}},
+        {"ranks=6 tensor=2", PLAN_AXIS_SHARD, {0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 2, 2}},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_autoptr(Plan) plan = test_plan(GPT_TOY, rows[i].words);
+        bool is_shared = strstr(rows[i].words, "tensor");
+        g_autoptr(Plan) plan = test_plan(is_shared ? LLAMA : GPT_TOY, rows[i].words);
         for (uint32_t rank = 0; rank < plan->world; rank++) {
             uint32_t group = plan_group_of_rank(plan, rank, rows[i].axis);
             uint32_t place = plan_rank_on_axis(plan, rank, rows[i].axis);
@@ -119,6 +167,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/volumes/full and replicated", volumes);
     g_test_add_func("/plan/volumes/other strategies", volumes_of_other_strategies);
     g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
+    g_test_add_func("/plan/volumes/shared layers", shared_layers);
     g_test_add_func("/plan/volumes/groups of ranks", groups_of_ranks);
     return g_test_run();
 }

@@ -7,7 +7,7 @@
 
 /* 4 ranks on 2 nodes: shard groups {0, 1} and {2, 3} within a node, replicate groups {0, 2} and
  * {1, 3} over both. */
-static const Plan plan = {.world = 4, .axes = {1, 2, 2, 1}};
+static const Plan plan = {.world = 4, .axes = {1, 2, 2, 1, 1}};
 static const PlanOp shard = {.kind = PLAN_OP_ALL_GATHER, .axis = PLAN_AXIS_SHARD};
 static const PlanOp replicate = {.kind = PLAN_OP_ALL_REDUCE, .axis = PLAN_AXIS_REPLICATE};
 /* 100 ns of latency and 900 of transfer. */
@@ -121,7 +121,8 @@ static void test_degraded(Fixture *fixture, gconstpointer data) {
 /* 4 nodes of one GPU, two a leaf, 4 : 1: a leaf's link to the spine carries half of a NIC. The ring
  * over all crosses it once each way; rings of two that stay in a leaf do not. */
 static void test_spine(Fixture *fixture, gconstpointer data) {
-    const Plan all = {.world = 4, .axes = {1, 1, 4, 1}}, pairs = {.world = 4, .axes = {1, 2, 2, 1}};
+    const Plan all = {.world = 4, .axes = {1, 1, 4, 1, 1}},
+               pairs = {.world = 4, .axes = {1, 2, 2, 1, 1}};
     const SimFabricShape shape = {
         .ranks = 4, .ranks_a_node = 1, .nodes_a_leaf = 2, .nvlink = 1, .nic = 1, .uplink = 0.5};
     tear_down(fixture, NULL);

@@ -126,7 +126,9 @@ static void barred_by_cluster(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         cluster.intra_node_ll128 = cases[i].near;
         cluster.inter_node_ll128 = cases[i].far;
-        Plan plan = {.world = 8, .axes = {[PLAN_AXIS_SHARD] = 2, [PLAN_AXIS_REPLICATE] = 4}};
+        Plan plan = {
+            .world = 8,
+            .axes = {[PLAN_AXIS_SHARD] = 2, [PLAN_AXIS_REPLICATE] = 4, [PLAN_AXIS_TENSOR] = 1}};
         SimNetworkPath in_a_node = sim_network_path(&cluster, &plan, PLAN_AXIS_SHARD);
         SimNetworkPath one_a_node = sim_network_path(&cluster, &plan, PLAN_AXIS_REPLICATE);
         plan.axes[PLAN_AXIS_SHARD] = 8;
@@ -240,6 +242,28 @@ static void sixteen_gpus_tell_a_thousand(void) {
     g_assert_cmpfloat(fabs(sum / errors->len), <=, 0.2);
 }
 
+/* Eight ranks side by side share layers inside a node; what shards has one rank in each. */
+static void shared_layers_stay_in_a_node(void) {
+    ModelCluster cluster = {.topology_nodes = 4,
+                            .topology_gpus_per_node = 8,
+                            .intra_node_nccl_channel_gb_per_s = 20,
+                            .intra_node_nccl_channels = 8,
+                            .inter_node_nic_gb_per_s = 10};
+    Plan plan = {.world = 32,
+                 .axes = {[PLAN_AXIS_NONE] = 1,
+                          [PLAN_AXIS_REPLICATE] = 1,
+                          [PLAN_AXIS_SHARD] = 4,
+                          [PLAN_AXIS_PART] = 1,
+                          [PLAN_AXIS_TENSOR] = 8}};
+    SimNetworkPath tensor = sim_network_path(&cluster, &plan, PLAN_AXIS_TENSOR);
+    SimNetworkPath shard = sim_network_path(&cluster, &plan, PLAN_AXIS_SHARD);
+    g_assert_cmpuint(tensor.ranks, ==, 8);
+    g_assert_cmpuint(tensor.nodes, ==, 1);
+    g_assert_cmpuint(shard.ranks, ==, 4);
+    g_assert_cmpuint(shard.nodes, ==, 4);
+    g_assert_cmpuint(shard.ranks_a_node, ==, 1);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/nccl/expectations", expectations);
@@ -248,5 +272,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/nccl/barred by cluster", barred_by_cluster);
     g_test_add_func("/sim/nccl/measurements held out", measurements);
     g_test_add_func("/sim/nccl/sixteen GPUs tell a thousand", sixteen_gpus_tell_a_thousand);
+    g_test_add_func("/sim/nccl/shared layers stay in a node", shared_layers_stay_in_a_node);
     return g_test_run();
 }

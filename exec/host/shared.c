@@ -1,0 +1,214 @@
+#include "exec/host/shared.h"
+
+#include <math.h>
+
+#include "exec/task.h"
+#include "kernels/host/elementwise.h"
+
+/* ---- indices of which another rank may have the row ----------------------------------------- */
+
+static int64_t first_of_rank(const ExecTask *t) {
+    return (int64_t)axis_rank(t) * dims(t)[1];
+}
+
+static void outside_mask(const ExecTask *t) {
+    int64_t first = first_of_rank(t), end = first + dims(t)[1];
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        bytes(t, 1)[i] = i64(t, 0)[i] < first;
+        bytes(t, 2)[i] = i64(t, 0)[i] >= end;
+        bytes(t, 3)[i] = bytes(t, 1)[i] | bytes(t, 2)[i];
+    }
+}
+
+static void local_index(const ExecTask *t) {
+    int64_t first = first_of_rank(t), *copy = t->pointers[2], *local = t->pointers[3];
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        copy[i] = i64(t, 0)[i];
+        local[i] = bytes(t, 1)[i] ? 0 : copy[i] - first;
+    }
+}
+
+static void zero_masked(const ExecTask *t) {
+    size_t width = dim(t, 1);
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        for (size_t j = 0; j < width && bytes(t, 0)[i]; j++) {
+            f32(t, 1)[i * width + j] = 0;
+        }
+    }
+}
+
+/* ---- parts of sequences --------------------------------------------------------------------- */
+
+static void parts_copy(const ExecTask *t) {
+    size_t batch = dim(t, 0), parts = dim(t, 1), part = dim(t, 2) * dim(t, 3);
+    bool back = dims(t)[4] != 0;
+    for (size_t b = 0; b < batch; b++) {
+        for (size_t p = 0; p < parts; p++) {
+            size_t inside = (b * parts + p) * part, outside = (p * batch + b) * part;
+            kernel_copy_f32(f32(t, 1) + (back ? inside : outside),
+                            f32(t, 0) + (back ? outside : inside), part);
+        }
+    }
+}
+
+/* ---- the loss ------------------------------------------------------------------------------- */
+
+static void max_columns(const ExecTask *t) {
+    size_t cols = dim(t, 1);
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        float most = -INFINITY;
+        for (size_t j = 0; j < cols; j++) {
+            most = fmaxf(most, f32(t, 0)[i * cols + j]);
+        }
+        f32(t, 1)[i] = most;
+    }
+}
+
+static void sub_column(const ExecTask *t) {
+    size_t cols = dim(t, 1);
+    for (size_t i = 0; i < dim(t, 0) * cols; i++) {
+        f32(t, 2)[i] = f32(t, 0)[i] - f32(t, 1)[i / cols];
+    }
+}
+
+static void element_by_element(const ExecTask *t, float (*of)(float)) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        f32(t, 1)[i] = of(f32(t, 0)[i]);
+    }
+}
+
+static bool counts(int64_t target) {
+    return target >= 0;
+}
+
+static void safe_target(const ExecTask *t) {
+    int64_t *safe = t->pointers[2];
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        bytes(t, 1)[i] = counts(i64(t, 0)[i]);
+        safe[i] = bytes(t, 1)[i] ? i64(t, 0)[i] : 0;
+    }
+}
+
+static bool pick_column(const ExecTask *t) {
+    size_t cols = dim(t, 1);
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        if (i64(t, 1)[i] < 0 || (size_t)i64(t, 1)[i] >= cols) {
+            return false;
+        }
+        f32(t, 2)[i] = f32(t, 0)[i * cols + (size_t)i64(t, 1)[i]];
+    }
+    return true;
+}
+
+static void keep_counted(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        bytes(t, 2)[i] = counts(i64(t, 1)[i]);
+        f32(t, 3)[i] = bytes(t, 2)[i] ? f32(t, 0)[i] : 0;
+    }
+}
+
+static void count_targets(const ExecTask *t) {
+    int64_t *n = t->pointers[2];
+    *n = 0;
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        bytes(t, 1)[i] = counts(i64(t, 0)[i]);
+        *n += bytes(t, 1)[i];
+    }
+}
+
+static void as_number(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        f32(t, 1)[i] = (float)i64(t, 0)[i];
+    }
+}
+
+static void divide(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        f32(t, 2)[i] = f32(t, 0)[i] / f32(t, 1)[i];
+    }
+}
+
+static void picked_gradient(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        f32(t, 1)[i] = bytes(t, 0)[i];
+        f32(t, 2)[i] = f32(t, 1)[i] - 1;
+    }
+}
+
+static bool put_column(const ExecTask *t) {
+    size_t rows = dim(t, 0), cols = dim(t, 1);
+    for (size_t i = 0; i < rows; i++) {
+        uint64_t row = (uint64_t)i64(t, 2)[i], col = (uint64_t)i64(t, 1)[i];
+        if (row >= rows || col >= cols) {
+            return false;
+        }
+        f32(t, 3)[row * cols + col] = f32(t, 0)[i];
+    }
+    return true;
+}
+
+static void spread_counted(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        bytes(t, 2)[i] = counts(i64(t, 1)[i]);
+        f32(t, 3)[i] = bytes(t, 2)[i] ? f32(t, 0)[0] : 0;
+    }
+}
+
+/* ---- the switch ----------------------------------------------------------------------------- */
+
+bool exec_shared_compute(const ExecTask *t) {
+    switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_OUTSIDE_MASK:
+        outside_mask(t);
+        return true;
+    case PLAN_OP_LOCAL_INDEX:
+        local_index(t);
+        return true;
+    case PLAN_OP_ZERO_MASKED:
+        zero_masked(t);
+        return true;
+    case PLAN_OP_PARTS_COPY:
+        parts_copy(t);
+        return true;
+    case PLAN_OP_MAX_COLUMNS:
+        max_columns(t);
+        return true;
+    case PLAN_OP_SUB_COLUMN:
+        sub_column(t);
+        return true;
+    case PLAN_OP_EXP:
+        element_by_element(t, expf);
+        return true;
+    case PLAN_OP_LOG:
+        element_by_element(t, logf);
+        return true;
+    case PLAN_OP_SAFE_TARGET:
+        safe_target(t);
+        return true;
+    case PLAN_OP_PICK_COLUMN:
+        return pick_column(t);
+    case PLAN_OP_KEEP_COUNTED:
+        keep_counted(t);
+        return true;
+    case PLAN_OP_COUNT_TARGETS:
+        count_targets(t);
+        return true;
+    case PLAN_OP_AS_NUMBER:
+        as_number(t);
+        return true;
+    case PLAN_OP_DIVIDE:
+        divide(t);
+        return true;
+    case PLAN_OP_PICKED_GRADIENT:
+        picked_gradient(t);
+        return true;
+    case PLAN_OP_PUT_COLUMN:
+        return put_column(t);
+    case PLAN_OP_SPREAD_COUNTED:
+        spread_counted(t);
+        return true;
+    default:
+        break;
+    }
+    g_assert_not_reached();
+}
