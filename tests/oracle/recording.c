@@ -91,12 +91,25 @@ static bool refuse(const Recording *recording, GError **error, const char *key) 
     return false;
 }
 
+static bool flag_of(JsonObject *options, const char *key) {
+    return json_object_get_boolean_member(options, key);
+}
+
+/* Recordings made by older recorders lack some keys. */
+static bool has(JsonObject *options, const char *key) {
+    return json_object_has_member(options, key) && !json_object_get_null_member(options, key);
+}
+
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
     if (g_str_equal(text_of(shape, "kind"), "mlp") &&
         !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
         return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
+    }
+    if (has(options, "tensor") && int_of(options, "tensor") > 1 &&
+        !flag_of(options, "loss_parallel")) {
+        return refuse(recording, error, "loss_parallel (the loss is of logits that stay apart)");
     }
     gint64 shard_size = int_of(options, "shard_size"), world = int_of(options, "world");
     if (shard_size > 0 && shard_size < world && world % shard_size) {
@@ -108,15 +121,6 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     return !is_cpu ||
            refuse(recording, error,
                   "device (on the CPU PyTorch takes other kernels; record with --device gpu)");
-}
-
-static bool flag_of(JsonObject *options, const char *key) {
-    return json_object_get_boolean_member(options, key);
-}
-
-/* Recordings made by older recorders lack some keys. */
-static bool has(JsonObject *options, const char *key) {
-    return json_object_has_member(options, key) && !json_object_get_null_member(options, key);
 }
 
 static double real_of(JsonObject *options, const char *key) {
@@ -359,6 +363,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
         return;
+    }
+    if (has(options, "tensor")) {
+        strategy->tensor = (uint64_t)int_of(options, "tensor");
     }
     if (has(options, "reshard_last") && !flag_of(options, "reshard_last")) {
         strategy->reshard_last = PLAN_NO;

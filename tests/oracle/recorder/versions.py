@@ -121,6 +121,9 @@ def _guard_device_like_meta():
 COLLECTIVE_OPS = ("c10d", "_c10d_functional") if _setup_device else ("_c10d_functional",)
 
 
+WAIT_TENSOR = None if BEFORE_2_1 else torch.ops._c10d_functional.wait_tensor.default
+
+
 def group_of_collective(func, args):
     if _setup_device:
         from torch.distributed._tools import fake_collectives
