@@ -58,9 +58,10 @@ static bool contains(const char *text, const char *word) {
 /* ---- batch and ranks ------------------------------------------------------------------------ */
 
 static void fill_batch(Filler *f) {
-    fill_count(f, "gpus", number(f, "shard_degree") * number(f, "dp_replicate"),
+    double tensor = number(f, "tp"), share = tensor >= 1 ? tensor : 1; /* GPUs of one batch */
+    fill_count(f, "gpus", number(f, "shard_degree") * number(f, "dp_replicate") * share,
                "shard_degree x dp_replicate");
-    double gpus = number(f, "gpus"), all = number(f, "global_batch_seqs");
+    double gpus = number(f, "gpus") / share, all = number(f, "global_batch_seqs");
     fill_count(f, "seq_len", number(f, "global_batch_tokens") / all, "tokens over sequences");
     if (isnan(all)) {
         all = number(f, "global_batch_tokens") / number(f, "seq_len");
