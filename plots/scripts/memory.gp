@@ -80,7 +80,7 @@ if (limit_shown) {
         at screen key_x + 0.036, screen key_y(row)
 }
 set label "pale: comes and goes" at screen key_x, screen key_y(row + 1.3) font ",11" tc rgb "#555555"
-set label sprintf("1 %s is 10^%.0f bytes", size_unit, log10(bytes_per_unit)) \
+set label sprintf("1 %s is 2^{%.0f} bytes", size_unit, log10(bytes_per_unit) / log10(2)) \
     at screen key_x, screen key_y(row + 2.1) font ",11" tc rgb "#555555"
 
 do for [p = 1:n_panels] {

@@ -33,6 +33,6 @@ if (limit_shown && uses_limit) {
     row = row + 1
 }
 if (uses_limit) {
-    set label sprintf("1 %s is 10^%.0f bytes", size_unit, log10(bytes_per_unit)) \
+    set label sprintf("1 %s is 2^{%.0f} bytes", size_unit, log10(bytes_per_unit) / log10(2)) \
         at screen key_x, screen key_y(row + 0.7) font ",11" tc rgb "#555555"
 }

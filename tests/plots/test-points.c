@@ -144,6 +144,8 @@ static void pictures(void) {
             g_assert_nonnull(strstr(svg, said[picture][i]));
         }
         g_assert_nonnull(strstr(svg, "toy"));
+        g_assert_cmpint(picture == PLOT_POINTS_SWEEP || picture == PLOT_POINTS_PARETO, ==,
+                        g_regex_match_simple("1 GiB is 2<[^>]*>.*30", svg, G_REGEX_DOTALL, 0));
         if (picture == PLOT_POINTS_VALIDATION) { /* 9 to 42 ms: a tic of 20 on both axes */
             g_auto(GStrv) tics = g_strsplit(svg, ">20<", -1);
             g_assert_cmpuint(g_strv_length(tics), ==, 3);
