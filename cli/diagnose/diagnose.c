@@ -280,17 +280,32 @@ static Precision precision_of_fsdp(const CliWhatIf *what_if) {
         "", g_strdup(replaced ? " autocast=none param_dtype=bf16 reduce_dtype=fp32" : ""), false};
 }
 
-/* Each simple strategy at its own defaults, checkpointed or not, whichever is better; batch,
- * precision and optimizer stay. */
+static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
+    const char *value = cli_what_if_get(what_if, key);
+    return value ? g_ascii_strtoull(value, NULL, 10) : 0;
+}
+
+/* A simple strategy shares no layers: each rank has its part of the batch to itself, if that comes
+ * out even. */
+static char *batch_of_simple(const CliWhatIf *what_if) {
+    uint64_t tensor = number_of(what_if, "tensor"), batch = number_of(what_if, "micro_batch");
+    return tensor > 1 && batch % tensor == 0
+               ? g_strdup_printf(" tensor=1 micro_batch=%" G_GUINT64_FORMAT, batch / tensor)
+               : g_strdup("");
+}
+
+/* Each simple strategy at its own defaults, checkpointed or not, whichever is better; the global
+ * batch, precision and optimizer stay. */
 static void predict_baselines(CliDiagnosis *diagnosis) {
     static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
     static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
+    g_autofree char *batch = batch_of_simple(diagnosis->what_if);
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
         Precision precision =
             i == 0 ? precision_of_ddp(diagnosis->what_if) : precision_of_fsdp(diagnosis->what_if);
         g_autofree char *name = g_strconcat(names[i], precision.name, NULL);
-        g_autofree char *changes =
-            g_strdup_printf("sharding=%s %s%s", sharding[i], CLI_PLAIN_SETTINGS, precision.changes);
+        g_autofree char *changes = g_strdup_printf("sharding=%s %s%s%s", sharding[i],
+                                                   CLI_PLAIN_SETTINGS, precision.changes, batch);
         diagnosis->baselines[i].less_precise = precision.less_precise;
         tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes);
         g_free(precision.changes);

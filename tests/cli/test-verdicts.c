@@ -153,6 +153,10 @@ static void diagnoses(void) {
            "--trace planted.trace",
            0, "fits", "");
     expect("diagnose planted.trace", 0, "this strategy beats the best of them", "");
+    /* Nor are shared layers: the same global batch, a sequence to each GPU. */
+    expect("diagnose llama3-8b -n 8 --cluster dgx-h100 --param-dtype bf16 --checkpointing full "
+           "--tensor 4 --micro-batch 4",
+           0, "this strategy LOSES to FSDP2 full by", "");
     expect("diagnose planted.trace --cluster no-such-cluster", 2, "", "no-such-cluster");
     expect("diagnose", 2, "", "give one trace");
 }
