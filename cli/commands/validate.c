@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/validate/one-share.h"
 #include "cli/validate/validate.h"
 
 static const CliCommand command = {
@@ -14,13 +15,16 @@ static const CliCommand command = {
     .summary = "Predicts published measurements: training runs, matrix products, collectives.\n"
                "A table is known by its columns; what its words mean stands in "
                "models/published/*.ini.",
-    .examples = "Errors are absolute, as shares of what was measured; \"bias\" is the median with "
-                "its sign.\n\"without\": what is predicted when nothing that was fitted to the "
-                "table is used.\n\n"
-                "Examples:\n"
-                "  foreshard validate tests/validation/train_*.csv\n"
-                "  foreshard validate --json mine.csv\n\n"
-                "Exit status: 0 predicted, however far off; 2 a table cannot be read.",
+    .examples =
+        "Errors are absolute, as shares of what was measured; \"bias\" is the median with "
+        "its sign.\n\"without\": what is predicted when nothing that was fitted to the "
+        "table is used.\n\"one share of peak\": the rule of thumb, a step's products at one "
+        "share of the GPU's\npeak, tuned for each kind of GPU to the very runs given (the "
+        "median).\n\n"
+        "Examples:\n"
+        "  foreshard validate tests/validation/train_*.csv\n"
+        "  foreshard validate --json mine.csv\n\n"
+        "Exit status: 0 predicted, however far off; 2 a table cannot be read.",
 };
 
 static bool read_all(CliValidation *validation, char **paths, GError **error) {
@@ -63,6 +67,7 @@ int cmd_validate(int argc, char **argv) {
     if (!read_all(validation, argv + 1, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    cli_one_share_score(validation);
     if (as_json) {
         g_autofree char *text = cli_validation_json(validation);
         printf("%s\n", text);

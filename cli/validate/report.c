@@ -12,6 +12,7 @@ static const struct {
     {"time_one_node", "  one node", G_STRUCT_OFFSET(CliScores, one_node)},
     {"time_more_nodes", "  several nodes", G_STRUCT_OFFSET(CliScores, more_nodes)},
     {"time_without_fit", "  without its fit", G_STRUCT_OFFSET(CliScores, without)},
+    {"time_by_one_share", "  one share of peak", G_STRUCT_OFFSET(CliScores, one_share)},
     {"memory", "memory", G_STRUCT_OFFSET(CliScores, memory)},
 };
 
@@ -54,7 +55,7 @@ static void print_scores(FILE *to, const char *name, unsigned rows, unsigned ski
         const CliScore *score = part(scores, i);
         if (cli_score_count(score)) {
             fprintf(to,
-                    "  %-18s %4u rows  median %6.1f %%  mean %6.1f %%  p90 %6.1f %%  max %6.1f "
+                    "  %-19s %4u rows  median %6.1f %%  mean %6.1f %%  p90 %6.1f %%  max %6.1f "
                     "%%  bias %+6.1f %%\n",
                     parts[i].words, cli_score_count(score), 100 * cli_score_quantile(score, 0.5),
                     100 * cli_score_mean(score), 100 * cli_score_quantile(score, 0.9),
@@ -134,6 +135,7 @@ static void add_row(JsonBuilder *json, const CliValidatedRow *row) {
         add_measure(json, "measured", row->measured);
         add_measure(json, "predicted", row->predicted);
         add_measure(json, "without_fit", row->without);
+        add_measure(json, "by_one_share", row->by_one_share);
         add_measure(json, "measured_gib", row->measured_gib);
         add_measure(json, "predicted_gib", row->predicted_gib);
         trace_json_add_int(json, "nodes", row->nodes);

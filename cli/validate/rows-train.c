@@ -336,17 +336,19 @@ static void build(Case *c) {
 /* ---- what was measured ---------------------------------------------------------------------- */
 
 /* Products and attention of a step, recomputed ones included; attention's backward makes its scores
- * again, which nobody counts. */
-static double all_flops(const Plan *plan) {
+ * again, which nobody counts. In seconds at that machine's peak; of NULL, in operations. */
+static double all_work(const Plan *plan, const ModelCluster *peak) {
     const PlanRole *role = &plan->roles[plan_role_of_rank(plan, 0)];
-    double flops = 0;
+    double sum = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
-        if (instr->kind == PLAN_LAUNCH) {
-            flops += plan_op_model_flops(role, &role->ops[instr->arg]);
+        const PlanOp *op = instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
+        double flops = op ? plan_op_model_flops(role, op) : 0;
+        if (flops > 0) {
+            sum += peak ? flops / model_cluster_peak_flops(peak, op->dtype) : flops;
         }
     }
-    return flops;
+    return sum;
 }
 
 static bool tflops_are_all(const Case *c) {
@@ -357,7 +359,7 @@ static bool tflops_are_all(const Case *c) {
 static double measured_ms(const Case *c, const SimPrediction *prediction) {
     CliTrainWork work = {.tokens = (double)c->plan->tokens_per_rank,
                          .model_flops = prediction->flops,
-                         .all_flops = all_flops(c->plan),
+                         .all_flops = all_work(c->plan, NULL),
                          .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
                          .tflops_are_all = tflops_are_all(c)};
     return cli_train_row_measured_ms(c->csv, &c->row, &work);
@@ -406,6 +408,7 @@ static bool play(Case *c, CliTrainRow *row) {
     row->bound_by = g_intern_string(prediction->bound_by);
     row->measured_ms = measured_ms(c, prediction);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
+    row->at_peak_ms = all_work(c->plan, c->cluster) * 1e3;
     double peak = number(c, "peak_mem_gib");
     row->measured_gib = peak > 0 ? peak : NAN;
     row->predicted_gib = predicted_bytes(c, prediction) / GIB;

@@ -18,6 +18,7 @@ typedef struct {
     uint64_t retries;
     double measured_ms, predicted_ms; /* a step; NAN: not measured */
     double measured_gib, predicted_gib;
+    double at_peak_ms; /* a step's products and attention, recomputed ones too, at the GPU's peak */
     const char *bound_by;
 } CliTrainRow;
 

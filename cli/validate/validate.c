@@ -73,6 +73,8 @@ static CliValidatedRow timed_row(unsigned line, const char *label, const char *s
                              .without = NAN,
                              .measured_gib = NAN,
                              .predicted_gib = NAN,
+                             .at_peak_ms = NAN,
+                             .by_one_share = NAN,
                              .nodes = 1};
 }
 
@@ -135,6 +137,9 @@ static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished
                                .without = without.predicted_ms,
                                .measured_gib = row.measured_gib,
                                .predicted_gib = row.predicted_gib,
+                               .at_peak_ms = row.at_peak_ms,
+                               .by_one_share = NAN,
+                               .gpu = g_intern_string(row.gpu),
                                .nodes = row.nodes};
         out.note = out.skipped ? NULL : note_of(&row);
         add_row(validation, table, out);

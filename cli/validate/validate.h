@@ -16,6 +16,7 @@ typedef struct {
     CliScore time, memory;
     CliScore one_node, more_nodes; /* of time, apart */
     CliScore without;              /* of time, by rules not fitted to this table */
+    CliScore one_share;            /* of time, by the rule of thumb (one-share.h) */
 } CliScores;
 
 /* What is printed of a row. */
@@ -25,6 +26,8 @@ typedef struct {
     double measured, predicted; /* time, in the table's unit */
     double without;             /* as CliScores.without; NAN where there is nothing else */
     double measured_gib, predicted_gib;
+    double at_peak_ms, by_one_share; /* one-share.h; NAN where there is no such thing */
+    const char *gpu;                 /* interned; NULL */
     unsigned nodes;
     bool held_out; /* of fitting */
 } CliValidatedRow;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/validate/one-share.h"
 #include "cli/validate/rules.h"
 #include "cli/validate/validate.h"
 
@@ -269,6 +270,39 @@ static void memory_alone(void) {
     g_assert_null(strstr(text, "nan"));
 }
 
+/* Of three runs of one plan the rule is right about the one in the middle, and as far off the other
+ * two as they are from it. */
+static void one_share(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = temporary(
+        "three.csv",
+        "hardware,gpus,framework,model,layers,d_model,heads,kv_heads,d_ff,mlp_type,vocab,seq_len,"
+        "micro_batch,grad_accum,sharding_strategy,precision,step_ms\n"
+        "H200,8,FSDP2,small,2,1024,8,8,2816,swiglu,32000,512,1,1,FSDP2,bf16,10\n"
+        "H200,8,FSDP2,small,2,1024,8,8,2816,swiglu,32000,512,1,1,FSDP2,bf16,40\n"
+        "H200,8,FSDP2,small,2,1024,8,8,2816,swiglu,32000,512,1,1,FSDP2,bf16,20\n"
+        "H200,8,FSDP2,small,2,1024,8,8,2816,swiglu,32000,512,1,1,FSDP2,bf16,\n");
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    cli_validation_add(validation, path, &error);
+    g_assert_no_error(error);
+    cli_one_share_score(validation);
+    CliScore *score = &((CliValidatedTable *)validation->tables->pdata[0])->scores.one_share;
+    g_assert_cmpuint(cli_score_count(score), ==, 3);
+    g_assert_cmpfloat_with_epsilon(g_array_index(score->errors, double, 0), 1, 1e-9);
+    g_assert_cmpfloat_with_epsilon(g_array_index(score->errors, double, 1), -0.5, 1e-9);
+    g_assert_cmpfloat_with_epsilon(g_array_index(score->errors, double, 2), 0, 1e-9);
+}
+
+/* A prediction that a rule of thumb outdoes is worth nothing. */
+static void check_against_one_share(const CliScore *predicted, const CliScore *by_rule) {
+    g_assert_cmpuint(cli_score_count(by_rule), ==, cli_score_count(predicted));
+    g_test_message("one share of peak: median %.1f %%, 90th percentile %.1f %%",
+                   100 * cli_score_quantile(by_rule, 0.5), 100 * cli_score_quantile(by_rule, 0.9));
+    g_assert_cmpfloat(2 * cli_score_quantile(predicted, 0.5), <, cli_score_quantile(by_rule, 0.5));
+    g_assert_cmpfloat(cli_score_quantile(predicted, 0.9), <, cli_score_quantile(by_rule, 0.9));
+    g_assert_cmpfloat(cli_score_mean(predicted), <, cli_score_mean(by_rule));
+}
+
 /* The tables that the goals were set for, not those that were added since. */
 static bool goals_were_set_for(const CliValidatedTable *t) {
     return !g_str_has_prefix(t->name, "train_fresh") &&
@@ -304,6 +338,12 @@ static void tables(void) {
     g_test_message("all: median %.1f %%, 90th percentile %.1f %%",
                    100 * cli_score_quantile(&all.time, 0.5),
                    100 * cli_score_quantile(&all.time, 0.9));
+    cli_one_share_score(validation);
+    for (unsigned i = 0; i < validation->tables->len; i++) {
+        CliValidatedTable *t = validation->tables->pdata[i];
+        cli_score_merge(&all.one_share, &t->scores.one_share);
+    }
+    check_against_one_share(&all.time, &all.one_share);
     cli_scores_clear(&all);
     cli_scores_clear(&goal);
 }
@@ -317,6 +357,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/validation/scores", scores);
     g_test_add_func("/validation/rows.csv says what is done", list);
     g_test_add_func("/validation/memory alone", memory_alone);
+    g_test_add_func("/validation/one share of peak", one_share);
     g_test_add_func("/validation/training runs", tables);
     return g_test_run();
 }
