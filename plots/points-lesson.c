@@ -103,16 +103,35 @@ static void append_scaling(GString *text, const GArray *points, const PlotPoints
     }
 }
 
-/* Nearest ranks, as foreshard validate has them. */
-static void append_errors(GString *text, const GArray *points) {
-    guint n = points->len;
-    g_autofree double *errors = g_new(double, MAX(1, n));
-    for (guint i = 0; i < n; i++) {
-        errors[i] = fabs(point_at(points, i)->step_ns / point_at(points, i)->x - 1);
+/* Nearest ranks, as foreshard validate has them. Takes the errors. */
+static void append_errors(GString *text, const char *what, GArray *errors) {
+    double *sizes = (double *)(gpointer)errors->data;
+    if (errors->len > 0) {
+        g_string_append_printf(text, "%s%u %s, median error %.1f %%, nine of ten within %.1f %%",
+                               text->len > 0 ? "; " : "", errors->len, what,
+                               100 * trace_quantile(sizes, errors->len, 0.5),
+                               100 * trace_quantile(sizes, errors->len, 0.9));
     }
-    g_string_append_printf(text, "%u runs, median error %.1f %%, nine of ten within %.1f %%", n,
-                           100 * trace_quantile(errors, n, 0.5),
-                           100 * trace_quantile(errors, n, 0.9));
+    g_array_unref(errors);
+}
+
+static void add_error(GArray *errors, double predicted, double measured) {
+    double error = fabs(predicted / measured - 1);
+    if (measured > 0 && !isnan(error)) {
+        g_array_append_val(errors, error);
+    }
+}
+
+static void append_misses(GString *text, const GArray *points) {
+    GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
+    GArray *peaks = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < points->len; i++) {
+        const PlotPoint *point = point_at(points, i);
+        add_error(times, point->step_ns, point->x);
+        add_error(peaks, point->reserved_bytes, point->published_bytes);
+    }
+    append_errors(text, "runs", times);
+    append_errors(text, "peaks of memory", peaks);
 }
 
 char *plot_points_lesson(PlotPointsPicture picture, const GArray *points,
@@ -127,7 +146,7 @@ char *plot_points_lesson(PlotPointsPicture picture, const GArray *points,
         append_scaling(text, points, options);
         break;
     case PLOT_POINTS_VALIDATION:
-        append_errors(text, points);
+        append_misses(text, points);
         break;
     }
     return g_string_free(text, FALSE);

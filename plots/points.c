@@ -30,7 +30,8 @@ static bool has_place(PlotPointsPicture picture, const PlotPoint *point) {
     case PLOT_POINTS_SCALE:
         return !isnan(point->flops_per_s);
     case PLOT_POINTS_VALIDATION:
-        return point->x > 0 && point->step_ns > 0;
+        return (point->x > 0 && point->step_ns > 0) ||
+               (point->published_bytes > 0 && point->reserved_bytes > 0);
     }
     g_assert_not_reached();
 }
@@ -52,6 +53,8 @@ static int compare_places(gconstpointer a, gconstpointer b, gpointer data) {
     const GArray *points = data;
     guint i = *(const guint *)a, k = *(const guint *)b;
     double x = point_at(points, i)->x, y = point_at(points, k)->x;
+    x = isnan(x) ? -INFINITY : x;
+    y = isnan(y) ? -INFINITY : y;
     return x != y ? (x > y) - (x < y) : (i > k) - (i < k);
 }
 
@@ -100,7 +103,7 @@ static void append_number(GString *table, double value) {
 static void append_point(GString *table, const PlotPoint *point) {
     char x[G_ASCII_DTOSTR_BUF_SIZE];
     g_ascii_dtostr(x, sizeof x, point->x);
-    g_string_append_printf(table, "%s\t%s", x, point->label);
+    g_string_append_printf(table, "%s\t%s", isnan(point->x) ? "?" : x, point->label);
     append_number(table, point->step_ns);
     append_number(table, point->least_ns);
     append_number(table, point->most_ns);
@@ -109,12 +112,13 @@ static void append_point(GString *table, const PlotPoint *point) {
     append_number(table, point->flops_per_s);
     g_string_append_printf(table, "\t%d", point->fits);
     append_number(table, point->cost_ns);
+    append_number(table, point->published_bytes > 0 ? point->published_bytes : NAN);
     g_string_append_c(table, '\n');
 }
 
 static GString *new_table(void) {
-    return g_string_new(
-        "x\tlabel\tstep_ns\tleast_ns\tmost_ns\tallocated\treserved\tflops\tfits\tcost_ns\n");
+    return g_string_new("x\tlabel\tstep_ns\tleast_ns\tmost_ns\tallocated\treserved\tflops\tfits\t"
+                        "cost_ns\tpublished\n");
 }
 
 GString *plot_points_table(const GArray *points, const char *series, bool measured) {
@@ -158,8 +162,9 @@ static GPtrArray *find_series(const GArray *points) {
 
 typedef struct {
     double step_ns, cost_ns, bytes, flops_per_s; /* the most of each */
-    double least_x, most_x;
-    guint n_lines, n_marks; /* points of either sort */
+    double least_x, most_x, least_step_ns;
+    double least_peak, most_peak; /* published ones, and what is predicted of those */
+    guint n_lines, n_marks;       /* points of either sort */
     guint n_unfit;
 } Extent;
 
@@ -167,18 +172,35 @@ static double most_of(double a, double b) {
     return isnan(b) ? a : MAX(a, b);
 }
 
+static double least_of(double a, double b) {
+    return isnan(b) ? a : MIN(a, b);
+}
+
 static Extent find_extent(const GArray *points) {
-    Extent extent = {.least_x = INFINITY, .most_x = -INFINITY};
+    Extent extent = {.least_x = INFINITY,
+                     .most_x = -INFINITY,
+                     .least_step_ns = INFINITY,
+                     .least_peak = INFINITY};
     for (guint i = 0; i < points->len; i++) {
         const PlotPoint *point = point_at(points, i);
         extent.step_ns = most_of(most_of(extent.step_ns, point->step_ns), point->most_ns);
+        extent.least_step_ns = least_of(extent.least_step_ns, point->step_ns);
         extent.cost_ns = most_of(extent.cost_ns, point->cost_ns);
         extent.bytes = most_of(extent.bytes, point->reserved_bytes);
         extent.flops_per_s = most_of(extent.flops_per_s, point->flops_per_s);
-        extent.least_x = MIN(extent.least_x, point->x);
-        extent.most_x = MAX(extent.most_x, point->x);
+        extent.least_x = least_of(extent.least_x, point->x);
+        extent.most_x = most_of(extent.most_x, point->x);
+        if (point->published_bytes > 0) {
+            extent.least_peak = MIN(extent.least_peak, point->published_bytes);
+            extent.least_peak = least_of(extent.least_peak, point->reserved_bytes);
+            extent.most_peak = MAX(extent.most_peak, point->published_bytes);
+            extent.most_peak = most_of(extent.most_peak, point->reserved_bytes);
+        }
         extent.n_unfit += !point->fits;
         *(point->measured ? &extent.n_marks : &extent.n_lines) += 1;
+    }
+    if (extent.most_x < extent.least_x) { /* peaks alone */
+        extent.least_x = extent.most_x = 0;
     }
     return extent;
 }
@@ -209,7 +231,7 @@ static void append_tics(GString *settings, const GArray *points, bool x_is_numbe
     g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < points->len; i++) {
         const PlotPoint *point = point_at(points, i);
-        if (g_hash_table_add(done, (gpointer)point->label)) {
+        if (!isnan(point->x) && g_hash_table_add(done, (gpointer)point->label)) {
             char x[G_ASCII_DTOSTR_BUF_SIZE];
             g_string_append(tics, tics->len > 0 ? ", " : "");
             append_quoted(tics, point->label);
@@ -244,6 +266,10 @@ static void append_settings(GString *settings, const GArray *points, const GPtrA
     append_real(settings, "most_flops", extent.flops_per_s);
     append_real(settings, "least_x", extent.least_x);
     append_real(settings, "most_x", extent.most_x);
+    append_real(settings, "least_step_ns", isinf(extent.least_step_ns) ? 0 : extent.least_step_ns);
+    g_string_append_printf(settings, "published_known = %d\n", extent.most_peak > 0);
+    append_real(settings, "least_peak", extent.most_peak > 0 ? extent.least_peak : 0);
+    append_real(settings, "most_peak", extent.most_peak);
     g_string_append_printf(settings, "limit_known = %d\n", !isnan(options->limit_bytes));
     append_real(settings, "limit_bytes", isnan(options->limit_bytes) ? 0 : options->limit_bytes);
     g_string_append_printf(settings, "n_lines = %u\nn_marks = %u\nn_unfit = %u\ncolumns = %u\n",

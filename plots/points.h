@@ -11,22 +11,24 @@
 typedef struct {
     const char *series; /* "" when there is only one */
     const char *label;  /* of x, or of the point itself (Pareto) */
-    double x;           /* the number, or the place of its label */
+    double x;           /* the number, or the place of its label; NAN: not known */
     bool measured;      /* or published: a mark, not a line */
     bool fits;          /* false: drawn hollow, with what it would take had it memory enough */
     /* NAN: not known */
     double step_ns, least_ns, most_ns; /* median, least and most of the steady steps */
     double cost_ns;                    /* what Pareto holds against memory: the step, or a share */
     double allocated_bytes, reserved_bytes;
-    double flops_per_s; /* of a GPU */
-    uint64_t retries;   /* times the allocator gave memory back and asked again */
+    double flops_per_s;     /* of a GPU */
+    uint64_t retries;       /* times the allocator gave memory back and asked again */
+    double published_bytes; /* a measured peak, which reserved_bytes predicts; 0: none */
 } PlotPoint;
 
 typedef enum {
     PLOT_POINTS_SWEEP,      /* step time and peak memory over one knob */
     PLOT_POINTS_PARETO,     /* peak memory against step time, with the front */
     PLOT_POINTS_SCALE,      /* FLOP/s of a GPU over x, the number of GPUs */
-    PLOT_POINTS_VALIDATION, /* step_ns, predicted, against x, measured ns; bands of error */
+    PLOT_POINTS_VALIDATION, /* step_ns, predicted, against x, measured ns, and peaks beside; bands
+                             * of error */
 } PlotPointsPicture;
 
 typedef struct {
@@ -60,5 +62,5 @@ GString *plot_points_rows(const GArray *points, const PlotPointsOptions *options
 char *plot_points_lesson(PlotPointsPicture picture, const GArray *points,
                          const PlotPointsOptions *options);
 /* The points of a series, as the scripts read them: x, label, step, least, most, allocated,
- * reserved, flops, fits, cost. Not known: "?". */
+ * reserved, flops, fits, cost, published. Not known: "?". */
 GString *plot_points_table(const GArray *points, const char *series, bool measured);

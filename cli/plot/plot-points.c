@@ -11,6 +11,8 @@
 #include "cli/validate/validate.h"
 #include "trace/text.h"
 
+#define GIB 1073741824.0
+
 static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
                     CliPlanSource *source, GError **error) {
     if (options->cluster == NULL) {
@@ -88,7 +90,7 @@ static bool draw_validation(const GArray *points, const char *output, char **ret
     g_autofree char *name = plot_points_script(PLOT_POINTS_VALIDATION, output);
     g_autofree char *folder = cli_plots_folder(name, error);
     PlotPointsOptions plot = {
-        .title = "step time of published runs",
+        .title = "published runs",
         .cost_name = "",
         .x_name = "measured",
         .x_is_number = true,
@@ -102,6 +104,20 @@ static bool draw_validation(const GArray *points, const char *output, char **ret
     return folder != NULL && plot_points(PLOT_POINTS_VALIDATION, points, &plot, ret_text, error);
 }
 
+static bool is_predicted(const CliValidatedRow *row) {
+    return !row->skipped && !((isnan(row->measured) || isnan(row->predicted)) &&
+                              (isnan(row->measured_gib) || isnan(row->predicted_gib)));
+}
+
+/* A table's name without ".csv"; interned. */
+static const char *series_of(const CliValidatedTable *table) {
+    g_autofree char *name = g_strdup(table->name);
+    if (g_str_has_suffix(name, ".csv")) {
+        name[strlen(name) - strlen(".csv")] = '\0';
+    }
+    return g_intern_string(name);
+}
+
 /* A point a row that could be predicted, a series a table. */
 static GArray *validation_points(const CliValidation *validation) {
     GArray *points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
@@ -110,10 +126,10 @@ static GArray *validation_points(const CliValidation *validation) {
         double ns_per_unit = g_str_equal(table->unit, "ms") ? 1e6 : 1e3;
         for (guint k = 0; k < table->rows->len; k++) {
             const CliValidatedRow *row = &g_array_index(table->rows, CliValidatedRow, k);
-            if (row->skipped != NULL || isnan(row->measured) || isnan(row->predicted)) {
+            if (!is_predicted(row)) {
                 continue;
             }
-            PlotPoint point = {.series = table->name,
+            PlotPoint point = {.series = series_of(table),
                                .label = row->label != NULL ? row->label : "",
                                .x = row->measured * ns_per_unit,
                                .fits = true,
@@ -122,8 +138,10 @@ static GArray *validation_points(const CliValidation *validation) {
                                .most_ns = NAN,
                                .cost_ns = NAN,
                                .allocated_bytes = NAN,
-                               .reserved_bytes = NAN,
-                               .flops_per_s = NAN};
+                               .reserved_bytes = row->predicted_gib * GIB,
+                               .flops_per_s = NAN,
+                               .published_bytes =
+                                   isnan(row->measured_gib) ? 0 : row->measured_gib * GIB};
             g_array_append_val(points, point);
         }
     }

@@ -24,14 +24,17 @@ static void tables(void) {
     g_autoptr(GString) line = plot_points_table(points, "a", false);
     g_assert_cmpstr(
         line->str, ==,
-        "x\tlabel\tstep_ns\tleast_ns\tmost_ns\tallocated\treserved\tflops\tfits\tcost_ns\n"
-        "1\t1\t20000000\t20000000\t20000000\t8000000000\t9000000000\t150000000000000\t1\t20000000\n"
-        "2\t2\t30000000\t29000000\t33000000\t4000000000\t5000000000\t100000000000000\t1\t30000000\n"
+        "x\tlabel\tstep_ns\tleast_ns\tmost_ns\tallocated\treserved\tflops\tfits\t"
+        "cost_ns\tpublished\n"
+        "1\t1\t20000000\t20000000\t20000000\t8000000000\t9000000000\t150000000000000\t1\t20000000\t"
+        "?\n"
+        "2\t2\t30000000\t29000000\t33000000\t4000000000\t5000000000\t100000000000000\t1\t30000000\t"
+        "?\n"
         "4\t4\t10000000\t10000000\t10000000\t90000000000\t95000000000\t200000000000000\t0"
-        "\t10000000\n");
+        "\t10000000\t?\n");
     g_autoptr(GString) marks = plot_points_table(points, "b", true);
     g_assert_nonnull(strstr(marks->str, "\n2\t2\t40000000\t39000000\t41000000\t?\t5000000000\t?\t1"
-                                        "\t40000000\n"));
+                                        "\t40000000\t?\n"));
 }
 
 /* What a text picture says in numbers. */
@@ -129,15 +132,10 @@ static void pictures(void) {
         [PLOT_POINTS_SWEEP] = {"micro_batch", "does not fit", "limit, 74.5 GiB"},
         [PLOT_POINTS_PARETO] = {"step time (ms)", "peak reserved (GiB)", "measured"},
         [PLOT_POINTS_SCALE] = {"TFLOP/s of a GPU", "micro_batch", "does not fit"},
-        [PLOT_POINTS_VALIDATION] = {"measured (ms)", "predicted (ms)", "band: 10 %"},
     };
     for (guint picture = 0; picture < G_N_ELEMENTS(said); picture++) {
         g_autoptr(GError) error = NULL;
         g_autofree char *text = NULL;
-        for (guint i = 0; i < points->len && picture == PLOT_POINTS_VALIDATION; i++) {
-            PlotPoint *point = &g_array_index(points, PlotPoint, i);
-            point->x = point->step_ns * (i % 2 ? 0.95 : 1.1);
-        }
         options.output = path;
         g_autofree char *svg = svg_of(picture, points, &options);
         for (guint i = 0; i < G_N_ELEMENTS(said[picture]); i++) {
@@ -146,10 +144,6 @@ static void pictures(void) {
         g_assert_nonnull(strstr(svg, "toy"));
         g_assert_cmpint(picture == PLOT_POINTS_SWEEP || picture == PLOT_POINTS_PARETO, ==,
                         g_regex_match_simple("1 GiB is 2<[^>]*>.*30", svg, G_REGEX_DOTALL, 0));
-        if (picture == PLOT_POINTS_VALIDATION) { /* 9 to 42 ms: a tic of 20 on both axes */
-            g_auto(GStrv) tics = g_strsplit(svg, ">20<", -1);
-            g_assert_cmpuint(g_strv_length(tics), ==, 3);
-        }
         options.output = NULL;
         plot_points(picture, points, &options, &text, &error);
         g_assert_no_error(error);
@@ -196,6 +190,57 @@ static void words_are_words(void) {
     g_rmdir(folder);
 }
 
+static void assert_says(const char *svg, const char *const *words) {
+    for (; *words; words++) {
+        g_assert_nonnull(strstr(svg, *words));
+    }
+}
+
+/* A panel of step times, one of peaks, or both; at 9 to 42 ms and 4.7 to 90 GiB each axis has a tic
+ * of 20. */
+static void published_runs(void) {
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    if (program == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    static const struct {
+        bool times, peaks;
+        const char *words[4];
+        guint n_axes;
+    } cases[] = {
+        {true, false, {"measured (ms)", "predicted (ms)", "grey: 10 %"}, 2},
+        {true, true, {"measured (ms)", "peak of memory", "predicted (GiB)"}, 4},
+        {false, true, {"peak of memory", "measured (GiB)", "grey: 10 %"}, 2},
+    };
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    PlotPointsOptions options = toy_options();
+    for (guint k = 0; k < G_N_ELEMENTS(cases); k++) {
+        g_autoptr(GArray) points = planted_points();
+        for (guint i = 0; i < points->len; i++) {
+            PlotPoint *point = &g_array_index(points, PlotPoint, i);
+            point->x = cases[k].times ? point->step_ns * (i % 2 ? 0.95 : 1.1) : NAN;
+            point->published_bytes = cases[k].peaks ? 0.98 * point->reserved_bytes : 0;
+        }
+        options.output = path;
+        g_autofree char *svg = svg_of(PLOT_POINTS_VALIDATION, points, &options);
+        assert_says(svg, cases[k].words);
+        g_assert_cmpint(cases[k].peaks, ==, strstr(svg, "peak of memory") != NULL);
+        g_assert_cmpint(cases[k].times, ==, strstr(svg, ">step time<") != NULL);
+        g_auto(GStrv) tics = g_strsplit(svg, ">20<", -1);
+        g_assert_cmpuint(g_strv_length(tics) - 1, ==, cases[k].n_axes);
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = NULL;
+        options.output = NULL;
+        plot_points(PLOT_POINTS_VALIDATION, points, &options, &text, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(strlen(text), >, 500);
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
 static char *lesson(PlotPointsPicture picture, const GArray *points) {
     PlotPointsOptions options = {.x_name = "ranks", .cost_name = "step time"};
     return plot_points_lesson(picture, points, &options);
@@ -231,6 +276,15 @@ static void lessons(void) {
     }
     g_autofree char *validation = lesson(PLOT_POINTS_VALIDATION, points);
     g_assert_cmpstr(validation, ==, "4 runs, median error 20.0 %, nine of ten within 40.0 %");
+    for (guint i = 0; i < 4; i++) { /* two peaks, 1 and 3 % off, one of a run without a time */
+        PlotPoint *point = &g_array_index(points, PlotPoint, i);
+        point->published_bytes = i < 2 ? point->reserved_bytes * (i ? 1 / 1.03 : 1 / 0.99) : 0;
+        point->x = i == 0 ? NAN : point->x;
+    }
+    g_autofree char *peaks = lesson(PLOT_POINTS_VALIDATION, points);
+    g_assert_cmpstr(peaks, ==,
+                    "3 runs, median error 30.0 %, nine of ten within 40.0 %; 2 peaks of memory, "
+                    "median error 1.0 %, nine of ten within 3.0 %");
     g_autofree char *none = lesson(PLOT_POINTS_SWEEP, points);
     g_assert_cmpstr(none, ==, "none of them fits");
 }
@@ -293,6 +347,7 @@ static void nothing_to_draw(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plots/points/published runs", published_runs);
     g_test_add_func("/plots/points/tables", tables);
     g_test_add_func("/plots/points/rows", rows);
     g_test_add_func("/plots/points/front", front);
