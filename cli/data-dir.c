@@ -90,6 +90,16 @@ static char *file_in(const char *folder, const Kind *kind) {
     return path != NULL && is_file(path) ? g_steal_pointer(&path) : NULL;
 }
 
+/* What a path leads to that is no file of its kind. */
+static const char *what_it_is(const char *path, const Kind *kind) {
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        return "there is no such file";
+    }
+    bool may_be_folder = kind->in_folder != NULL && g_file_test(path, G_FILE_TEST_IS_DIR);
+    return may_be_folder ? "this folder holds no config.json; name one that does, or a file"
+                         : "this is no regular file; name one";
+}
+
 /* With the names that are near, or else with all. */
 static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
                           GPtrArray *folders, GError **error) {
@@ -121,8 +131,7 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
         char *inside = file_in(name, row);
         if (inside == NULL) {
             g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s", name,
-                        g_file_test(name, G_FILE_TEST_EXISTS) ? "this is no regular file; name one"
-                                                              : "there is no such file");
+                        what_it_is(name, row));
         }
         return inside;
     }
@@ -145,7 +154,7 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
             return g_steal_pointer(&path);
         }
     }
-    if (strchr(name, '.') != NULL && is_file(name)) { /* config.json, my-network.txt */
+    if (is_file(name)) { /* config.json, my-network */
         return g_strdup(name);
     }
     char *inside = file_in(name, row);

@@ -40,8 +40,8 @@ void cli_data_places_clear(CliDataPlaces *places); /* NULL is fine */
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CliDataPlaces, cli_data_places_clear)
 
 /* The path of a data file. A name with a slash, or one that ends like a file of its kind and lies
- * in the current folder, is a path already; so is one with another ending (config.json) that no
- * place has. A network may also be a folder with a config.json. Transfer full. */
+ * in the current folder, is a path already; so is any other (config.json) that no place has and
+ * that is a file here. A network may also be a folder with a config.json. Transfer full. */
 char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
                        GError **error);
 
