@@ -12,6 +12,7 @@
 #include "plan/ini.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
+#include "trace/text.h"
 
 static const char STANDARD_INPUT[] = "standard input"; /* what messages call it */
 
@@ -306,9 +307,14 @@ static Plan *load(CliPlanSource *source, const char *name, Build *build, GError 
     if (g_str_equal(name, "-")) {
         return load_plan(source, STANDARD_INPUT, error);
     }
-    if (plan_is_file(name)) { /* anything else is taken for a network */
+    if (plan_is_file(name)) {
         return load_plan(source, name, error);
     }
+    if (trace_is_file(name)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s is a trace; give the plan or the network that it is of", name);
+        return NULL;
+    } /* anything else is taken for a network */
     g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
     if (!path) {
         return NULL;

@@ -105,6 +105,15 @@ void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other
     cluster->model = g_strdup(other->model);
 }
 
+static bool has_section(const char *section) {
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (g_str_equal(rows[i].section, section)) {
+            return true;
+        }
+    }
+    return g_str_equal(section, "cluster");
+}
+
 /* A word that is not in the table: the file's own description of itself. */
 static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
@@ -131,7 +140,11 @@ static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEn
         return true;
     }
     return plan_ini_refuse(ini, entry, error,
-                           "unknown key '%s' in [%s]; the keys stand in models/clusters/README.md",
+                           has_section(entry->section)
+                               ? "unknown key '%s' in [%s]; the keys stand in "
+                                 "models/clusters/README.md"
+                               : "'%s' stands in [%s], and a cluster's file has no such section; "
+                                 "those it has stand in models/clusters/README.md",
                            entry->key, entry->section);
 }
 

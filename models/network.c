@@ -217,9 +217,16 @@ static bool find_family(ModelNetwork *network, const PlanIni *ini, GError **erro
             return true;
         }
     }
+    const PlanIniEntry *first = plan_ini_first(ini, "network");
+    if (!first) {
+        return plan_ini_refuse(ini, NULL, error,
+                               "this describes no network: it has no section [network] with a "
+                               "family, one of %s",
+                               known->str);
+    }
     if (!entry) {
-        return plan_ini_refuse(ini, plan_ini_first(ini, "network"), error,
-                               "[network] has no 'family'; it is one of %s", known->str);
+        return plan_ini_refuse(ini, first, error, "[network] has no 'family'; it is one of %s",
+                               known->str);
     }
     return plan_ini_refuse(ini, entry, error, "unknown family '%s'; it is one of %s", entry->value,
                            known->str);

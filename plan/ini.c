@@ -91,6 +91,18 @@ static bool read_line(PlanIni *ini, GArray *entries, GHashTable *seen, const cha
     return true;
 }
 
+/* What foreshard writes begins with its name: "foreshard-plan 1". */
+static bool is_another_kind(const PlanIni *ini, const char *text, GError **error) {
+    if (!g_str_has_prefix(text, "foreshard-")) {
+        return false;
+    }
+    g_autofree char *kind = g_strndup(text, strcspn(text, " \n"));
+    g_autofree char *message = g_strdup_printf(
+        "this is a %s, where an ini file is wanted: [section]s with lines 'key = value'", kind);
+    refuse_line(ini, 1, error, message);
+    return true;
+}
+
 PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GError **error) {
     g_autoptr(PlanIni) ini = g_new0(PlanIni, 1);
     ini->strings = g_string_chunk_new(4096);
@@ -105,6 +117,9 @@ PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GE
         return NULL;
     }
     g_autofree char *copy = g_strndup(text, length);
+    if (is_another_kind(ini, copy, error)) {
+        return NULL;
+    }
     g_auto(GStrv) lines = g_strsplit(copy, "\n", -1);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     GArray *entries = g_array_new(FALSE, FALSE, sizeof(PlanIniEntry));

@@ -130,6 +130,22 @@ static void bad_networks(void) {
     expect("run bad.ini", 2, "", "bad.ini:4:");
 }
 
+/* A file of one kind where another belongs. */
+static void wrong_kinds(void) {
+    write_file("of-a-network", "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 4\n");
+    write_cluster("of-a-cluster.ini", "a100-node", "\nnodes", "2");
+    expect("plan of-a-network -n 2 -o of.plan", 0, "sha256:", "");
+    expect("predict of.plan --cluster this-machine --trace of.trace", 0, "step ", "");
+    expect("plan of.trace", 2, "", "of.trace is a trace; give the plan or the network");
+    expect("plan of-a-cluster.ini", 2, "", "of-a-cluster.ini: this describes no network");
+    expect("plan gpt-toy --strategy of.plan", 2, "", "of.plan:1: this is a foreshard-plan, where");
+    expect("predict gpt-toy --cluster of.trace", 2, "", "of.trace:1: this is a foreshard-trace");
+    expect("predict gpt-toy --cluster of-a-network", 2, "",
+           "of-a-network:2: 'family' stands in [network], and a cluster's file has no such");
+    expect("plan ./", 2, "", "./: this folder holds no config.json; name one that does");
+    expect("predict gpt-toy --cluster ./", 2, "", "./: this is no regular file; name one");
+}
+
 static void bad_strategies(void) {
     write_file("s.ini", "[strategy]\nranks = 2\nwrap = blok\n");
     expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini:3: wrap must be one of block, whole");
@@ -266,6 +282,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/full disk", full_disk);
     g_test_add_func("/cli/refusals/standard output", standard_output);
     g_test_add_func("/cli/refusals/bad networks", bad_networks);
+    g_test_add_func("/cli/refusals/wrong kinds", wrong_kinds);
     g_test_add_func("/cli/refusals/bad strategies", bad_strategies);
     g_test_add_func("/cli/refusals/bad clusters", bad_clusters);
     g_test_add_func("/cli/refusals/bad plans", bad_plans);
