@@ -1,6 +1,5 @@
 /* cli/commands/collectives.c - how long collectives take on a cluster, and what NCCL would choose.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "cli/cluster.h"
@@ -83,16 +82,20 @@ typedef struct {
     gboolean table;
 } Options;
 
-static const char *wrong_with(const Options *o, const ModelCluster *cluster) {
+/* Transfer full; NULL: nothing is. */
+static char *wrong_with(const Options *o, const ModelCluster *cluster) {
+    uint64_t ranks = model_cluster_ranks(cluster);
     if (o->ranks < 2 || o->stride < 1) {
-        return "-n is 2 or more, and --stride 1 or more";
+        return g_strdup("-n is 2 or more, and --stride 1 or more");
     }
-    if ((uint64_t)o->ranks * (uint64_t)o->stride > model_cluster_ranks(cluster)) {
-        return "-n times --stride is more than the cluster has ranks; `foreshard list clusters` "
-               "says "
-               "how many";
+    if ((uint64_t)o->ranks * (uint64_t)o->stride > MIN(ranks, UINT32_MAX)) {
+        return g_strdup_printf(
+            "-n times --stride is more than the cluster has ranks, %" G_GUINT64_FORMAT
+            "; name a larger one, or this one with more nodes (NAME:NODES)",
+            ranks);
     }
-    return !(o->bytes >= 1 && o->bytes <= 1e15) ? "--bytes is a size from 1 to 1e15" : NULL;
+    return !(o->bytes >= 1 && o->bytes <= 1e15) ? g_strdup("--bytes is a size from 1 to 1e15")
+                                                : NULL;
 }
 
 static int show(const Options *o) {
@@ -101,7 +104,7 @@ static int show(const Options *o) {
     if (!cluster || !cli_cluster_check_nccl(o->algo, o->proto, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    const char *wrong = wrong_with(o, cluster);
+    g_autofree char *wrong = wrong_with(o, cluster);
     if (wrong) {
         return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }

@@ -263,7 +263,7 @@ static void slips(void) {
     expect("run gpt-toy --comm banana --no-op-times", 2, "", "--comm is of GPUs alone");
     expect("run gpt-toy --device host --no-op-times", 2, "", "--no-op-times is of GPUs alone");
     expect("run gpt-toy --steps 1 --comm auto", 0, "step time", "");
-    expect("collectives --cluster a100-node -n 16", 2, "", "more than the cluster has ranks");
+    expect("collectives --cluster a100-node -n 16", 2, "", "than the cluster has ranks, 8; name");
 }
 
 /* A run that no machine here has memory for is refused before it takes any; one within its limit is
