@@ -40,6 +40,8 @@ static const CliCommand command = {
         "cannot be read, or every setting is refused.",
 };
 
+#define NO_BATCH G_MININT64 /* --global-batch is not given */
+
 typedef struct {
     char **clusters, **prices, **knobs;
     char *output;
@@ -203,7 +205,8 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                            g_strv_length(options->clusters), &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    CliChooseAsked asked = {source, network, clusters, knobs, (uint64_t)options->global_batch};
+    uint64_t batch = options->global_batch == NO_BATCH ? 0 : (uint64_t)options->global_batch;
+    CliChooseAsked asked = {source, network, clusters, knobs, batch};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
     return chosen != NULL ? show(chosen, options, network)
                           : cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -212,9 +215,10 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
 static const char *wrong_with(const Options *options) {
     return options->clusters == NULL
                ? "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
-           : options->top < 0          ? "--top takes a number from 1"
-           : options->global_batch < 0 ? "--global-batch takes a number of sequences"
-           : !(options->tokens >= 0)   ? "--tokens takes a number, as in 2e12"
+           : options->top < 1 ? "--top takes a number from 1"
+           : options->global_batch < 1 && options->global_batch != NO_BATCH
+               ? "--global-batch takes a number of sequences, from 1"
+           : !(options->tokens >= 0) ? "--tokens takes a number, as in 2e12"
            : options->output != NULL && options->json && cli_output_is_standard(options->output)
                ? "-o - and --json both ask for standard output; give -o a file"
                : NULL;
@@ -229,7 +233,7 @@ static void clear_options(Options *options) {
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
 int cmd_choose(int argc, char **argv) {
-    g_auto(Options) options = {.top = 5};
+    g_auto(Options) options = {.top = 5, .global_batch = NO_BATCH};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
          "a machine: a name or a file, with :NODES for another number of nodes; again for others",

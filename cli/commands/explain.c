@@ -147,8 +147,15 @@ static int explain(int n_words, char **words, const char *sharding, const char *
     if (!cli_trace_check_settings(source, 1, words + 1, &refusal)) {
         return complain(refusal);
     }
-    return trace_is_file(words[1]) ? explain_trace(words[0], words[1], cluster, rank, as_json)
-                                   : explain_plan(words[0], words[1], source, machine, as_json);
+    if (trace_is_file(words[1])) {
+        return explain_trace(words[0], words[1], cluster, rank, as_json);
+    }
+    if (rank >= 0) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--rank is of a trace; of a plan or network one rank is played, which "
+                            "stands for all: leave it away");
+    }
+    return explain_plan(words[0], words[1], source, machine, as_json);
 }
 
 int cmd_explain(int argc, char **argv) {

@@ -233,6 +233,30 @@ static int show(const Plan *plan, const Options *options, Facts *facts) {
     return CLI_OK;
 }
 
+/* Each prints something else; NULL: one at most is asked for. */
+static char *wrong_with(const Options *options) {
+    const struct {
+        bool asked;
+        const char *name;
+    } prints[] = {
+        {cli_output_is_standard(options->output), "-o -"},
+        {options->print, "--print"},
+        {options->unit || options->phase || options->lane, "--unit, --phase or --lane"},
+        {options->memory, "--memory"},
+        {options->check, "--check"},
+        {options->json, "--json"},
+    };
+    const char *first = NULL;
+    for (unsigned i = 0; i < G_N_ELEMENTS(prints); i++) {
+        if (prints[i].asked && first) {
+            return g_strdup_printf("%s and %s print different things; leave one away", first,
+                                   prints[i].name);
+        }
+        first = prints[i].asked ? prints[i].name : first;
+    }
+    return NULL;
+}
+
 static const CliCommand command = {
     .words = "(PLAN | NETWORK)",
     .least = 1,
@@ -271,6 +295,10 @@ int cmd_plan(int argc, char **argv) {
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
+    }
+    g_autofree char *wrong = wrong_with(&options);
+    if (wrong) {
+        return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }
     g_autoptr(GError) error = NULL;
     Facts facts = {0};

@@ -138,29 +138,68 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
     return status;
 }
 
+typedef enum {
+    OF_TRACES,
+    OF_POINTS,
+    OF_TABLES
+} PictureKind;
+
+/* What another picture than this kind takes. */
+static bool options_suit(PictureKind kind, const char *name, const Options *options) {
+    const CliPointsPlot *points = &options->points;
+    const char *other = options->steps != NULL && kind != OF_TRACES      ? "--steps"
+                        : options->rank >= 0 && kind != OF_TRACES        ? "--rank"
+                        : points->knobs != NULL && kind != OF_POINTS     ? "--knob"
+                        : points->published != NULL && kind != OF_POINTS ? "--published"
+                        : points->where != NULL && kind != OF_POINTS     ? "--where"
+                                                                         : NULL;
+    if (other != NULL) {
+        cli_complain(CLI_BAD_INPUT,
+                     "%s is nothing to --picture %s; leave it away, or choose "
+                     "another picture",
+                     other, name);
+    } else if (points->where != NULL && points->published == NULL) {
+        other = "--where";
+        cli_complain(CLI_BAD_INPUT,
+                     "--where chooses rows of a table of published runs; add --published FILE.csv");
+    }
+    return other == NULL;
+}
+
 /* The picture's name; without one, memory, or sweep when a knob is given. */
 static int plot(int n_words, char **words, const Options *options, CliPlanSource *source) {
     static const struct {
         const char *name;
-        bool of_points;
+        PictureKind kind;
         int picture;
     } pictures[] = {
-        {"memory", false, PLOT_PICTURE_MEMORY}, {"lanes", false, PLOT_PICTURE_LANES},
-        {"jitter", false, PLOT_PICTURE_JITTER}, {"sweep", true, PLOT_POINTS_SWEEP},
-        {"pareto", true, PLOT_POINTS_PARETO},   {"scale", true, PLOT_POINTS_SCALE},
+        {"memory", OF_TRACES, PLOT_PICTURE_MEMORY},
+        {"lanes", OF_TRACES, PLOT_PICTURE_LANES},
+        {"jitter", OF_TRACES, PLOT_PICTURE_JITTER},
+        {"sweep", OF_POINTS, PLOT_POINTS_SWEEP},
+        {"pareto", OF_POINTS, PLOT_POINTS_PARETO},
+        {"scale", OF_POINTS, PLOT_POINTS_SCALE},
+        {"validation", OF_TABLES, 0},
     };
     const char *name = options->picture                ? options->picture
                        : options->points.knobs != NULL ? "sweep"
                                                        : "memory";
-    if (g_str_equal(name, "validation")) {
-        return cli_plot_validation(n_words, words, options->points.output);
-    }
     for (guint i = 0; i < G_N_ELEMENTS(pictures); i++) {
-        if (g_str_equal(pictures[i].name, name)) {
-            return pictures[i].of_points ? cli_plot_points((PlotPointsPicture)pictures[i].picture,
-                                                           n_words, words, &options->points, source)
-                                         : plot_traces((PlotPicture)pictures[i].picture, n_words,
-                                                       words, options, source);
+        int picture = pictures[i].picture;
+        if (!g_str_equal(pictures[i].name, name)) {
+            continue;
+        }
+        if (!options_suit(pictures[i].kind, name, options)) {
+            return CLI_BAD_INPUT;
+        }
+        switch (pictures[i].kind) {
+        case OF_TRACES:
+            return plot_traces((PlotPicture)picture, n_words, words, options, source);
+        case OF_POINTS:
+            return cli_plot_points((PlotPointsPicture)picture, n_words, words, &options->points,
+                                   source);
+        case OF_TABLES:
+            return cli_plot_validation(n_words, words, options->points.output);
         }
     }
     return cli_complain(CLI_BAD_INPUT,

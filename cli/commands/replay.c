@@ -45,6 +45,19 @@ static int replay_ranks(const Plan *plan, const Trace *trace, GError **error) {
     return equal ? CLI_OK : CLI_FAILED;
 }
 
+/* A prediction keeps no answers. */
+static Trace *read_measured(const char *path, GError **error) {
+    g_autoptr(Trace) trace = trace_read_file(path, error);
+    if (trace && g_strcmp0(trace_get(trace, "side"), "measured") != 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "%s is a predicted trace; give a measured one, as foreshard run --trace writes "
+                    "it",
+                    path);
+        return NULL;
+    }
+    return g_steal_pointer(&trace);
+}
+
 static const CliCommand command = {
     .words = "PLAN MEASURED",
     .least = 2,
@@ -68,7 +81,7 @@ int cmd_replay(int argc, char **argv) {
     }
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
-    g_autoptr(Trace) trace = plan ? trace_read_file(argv[2], &error) : NULL;
+    g_autoptr(Trace) trace = plan ? read_measured(argv[2], &error) : NULL;
     int status = trace ? replay_ranks(plan, trace, &error) : CLI_BAD_INPUT;
     return error ? cli_complain(status, "%s", error->message) : status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/output.h"
@@ -69,6 +70,12 @@ static void free_trace(gpointer trace) {
     trace_free(trace);
 }
 
+/* The page itself would say in the diagnosis' place that it is not. */
+static bool cluster_is_known(const char *name, GError **error) {
+    g_autoptr(ModelCluster) cluster = name != NULL ? cli_cluster_read(name, error) : NULL;
+    return name == NULL || cluster != NULL;
+}
+
 static int report(int n_words, char **words, const char *cluster, const char *output, bool json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -79,6 +86,9 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
         }
     }
     if (!cli_spares_inputs(output, (const char *const *)paths->pdata, paths->len, &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    if (!cluster_is_known(cluster, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     for (guint i = 0; i < paths->len; i++) {

@@ -1,5 +1,4 @@
 /* cli/commands/validate.c - published measurements against our predictions of them. */
-#include <math.h>
 #include <stdio.h>
 
 #include "cli/command.h"
@@ -58,6 +57,12 @@ int cmd_validate(int argc, char **argv) {
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
+    }
+    if (settings && (as_json || brief)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--settings prints a table of its own, as CSV; leave %s "
+                            "away",
+                            as_json ? "--json" : "--brief");
     }
     if (settings) {
         return list_all(argv + 1);

@@ -243,6 +243,24 @@ static void every_rank_refused(void) {
     expect("predict gpt-toy -n 400000 --cluster wide.ini", 0, "fits: yes", "");
 }
 
+/* What would be passed over, or gets in the way of another. */
+static void options_that_do_not_go_together(void) {
+    expect("plan gpt-toy --memory --json", 2, "", "--memory and --json print different things");
+    expect("plan gpt-toy -o - --check", 2, "", "-o - and --check print different things");
+    expect("plan gpt-toy --unit root --lane compute -o p.plan", 0, "section steady", "");
+    expect("validate --settings --json no.csv", 2, "", "leave --json away");
+    expect("explain step_ms gpt-toy --rank 3", 2, "", "--rank is of a trace");
+    expect("choose gpt-toy --cluster a100-node --top 0", 2, "", "--top takes a number from 1");
+    expect("choose gpt-toy --cluster a100-node --global-batch 0", 2, "", "--global-batch takes");
+    expect("choose gpt-toy --cluster a100-node --global-batch -1", 2, "", "--global-batch takes");
+    expect("plot x.trace --picture lanes --knob wrap=block,whole", 2, "", "--knob is nothing to");
+    expect("plot gpt-toy --knob wrap=block,whole --rank 1", 2, "", "--rank is nothing to");
+    expect("plot gpt-toy --knob ranks=1,2 --where a=b", 2, "", "add --published FILE.csv");
+    expect("predict gpt-toy --cluster this-machine --trace predicted.trace", 0, "step ", "");
+    expect("report predicted.trace --json --cluster nonesuch", 2, "", "no cluster is called");
+    expect("replay gpt-toy predicted.trace", 2, "", "predicted.trace is a predicted trace; give");
+}
+
 /* Names, options and commands that are nearly right. */
 static void slips(void) {
     expect("predcit gpt2", 2, "", "did you mean predict?");
@@ -288,6 +306,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/bad plans", bad_plans);
     g_test_add_func("/cli/refusals/unwritable output", output_is_not_lost);
     g_test_add_func("/cli/refusals/every rank, refused", every_rank_refused);
+    g_test_add_func("/cli/refusals/options that do not go together",
+                    options_that_do_not_go_together);
     g_test_add_func("/cli/refusals/slips", slips);
     g_test_add_func("/cli/refusals/too large to run", too_large_to_run);
     return shell_finish(g_test_run());
