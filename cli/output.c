@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include "plan/file.h"
 #include "trace/text.h"
 
 bool cli_output_is_standard(const char *path) {
@@ -16,4 +17,13 @@ bool cli_output_write(const char *path, const char *bytes, gsize length, GError 
         return true;
     }
     return trace_write_bytes(path, bytes, length, error);
+}
+
+bool cli_output_can_be_written(const char *path, GError **error) {
+    int failed = path && !cli_output_is_standard(path) ? plan_file_may_write(path) : 0;
+    if (failed) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", path,
+                    g_strerror(failed));
+    }
+    return !failed;
 }

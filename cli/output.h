@@ -14,5 +14,7 @@
 bool cli_output_is_standard(const char *path); /* NULL is not */
 /* Where to say what is no part of the output: stderr if that is standard output, else stdout. */
 FILE *cli_output_beside(const char *path);
+/* Whether it is worth working for. NULL is fine. */
+bool cli_output_can_be_written(const char *path, GError **error);
 /* As trace_write_bytes(). */
 bool cli_output_write(const char *path, const char *bytes, gsize length, GError **error);

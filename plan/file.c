@@ -69,10 +69,29 @@ static int write_aside(const char *path, const char *bytes, gsize length) {
     return failed;
 }
 
+/* Of what is there: a regular file is replaced, all else written where it is. */
+static bool is_replaced(const char *path, const GStatBuf *there) {
+    return S_ISREG(there->st_mode) && !g_str_has_prefix(path, "/dev/");
+}
+
+int plan_file_may_write(const char *path) {
+    GStatBuf there;
+    bool exists = g_stat(path, &there) == 0;
+    if (exists && S_ISDIR(there.st_mode)) {
+        return EISDIR;
+    }
+    if (exists && !is_replaced(path, &there)) {
+        return g_access(path, W_OK) == 0 ? 0 : errno;
+    }
+    g_autofree char *whole = exists ? realpath(path, NULL) : NULL;
+    g_autofree char *folder = g_path_get_dirname(whole ? whole : path);
+    return g_access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
 int plan_file_write(const char *path, const char *bytes, gsize length) {
     GStatBuf there;
     bool exists = g_stat(path, &there) == 0;
-    if (exists && (!S_ISREG(there.st_mode) || g_str_has_prefix(path, "/dev/"))) {
+    if (exists && !is_replaced(path, &there)) {
         return write_to(path, O_APPEND, bytes, length);
     }
     g_autofree char *whole = exists ? realpath(path, NULL) : NULL;

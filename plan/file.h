@@ -17,5 +17,7 @@ char *plan_file_text(const char *path, gsize *ret_length, GError **error);
 bool plan_file_begins(const char *path, const char *word);
 /* The name under which a regular file is written until it is whole. Transfer full. */
 char *plan_file_aside(const char *path);
+/* 0, or the errno with which writing it would fail, as things stand; writes nothing. */
+int plan_file_may_write(const char *path);
 /* 0, or the errno of what failed. */
 int plan_file_write(const char *path, const char *bytes, gsize length);

@@ -1,10 +1,8 @@
 /* cli/commands/calibrate.c - `foreshard calibrate`: measures this machine, writes it as a cluster.
  */
-#include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cli/calibrate/calibrate.h"
 #include "cli/command.h"
@@ -85,16 +83,9 @@ static int check(const Options *options) {
     if (options->ranks < 1 || options->ranks > EXEC_FORK_MOST || !options->output) {
         return cli_complain(CLI_BAD_INPUT, "give -o FILE, and -n from 1 to %d", EXEC_FORK_MOST);
     }
-    if (cli_output_is_standard(options->output)) {
-        return CLI_OK;
-    }
-    if (g_file_test(options->output, G_FILE_TEST_IS_DIR)) {
-        return cli_complain(CLI_FAILED, "%s is a folder; name a file to write", options->output);
-    }
-    g_autofree char *folder = g_path_get_dirname(options->output);
-    return g_access(folder, W_OK) == 0 ? CLI_OK
-                                       : cli_complain(CLI_FAILED, "cannot write into folder %s: %s",
-                                                      folder, g_strerror(errno));
+    return cli_output_can_be_written(options->output, &error)
+               ? CLI_OK
+               : cli_complain(CLI_FAILED, "%s", error->message);
 }
 
 static void clear_options(Options *options) {

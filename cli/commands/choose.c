@@ -205,6 +205,9 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                            g_strv_length(options->clusters), &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    if (!cli_output_can_be_written(options->output, &error)) {
+        return cli_complain(CLI_FAILED, "%s", error->message);
+    }
     uint64_t batch = options->global_batch == NO_BATCH ? 0 : (uint64_t)options->global_batch;
     CliChooseAsked asked = {source, network, clusters, knobs, batch};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);

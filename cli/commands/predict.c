@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/every-rank.h"
+#include "cli/output.h"
 #include "cli/plan-source.h"
 #include "cli/predict/predict.h"
 #include "exec/shared-options.h"
@@ -29,6 +30,9 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     g_autoptr(ModelCluster) cluster = cli_cluster_read(options->cluster, &error);
     if (!cluster) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    if (!cli_output_can_be_written(options->trace, &error)) {
+        return cli_complain(CLI_FAILED, "%s", error->message);
     }
     model_cluster_force_nccl(cluster, options->nccl_algo, options->nccl_proto);
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;

@@ -192,7 +192,9 @@ static void output_is_not_lost(void) {
     expect("rehearse mlp-toy -n 2 --rank 0 --cluster a100-node --trace no-such-folder/x", 1, "",
            "no-such-folder/x");
     expect("calibrate -n 1 -o no-such-folder/x.ini", 1, "", "no-such-folder");
-    expect("calibrate -n 1 -o .", 1, "", ". is a folder; name a file");
+    expect("choose gpt-toy --cluster a100-node -o no-such-folder/x", 1, "", "x: cannot be written");
+    expect("predict gpt-toy --cluster this-machine --trace /dev/null", 0, "step ", "");
+    expect("calibrate -n 1 -o .", 1, "", ".: cannot be written: Is a directory");
 }
 
 static void every_rank_refused(void) {
