@@ -11,14 +11,17 @@ bool exec_cuda_segments_init(ExecCudaSegments *segments, const cudaStream_t *str
     }
     *segments = (ExecCudaSegments){.streams = streams,
                                    .limit_bytes = MIN(limit_bytes, total_bytes),
+                                   .events = g_ptr_array_new(),
                                    .idle = g_ptr_array_new()};
     return true;
 }
 
+/* Also of events that the allocator was still waiting for when it ended. */
 void exec_cuda_segments_clear(ExecCudaSegments *segments) {
-    for (guint i = 0; segments->idle && i < segments->idle->len; i++) {
-        cudaEventDestroy(segments->idle->pdata[i]);
+    for (guint i = 0; segments->events && i < segments->events->len; i++) {
+        cudaEventDestroy(segments->events->pdata[i]);
     }
+    g_clear_pointer(&segments->events, g_ptr_array_unref);
     g_clear_pointer(&segments->idle, g_ptr_array_unref);
     g_clear_error(&segments->error);
 }
@@ -89,12 +92,21 @@ static void unmap(gpointer self, gpointer handle, uint64_t offset, uint64_t page
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static MemoryEvent event_record(gpointer self, uint32_t stream) {
-    ExecCudaSegments *segments = self;
+/* NULL: none could be made, as the error says. */
+static cudaEvent_t take_event(ExecCudaSegments *segments) {
     guint n = segments->idle->len;
     cudaEvent_t event = n ? g_ptr_array_steal_index(segments->idle, n - 1) : NULL;
-    if (event || note(segments, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                      "cudaEventCreateWithFlags")) {
+    if (!event && note(segments, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                       "cudaEventCreateWithFlags")) {
+        g_ptr_array_add(segments->events, event);
+    }
+    return event;
+}
+
+static MemoryEvent event_record(gpointer self, uint32_t stream) {
+    ExecCudaSegments *segments = self;
+    cudaEvent_t event = take_event(segments);
+    if (event) {
         note(segments, cudaEventRecord(event, segments->streams[stream]), "cudaEventRecord");
     }
     return (MemoryEvent)(uintptr_t)event;

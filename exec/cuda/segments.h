@@ -15,8 +15,8 @@ typedef struct {
     const cudaStream_t *streams;
     uint64_t limit_bytes; /* of the modeled device; the GPU's own where that is less */
     uint64_t held_bytes;
-    GPtrArray *idle; /* cudaEvent_t */
-    GError *error;   /* the first failure, for whoever asks */
+    GPtrArray *events, *idle; /* cudaEvent_t: all that were made, and those of them to use again */
+    GError *error;            /* the first failure, for whoever asks */
 } ExecCudaSegments;
 
 /* Fails when there is no GPU to ask. The current device is meant. */

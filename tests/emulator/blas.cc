@@ -218,31 +218,44 @@ void multiply(const Call &call) {
     }
 }
 
+template <typename T> T *made(T *object) {
+    emulator_blas_objects++;
+    return object;
+}
+
+template <typename T> cublasStatus_t given_back(T *object) {
+    emulator_blas_objects -= object != nullptr;
+    delete object;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 } // namespace
+
+size_t emulator_blas_objects;
 
 size_t cublasLtGetVersion(void) {
     return 130000;
 }
 
 const char *cublasLtGetStatusName(cublasStatus_t status) {
-    return status == CUBLAS_STATUS_SUCCESS         ? "CUBLAS_STATUS_SUCCESS"
-           : status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
-                                                   : "CUBLAS_STATUS_INVALID_VALUE";
+    return status == CUBLAS_STATUS_SUCCESS            ? "CUBLAS_STATUS_SUCCESS"
+           : status == CUBLAS_STATUS_NOT_SUPPORTED    ? "CUBLAS_STATUS_NOT_SUPPORTED"
+           : status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED"
+                                                      : "CUBLAS_STATUS_INVALID_VALUE";
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
-    *handle = new EmulatorBlas();
+    *handle = made(new EmulatorBlas());
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-    delete handle;
-    return CUBLAS_STATUS_SUCCESS;
+    return given_back(handle);
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product, cublasComputeType_t,
                                         cudaDataType_t) {
-    *product = new EmulatorProduct();
+    *product = made(new EmulatorProduct());
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -269,8 +282,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
 }
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
-    delete product;
-    return CUBLAS_STATUS_SUCCESS;
+    return given_back(product);
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
@@ -278,7 +290,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
     if (ld < (int64_t)rows || !rows || !cols) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    *layout = new EmulatorLayout{type, rows, cols, ld, 1, 0};
+    *layout = made(new EmulatorLayout{type, rows, cols, ld, 1, 0});
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -295,12 +307,11 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-    delete layout;
-    return CUBLAS_STATUS_SUCCESS;
+    return given_back(layout);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
-    *preference = new EmulatorPreference();
+    *preference = made(new EmulatorPreference());
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -327,8 +338,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-    delete preference;
-    return CUBLAS_STATUS_SUCCESS;
+    return given_back(preference);
 }
 
 /* As on a GPU, the epilogue that keeps what went into GELU wants rows of whole 16 bytes. */
@@ -394,6 +404,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     bool uses_bias = has_bias(*product) || has_gradient(*product);
     if (uses_bias && d_layout->type == CUDA_R_32F && k % 2) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (emulator_state() != cudaSuccess) {
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     }
     Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha};
     emulator_push(stream, [=] { multiply(call); });

@@ -50,10 +50,14 @@ cudaError_t emulator_error(cudaError_t error) {
     return last_error = error;
 }
 
-bool emulator_is_to_fault() {
+EmulatorFault emulator_is_to_fault() {
     static const char *const wanted = getenv("FORESHARD_EMULATOR_FAULT");
     static unsigned long launched;
-    return wanted && ++launched == strtoul(wanted, nullptr, 10);
+    char *end;
+    if (!wanted || ++launched != strtoul(wanted, &end, 10)) {
+        return EMULATOR_NO_FAULT;
+    }
+    return *end == '!' ? EMULATOR_FAULT_AT_ONCE : EMULATOR_FAULT_IN_TURN;
 }
 
 void emulator_break() {

@@ -68,11 +68,22 @@ EmulatorSpan emulator_span_of(uintptr_t at, size_t bytes);
 /* Of the running block, when it lies there; `at` is a multiple of 64 bytes. */
 bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span);
 
+size_t emulator_device_allocations();
+size_t emulator_pinned_allocations();
+extern size_t emulator_blas_objects; /* that live */
+
 /* Keeps the error for cudaGetLastError() and returns it. */
 cudaError_t emulator_error(cudaError_t error);
 
 /* FORESHARD_EMULATOR_FAULT=N: the N-th kernel of the process touches what it may not. As on a GPU
- * that shows when it runs, which is later than its launch, and from then on in every call. */
-bool emulator_is_to_fault(); /* counts launches; the caller has entered */
+ * that shows when it runs, which is later than its launch, and from then on in every call: also in
+ * those that ask for memory or events, and give them back. What its streams still have to do is
+ * never done. FORESHARD_EMULATOR_FAULT=N! does so before the next call: a GPU that is not behind. */
+enum EmulatorFault {
+    EMULATOR_NO_FAULT,
+    EMULATOR_FAULT_IN_TURN,
+    EMULATOR_FAULT_AT_ONCE
+};
+EmulatorFault emulator_is_to_fault(); /* counts launches; the caller has entered */
 void emulator_break();
 cudaError_t emulator_state(); /* success, until the device has broken */

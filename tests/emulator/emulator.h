@@ -12,7 +12,8 @@
  * freed twice) prints what it is and aborts.
  *
  * Environment, read at the first call: FORESHARD_EMULATOR_SEED, FORESHARD_EMULATOR_MIB (memory of
- * the device; 1024).
+ * the device; 1024), FORESHARD_EMULATOR_LEAKS (a process that ends well and has not given back all
+ * streams, events, memory and cuBLASLt's objects says so, and ends with status 3).
  *
  * Threads: any; one works at a time.
  */
@@ -33,6 +34,12 @@ void emulator_check(void);
 /* Kernels, copies and the like done so far, and allocations of the device's memory that live. */
 size_t emulator_tasks_done(void);
 size_t emulator_allocations(void);
+
+/* Streams, events, allocations of the device's and of pinned memory, cuBLASLt's objects. */
+typedef struct {
+    size_t streams, events, device, pinned, blas;
+} EmulatorLive;
+EmulatorLive emulator_live(void);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,7 @@ struct Allocation {
     EmulatorPlace place;
     char *mapping; /* NULL: registered, not allocated here */
     size_t mapped;
+    unsigned copies; /* of it that are queued */
 };
 
 std::map<uintptr_t, Allocation> allocations; /* by first byte */
@@ -61,8 +62,8 @@ void check(uintptr_t at, const Allocation &a) {
 
 cudaError_t allocate(void **pointer, size_t bytes, EmulatorPlace place) {
     *pointer = nullptr;
-    if (!bytes) {
-        return cudaSuccess;
+    if (!bytes || emulator_state() != cudaSuccess) {
+        return emulator_state();
     }
     size_t body = GUARD + round_up(bytes, ALIGNMENT) + GUARD, mapped = round_up(body, PAGE);
     char *mapping = (char *)mmap(nullptr, mapped + 2 * PAGE, PROT_NONE,
@@ -73,7 +74,7 @@ cudaError_t allocate(void **pointer, size_t bytes, EmulatorPlace place) {
     memset(mapping + PAGE, GUARD_BYTE, mapped);
     char *at = mapping + PAGE + mapped - GUARD - round_up(bytes, ALIGNMENT);
     memset(at, POISON, bytes);
-    allocations[(uintptr_t)at] = Allocation{bytes, place, mapping, mapped + 2 * PAGE};
+    allocations[(uintptr_t)at] = Allocation{bytes, place, mapping, mapped + 2 * PAGE, 0};
     *pointer = at;
     return cudaSuccess;
 }
@@ -86,6 +87,11 @@ cudaError_t release(void *pointer, EmulatorPlace place) {
     if (found == allocations.end() || found->second.place != place || !found->second.mapping) {
         emulator_fault("%p is freed, which was not allocated (or not here)", pointer);
     }
+    /* cudaFree() waits for the device; of cudaFreeHost() nothing of the kind is promised. */
+    if (place == EMULATOR_PINNED && found->second.copies && emulator_state() == cudaSuccess) {
+        emulator_fault("pinned memory of %zu bytes is freed, and copies of it are not over: %u",
+                       found->second.bytes, found->second.copies);
+    }
     emulator_finish_all();
     check(found->first, found->second);
     munmap(found->second.mapping, found->second.mapped);
@@ -94,7 +100,7 @@ cudaError_t release(void *pointer, EmulatorPlace place) {
         n_device--;
     }
     allocations.erase(found);
-    return cudaSuccess;
+    return emulator_state();
 }
 
 /* The direction a copy claims must be the one its pointers have. */
@@ -126,6 +132,34 @@ void copy_rows(const Rows &r) {
     }
 }
 
+/* The allocation that holds this byte; end() where none does. */
+std::map<uintptr_t, Allocation>::iterator holder_of(const void *at) {
+    auto next = allocations.upper_bound((uintptr_t)at);
+    if (next == allocations.begin()) {
+        return allocations.end();
+    }
+    auto found = std::prev(next);
+    return (uintptr_t)at - found->first < found->second.bytes ? found : allocations.end();
+}
+
+/* One more copy of what lies there is queued, or one less. */
+void count_copies(const void *at, int by) {
+    auto found = holder_of(at);
+    if (found != allocations.end()) {
+        found->second.copies += (unsigned)by;
+    }
+}
+
+void push_copy(const Rows &r, cudaStream_t stream) {
+    count_copies(r.to, 1);
+    count_copies(r.from, 1);
+    emulator_push(stream, [=] {
+        count_copies(r.to, -1);
+        count_copies(r.from, -1);
+        copy_rows(r);
+    });
+}
+
 /* What lies in pageable memory is read before the call returns, and written before it returns. */
 cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
     if (!r.width || !r.height || emulator_state() != cudaSuccess) {
@@ -145,7 +179,7 @@ cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
         });
         return cudaSuccess;
     }
-    emulator_push(stream, [=] { copy_rows(r); });
+    push_copy(r, stream);
     if (to == EMULATOR_PAGEABLE || from == EMULATOR_PAGEABLE) {
         emulator_finish(stream);
     }
@@ -155,15 +189,11 @@ cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
 } // namespace
 
 EmulatorPlace emulator_place_of(const void *at, size_t bytes) {
-    auto next = allocations.upper_bound((uintptr_t)at);
-    if (next == allocations.begin()) {
+    auto found = holder_of(at);
+    if (found == allocations.end()) {
         return EMULATOR_PAGEABLE;
     }
-    auto found = std::prev(next);
     size_t inside = (uintptr_t)at - found->first;
-    if (inside >= found->second.bytes) {
-        return EMULATOR_PAGEABLE;
-    }
     if (bytes > found->second.bytes - inside) {
         emulator_fault("%zu bytes are wanted at %zu of an allocation of %zu", bytes, inside,
                        found->second.bytes);
@@ -202,6 +232,14 @@ size_t emulator_allocations(void) {
     return n_device;
 }
 
+size_t emulator_device_allocations() {
+    return n_device;
+}
+
+size_t emulator_pinned_allocations() {
+    return allocations.size() - n_device;
+}
+
 void emulator_check(void) {
     EmulatorEntry entry;
     emulator_finish_all();
@@ -214,7 +252,8 @@ void emulator_check(void) {
 
 cudaError_t cudaMalloc(void **pointer, size_t bytes) {
     EmulatorEntry entry;
-    if (round_up(bytes, ALIGNMENT) > total_bytes() - used_bytes) {
+    bool fits = round_up(bytes, ALIGNMENT) <= total_bytes() - used_bytes;
+    if (!fits && emulator_state() == cudaSuccess) {
         *pointer = nullptr;
         return emulator_error(cudaErrorMemoryAllocation);
     }
@@ -247,7 +286,7 @@ cudaError_t cudaFreeHost(void *pointer) {
 
 cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned) {
     EmulatorEntry entry;
-    allocations[(uintptr_t)pointer] = Allocation{bytes, EMULATOR_PINNED, nullptr, 0};
+    allocations[(uintptr_t)pointer] = Allocation{bytes, EMULATOR_PINNED, nullptr, 0, 0};
     return cudaSuccess;
 }
 
@@ -273,7 +312,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     EmulatorEntry entry;
     *total = total_bytes();
     *free_bytes = total_bytes() - used_bytes;
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
@@ -314,7 +353,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
         return emulator_error(cudaErrorInvalidValue);
     }
     emulator_push(stream, [=] { memset(to, byte, bytes); });
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaMemset(void *to, int byte, size_t bytes) {

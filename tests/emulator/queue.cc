@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "tests/emulator/emulator-private.h"
@@ -46,8 +49,9 @@ namespace {
 constexpr long PAUSE_NS = 50 * 1000 * 1000; /* after which what nobody waits for is done */
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-std::vector<cudaStream_t> streams; /* the legacy stream first */
-uint64_t seed_now, random_state, entries;
+std::vector<cudaStream_t> streams;                   /* the legacy stream first */
+std::set<cudaEvent_t> events;                        /* that live */
+uint64_t seed_now, random_state, entries, breaks_at; /* that entry; 0: none */
 size_t tasks_done;
 bool is_set_up, idler_runs, has_ended, is_forked;
 thread_local bool in_host_function;
@@ -88,7 +92,7 @@ bool can_run(cudaStream_t stream) {
 void run_head(cudaStream_t stream) {
     Task task = std::move(stream->tasks.front());
     stream->tasks.pop_front();
-    if (task.work) {
+    if (task.work && emulator_state() == cudaSuccess) {
         task.work();
         tasks_done++;
     }
@@ -182,12 +186,43 @@ void end_idler() {
     pthread_mutex_unlock(&mutex);
 }
 
+EmulatorLive all_that_lives() {
+    size_t alive = 0;
+    for (cudaStream_t stream : streams) {
+        alive += stream->alive && stream != streams[0];
+    }
+    return {alive, events.size(), emulator_device_allocations(), emulator_pinned_allocations(),
+            emulator_blas_objects};
+}
+
+/* A process that has failed may leave what it likes. */
+void look_for_leaks(int status, void *) {
+    EmulatorLive live = all_that_lives();
+    if (status == 0 && live.streams + live.events + live.device + live.pinned + live.blas) {
+        fprintf(stderr,
+                "emulator: not given back: %zu streams, %zu events, %zu allocations of the device, "
+                "%zu of pinned memory, %zu objects of cuBLASLt\n",
+                live.streams, live.events, live.device, live.pinned, live.blas);
+        _exit(3);
+    }
+}
+
+/* An event that was destroyed, or never made, is no event. */
+void must_live(cudaEvent_t event) {
+    if (!events.count(event)) {
+        emulator_fault("an event that does not exist is used");
+    }
+}
+
 void set_up() {
     const char *text = getenv("FORESHARD_EMULATOR_SEED");
     is_set_up = true;
     seed_now = random_state = text ? strtoull(text, nullptr, 10) : 0;
     pthread_atfork(nullptr, nullptr, be_child);
     atexit(end_idler);
+    if (getenv("FORESHARD_EMULATOR_LEAKS")) {
+        on_exit(look_for_leaks, nullptr);
+    }
 }
 
 double now_ms() {
@@ -216,7 +251,9 @@ void emulator_lock() {
         emulator_fault("CUDA was begun before fork() made this process");
     }
     pthread_mutex_lock(&mutex);
-    entries++;
+    if (++entries == breaks_at) {
+        emulator_break();
+    }
     if (!is_set_up) {
         set_up();
     }
@@ -233,6 +270,11 @@ uint64_t emulator_seed() {
 void emulator_set_seed(uint64_t seed) {
     EmulatorEntry entry;
     seed_now = random_state = seed;
+}
+
+EmulatorLive emulator_live(void) {
+    EmulatorEntry entry;
+    return all_that_lives();
 }
 
 size_t emulator_tasks_done(void) {
@@ -303,7 +345,10 @@ void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block
         emulator_error(cudaErrorInvalidValue);
         return;
     }
-    if (emulator_is_to_fault()) {
+    EmulatorFault fault = emulator_is_to_fault();
+    if (fault == EMULATOR_FAULT_AT_ONCE) {
+        breaks_at = entries + 1;
+    } else if (fault == EMULATOR_FAULT_IN_TURN) {
         emulator_push(stream, emulator_break);
         return;
     }
@@ -316,6 +361,9 @@ void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) {
     EmulatorEntry entry;
+    if (emulator_state() != cudaSuccess) {
+        return emulator_state();
+    }
     legacy();
     *stream = new EmulatorStream{{}, 0, 0, !(flags & cudaStreamNonBlocking), true};
     streams.push_back(*stream);
@@ -344,7 +392,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     }
     emulator_finish(stream);
     stream->alive = false;
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -374,10 +422,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (!event) {
         return emulator_error(cudaErrorInvalidResourceHandle);
     }
+    must_live(event);
     if (event->stream) {
         push_wait(real(stream), event->stream, event->tasks);
     }
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
@@ -387,7 +436,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
         function(data);
         in_host_function = false;
     });
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
@@ -398,7 +447,11 @@ cudaError_t cudaDeviceSynchronize(void) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     EmulatorEntry entry;
+    if (emulator_state() != cudaSuccess) {
+        return emulator_state();
+    }
     *event = new EmulatorEvent{!(flags & cudaEventDisableTiming), nullptr, 0, nullptr};
+    events.insert(*event);
     return cudaSuccess;
 }
 
@@ -418,9 +471,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     if (!event) {
         return emulator_error(cudaErrorInvalidResourceHandle);
     }
+    must_live(event);
     forget_time(event);
+    events.erase(event);
     delete event;
-    return cudaSuccess;
+    return emulator_state();
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
@@ -428,6 +483,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     if (!event) {
         return emulator_error(cudaErrorInvalidResourceHandle);
     }
+    must_live(event);
     forget_time(event);
     double *ms = event->ms = new double(0);
     emulator_push(stream, [ms] {
@@ -441,6 +497,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
     EmulatorEntry entry;
+    must_live(event);
     if (!event->stream || event->stream->done >= event->tasks) {
         return emulator_state();
     }
@@ -450,6 +507,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     EmulatorEntry entry;
+    must_live(event);
     if (event->stream) {
         run_until(event->stream, event->tasks);
     }
@@ -458,6 +516,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
     EmulatorEntry entry;
+    if (emulator_state() != cudaSuccess) {
+        return emulator_state();
+    }
+    must_live(start);
+    must_live(end);
     if (!start->ms || !end->ms || !start->keeps_time || !end->keeps_time) {
         return emulator_error(cudaErrorInvalidResourceHandle);
     }

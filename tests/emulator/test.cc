@@ -390,6 +390,22 @@ static void plant_use_after_free() {
     cudaDeviceSynchronize();
 }
 
+static void plant_early_free_of_pinned() {
+    int *pinned, *x = new_ints(1);
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMallocHost((void **)&pinned, sizeof *pinned);
+    cudaMemcpyAsync(x, pinned, sizeof *x, cudaMemcpyHostToDevice, stream);
+    cudaFreeHost(pinned);
+}
+
+static void plant_dead_event() {
+    cudaEvent_t event;
+    cudaEventCreate(&event);
+    cudaEventDestroy(event);
+    cudaEventRecord(event, nullptr);
+}
+
 static const struct {
     const char *name;
     void (*plant)();
@@ -399,7 +415,9 @@ static const struct {
               {"long-copy", plant_long_copy},
               {"call-from-host-function", plant_call_from_host_function},
               {"fork", plant_fork},
-              {"use-after-free", plant_use_after_free}};
+              {"use-after-free", plant_use_after_free},
+              {"early-free-of-pinned", plant_early_free_of_pinned},
+              {"dead-event", plant_dead_event}};
 
 static void test_fault(gconstpointer data) {
     if (g_test_subprocess()) {
@@ -408,6 +426,70 @@ static void test_fault(gconstpointer data) {
     }
     g_test_trap_subprocess(nullptr, 0, (GTestSubprocessFlags)0);
     g_test_trap_assert_failed();
+}
+
+/* Once a kernel has faulted, every call says so, and what was still to be done is not. */
+static void test_broken() {
+    if (!g_test_subprocess()) {
+        g_setenv("FORESHARD_EMULATOR_FAULT", "1", TRUE);
+        g_test_trap_subprocess(nullptr, 0, (GTestSubprocessFlags)0);
+        g_unsetenv("FORESHARD_EMULATOR_FAULT");
+        g_test_trap_assert_passed();
+        return;
+    }
+    int *x = new_ints(1), *more = nullptr, *pinned = nullptr, calls = 0;
+    cudaEvent_t event;
+    cudaStream_t stream;
+    size_t free_bytes, total;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    run(stream, set_kernel, dim3(1), dim3(1), x, 1);
+    g_assert_cmpint(cudaGetLastError(), ==, cudaSuccess);
+    cudaLaunchHostFunc(stream, count, &calls);
+    const cudaError_t broken = cudaErrorIllegalAddress;
+    g_assert_cmpint(cudaStreamSynchronize(stream), ==, broken);
+    g_assert_cmpint(calls, ==, 0);
+    g_assert_cmpint(cudaMalloc((void **)&more, sizeof *more), ==, broken);
+    g_assert_cmpint(cudaMallocHost((void **)&pinned, sizeof *pinned), ==, broken);
+    g_assert_cmpint(cudaMemGetInfo(&free_bytes, &total), ==, broken);
+    g_assert_cmpint(cudaEventCreate(&event), ==, broken);
+    g_assert_cmpint(cudaMemsetAsync(x, 0, sizeof *x, stream), ==, broken);
+    g_assert_cmpint(cudaFree(x), ==, broken);
+    g_assert_cmpint(cudaGetLastError(), ==, broken);
+    g_assert_cmpint(cudaGetLastError(), ==, broken);
+}
+
+/* A process that ends well must have given all back. */
+static void test_leaks() {
+    EmulatorLive before = emulator_live();
+    int *x = new_ints(1), *pinned;
+    cudaEvent_t event;
+    cudaStream_t stream;
+    cublasLtHandle_t blas;
+    cudaStreamCreate(&stream);
+    cudaEventCreate(&event);
+    cudaMallocHost((void **)&pinned, sizeof *pinned);
+    cublasLtCreate(&blas);
+    if (g_test_subprocess()) {
+        return; /* and keeps them */
+    }
+    EmulatorLive now = emulator_live();
+    g_assert_cmpuint(now.streams, ==, before.streams + 1);
+    g_assert_cmpuint(now.events, ==, before.events + 1);
+    g_assert_cmpuint(now.device, ==, before.device + 1);
+    g_assert_cmpuint(now.pinned, ==, before.pinned + 1);
+    g_assert_cmpuint(now.blas, ==, before.blas + 1);
+    cublasLtDestroy(blas);
+    cudaFreeHost(pinned);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+    now = emulator_live();
+    g_assert_true(!memcmp(&now, &before, sizeof now));
+    g_setenv("FORESHARD_EMULATOR_LEAKS", "1", TRUE);
+    g_test_trap_subprocess(nullptr, 0, (GTestSubprocessFlags)0);
+    g_unsetenv("FORESHARD_EMULATOR_LEAKS");
+    g_test_trap_assert_failed();
+    g_test_trap_assert_stderr("*not given back: 1 streams, 1 events, 1 *, 1 *, 1 objects*");
 }
 
 /* One of the two directions reads what is not written yet. */
@@ -654,6 +736,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/order/host-function", test_host_function);
     g_test_add_func("/emulator/memory/limit", test_memory);
     g_test_add_func("/emulator/memory/copies", test_copies);
+    g_test_add_func("/emulator/memory/leaks", test_leaks);
+    g_test_add_func("/emulator/memory/broken", test_broken);
     g_test_add_func("/emulator/halves/all", test_halves);
     g_test_add_func("/emulator/products/epilogues", test_epilogues);
     g_test_add_func("/emulator/cudnn/versions", test_cudnn_versions);

@@ -523,6 +523,7 @@ static void a_machine_without_gpus_says_so(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 4);
+    g_setenv("FORESHARD_EMULATOR_LEAKS", "1", TRUE);
     foreshard = argv[1];
     on_host = argv[2];
     on_gpu = argv[3];
