@@ -374,9 +374,12 @@ static inline __device__ void tell_bad_index(unsigned *flag, unsigned tag) {
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
+/* What others have left behind as the last error is not this launch's: libraries try what a GPU may
+ * refuse, and need not clean up (CUB did not: "CUDA global error state sanitization", 2020). */
 template <typename... P, typename... A>
 static inline KernelCudaFault launch(KernelCuda *lane, const char *name, void (*kernel)(P...),
                                      dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
+    cudaGetLastError();
 #ifdef KERNEL_EMULATED
     emulator_launch(name, (const void *)kernel, grid, block, shared_bytes, lane->stream,
                     [=] { kernel(P(arguments)...); });

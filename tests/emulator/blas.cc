@@ -229,6 +229,13 @@ template <typename T> cublasStatus_t given_back(T *object) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* A library that tries what the GPU does not do may leave the error of a call of its own behind, for
+ * whoever asks for the last one. */
+cublasStatus_t refused(cublasStatus_t status) {
+    emulator_error(cudaErrorInvalidValue);
+    return status;
+}
+
 } // namespace
 
 size_t emulator_blas_objects;
@@ -362,12 +369,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     bool sums_rows = product->epilogue == CUBLASLT_EPILOGUE_BGRADB && product->b != CUBLAS_OP_T;
     bool wants_eights = (keeps(*product) || goes_back(*product)) && product->aux_ld % 8;
     if (wanted < 1 || sums_rows || wants_eights) {
-        return CUBLAS_STATUS_NOT_SUPPORTED;
+        return refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
     bool uses_bias = has_bias(*product) || has_gradient(*product);
     if (uses_bias && d->type != CUDA_R_32F && alignments.bias < 4) {
-        results[0].state = CUBLAS_STATUS_NOT_SUPPORTED;
+        results[0].state = refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
     static_assert(sizeof alignments <= sizeof results[0].algo, "it is kept there");
     memcpy(&results[0].algo, &alignments, sizeof alignments);
@@ -403,7 +410,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     }
     bool uses_bias = has_bias(*product) || has_gradient(*product);
     if (uses_bias && d_layout->type == CUDA_R_32F && k % 2) {
-        return CUBLAS_STATUS_NOT_SUPPORTED;
+        return refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
     if (emulator_state() != cudaSuccess) {
         return CUBLAS_STATUS_EXECUTION_FAILED;
