@@ -224,11 +224,13 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     return true;
 }
 
-/* Where a lane has failed, what the host says only follows from it. */
-static int complain_of_play(const Run *run, ExecPlay *play, const GError *error) {
+/* Where a lane has failed, what the host says only follows from it: also that there was no room,
+ * which is what a device that broke answers (memory/source.h). */
+static int complain_of_play(const Run *run, ExecPlay *play, const GError *error,
+                            bool *ret_lane_failed) {
     g_autoptr(GError) cause = NULL;
-    bool lane_failed = play && !play->device->healthy(play, &cause);
-    return complain(run, lane_failed ? cause : error);
+    *ret_lane_failed = play && !play->device->healthy(play, &cause);
+    return complain(run, *ret_lane_failed ? cause : error);
 }
 
 /* Once it has been said: what the lanes have been given ends first, and other ranks may be gone. */
@@ -275,8 +277,9 @@ static int run_plan(Run *run, const char *path) {
                                       run->comm.rank, explain, run);
     g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
-        int status = complain_of_play(run, play, error);
-        if (play && play->out_of_memory && options->trace) {
+        bool lane_failed;
+        int status = complain_of_play(run, play, error, &lane_failed);
+        if (play && play->out_of_memory && options->trace && !lane_failed) {
             leave_oom(run, play);
         }
         run->comm.abort(run->comm.self, status); /* lanes may hang: nothing is waited for */

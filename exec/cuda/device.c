@@ -6,6 +6,7 @@
  * wait asks the event again and again, and between times whether the communicators still work.
  */
 #include <sched.h>
+#include <string.h>
 
 #include "exec/convert.h"
 #include "exec/cuda/calls.h"
@@ -109,12 +110,18 @@ static bool comm_is_healthy(ExecCuda *cuda, GError **error) {
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
-/* A kernel's fault shows in whichever call comes later; then no op that is named is to blame. */
+/* A kernel's fault shows in whichever call comes later; then no op that is named is to blame, and a
+ * library says only that it could not. */
 static void say_if_broken(ExecCuda *cuda, GError **error) {
     cudaError_t state = cudaStreamQuery(cuda->streams[0]);
     cudaGetLastError();
-    if (state != cudaSuccess && state != cudaErrorNotReady &&
-        !g_str_equal(g_getenv("CUDA_LAUNCH_BLOCKING") ?: "0", "1")) {
+    if (state == cudaSuccess || state == cudaErrorNotReady) {
+        return;
+    }
+    if (!strstr((*error)->message, cudaGetErrorString(state))) {
+        g_prefix_error(error, "%s (%s); ", cudaGetErrorString(state), cudaGetErrorName(state));
+    }
+    if (!g_str_equal(g_getenv("CUDA_LAUNCH_BLOCKING") ?: "0", "1")) {
         g_prefix_error_literal(error, "the GPU has faulted in this op or one before it (with "
                                       "CUDA_LAUNCH_BLOCKING=1 in the environment it is named): ");
     }
@@ -301,7 +308,7 @@ static bool read_losses(ExecCuda *cuda, GError **error) {
 static bool settle(ExecCuda *cuda, GError **error) {
     if (cuda->segments.error) {
         g_propagate_error(error, g_error_copy(cuda->segments.error));
-        return false;
+        return found_broken(cuda, error);
     }
     if (!exec_cuda_times_settle(cuda->times, &cuda->play, error)) {
         return found_broken(cuda, error);

@@ -435,21 +435,33 @@ static void failures_say_why(void) {
     }
 }
 
-/* A kernel that touches what it may not: the error comes later, with whatever is asked then. */
+/* A kernel that touches what it may not: the error comes later, with whatever is asked then: a wait,
+ * or at once a product of a library, or a segment, which looks as if there were no room. */
 static void a_fault_of_the_device_is_named(void) {
     if (real) {
         g_test_skip("no fault is planted on a real GPU");
         return;
     }
     plan("gpt-toy -n 1 --sharding none");
-    static const char *const kernels[] = {"12", "90", "180"}; /* of some 200 */
+    static const char *const kernels[] = {"12", "90", "180", "34!", "169!"}; /* of some 200 */
+    static const char *const parts[] = {"an illegal memory access was encountered", "rank 0: step ",
+                                        "with CUDA_LAUNCH_BLOCKING=1"};
+    g_autofree char *line = g_strdup_printf(
+        "%s/x.plan --device cuda --steps 4 --no-op-times --trace %s/f.trace", folder, folder);
+    test_run_program = on_gpu;
     for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
         test_run_name = "FORESHARD_EMULATOR_FAULT";
         test_run_value = kernels[i];
-        fails_on_gpu("--steps 4", 1, "an illegal memory access was encountered");
-        fails_on_gpu("--steps 4", 1, "rank 0: step ");
-        fails_on_gpu("--steps 4", 1, "with CUDA_LAUNCH_BLOCKING=1");
+        TestRun run = test_run_finish(test_run_start(line));
         test_run_name = NULL;
+        g_test_message("kernel %s: %s", kernels[i], run.err);
+        g_assert_cmpint(run.status, ==, 1);
+        for (unsigned part = 0; part < G_N_ELEMENTS(parts); part++) {
+            g_assert_nonnull(strstr(run.err, parts[part]));
+        }
+        g_assert_null(strstr(run.err, "out of memory"));
+        g_assert_null(strchr(strchr(run.err, '\n') + 1, '\n')); /* one line */
+        test_run_clear(&run);
     }
 }
 
