@@ -1,5 +1,35 @@
 #include "exec/comm.h"
 
+#include <math.h>
+
+#include "exec/convert.h"
+
 uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank) {
     return axis == PLAN_AXIS_NONE ? 0 : plan_group_of_rank(plan, rank, axis);
+}
+
+static bool all_reduce_max(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t n,
+                           uint64_t ranks, PlanDtype dtype, GError **error) {
+    g_autofree char *all = g_malloc(n * ranks * plan_dtype_bytes(dtype));
+    g_autofree float *wide = g_new(float, n *ranks);
+    if (!comm->all_gather(comm->self, axis, buffer, all, n * ranks, dtype, error)) {
+        return false;
+    }
+    exec_convert(wide, PLAN_FP32, all, dtype, n * ranks);
+    for (uint64_t i = 0; i < n; i++) {
+        for (uint64_t rank = 1; rank < ranks; rank++) {
+            wide[i] = fmaxf(wide[i], wide[rank * n + i]);
+        }
+    }
+    exec_convert(buffer, dtype, wide, PLAN_FP32, n);
+    return true;
+}
+
+bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t elements,
+                          uint64_t ranks, PlanDtype dtype, PlanReduction reduction,
+                          GError **error) {
+    return reduction == PLAN_REDUCTION_MAX
+               ? all_reduce_max(comm, axis, buffer, elements, ranks, dtype, error)
+               : comm->all_reduce(comm->self, axis, buffer, elements, dtype,
+                                  reduction == PLAN_REDUCTION_MEAN, error);
 }

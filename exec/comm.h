@@ -56,3 +56,8 @@ extern const ExecComm exec_comm_alone; /* rank 0 of 1 */
 
 /* A rank's group on the axis; of none, which is for what all share, one color. */
 uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank);
+
+/* By any reduction, among so many ranks of the axis: the largest number is found in what all ranks
+ * gather. */
+bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t elements,
+                          uint64_t ranks, PlanDtype dtype, PlanReduction reduction, GError **error);

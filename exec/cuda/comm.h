@@ -19,7 +19,7 @@ typedef struct {
     PlanOpKind kind; /* a collective */
     PlanAxis axis;
     PlanDtype dtype;
-    bool average;
+    PlanReduction reduction;
     uint64_t elements; /* the whole tensor */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */

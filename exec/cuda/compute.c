@@ -423,6 +423,9 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return number(t, k, KERNEL_CUDA_TIMES_NUMBER);
     case PLAN_OP_AT_MOST:
         return number(t, k, KERNEL_CUDA_AT_MOST);
+#define SHARE_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        return exec_cuda_share(t, k);
     case PLAN_OP_TOP_K:
     case PLAN_OP_PICK_COLUMNS:
     case PLAN_OP_PICK_COLUMNS_BACKWARD:
@@ -438,10 +441,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ROWS_OF:
     case PLAN_OP_ADD_TO_ROWS:
     case PLAN_OP_TOTAL_COLUMNS:
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it, those before it and of shared layers */
-#define SHARE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
-    case PLAN_OP_BATCH: /* launch.c's */
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it, and those before it */
+    case PLAN_OP_BATCH:        /* launch.c's */
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_TO_HOST:

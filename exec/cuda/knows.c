@@ -134,16 +134,6 @@ static bool is_of_experts(PlanOpKind kind) {
     }
 }
 
-static bool shares_layers(PlanOpKind kind) {
-    switch (kind) {
-#define SHARE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
-        return true;
-    default:
-        return false;
-    }
-}
-
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     if (scales_loss((PlanOpKind)op->kind)) {
         return refuse(op,
@@ -153,12 +143,6 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     if (is_of_experts((PlanOpKind)op->kind)) {
         return refuse(op, "it has no kernels for experts; run on CPU ranks (--device host)", error);
-    }
-    if (shares_layers((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for layers that ranks share; set tensor=1, or run on CPU "
-                      "ranks (--device host)",
-                      error);
     }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;

@@ -41,6 +41,15 @@ enum {
     WEIGHTS_AT_ONCE = 1 << 22 /* elements read from a file at a time */
 };
 
+/* n elements of a parameter, or of this rank's share of it, from one on. */
+static void get_weights(const ExecContext *c, uint32_t parameter, uint64_t from, uint64_t n,
+                        float *to) {
+    for (uint64_t at = 0, some, whole; at < n; at += some) {
+        some = exec_place_run(c->plan, parameter, c->comm->rank, from + at, n - at, &whole);
+        exec_weights_get(c->weights, parameter, whole, some, to + at);
+    }
+}
+
 static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
                  GError **error) {
     PlanDtype dtype = operand_dtype(t, 0);
@@ -53,9 +62,30 @@ static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *p
         if (!staged) {
             return false;
         }
-        exec_weights_get(t->context->weights, place->parameter, place->from + at, n, wide);
+        get_weights(t->context, place->parameter, place->from + at, n, wide);
         exec_convert(staged, dtype, wide, PLAN_FP32, n);
         if (!exec_cuda_stage_put(lane->stage, to + at * size, 0, n * size, lane->stream, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Numbers of a parameter by their place in the whole, so a rank's share of its columns takes a
+ * launch a row. */
+static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
+                 GError **error) {
+    const ExecContext *c = t->context;
+    KernelCudaType type = type_at(t, 0);
+    char *to = (char *)t->pointers[0] + place->first * kernel_cuda_type_bytes(type);
+    for (uint64_t at = 0, n, from; at < place->count; at += n) {
+        n = exec_place_run(c->plan, place->parameter, c->comm->rank, place->from + at,
+                           place->count - at, &from);
+        KernelCudaRandom random = {c->seed, place->parameter, from};
+        if (!exec_cuda_kernel_ok(kernel_cuda_philox_normal(lane->kernels,
+                                                           to + at * kernel_cuda_type_bytes(type),
+                                                           n, random, 0, (float)attr(t, 0), type),
+                                 error)) {
             return false;
         }
     }
@@ -69,15 +99,13 @@ static bool init(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     if (c->weights) {
         return load(t, lane, &place, error);
     }
+    if (t->op->kind == PLAN_OP_INIT_NORMAL) {
+        return draw(t, lane, &place, error);
+    }
     KernelCudaType type = type_at(t, 0);
     gpointer to = (char *)t->pointers[0] + place.first * kernel_cuda_type_bytes(type);
-    KernelCudaRandom random = {c->seed, place.parameter, place.from};
-    return exec_cuda_kernel_ok(
-        t->op->kind == PLAN_OP_INIT_FILL
-            ? kernel_cuda_fill(lane->kernels, to, place.count, attr(t, 0), type)
-            : kernel_cuda_philox_normal(lane->kernels, to, place.count, random, 0,
-                                        (float)attr(t, 0), type),
-        error);
+    return exec_cuda_kernel_ok(kernel_cuda_fill(lane->kernels, to, place.count, attr(t, 0), type),
+                               error);
 }
 
 /* ---- the host's memory ---------------------------------------------------------------------- */
@@ -141,7 +169,7 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
     ExecCudaCall call = {.kind = (PlanOpKind)t->op->kind,
                          .axis = (PlanAxis)t->op->axis,
                          .dtype = (PlanDtype)t->op->dtype,
-                         .average = attr(t, 0) != 0,
+                         .reduction = (PlanReduction)attr(t, 0),
                          .elements = dim(t, 0),
                          .in = t->pointers[0],
                          .out = in_place ? t->pointers[0] : t->pointers[1],

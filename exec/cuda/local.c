@@ -36,10 +36,11 @@ static bool carry_out(const Local *local, const ExecCudaCall *call, GError **err
                                 call->elements, call->dtype, error);
     case PLAN_OP_REDUCE_SCATTER:
         return comm->reduce_scatter(comm->self, call->axis, local->in, local->out, call->elements,
-                                    call->dtype, call->average, error);
+                                    call->dtype, call->reduction == PLAN_REDUCTION_MEAN, error);
     case PLAN_OP_ALL_REDUCE:
-        return comm->all_reduce(comm->self, call->axis, local->out, call->elements, call->dtype,
-                                call->average, error);
+        return exec_comm_all_reduce(comm, call->axis, local->out, call->elements,
+                                    local->plan->axes[call->axis], call->dtype, call->reduction,
+                                    error);
     case PLAN_OP_BROADCAST:
         return comm->broadcast(comm->self, call->axis, local->out, call->elements, call->dtype,
                                error);

@@ -75,13 +75,25 @@ static ncclDataType_t type_of(PlanDtype dtype) {
     g_assert_not_reached();
 }
 
+static ncclRedOp_t reduction_of(PlanReduction reduction) {
+    switch (reduction) {
+    case PLAN_REDUCTION_SUM:
+        return ncclSum;
+    case PLAN_REDUCTION_MEAN:
+        return ncclAvg;
+    case PLAN_REDUCTION_MAX:
+        return ncclMax;
+    }
+    g_assert_not_reached();
+}
+
 static ncclResult_t call_nccl(const Nccl *nccl, const ExecCudaCall *call, ncclComm_t comm,
                               cudaStream_t stream, const char **ret_name) {
     uint32_t ranks = nccl->plan->axes[call->axis];
     uint32_t place = plan_rank_on_axis(nccl->plan, nccl->rank, call->axis);
     size_t slice = call->elements / ranks;
     ncclDataType_t type = type_of(call->dtype);
-    ncclRedOp_t sum = call->average ? ncclAvg : ncclSum;
+    ncclRedOp_t reduction = reduction_of(call->reduction);
     switch (call->kind) {
     case PLAN_OP_ALL_GATHER: {
         const char *in_place = (char *)call->out + place * slice * plan_dtype_bytes(call->dtype);
@@ -90,10 +102,10 @@ static ncclResult_t call_nccl(const Nccl *nccl, const ExecCudaCall *call, ncclCo
     }
     case PLAN_OP_REDUCE_SCATTER:
         *ret_name = "ncclReduceScatter";
-        return ncclReduceScatter(call->in, call->out, slice, type, sum, comm, stream);
+        return ncclReduceScatter(call->in, call->out, slice, type, reduction, comm, stream);
     case PLAN_OP_ALL_REDUCE:
         *ret_name = "ncclAllReduce";
-        return ncclAllReduce(call->out, call->out, call->elements, type, sum, comm, stream);
+        return ncclAllReduce(call->out, call->out, call->elements, type, reduction, comm, stream);
     case PLAN_OP_BROADCAST:
         *ret_name = "ncclBroadcast";
         return ncclBroadcast(call->out, call->out, call->elements, type, 0, comm, stream);

@@ -7,8 +7,9 @@ static inline KernelCudaType type_at(const ExecTask *t, unsigned i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */
 }
 
-/* Parts of exec_cuda_launch(): an op that is a kernel; and of that, ops over lists of tensors, and
- * copies between parameters and what ranks hold of them. */
+/* Parts of exec_cuda_launch(): an op that is a kernel; and of that, ops over lists of tensors,
+ * copies between parameters and what ranks hold of them, and ops of layers that ranks share. */
 KernelCudaFault exec_cuda_compute(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_share(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_optimize(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_move(const ExecTask *task, KernelCuda *kernels);

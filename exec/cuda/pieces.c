@@ -89,6 +89,19 @@ static void bucket_copy_out(GArray *pieces, const ExecTask *t) {
     }
 }
 
+/* Between x [batch, parts, part] and the same with the parts outermost; back: from that. */
+static void parts_copy(GArray *pieces, const ExecTask *t) {
+    size_t batch = dim(t, 0), parts = dim(t, 1), part = dim(t, 2) * dim(t, 3);
+    bool back = dims(t)[4] != 0;
+    for (size_t p = 0; p < parts; p++) {
+        size_t inside = p * part, outside = p * batch * part;
+        KernelCudaPiece one =
+            back ? piece(t, 1, inside, parts * part, 0, outside, part, batch, part)
+                 : piece(t, 1, outside, part, 0, inside, parts * part, batch, part);
+        g_array_append_val(pieces, one);
+    }
+}
+
 static void concat_columns(GArray *pieces, const ExecTask *t) {
     size_t rows = dim(t, 0), cols = dim(t, 1), n = list_length(t), to = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -125,6 +138,9 @@ KernelCudaFault exec_cuda_move(const ExecTask *t, KernelCuda *kernels) {
         break;
     case PLAN_OP_BUCKET_COPY_OUT:
         bucket_copy_out(pieces, t);
+        break;
+    case PLAN_OP_PARTS_COPY:
+        parts_copy(pieces, t);
         break;
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(pieces, t);

@@ -48,7 +48,8 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
         .out = call->out,
         .numbers = standin->numbers[call->dtype],
         .from = exec_rehearse_from(call->axis, standin->calls[call->axis]++),
-        .factor = call->average ? 1 : (float)ranks,
+        .factor =
+            call->reduction == PLAN_REDUCTION_SUM ? (float)ranks : 1, /* others have the same */
         .blocks = call->paced.channels,
         .least_ns = call->paced.least_ns,
     };

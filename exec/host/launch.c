@@ -6,8 +6,6 @@
  */
 #include "exec/host/launch.h"
 
-#include <math.h>
-
 #include "exec/batch.h"
 #include "exec/convert.h"
 #include "exec/data.h"
@@ -43,46 +41,22 @@ static bool from_host(const ExecTask *t, GError **error) {
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
-/* The largest of all ranks' numbers. */
-static bool all_reduce_max(const ExecTask *t, GError **error) {
-    const ExecComm *comm = t->context->comm;
-    size_t n = dim(t, 0), ranks = dim(t, 1);
-    PlanDtype dtype = (PlanDtype)t->op->dtype;
-    g_autofree char *all = g_malloc(n * ranks * plan_dtype_bytes(dtype));
-    g_autofree float *wide = g_new(float, n *ranks), *most = g_new(float, n);
-    if (!comm->all_gather(comm->self, (PlanAxis)t->op->axis, t->pointers[0], all, n * ranks, dtype,
-                          error)) {
-        return false;
-    }
-    exec_convert(wide, PLAN_FP32, all, dtype, n * ranks);
-    for (size_t i = 0; i < n; i++) {
-        most[i] = wide[i];
-        for (size_t rank = 1; rank < ranks; rank++) {
-            most[i] = fmaxf(most[i], wide[rank * n + i]);
-        }
-    }
-    exec_convert(t->pointers[0], dtype, most, PLAN_FP32, n);
-    return true;
-}
-
 static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     PlanAxis axis = (PlanAxis)t->op->axis;
     PlanDtype dtype = (PlanDtype)t->op->dtype;
-    bool average = attr(t, 0) != 0;
+    PlanReduction reduction = (PlanReduction)attr(t, 0);
     if (t->op->kind == PLAN_OP_ALL_GATHER) {
         return comm->all_gather(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0), dtype,
                                 error);
     }
     if (t->op->kind == PLAN_OP_REDUCE_SCATTER) {
         return comm->reduce_scatter(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0),
-                                    dtype, average, error);
-    }
-    if (t->op->kind == PLAN_OP_ALL_REDUCE && attr(t, 0) == PLAN_REDUCTION_MAX) {
-        return all_reduce_max(t, error);
+                                    dtype, reduction == PLAN_REDUCTION_MEAN, error);
     }
     if (t->op->kind == PLAN_OP_ALL_REDUCE) {
-        return comm->all_reduce(comm->self, axis, t->pointers[0], dim(t, 0), dtype, average, error);
+        return exec_comm_all_reduce(comm, axis, t->pointers[0], dim(t, 0), dim(t, 1), dtype,
+                                    reduction, error);
     }
     g_assert(t->op->kind == PLAN_OP_BROADCAST);
     return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);

@@ -47,6 +47,37 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    pick_kernel(T *y, const T *x, const int64_t *index, size_t n, size_t cols, size_t k,
+                unsigned *flag, unsigned tag) {
+    FOR_WORK(size_t, i, n) {
+        bool good = is_inside(index[i], cols);
+        if (!good) {
+            tell_bad_index(flag, tag);
+        }
+        narrow(&y[i], good ? widen(x[i / k * cols + (size_t)index[i]]) : 0.0f);
+    }
+}
+
+/* An element looks through its row's k indices, which its neighbours have brought into the cache. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    pick_backward_kernel(T *dx, const T *dy, const int64_t *index, size_t n, size_t cols, size_t k,
+                         unsigned *flag, unsigned tag) {
+    FOR_WORK(size_t, i, n) {
+        size_t row = i / cols, column = i % cols;
+        float sum = 0;
+        for (size_t j = row * k; j < (row + 1) * k; j++) {
+            sum += index[j] == (int64_t)column ? widen(dy[j]) : 0.0f;
+            if (column == 0 && !is_inside(index[j], cols)) {
+                tell_bad_index(flag, tag);
+            }
+        }
+        narrow(&dx[i], sum);
+    }
+}
+
 KernelCudaFault times(KernelCuda *lane, const char *name, void *y, const void *x, size_t rows,
                       size_t cols, size_t width, size_t from, float factor, KernelCudaType type) {
     return with_type(type, [&](auto t) {
@@ -103,5 +134,26 @@ KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const v
                           dim3(grid_for(lane, rows * cols)), dim3(THREADS), 0, (T *)y, (const T *)x,
                           (const C *)table, rows, heads, cols, seq, width);
         });
+    });
+}
+
+KernelCudaFault kernel_cuda_pick_columns(KernelCuda *lane, void *y, const void *x,
+                                         const int64_t *index, size_t rows, size_t cols, size_t k,
+                                         KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "pick_columns", rows * k, pick_kernel<T>, (T *)y, (const T *)x,
+                          index, rows * k, cols, k, lane->flag, lane->tag);
+    });
+}
+
+KernelCudaFault kernel_cuda_pick_columns_backward(KernelCuda *lane, void *dx, const void *dy,
+                                                  const int64_t *index, size_t rows, size_t cols,
+                                                  size_t k, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "pick_columns_backward", rows * cols, pick_backward_kernel<T>,
+                          (T *)dx, (const T *)dy, index, rows * cols, cols, k, lane->flag,
+                          lane->tag);
     });
 }

@@ -1,5 +1,5 @@
 /* kernels/cuda/columns.h - columns of matrices whose rows hold more than those: `cols` of them from
- * column `from` on, in rows of `width` numbers. Bound: memory.
+ * column `from` on, in rows of `width` numbers; or those that an index names. Bound: memory.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
@@ -29,6 +29,15 @@ KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const v
                                               const void *table, size_t rows, size_t heads,
                                               size_t cols, size_t seq, size_t width,
                                               KernelCudaType type, KernelCudaType table_type);
+
+/* y[r, j] = x[r, index[r, j]], k of a row's cols; and dx[r, c] = the sum, in the order of j, of the
+ * dy[r, j] whose index[r, j] is c. A bad index gives 0. */
+KernelCudaFault kernel_cuda_pick_columns(KernelCuda *lane, void *y, const void *x,
+                                         const int64_t *index, size_t rows, size_t cols, size_t k,
+                                         KernelCudaType type);
+KernelCudaFault kernel_cuda_pick_columns_backward(KernelCuda *lane, void *dx, const void *dy,
+                                                  const int64_t *index, size_t rows, size_t cols,
+                                                  size_t k, KernelCudaType type);
 
 #ifdef __cplusplus
 }

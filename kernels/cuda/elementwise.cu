@@ -39,9 +39,29 @@ struct Add {
     }
 };
 
+struct Minus {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] - in[1];
+    }
+};
+
+struct Divide {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] / in[1];
+    }
+};
+
 struct Mul {
     __device__ void operator()(const float *in, float *out) const {
         out[0] = in[0] * in[1];
+    }
+};
+
+/* The second number times a factor; the first, where there is none, is 1. */
+struct Second {
+    float factor;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = factor * in[1];
     }
 };
 
@@ -96,6 +116,18 @@ struct Power {
     }
 };
 
+struct Exp {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = expf(in[0]);
+    }
+};
+
+struct Log {
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = logf(in[0]);
+    }
+};
+
 struct AtMost {
     float limit;
     __device__ void operator()(const float *in, float *out) const {
@@ -133,10 +165,10 @@ __global__ void __launch_bounds__(THREADS)
         });
 }
 
-/* Each row of x (of ones, where it is NULL) times the row's number and a factor. */
-template <typename T>
+/* Each number of x (1, where it is NULL) and its row's. */
+template <typename T, typename F>
 __global__ void __launch_bounds__(THREADS)
-    with_column_kernel(T *out, const T *x, const T *column, size_t n, size_t cols, float factor) {
+    with_column_kernel(T *out, const T *x, const T *column, size_t n, size_t cols, F f) {
     constexpr int V = VECTOR<T>;
     bool whole = cols % V == 0 && (!x || is_aligned(x));
     Span span = whole ? span_of<V>(n, out) : Span{n, n};
@@ -146,17 +178,19 @@ __global__ void __launch_bounds__(THREADS)
     for_span<V>(
         span, n, (size_t)blockIdx.x * blockDim.x + threadIdx.x, (size_t)gridDim.x * blockDim.x,
         [&](size_t i) {
-            float number = factor * widen(column[i / cols]);
-            narrow(&out[i], x ? widen(x[i]) * number : number);
+            float in[2] = {x ? widen(x[i]) : 1.0f, widen(column[i / cols])}, y;
+            f(in, &y);
+            narrow(&out[i], y);
         },
         [&](size_t i) {
-            float many[V], number = factor * widen(column[i / cols]);
+            float many[V] = {}, number = widen(column[i / cols]);
             if (x) {
                 load<V>(many, x + i);
             }
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                many[v] = x ? many[v] * number : number;
+                float in[2] = {x ? many[v] : 1.0f, number};
+                f(in, &many[v]);
             }
             store<V>(out + i, many);
         });
@@ -173,17 +207,17 @@ KernelCudaFault with_row(KernelCuda *lane, const char *name, void *out, const vo
     });
 }
 
+template <typename F>
 KernelCudaFault with_column(KernelCuda *lane, const char *name, void *out, const void *x,
-                            const void *column, size_t n, size_t cols, double factor,
-                            KernelCudaType type) {
+                            const void *column, size_t n, size_t cols, KernelCudaType type, F f) {
     if (!n) {
         return NULL;
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, name, with_column_kernel<T>,
+        return launch(lane, name, with_column_kernel<T, F>,
                       dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)out,
-                      (const T *)x, (const T *)column, n, cols, (float)factor);
+                      (const T *)x, (const T *)column, n, cols, f);
     });
 }
 
@@ -281,6 +315,21 @@ KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, cons
     return from_two(lane, "mul", out, a, b, n, type, Mul{});
 }
 
+KernelCudaFault kernel_cuda_divide(KernelCuda *lane, void *out, const void *a, const void *b,
+                                   size_t n, KernelCudaType type) {
+    return from_two(lane, "divide", out, a, b, n, type, Divide{});
+}
+
+KernelCudaFault kernel_cuda_exp(KernelCuda *lane, void *out, const void *x, size_t n,
+                                KernelCudaType type) {
+    return from_one(lane, "exp", out, x, n, type, Exp{});
+}
+
+KernelCudaFault kernel_cuda_log(KernelCuda *lane, void *out, const void *x, size_t n,
+                                KernelCudaType type) {
+    return from_one(lane, "log", out, x, n, type, Log{});
+}
+
 KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
                                     size_t rows, size_t cols, KernelCudaType type) {
     return rows && cols ? with_row(lane, "mul_row", out, x, row, rows * cols, cols, type, Mul{})
@@ -290,12 +339,31 @@ KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, 
 KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,
                                        const void *column, size_t rows, size_t cols,
                                        KernelCudaType type) {
-    return with_column(lane, "mul_column", out, x, column, rows * cols, cols, 1, type);
+    return with_column(lane, "mul_column", out, x, column, rows * cols, cols, type, Mul{});
+}
+
+KernelCudaFault kernel_cuda_add_column(KernelCuda *lane, void *out, const void *x,
+                                       const void *column, size_t rows, size_t cols,
+                                       KernelCudaType type) {
+    return with_column(lane, "add_column", out, x, column, rows * cols, cols, type, Add{});
+}
+
+KernelCudaFault kernel_cuda_sub_column(KernelCuda *lane, void *out, const void *x,
+                                       const void *column, size_t rows, size_t cols,
+                                       KernelCudaType type) {
+    return with_column(lane, "sub_column", out, x, column, rows * cols, cols, type, Minus{});
+}
+
+KernelCudaFault kernel_cuda_divide_column(KernelCuda *lane, void *out, const void *x,
+                                          const void *column, size_t rows, size_t cols,
+                                          KernelCudaType type) {
+    return with_column(lane, "divide_column", out, x, column, rows * cols, cols, type, Divide{});
 }
 
 KernelCudaFault kernel_cuda_spread(KernelCuda *lane, void *out, const void *column, size_t rows,
                                    size_t cols, double factor, KernelCudaType type) {
-    return with_column(lane, "spread", out, NULL, column, rows * cols, cols, factor, type);
+    return with_column(lane, "spread", out, NULL, column, rows * cols, cols, type,
+                       Second{(float)factor});
 }
 
 KernelCudaFault kernel_cuda_scale(KernelCuda *lane, void *out, KernelCudaType out_type,

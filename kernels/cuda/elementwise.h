@@ -21,13 +21,28 @@ KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, cons
                                 size_t nb, KernelCudaType type);
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 KernelCudaType type);
+KernelCudaFault kernel_cuda_divide(KernelCuda *lane, void *out, const void *a, const void *b,
+                                   size_t n, KernelCudaType type);
+KernelCudaFault kernel_cuda_exp(KernelCuda *lane, void *out, const void *x, size_t n,
+                                KernelCudaType type);
+KernelCudaFault kernel_cuda_log(KernelCuda *lane, void *out, const void *x, size_t n,
+                                KernelCudaType type);
 
-/* out[r, i] = x[r, i] row[i]; x[r, i] column[r]; factor column[r]. */
+/* out[r, i] = x[r, i] row[i]; x[r, i] column[r], +, - and / likewise; factor column[r]. */
 KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
                                     size_t rows, size_t cols, KernelCudaType type);
 KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,
                                        const void *column, size_t rows, size_t cols,
                                        KernelCudaType type);
+KernelCudaFault kernel_cuda_add_column(KernelCuda *lane, void *out, const void *x,
+                                       const void *column, size_t rows, size_t cols,
+                                       KernelCudaType type);
+KernelCudaFault kernel_cuda_sub_column(KernelCuda *lane, void *out, const void *x,
+                                       const void *column, size_t rows, size_t cols,
+                                       KernelCudaType type);
+KernelCudaFault kernel_cuda_divide_column(KernelCuda *lane, void *out, const void *x,
+                                          const void *column, size_t rows, size_t cols,
+                                          KernelCudaType type);
 KernelCudaFault kernel_cuda_spread(KernelCuda *lane, void *out, const void *column, size_t rows,
                                    size_t cols, double factor, KernelCudaType type);
 

@@ -139,6 +139,30 @@ __global__ void __launch_bounds__(LANES *BLOCK_ROWS)
     }
 }
 
+template <typename T>
+__global__ void __launch_bounds__(LANES *BLOCK_ROWS)
+    row_max_kernel(T *out, const T *x, size_t rows, size_t cols) {
+    constexpr int V = VECTOR<T>;
+    size_t row = (size_t)blockIdx.x * BLOCK_ROWS + threadIdx.y, n = row < rows ? cols : 0;
+    const T *at = x + (row < rows ? row * cols : 0);
+    float most = -INFINITY;
+    for_span<V>(
+        span_of<V>(n, at), n, threadIdx.x, LANES,
+        [&](size_t i) { most = fmaxf(most, widen(at[i])); },
+        [&](size_t i) {
+            float many[V];
+            load<V>(many, at + i);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                most = fmaxf(most, many[v]);
+            }
+        });
+    most = row_max(most);
+    if (threadIdx.x == 0 && row < rows) {
+        narrow(&out[row], most);
+    }
+}
+
 /* ---- columns -------------------------------------------------------------------------------- */
 
 /* V neighbouring numbers as they lie, or one. */
@@ -287,6 +311,19 @@ KernelCudaFault kernel_cuda_row_sum(KernelCuda *lane, void *out, const void *x, 
         return launch(lane, "row_sum", row_sum_kernel<T>,
                       dim3((unsigned)divide_up(rows, BLOCK_ROWS)), dim3(LANES, BLOCK_ROWS), 0,
                       (T *)out, (const T *)x, rows, cols, (float)factor);
+    });
+}
+
+KernelCudaFault kernel_cuda_row_max(KernelCuda *lane, void *out, const void *x, size_t rows,
+                                    size_t cols, KernelCudaType type) {
+    if (!rows) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "row_max", row_max_kernel<T>,
+                      dim3((unsigned)divide_up(rows, BLOCK_ROWS)), dim3(LANES, BLOCK_ROWS), 0,
+                      (T *)out, (const T *)x, rows, cols);
     });
 }
 

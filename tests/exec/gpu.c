@@ -162,6 +162,9 @@ static const Case cases[] = {
     {"phi-toy -n 2 --flavour fsdp1", FP32},
     {"opt-toy -n 2", FP32},
     {"starcoder2-toy -n 2 --kernels fused", FP32},
+    {"llama-toy -n 4 --tensor 2", FP32},
+    {"llama-toy -n 4 --tensor 2 --micro-batch 3 --rms-norm ops --checkpointing full --clip 1",
+     FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
@@ -173,6 +176,7 @@ static const Case cases[] = {
     {"neox-toy -n 2 --param-dtype bf16", BF16},
     {"sliced-toy -n 2 --param-dtype bf16", BF16},
     {"joined-toy -n 2 --param-dtype bf16 --kernels fused", BF16},
+    {"llama-toy -n 4 --tensor 2 --micro-batch 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };
@@ -239,27 +243,33 @@ static void losses_of_20_steps(void) {
 }
 
 /* One file whoever writes it, and either reads the other's. */
-static void weights_are_saved_and_loaded(void) {
-    plan("gpt-toy -n 2");
+static void weights_go_between(const char *words) {
+    unsigned ranks = ranks_of(words);
+    plan(words);
     static const char *const ways[][2] = {{"host", "cuda"}, {"cuda", "host"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
         const char *writer = ways[i][0], *reader = ways[i][1];
         test_run_program = on_gpu; /* it knows both */
-        test_run_ok("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 2 --save %s/%s.w",
-                    folder, writer, comm_of(writer), folder, writer);
+        test_run_ok("%s/x.plan --local-ranks %u --device %s --comm %s --steps 2 --save %s/%s.w",
+                    folder, ranks, writer, comm_of(writer), folder, writer);
         double own[1], other[1];
         g_autofree char *from_own =
-            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 1 --load "
+            g_strdup_printf("%s/x.plan --local-ranks %u --device %s --comm %s --steps 1 --load "
                             "%s/%s.w",
-                            folder, writer, comm_of(writer), folder, writer);
+                            folder, ranks, writer, comm_of(writer), folder, writer);
         g_autofree char *from_other =
-            g_strdup_printf("%s/x.plan --local-ranks 2 --device %s --comm %s --steps 1 --load "
+            g_strdup_printf("%s/x.plan --local-ranks %u --device %s --comm %s --steps 1 --load "
                             "%s/%s.w",
-                            folder, reader, comm_of(reader), folder, writer);
+                            folder, ranks, reader, comm_of(reader), folder, writer);
         test_run_losses_of(from_own, own, 1);
         test_run_losses_of(from_other, other, 1);
         g_assert_cmpfloat(fabs(own[0] / other[0] - 1), <=, bound_of(FP32));
     }
+}
+
+static void weights_are_saved_and_loaded(void) {
+    weights_go_between("gpt-toy -n 2");
+    weights_go_between("llama-toy -n 4 --tensor 2"); /* of whose parameters ranks have columns */
 }
 
 static uint64_t number_of(const Trace *trace, const char *key) {
@@ -351,7 +361,8 @@ static void a_gpu_is_measured(void) {
 static void one_rank_of_many_is_rehearsed(void) {
     static const char *const plans[] = {
         "gpt-toy -n 8", "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
-        "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2"};
+        "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2",
+        "llama-toy -n 8 --tensor 2 --param-dtype bf16 --reduce-dtype fp32"};
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         test_run_program = foreshard;
         test_run_ok("predict %s --cluster a100-node --steps %d --trace %s/p.trace", plans[i], STEPS,

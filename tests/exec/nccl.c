@@ -287,29 +287,33 @@ static void test_calls(void) {
     GError *error = NULL;
     char in[64], out[64];
     g_assert_true(open_as(3, 4, &comm, &error)); /* second of its shards, second of its replicas */
-    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, PLAN_BF16, false, 16, in, out});
+    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, PLAN_BF16, PLAN_REDUCTION_SUM,
+                              16, in, out});
     g_assert_cmpstr(last.name, ==, "all_gather");
     g_assert_cmpuint(last.count, ==, 8); /* what one rank gives */
     g_assert_true(last.in == in && last.out == out && last.type == ncclBfloat16);
-    ask(&comm,
-        (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, PLAN_FP32, false, 16, NULL, out});
+    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, PLAN_FP32, PLAN_REDUCTION_SUM,
+                              16, NULL, out});
     g_assert_true(last.in == out + 8 * 4 && last.type == ncclFloat32); /* its slice, in place */
-    ask(&comm,
-        (ExecCudaCall){PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD, PLAN_FP16, true, 16, in, out});
+    ask(&comm, (ExecCudaCall){PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD, PLAN_FP16,
+                              PLAN_REDUCTION_MEAN, 16, in, out});
     g_assert_cmpstr(last.name, ==, "reduce_scatter");
     g_assert_cmpuint(last.count, ==, 8); /* what one rank gets */
     g_assert_true(last.op == ncclAvg && last.type == ncclFloat16);
     ncclComm_t of_shards = last.comm;
-    ask(&comm,
-        (ExecCudaCall){PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE, PLAN_FP32, false, 16, out, out});
+    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE, PLAN_FP32,
+                              PLAN_REDUCTION_SUM, 16, out, out});
     g_assert_cmpuint(last.count, ==, 16);
     g_assert_true(last.op == ncclSum && last.in == out && last.out == out &&
                   last.comm != of_shards);
-    ask(&comm,
-        (ExecCudaCall){PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE, PLAN_INT64, false, 8, out, out});
+    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, PLAN_FP32, PLAN_REDUCTION_MAX,
+                              16, out, out});
+    g_assert_true(last.op == ncclMax && last.comm == of_shards);
+    ask(&comm, (ExecCudaCall){PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE, PLAN_INT64,
+                              PLAN_REDUCTION_SUM, 8, out, out});
     g_assert_true(last.root == 0 && last.type == ncclInt64 && last.count == 8);
-    ask(&comm,
-        (ExecCudaCall){PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_PART, PLAN_FP32, true, 16, in, out});
+    ask(&comm, (ExecCudaCall){PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_PART, PLAN_FP32,
+                              PLAN_REDUCTION_MEAN, 16, in, out});
     g_assert_cmpstr(last.name, ==, "copy"); /* alone on that axis */
     g_assert_cmpuint(last.count, ==, 64);
     exec_cuda_comm_close(&comm);
@@ -335,7 +339,8 @@ static void test_failures(void) {
     g_assert_true(open_as(0, 4, &comm, &error));
     fails = "all_reduce";
     char buffer[64];
-    ExecCudaCall call = {PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, PLAN_FP32, true, 16, buffer, buffer};
+    ExecCudaCall call = {
+        PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, PLAN_FP32, PLAN_REDUCTION_MEAN, 16, buffer, buffer};
     g_assert_false(comm.run(comm.self, &call, NULL, &error));
     g_assert_nonnull(strstr(error->message, "ncclAllReduce failed: a planted error"));
     g_clear_error(&error);

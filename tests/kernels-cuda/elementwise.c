@@ -62,6 +62,11 @@ static void test_add_rows(const DeviceCase *c) {
     }
 }
 
+static KernelCudaFault (*const by_columns[])(KernelCuda *lane, void *out, const void *x,
+                                             const void *column, size_t rows, size_t cols,
+                                             KernelCudaType type) = {
+    kernel_cuda_add_column, kernel_cuda_sub_column, kernel_cuda_divide_column};
+
 static void test_broadcast_products(const DeviceCase *c) {
     static const size_t shapes[][2] = {{3, 64}, {5, 7}, {2, 1000}, {9, 1}};
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
@@ -77,6 +82,15 @@ static void test_broadcast_products(const DeviceCase *c) {
         kernel_spread_f32(want, column, 0.25f, rows, cols);
         DEVICE_OK(kernel_cuda_spread(device_lane, out, by_column, rows, cols, 0.25, c->type));
         device_equal("spread", c, out, want, n);
+        for (unsigned op = 0; op < G_N_ELEMENTS(by_columns); op++) {
+            for (size_t i = 0; i < n; i++) {
+                want[i] = op == 0   ? x[i] + column[i / cols]
+                          : op == 1 ? x[i] - column[i / cols]
+                                    : x[i] / column[i / cols];
+            }
+            DEVICE_OK(by_columns[op](device_lane, out, in, by_column, rows, cols, c->type));
+            device_equal("by a column", c, out, want, n);
+        }
         kernel_mul_columns_f32(want, x, column, rows, cols);
         DEVICE_OK(kernel_cuda_mul_column(device_lane, in, in, by_column, rows, cols, c->type));
         device_equal("mul column", c, in, want, n);

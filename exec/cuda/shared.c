@@ -1,0 +1,57 @@
+/* exec/cuda/shared.c - ops of layers that ranks share, as exec/host/shared.c has them. */
+#include "kernels/cuda/shared.h"
+#include "exec/cuda/operands.h"
+#include "kernels/cuda/columns.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/reduce.h"
+
+/* Where this rank's part of the table begins. */
+static int64_t first_of_rank(const ExecTask *t) {
+    return (int64_t)axis_rank(t) * dims(t)[1];
+}
+
+KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_OUTSIDE_MASK: /* index > below above outside */
+        return kernel_cuda_outside_mask(k, p[1], p[2], p[3], p[0], dim(t, 0), first_of_rank(t),
+                                        dims(t)[1]);
+    case PLAN_OP_LOCAL_INDEX: /* index outside > copy local */
+        return kernel_cuda_local_index(k, p[2], p[3], p[0], p[1], dim(t, 0), first_of_rank(t));
+    case PLAN_OP_ZERO_MASKED:
+        return kernel_cuda_zero_masked(k, p[1], p[0], dim(t, 0), dim(t, 1), type_at(t, 1));
+    case PLAN_OP_PARTS_COPY:
+        return exec_cuda_move(t, k);
+    case PLAN_OP_MAX_COLUMNS:
+        return kernel_cuda_row_max(k, p[1], p[0], dim(t, 0), dim(t, 1), type_at(t, 0));
+    case PLAN_OP_SUB_COLUMN:
+        return kernel_cuda_sub_column(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type_at(t, 0));
+    case PLAN_OP_EXP:
+        return kernel_cuda_exp(k, p[1], p[0], dim(t, 0), type_at(t, 0));
+    case PLAN_OP_LOG:
+        return kernel_cuda_log(k, p[1], p[0], dim(t, 0), type_at(t, 0));
+    case PLAN_OP_SAFE_TARGET:
+        return kernel_cuda_safe_target(k, p[1], p[2], p[0], dim(t, 0));
+    case PLAN_OP_PICK_COLUMN:
+        return kernel_cuda_pick_columns(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), 1,
+                                        type_at(t, 0));
+    case PLAN_OP_KEEP_COUNTED: /* x target > mask y */
+        return kernel_cuda_keep_counted(k, p[2], p[3], p[0], p[1], dim(t, 0), false, type_at(t, 0));
+    case PLAN_OP_COUNT_TARGETS:
+        return kernel_cuda_count_targets(k, p[1], p[2], p[0], dim(t, 0));
+    case PLAN_OP_AS_NUMBER:
+        return kernel_cuda_as_number(k, p[1], p[0], dim(t, 0), type_at(t, 1));
+    case PLAN_OP_DIVIDE:
+        return kernel_cuda_divide(k, p[2], p[0], p[1], dim(t, 0), type_at(t, 0));
+    case PLAN_OP_PICKED_GRADIENT:
+        return kernel_cuda_picked_gradient(k, p[1], p[2], p[0], dim(t, 0), type_at(t, 1));
+    case PLAN_OP_PUT_COLUMN: /* y index position & x */
+        return kernel_cuda_put_column(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1),
+                                      type_at(t, 0));
+    case PLAN_OP_SPREAD_COUNTED: /* dy target > mask y */
+        return kernel_cuda_keep_counted(k, p[2], p[3], p[0], p[1], dim(t, 0), true, type_at(t, 0));
+    default:
+        break;
+    }
+    g_assert_not_reached();
+}
