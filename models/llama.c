@@ -328,7 +328,10 @@ static uint32_t run_head(const Llama *llama, const ModelLayer *norm, const Model
     ModelLayer product = *head;
     product.module = PLAN_NONE;
     plan_graph_hold(w->graph, stream.a);
+    bool before = w->graph->fused;
+    w->graph->fused |= w->graph->compiled_norm;
     uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, EPS);
+    w->graph->fused = before;
     plan_graph_enter(w->graph, head->module, &normed, 1);
     uint32_t logits =
         model_run_linear(w, &product, gather_tokens(llama, normed), llama->vocab, w->width);

@@ -322,7 +322,7 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-/* Layers that ranks share are recorded of FSDP2 with eager kernels alone. */
+/* Layers that ranks share are recorded of FSDP2, with eager kernels or compiled blocks. */
 static bool tensor_is_known(const PlanStrategy *s, GError **error) {
     const char *why = NULL;
     if (s->tensor == 1) {
@@ -335,8 +335,8 @@ static bool tensor_is_known(const PlanStrategy *s, GError **error) {
               "grad-op";
     } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
         why = "is known of current PyTorch; set pytorch=current";
-    } else if (s->kernels != PLAN_KERNELS_EAGER) {
-        why = "is planned with PyTorch's ops; set kernels=eager";
+    } else if (s->kernels == PLAN_KERNELS_FUSED) {
+        why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager or compiled";
     } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
         why = "is planned with units resharded after forward to all ranks or not at all; set "
               "reshard_after_forward=yes or no";

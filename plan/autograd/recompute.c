@@ -40,11 +40,13 @@ static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
 }
 
 /* A compiler keeps of what was chosen only what backward asks for: not the result of a block's last
- * product, from which nothing is computed again. */
+ * product, from which nothing is computed again; but where ranks share it, and it is scattered
+ * next, it does keep it, in vain. */
 static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     const PlanGraphOp *last =
         c->last_op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, c->last_op);
-    if (last && c->last_selected == c->last_op && !keeps_an_output(run, last)) {
+    if (last && c->last_selected == c->last_op && !keeps_an_output(run, last) &&
+        run->graph->tensor == 1) {
         for (unsigned i = 0; i < last->n_outputs; i++, c->n_kept--) {
             plan_run_unref(run, run->kept.items[--run->kept.len]);
         }

@@ -164,6 +164,9 @@ static const char *const with_llama[] = {
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
     "-n 4 --tensor 2 --micro-batch 6",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op --rms-norm ops",
+    "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --checkpointing full",
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled "
+    "--checkpointing selective-op",
     NULL,
 };
 static const char *const with_llama_clipped[] = {
@@ -376,6 +379,7 @@ static void memory_is_as_predicted(void) {
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
+        "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",

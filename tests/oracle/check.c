@@ -198,37 +198,88 @@ static const PlanInstr *next_collective(const Check *c, PlanSection section, uin
     return NULL;
 }
 
-static void compare_collective(Check *c, unsigned i, JsonArray *recorded, const PlanInstr *instr) {
+/* A compiled block's backward is one program, which computes again what it must. */
+static PlanPhase phase_of(const Check *c, const PlanInstr *instr) {
+    bool is_inside = c->is_compiled && instr->phase == PLAN_PHASE_RECOMPUTE;
+    return is_inside ? PLAN_PHASE_BACKWARD : (PlanPhase)instr->phase;
+}
+
+typedef struct {
+    const char *kind, *unit, *phase;
+    uint64_t bytes;
+} Collective;
+
+static Collective recorded_collective(JsonArray *order, unsigned i) {
+    JsonArray *item = json_array_get_array_element(order, i);
+    bool has_unit = !json_array_get_null_element(item, 1);
+    return (Collective){.kind = json_array_get_string_element(item, 0),
+                        .unit = has_unit ? json_array_get_string_element(item, 1) : "",
+                        .bytes = (uint64_t)json_array_get_int_element(item, 2),
+                        .phase = json_array_get_string_element(item, 4)};
+}
+
+/* Its unit only where the recording has one. */
+static Collective planned_collective(const Check *c, const PlanInstr *instr, bool has_unit) {
     const PlanOp *op = &c->role->ops[instr->arg];
-    const char *unit =
-        json_array_get_null_element(recorded, 1) ? "" : json_array_get_string_element(recorded, 1);
-    const char *our_unit =
-        *unit && instr->unit != PLAN_NONE ? c->plan->units[instr->unit].name : "";
-    uint64_t bytes = (uint64_t)json_array_get_int_element(recorded, 2);
-    const char *kind = json_array_get_string_element(recorded, 0);
-    const char *phase = json_array_get_string_element(recorded, 4);
-    if (!g_str_equal(kind, recorded_kind(op)) || !g_str_equal(unit, our_unit) ||
-        bytes != oracle_output_bytes(c->role, op) ||
-        !g_str_equal(phase, plan_phase_name((PlanPhase)instr->phase))) {
-        differ(c,
-               "collective %u: PyTorch %s of %s, %" G_GUINT64_FORMAT
-               " bytes in %s; plan %s of %s, %" G_GUINT64_FORMAT " bytes in %s",
-               i, kind, unit, bytes, phase, recorded_kind(op), our_unit,
-               oracle_output_bytes(c->role, op), plan_phase_name((PlanPhase)instr->phase));
+    return (Collective){
+        .kind = recorded_kind(op),
+        .unit = has_unit && instr->unit != PLAN_NONE ? c->plan->units[instr->unit].name : "",
+        .bytes = oracle_output_bytes(c->role, op),
+        .phase = plan_phase_name(phase_of(c, instr))};
+}
+
+static bool are_equal(const Collective *a, const Collective *b) {
+    return a->bytes == b->bytes && g_str_equal(a->kind, b->kind) && g_str_equal(a->unit, b->unit) &&
+           g_str_equal(a->phase, b->phase);
+}
+
+/* The one at i, among ours from there to end; who was found is put in i's place. */
+static void compare_collective(Check *c, unsigned i, unsigned end, JsonArray *order,
+                               GPtrArray *ours) {
+    Collective theirs = recorded_collective(order, i);
+    for (unsigned j = i; j < end; j++) {
+        Collective mine = planned_collective(c, ours->pdata[j], *theirs.unit);
+        if (are_equal(&theirs, &mine)) {
+            gpointer found = ours->pdata[j];
+            ours->pdata[j] = ours->pdata[i];
+            ours->pdata[i] = found;
+            return;
+        }
     }
+    Collective mine = planned_collective(c, ours->pdata[i], *theirs.unit);
+    differ(c,
+           "collective %u: PyTorch %s of %s, %" G_GUINT64_FORMAT
+           " bytes in %s; plan %s of %s, %" G_GUINT64_FORMAT " bytes in %s",
+           i, theirs.kind, theirs.unit, theirs.bytes, theirs.phase, mine.kind, mine.unit,
+           mine.bytes, mine.phase);
+}
+
+/* Of those that are no unit's, which a compiled block has among its kernels, the order between two
+ * of units is the compiler's own: the end of such a stretch. */
+static unsigned end_of_stretch(const Check *c, unsigned i, JsonArray *order, unsigned n) {
+    unsigned end = i + 1;
+    bool is_free = c->is_compiled && c->plan->axes[PLAN_AXIS_TENSOR] > 1;
+    while (is_free && end < n && !*recorded_collective(order, i).unit &&
+           !*recorded_collective(order, end).unit) {
+        end++;
+    }
+    return end;
 }
 
 static void compare_collectives(Check *c, JsonObject *summary, PlanSection section) {
     JsonArray *order = json_object_get_array_member(summary, "collective_order");
+    g_autoptr(GPtrArray) ours = g_ptr_array_new();
     uint32_t at = 0;
-    unsigned n = 0;
-    for (const PlanInstr *instr; (instr = next_collective(c, section, &at)); n++) {
-        if (n < json_array_get_length(order)) {
-            compare_collective(c, n, json_array_get_array_element(order, n), instr);
-        }
+    for (const PlanInstr *instr; (instr = next_collective(c, section, &at));) {
+        g_ptr_array_add(ours, (gpointer)instr);
     }
-    if (n != json_array_get_length(order)) {
-        differ(c, "PyTorch has %u collectives, the plan %u", json_array_get_length(order), n);
+    unsigned n_theirs = json_array_get_length(order), n = MIN(n_theirs, ours->len);
+    for (unsigned i = 0, end = 0; i < n; i++) {
+        end = i < end ? end : end_of_stretch(c, i, order, n);
+        compare_collective(c, i, end, order, ours);
+    }
+    if (ours->len != n_theirs) {
+        differ(c, "PyTorch has %u collectives, the plan %u", n_theirs, ours->len);
     }
 }
 
