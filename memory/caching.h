@@ -101,6 +101,9 @@ typedef struct {
 /* By segment, then offset. Transfer full: an array of MemoryRange. */
 GArray *memory_caching_ranges(const MemoryCaching *caching);
 
+/* Appends what waits, in order, with its events as so many before the newest one. */
+void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,
+                                 GByteArray *state);
 /* Appends all of its blocks. Two equal states answer equal calls equally, if everything that blocks
  * wait for has passed by then (in which order they waited makes no difference), and as long as the
  * source gives and takes nothing. False: it collects garbage, by a clock that is never again as it

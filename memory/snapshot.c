@@ -69,6 +69,19 @@ static void append_block(GByteArray *state, const MemoryBlock *block) {
     }
 }
 
+void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,
+                                 GByteArray *state) {
+    for (uint32_t stream = 0; stream < MEMORY_N_STREAMS; stream++) {
+        const MemoryPendingQueue *queue = &caching->pending[stream];
+        append(state, queue->n);
+        for (uint32_t i = 0; i < queue->n; i++) {
+            const MemoryPending *waits = &queue->ring[(queue->first + i) & (queue->room - 1)];
+            append(state, newest - waits->event);
+            append(state, waits->block->address);
+        }
+    }
+}
+
 bool memory_caching_append_state(const MemoryCaching *caching, GByteArray *state) {
     for (const MemorySegment *segment = caching->first_segment; segment; segment = segment->next) {
         append(state, segment->number);

@@ -103,6 +103,18 @@ PlanAnswer plan_player_run_section(PlanPlayer *player, GError **error) {
     return play(player, UINT64_MAX, player->at.step, error);
 }
 
+PlanAnswer plan_player_run_to(PlanPlayer *player, uint32_t index, GError **error) {
+    const PlanPosition *at = &player->at;
+    g_assert(index >= at->index && index <= at->role->n_instrs[at->section]);
+    uint64_t most = (uint64_t)(index - at->index) + !player->begun;
+    return play(player, most, at->step, error);
+}
+
+void plan_player_pass_over(PlanPlayer *player, uint32_t n) {
+    g_assert(n <= player->at.role->n_instrs[player->at.section] - player->at.index);
+    player->at.index += n;
+}
+
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error) {
     return play(player, UINT64_MAX, INT32_MAX, error);
 }

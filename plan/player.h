@@ -61,6 +61,11 @@ PlanAnswer plan_player_step(PlanPlayer *player, GError **error);
 bool plan_player_at_end(const PlanPlayer *player);
 /* Steps to the end of the section at hand, or until a device answers other than PLAN_DONE. */
 PlanAnswer plan_player_run_section(PlanPlayer *player, GError **error);
+/* Steps to that instruction of the section at hand, which is not asked for yet, likewise. */
+PlanAnswer plan_player_run_to(PlanPlayer *player, uint32_t index, GError **error);
+/* So many instructions of the section at hand are passed over: the device stands as if it had been
+ * asked for them. */
+void plan_player_pass_over(PlanPlayer *player, uint32_t n);
 /* Steps until the end, or until a device answers other than PLAN_DONE. */
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error);
 const PlanPosition *plan_player_position(const PlanPlayer *player);

@@ -1,5 +1,9 @@
 #include "sim/account.h"
 
+#include <string.h>
+
+#include "sim/state.h"
+
 struct _SimAccount {
     uint32_t n_steps, n_lanes, compute_lane;
     SimStepBook *books; /* construction, then each step */
@@ -168,6 +172,63 @@ void sim_account_repeat(SimAccount *account, int32_t step, SimTime period_ns,
         repeat_later(book_of(account, step), account->n_lanes, period_ns, period_shares_ns,
                      book_of(account, step + 1));
     }
+}
+
+void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark) {
+    const SimStepBook *book = book_of(account, step);
+    ret_mark->compute_busy_ns = account->compute_busy_ns;
+    ret_mark->lost_ns = book->lost_ns;
+    memcpy(ret_mark->shares_ns, account->shares_ns, sizeof ret_mark->shares_ns);
+    memcpy(ret_mark->collectives, book->collectives, sizeof ret_mark->collectives);
+    for (uint32_t lane = 0; lane < account->n_lanes; lane++) {
+        ret_mark->lane_busy_ns[lane] = book->lane_busy_ns[lane];
+    }
+}
+
+SimTime sim_account_compute_busy(const SimAccount *account) {
+    return account->compute_busy_ns;
+}
+
+void sim_account_append_state(const SimAccount *account, SimTime now, GByteArray *state) {
+    sim_state_append_time(state, account->settled_ns - now);
+    sim_state_append_time(state, account->computes ? account->compute_since_ns - now : 0);
+    sim_state_append(state, account->computes);
+    sim_state_append(state, account->n_waiting);
+    sim_state_append(state, account->n_beside);
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        sim_state_append(state, account->n_running[axis]);
+    }
+}
+
+static void again(SimTime *sum_ns, SimTime since_ns, uint32_t times) {
+    *sum_ns += (*sum_ns - since_ns) * times;
+}
+
+static void collective_again(SimCollectiveSum *sum, const SimCollectiveSum *since, uint32_t times) {
+    sum->count += (sum->count - since->count) * times;
+    sum->bytes += (sum->bytes - since->bytes) * times; /* whole numbers: exact */
+    again(&sum->total_ns, since->total_ns, times);
+    again(&sum->exposed_ns, since->exposed_ns, times);
+}
+
+SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
+                          uint32_t times, SimTime later_ns) {
+    SimStepBook *book = book_of(account, step);
+    SimTime busy_before_ns = account->compute_busy_ns;
+    again(&account->compute_busy_ns, since->compute_busy_ns, times);
+    again(&book->lost_ns, since->lost_ns, times);
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        again(&account->shares_ns[i], since->shares_ns[i], times);
+    }
+    for (uint32_t lane = 0; lane < account->n_lanes; lane++) {
+        again(&book->lane_busy_ns[lane], since->lane_busy_ns[lane], times);
+    }
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        collective_again(&book->collectives[kind], &since->collectives[kind], times);
+    }
+    account->settled_ns += later_ns;
+    account->compute_since_ns += later_ns;
+    return account->compute_busy_ns - busy_before_ns;
 }
 
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step) {

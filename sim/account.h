@@ -77,5 +77,22 @@ void sim_account_shares(const SimAccount *account, SimTime at, SimTime ret_ns[SI
 void sim_account_repeat(SimAccount *account, int32_t step, SimTime period_ns,
                         const SimTime period_shares_ns[SIM_N_SHARES]);
 
+/* The books as they stand, of a step that goes on. */
+typedef struct {
+    SimTime compute_busy_ns, lost_ns;
+    SimTime shares_ns[SIM_N_SHARES], lane_busy_ns[PLAN_MAX_LANES];
+    SimCollectiveSum collectives[PLAN_N_OP_KINDS];
+} SimAccountMark;
+
+void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark);
+/* Of ops that have ended: what sim_account_starts() returned grows by it. */
+SimTime sim_account_compute_busy(const SimAccount *account);
+/* Appends what runs, with times as so long after now. */
+void sim_account_append_state(const SimAccount *account, SimTime now, GByteArray *state);
+/* What was booked since the mark is booked so many times again, and what runs began so much later.
+ * Returns by how much compute_busy_ns grew. */
+SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
+                          uint32_t times, SimTime later_ns);
+
 /* step -1: construction. */
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step);

@@ -5,6 +5,7 @@
 #include "sim/error.h"
 #include "sim/issue-costs.h"
 #include "sim/op-rows.h"
+#include "sim/pass-repeat.h"
 #include "sim/recordings.h"
 #include "sim/repeat.h"
 #include "trace/from-plan.h"
@@ -23,6 +24,7 @@ struct _SimDevice {
     bool charged;       /* the instruction at hand has been paid for */
     uint32_t waits_for; /* recording that the host waits for */
     SimHostBook *books; /* construction, then each step */
+    SimPassRepeat passes;
     SimRepeat repeat;
     bool repeats; /* what is left to play repeats the last step */
 
@@ -421,6 +423,10 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     sim_engine_set_wake(device->engine, sim_time_from_us(device->cluster->device_lane_wake_us));
     device->account = sim_account_new(setup->steps, plan->n_lanes, plan_compute_lane(plan));
     device->memory = memory_for(device, setup, error);
+    const SimPassParts parts = {device->role,    setup->costs,        &device->host,
+                                &device->driver, &device->recordings, device->account,
+                                device->memory,  &device->ops};
+    sim_pass_repeat_init(&device->passes, &parts);
     return device->memory ? g_steal_pointer(&device) : NULL;
 }
 
@@ -435,12 +441,25 @@ void sim_device_free(SimDevice *device) {
         sim_issue_costs_free(device->issue);
         g_free(device->books);
         sim_repeat_clear(&device->repeat);
+        sim_pass_repeat_clear(&device->passes);
         g_free(device);
     }
 }
 
 void sim_device_resume(SimDevice *device) {
     sim_host_wait_for(&device->host, device->waits_for);
+}
+
+const SimPasses *sim_device_passes(SimDevice *device, PlanSection section) {
+    return device->setup.repeats ? sim_pass_repeat_section(&device->passes, section) : NULL;
+}
+
+uint32_t sim_device_pass_begins(SimDevice *device, int32_t step, uint32_t pass) {
+    return sim_pass_repeat_begins(&device->passes, step, pass);
+}
+
+uint32_t sim_device_passed_over(const SimDevice *device) {
+    return device->passes.n_passed_over;
 }
 
 bool sim_device_repeats(const SimDevice *device) {

@@ -25,6 +25,7 @@
 #include "sim/jitter.h"
 #include "sim/memory.h"
 #include "sim/op-costs.h"
+#include "sim/passes.h"
 #include "trace/trace.h"
 
 extern const PlanDevice sim_device; /* self: SimDevice */
@@ -54,7 +55,7 @@ typedef struct {
     uint64_t allocator_bytes; /* UINT64_MAX: no limit */
     const MemoryOptions *allocator;
     bool no_sharing, arena;
-    bool repeats; /* it may say that later steps repeat one (sim_device_repeats()) */
+    bool repeats; /* what repeats a step, or a pass, need not be played */
     /* One of many; NULL: it stands for all. */
     const SimPeers *peers;
     gpointer peers_self;
@@ -70,6 +71,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimDevice, sim_device_free)
 
 /* After PLAN_NOT_YET: lets time pass until the host can go on. */
 void sim_device_resume(SimDevice *device);
+/* The passes of the section to be played next; NULL: they are nobody's concern. Where one begins,
+ * but for the first, the device is told, and says how many instructions it has leapt over, for they
+ * repeat the pass before (sim/pass-repeat.h). */
+const SimPasses *sim_device_passes(SimDevice *device, PlanSection section);
+uint32_t sim_device_pass_begins(SimDevice *device, int32_t step, uint32_t pass);
+uint32_t sim_device_passed_over(const SimDevice *device); /* passes, in all */
 /* At the end of a section: all steps after it are as the one that ended, so that nothing more need
  * be played (sim/repeat.h). Their books are written then. */
 bool sim_device_repeats(const SimDevice *device);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/queue.h"
+#include "sim/state.h"
 
 typedef struct {
     uint64_t issued, done; /* tickets given out, tickets finished */
@@ -370,4 +371,79 @@ void sim_engine_wait(SimEngine *engine, uint32_t lane, uint32_t recording) {
     *place_for(engine, lane, SIM_COMMAND_WAIT) =
         (SimCommand){.kind = SIM_COMMAND_WAIT, .recording = recording};
     given(engine, lane);
+}
+
+uint32_t sim_engine_count_recordings(const SimEngine *engine) {
+    return engine->n_recordings;
+}
+
+void sim_engine_shift(SimEngine *engine, SimTime by) {
+    engine->now += by;
+    sim_queue_shift(engine->queue, by);
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        engine->lanes[i].start_ns += by;
+        engine->lanes[i].since_ns += by;
+        engine->lanes[i].ended_ns += by;
+    }
+}
+
+typedef struct {
+    void (*append_op)(gpointer self, uint32_t tag, bool runs, GByteArray *state);
+    gpointer self;
+} OpAppender;
+
+static void append_command(const SimEngine *engine, const SimCommand *command, bool runs,
+                           const OpAppender *appender, GByteArray *state) {
+    sim_state_append(state, command->kind);
+    switch (command->kind) {
+    case SIM_COMMAND_OP:
+        sim_state_append_time(state, command->duration_ns);
+        sim_state_append(state, command->axis);
+        if (command->axis != SIM_NO_AXIS) {
+            sim_state_append(state, command->ticket - engine->axes[command->axis].done);
+        }
+        appender->append_op(appender->self, command->tag, runs, state);
+        return;
+    case SIM_COMMAND_RECORD:
+        sim_state_append(state, engine->n_recordings - command->recording);
+        return;
+    case SIM_COMMAND_WAIT: {
+        bool passed = sim_engine_passed(engine, command->recording);
+        sim_state_append(state, passed ? 0 : engine->n_recordings - command->recording);
+        return;
+    }
+    }
+}
+
+static void append_lane(const SimEngine *engine, const SimLane *lane, const OpAppender *appender,
+                        GByteArray *state) {
+    bool runs = lane->state == SIM_LANE_RUNS;
+    sim_state_append(state, lane->state);
+    sim_state_append(state, lane->n);
+    if (runs) {
+        sim_state_append_time(state, lane->start_ns - engine->now);
+        sim_state_append_time(state, lane->since_ns - engine->now);
+        sim_state_append_real(state, lane->left_ns);
+        sim_state_append_real(state, lane->speed);
+    }
+    for (uint32_t i = 0; i < lane->n; i++) {
+        const SimCommand *command = &lane->ring[(lane->head + i) & (lane->capacity - 1)];
+        append_command(engine, command, runs && i == 0, appender, state);
+    }
+}
+
+void sim_engine_append_state(const SimEngine *engine, GByteArray *state,
+                             void (*append_op)(gpointer self, uint32_t tag, bool runs,
+                                               GByteArray *state),
+                             gpointer self) {
+    g_assert(engine->wake_ns == 0);
+    const OpAppender appender = {append_op, self};
+    sim_queue_append_state(engine->queue, engine->now, state);
+    for (uint32_t i = 0; i < engine->n_lanes; i++) {
+        append_lane(engine, &engine->lanes[i], &appender, state);
+    }
+    for (uint32_t i = 0; i < engine->n_axes; i++) {
+        sim_state_append(state, engine->axes[i].issued - engine->axes[i].done);
+        sim_state_append(state, engine->axes[i].busy);
+    }
 }

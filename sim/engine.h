@@ -70,6 +70,16 @@ void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint3
 void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at);
 /* From then on it shares otherwise: op_changes is told, and share asked, at that moment. */
 void sim_engine_changes_at(SimEngine *engine, uint32_t lane, SimTime at);
+/* All that is under way happens so much later; what was recorded, and whose turn it is, stays. */
+void sim_engine_shift(SimEngine *engine, SimTime by);
+/* Appends what the lanes have been given and where they are in it, with times as so long after now,
+ * recordings as so many before the newest, and each op as append_op() does. No lane may wake. */
+void sim_engine_append_state(const SimEngine *engine, GByteArray *state,
+                             void (*append_op)(gpointer self, uint32_t tag, bool runs,
+                                               GByteArray *state),
+                             gpointer self);
+uint32_t sim_engine_count_recordings(const SimEngine *engine);
+
 uint32_t sim_engine_record(SimEngine *engine, uint32_t lane);
 void sim_engine_wait(SimEngine *engine, uint32_t lane, uint32_t recording);
 bool sim_engine_passed(const SimEngine *engine, uint32_t recording);

@@ -3,6 +3,7 @@
 #include "memory/caching.h"
 #include "memory/rounding.h"
 #include "sim/lifetimes.h"
+#include "sim/state.h"
 
 struct _SimMemory {
     const PlanRole *role;
@@ -146,19 +147,43 @@ void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers) {
     }
 }
 
+void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, GByteArray *state) {
+    const MemoryBlock *block = memory->blocks[buffer];
+    if (block) {
+        sim_state_append(state, memory_block_segment(block));
+        sim_state_append(state, memory_block_offset(block));
+    }
+}
+
 /* Where an arena puts buffers is fixed, and which of them live at a section's end the plan says. */
-bool sim_memory_append_state(const SimMemory *memory, GByteArray *state) {
+bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, GByteArray *state) {
     if (!memory->caching) {
         return true;
     }
     for (uint32_t b = 0; b < memory->role->n_buffers; b++) {
-        const MemoryBlock *block = memory->blocks[b];
-        if (block) {
-            uint64_t place[] = {b, memory_block_segment(block), memory_block_offset(block)};
-            g_byte_array_append(state, (const guint8 *)place, sizeof place);
+        if (memory->blocks[b] && !(left_out && left_out[b])) {
+            sim_state_append(state, b);
+            sim_memory_append_place(memory, b, state);
         }
     }
     return memory_caching_append_state(memory->caching, state);
+}
+
+void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, GByteArray *state) {
+    if (memory->caching) {
+        memory_caching_append_waits(memory->caching, newest, state);
+    }
+}
+
+void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n) {
+    g_autofree MemoryBlock **blocks = g_new(MemoryBlock *, n);
+    for (uint32_t i = 0; i < n; i++) {
+        blocks[i] = memory->blocks[from[i]];
+        memory->blocks[from[i]] = NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        memory->blocks[to[i]] = blocks[i];
+    }
 }
 
 const MemoryTotals *sim_memory_now(const SimMemory *memory) {

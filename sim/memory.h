@@ -62,8 +62,16 @@ typedef struct {
     const uint64_t *by_unit; /* n_units + 1; the last is what serves no unit */
 } SimMemoryPeak;
 
-/* Appends the allocator's state (memory_caching_append_state()) and which block each buffer has. */
-bool sim_memory_append_state(const SimMemory *memory, GByteArray *state);
+/* Appends the allocator's state (memory_caching_append_state()) and which block each buffer has,
+ * but for those that are left out (by buffer; NULL: none). */
+bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, GByteArray *state);
+/* Appends which block one buffer has. */
+void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, GByteArray *state);
+/* Appends what waits for events (memory_caching_append_waits()). */
+void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, GByteArray *state);
+/* The blocks of some buffers are those of others from now on, one by one. The same buffers, in
+ * another order, is fine. */
+void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n);
 
 typedef struct {
     uint64_t peak_active_bytes, peak_reserved_bytes;

@@ -39,3 +39,13 @@ uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row) {
     rows->rows[rows->n++] = *row;
     return rows->base + rows->n - 1;
 }
+
+void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns) {
+    for (uint32_t i = 0; i < rows->n; i++) {
+        if (rows->rows[i].end_ns == SIM_NEVER) {
+            rows->rows[i].issue_ns += later_ns;
+            rows->rows[i].start_ns += later_ns;
+            rows->rows[i].compute_busy_ns += busier_ns;
+        }
+    }
+}

@@ -32,6 +32,9 @@ void sim_op_rows_clear(SimOpRows *rows);
 /* Returns its number. The row is there until it and all before it have ended. */
 uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row);
 
+/* Those that have not ended were issued, and began, so much later. */
+void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns);
+
 static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {
     return &rows->rows[number - rows->base];
 }

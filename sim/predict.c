@@ -10,14 +10,42 @@
 
 /* ---- playing ---- */
 
+static PlanAnswer play_to(SimDevice *device, PlanPlayer *player, uint32_t index, GError **error) {
+    PlanAnswer answer = plan_player_run_to(player, index, error);
+    while (answer == PLAN_NOT_YET) {
+        sim_device_resume(device);
+        answer = plan_player_run_to(player, index, error);
+    }
+    return answer;
+}
+
+static PlanAnswer play_to_end(SimDevice *device, PlanPlayer *player, GError **error) {
+    PlanAnswer answer = plan_player_run_section(player, error);
+    while (answer == PLAN_NOT_YET) {
+        sim_device_resume(device);
+        answer = plan_player_run_section(player, error);
+    }
+    return answer;
+}
+
+static PlanAnswer play_section(SimDevice *device, PlanPlayer *player, GError **error) {
+    const PlanPosition *at = plan_player_position(player);
+    const SimPasses *passes = sim_device_passes(device, at->section);
+    PlanAnswer answer = PLAN_DONE;
+    for (uint32_t pass = 1; passes && pass < passes->n && answer == PLAN_DONE; pass++) {
+        if (passes->begins[pass] >= at->index) {
+            answer = play_to(device, player, passes->begins[pass], error);
+            uint32_t n = answer == PLAN_DONE ? sim_device_pass_begins(device, at->step, pass) : 0;
+            plan_player_pass_over(player, n);
+        }
+    }
+    return answer == PLAN_DONE ? play_to_end(device, player, error) : answer;
+}
+
 static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
     PlanAnswer answer = PLAN_DONE;
     while (answer == PLAN_DONE && !plan_player_at_end(player) && !sim_device_repeats(device)) {
-        answer = plan_player_run_section(player, error);
-        while (answer == PLAN_NOT_YET) {
-            sim_device_resume(device);
-            answer = plan_player_run_section(player, error);
-        }
+        answer = play_section(device, player, error);
     }
     sim_device_drain(device);
     return answer;
@@ -92,6 +120,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         plan_player_new(task->plan, task->role, task->options->steps, &sim_device, device);
     PlanAnswer answer = play(device, player, error);
     prediction->n_played = (uint32_t)plan_player_position(player)->step;
+    prediction->n_passed_over = sim_device_passed_over(device);
     if (answer == PLAN_STOPPED) {
         sim_verdict_oom(prediction, &task->plan->roles[task->role], device);
     } else if (answer == PLAN_DONE) {

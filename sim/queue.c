@@ -1,6 +1,10 @@
 /* sim/queue.c - a binary heap of slots that knows where each slot sits. */
 #include "sim/queue.h"
 
+#include <stdlib.h>
+
+#include "sim/state.h"
+
 #define ABSENT UINT32_MAX
 
 typedef struct {
@@ -125,4 +129,23 @@ bool sim_queue_pop(SimQueue *queue, uint32_t *ret_slot, SimTime *ret_at) {
     *ret_at = queue->heap[0].at;
     take_out(queue, 0);
     return true;
+}
+
+void sim_queue_shift(SimQueue *queue, SimTime by) {
+    for (uint32_t i = 0; i < queue->n; i++) {
+        queue->heap[i].at += by;
+    }
+}
+
+static int compare_entries(gconstpointer a, gconstpointer b) {
+    return before(a, b) ? -1 : 1; /* no two are equal */
+}
+
+void sim_queue_append_state(const SimQueue *queue, SimTime now, GByteArray *state) {
+    g_autofree Entry *entries = g_memdup2(queue->heap, queue->n * sizeof *queue->heap);
+    qsort(entries, queue->n, sizeof *entries, compare_entries);
+    for (uint32_t i = 0; i < queue->n; i++) {
+        sim_state_append(state, entries[i].slot);
+        sim_state_append_time(state, entries[i].at - now);
+    }
 }

@@ -28,5 +28,9 @@ void sim_queue_set(SimQueue *queue, uint32_t slot, SimTime at);
 void sim_queue_unset(SimQueue *queue, uint32_t slot); /* one that is not set is fine */
 bool sim_queue_is_set(const SimQueue *queue, uint32_t slot);
 SimTime sim_queue_next(const SimQueue *queue); /* SIM_NEVER when empty */
+/* All moments move alike. */
+void sim_queue_shift(SimQueue *queue, SimTime by);
+/* Appends which slots are set, in their order, and when: so long after now. */
+void sim_queue_append_state(const SimQueue *queue, SimTime now, GByteArray *state);
 /* Takes the earliest slot out; false when empty. */
 bool sim_queue_pop(SimQueue *queue, uint32_t *ret_slot, SimTime *ret_at);

@@ -37,7 +37,7 @@ static bool is_equal(const GByteArray *a, const GByteArray *b) {
 /* NULL: nothing is known of what comes next. */
 static GByteArray *state_of(const SimDriver *driver, const SimMemory *memory) {
     GByteArray *state = g_byte_array_new();
-    if (!sim_engine_idle(driver->host->engine) || !sim_memory_append_state(memory, state)) {
+    if (!sim_engine_idle(driver->host->engine) || !sim_memory_append_state(memory, NULL, state)) {
         g_clear_pointer(&state, g_byte_array_unref);
     }
     return state;

@@ -23,6 +23,32 @@ static void counts(void) {
     g_assert_cmpuint(counts.calls[PLAN_LAUNCH], >, 0);
 }
 
+/* In parts, to an instruction and from there on, and without some of them. */
+static void to_an_instruction(void) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=2");
+    PlanNullCounts whole = {0}, parts = {0};
+    g_autoptr(PlanPlayer) once = plan_player_new(plan, 0, 1, &plan_null_device, &whole);
+    g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 1, &plan_null_device, &parts);
+    const PlanPosition *at = plan_player_position(player);
+    g_assert_cmpint(plan_player_run(once, NULL), ==, PLAN_DONE);
+    g_assert_cmpint(plan_player_run_section(player, NULL), ==, PLAN_DONE);
+    for (uint32_t to = 0; to <= plan->roles[0].n_instrs[PLAN_SECTION_FIRST]; to += 7) {
+        g_assert_cmpint(plan_player_run_to(player, to, NULL), ==, PLAN_DONE);
+        g_assert_cmpint(at->section, ==, PLAN_SECTION_FIRST);
+        g_assert_cmpuint(at->index, ==, to);
+    }
+    g_assert_cmpint(plan_player_run(player, NULL), ==, PLAN_DONE);
+    g_assert_cmpmem(&whole, sizeof whole, &parts, sizeof parts);
+
+    PlanNullCounts none = {0};
+    g_autoptr(PlanPlayer) idle = plan_player_new(plan, 0, 0, &plan_null_device, &none);
+    plan_player_pass_over(idle, plan->roles[0].n_instrs[PLAN_SECTION_CONSTRUCT]);
+    g_assert_cmpint(plan_player_run(idle, NULL), ==, PLAN_DONE);
+    for (unsigned kind = 0; kind < PLAN_N_INSTRS; kind++) {
+        g_assert_cmpuint(none.calls[kind], ==, 0);
+    }
+}
+
 /* Memory after construction and after every step is the same floor; steps 2 and on peak alike. */
 static void floor_and_peak(void) {
     g_autoptr(Plan) plan = test_plan(GPT_TOY, "ranks=4");
@@ -106,6 +132,7 @@ static void stops(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/player/plays each section as often as it should", counts);
+    g_test_add_func("/plan/player/goes to an instruction", to_an_instruction);
     g_test_add_func("/plan/player/memory returns to its floor", floor_and_peak);
     g_test_add_func("/plan/player/resumes after not yet", resumes);
     g_test_add_func("/plan/player/stops where a device stops", stops);

@@ -1,5 +1,5 @@
-/* Steps that are as the one before are not played, and nothing shows it: a prediction with a trace,
- * for which each step is played, says the same in every figure. */
+/* Steps and passes that are as those before them are not played, and nothing shows it: a prediction
+ * with a trace, for which all are played, says the same in every figure. */
 #include "memory/options.h"
 #include "sim/predict.h"
 #include "tests/sim/toy.h"
@@ -110,6 +110,52 @@ static ModelCluster *read_cluster(const char *name) {
     return cluster;
 }
 
+/* Steps that accumulate, and whether some of their passes need not be played. */
+static const struct {
+    const char *network, *strategy;
+    bool is_spared;
+} passes[] = {
+    {"gpt-toy", "ranks=2 accumulate=24", true},
+    {"gpt-toy", "ranks=3 accumulate=20 clip=1 checkpointing=full", true},
+    {"gpt-toy", "ranks=2 accumulate=20 accumulate_sync=every", true},
+    {"gpt-toy", "ranks=4 accumulate=20 sharding=hybrid replicate=2 accumulate_sync=every", true},
+    {"gpt-toy", "ranks=2 accumulate=20 sharding=grad-op param_dtype=bf16", true},
+    {"gpt-toy", "ranks=2 accumulate=20 step_sync=no", true},
+    {"gpt-toy", "ranks=2 accumulate=20 host_reads=loss", true},
+    {"gpt-toy", "ranks=2 accumulate=20 offload=params", true},
+    {"gpt-toy", "ranks=2 accumulate=20 offload=activations checkpointing=full", true},
+    {"gpt-toy", "ranks=2 accumulate=20 allocator=expandable", true},
+    {"gpt-toy", "ranks=2 accumulate=20 allocator=arena", true},
+    {"gpt-toy", "ranks=2 accumulate=20 sharding=none", true},
+    {"gpt-toy", "ranks=1 accumulate=20 sharding=none", true},
+    {"gpt-toy", "ranks=2 accumulate=20 sharding=optimizer-only", true},
+    {"gpt-toy", "ranks=2 accumulate=20 flavour=fsdp1", true},
+    {"gpt-toy", "ranks=2 accumulate=20 flavour=fsdp1 accumulate_sync=every", true},
+    {"gpt-toy", "ranks=2 accumulate=20 flavour=fsdp1 limit_all_gathers=0 param_dtype=bf16", true},
+    {"gpt-toy", "ranks=2 accumulate=20 flavour=fsdp1 sharding=none zero_grad=keep", true},
+    {"llama-toy", "ranks=2 accumulate=20 kernels=compiled param_dtype=bf16", true},
+    {"t5-toy", "ranks=2 accumulate=20 kernels=fused", true},
+    {"gpt-toy-dropout", "ranks=2 accumulate=20 autocast=bf16", true},
+    {"gpt2", "ranks=8 param_dtype=bf16 accumulate=8", true},
+    {"gpt2", "ranks=8 flavour=fsdp1 checkpointing=full micro_batch=4 accumulate=8", true},
+    {"gpt-toy", "ranks=2 accumulate=3", false},
+};
+
+static void passes_repeat(void) {
+    static const char *const names[] = {"a100-node.ini", "a100-roce.ini"};
+    for (unsigned c = 0; c < G_N_ELEMENTS(names); c++) {
+        g_autoptr(ModelCluster) cluster = read_cluster(names[c]);
+        for (unsigned i = 0; i < G_N_ELEMENTS(passes); i++) {
+            g_autoptr(Plan) plan = toy_network_plan(passes[i].network, passes[i].strategy);
+            g_autoptr(SimPrediction) spared = predict(plan, cluster, NULL);
+            g_test_message("%s, %s: %u passes passed over, %u steps played", passes[i].network,
+                           passes[i].strategy, spared->n_passed_over, spared->n_played);
+            nothing_shows(plan, cluster);
+            g_assert_true(passes[i].is_spared == (spared->n_passed_over > 0));
+        }
+    }
+}
+
 static void settings_repeat(void) {
     static const char *const names[] = {"a100-node.ini", "a100-roce.ini"};
     for (unsigned c = 0; c < G_N_ELEMENTS(names); c++) {
@@ -156,6 +202,7 @@ static void lanes_that_wake(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/repeat/settings", settings_repeat);
+    g_test_add_func("/sim/repeat/passes", passes_repeat);
     g_test_add_func("/sim/repeat/pressed for memory", pressed_for_memory);
     g_test_add_func("/sim/repeat/lanes that wake", lanes_that_wake);
     return g_test_run();
