@@ -105,7 +105,8 @@ static void test_refusals(void) {
     assert_refused("kind = gpu", "kind = tpu", "kind = tpu", "give gpu or cpu");
     assert_refused("kind = gpu\n", "", "model =", "lacks the key kind");
     assert_refused("free_us = 0.5", "free_ms = 0.5", "free_ms", "unknown key 'free_ms'");
-    assert_refused("[topology]", "[topologie]", "nodes = 1", "unknown key 'nodes' in [topologie]");
+    assert_refused("[topology]", "[topologie]", "nodes = 1",
+                   "'nodes' stands in [topologie], and a cluster's file has no such section");
     assert_refused("record_us = 1\n", "", "queue_depth", "lacks the key record_us");
     assert_refused("launch_us = 9", "launch_us = 9\nlaunch_us = 6", "launch_us = 6", "twice");
     assert_refused("[topology]", "[kernels]\ngelu = 1\n[topology]", "gelu = 1", "no op 'gelu'");

@@ -299,8 +299,8 @@ static void bad_files(void) {
          "n.ini:10: PyTorch's grouped product takes rows of 16 bytes"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n",
          "n.ini:8: family gpt has no key 'experts'"},
-        {"[strategy]\nranks=2\n", "n.ini: [network] has no 'family'"},
-        {"family=gpt\n", "n.ini: [network] has no 'family'"},
+        {"[strategy]\nranks=2\n", "n.ini: this describes no network"},
+        {"family=gpt\n", "n.ini: this describes no network"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
