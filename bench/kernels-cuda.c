@@ -16,6 +16,8 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
+#include "kernels/cuda/experts.h"
+#include "kernels/cuda/grouped.h"
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/matmul.h"
@@ -307,6 +309,79 @@ static void measure_products(Bench *bench) {
     }
 }
 
+/* Eight of 64 experts for each of 8192 tokens, chosen by numbers that are all alike. */
+enum {
+    EXPERTS = 64,
+    CHOSEN = 8,
+    ROUTED = 8192,
+    PAIRS = ROUTED * CHOSEN,
+    EXPERT_WIDTH = 2048, /* PAIRS rows of it are N */
+    EXPERT_FFN = 768,
+};
+
+typedef struct {
+    gint64 *chosen, *counts, *sorted, *order, *tokens;
+    gint32 *ends;
+} Routing;
+
+static Routing route(Bench *bench) {
+    Routing r;
+    KernelCuda *lane = bench->lane;
+    gint64 **arrays[] = {&r.chosen, &r.counts, &r.sorted, &r.order, &r.tokens};
+    for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++) {
+        CUDA_OK(cudaMalloc((void **)arrays[i], PAIRS * sizeof(gint64)));
+    }
+    CUDA_OK(cudaMalloc((void **)&r.ends, EXPERTS * sizeof(gint32)));
+    ok(kernel_cuda_top_k(lane, bench->c, r.chosen, bench->a, ROUTED, EXPERTS, CHOSEN, TYPE));
+    ok(kernel_cuda_count(lane, r.counts, r.chosen, PAIRS, EXPERTS));
+    ok(kernel_cuda_sort(lane, r.sorted, r.order, r.chosen, PAIRS, EXPERTS));
+    ok(kernel_cuda_ends(lane, r.ends, r.counts, EXPERTS));
+    ok(kernel_cuda_divide_down_i64(lane, r.tokens, r.order, PAIRS, CHOSEN));
+    return r;
+}
+
+static void measure_grouped(Bench *bench, const gint32 *ends, size_t m, size_t n, size_t k,
+                            size_t groups) {
+    KernelCuda *lane = bench->lane;
+    double work = 2.0 * (double)m * (double)n * (double)k;
+    printf("%zu x %zu x %zu by %zu experts\n", m, n, k, groups);
+    FLOPS("linear, of one expert", work,
+          kernel_cuda_linear_forward(lane, bench->c, bench->a, bench->b, NULL, m, n, k, TYPE));
+    FLOPS("grouped_linear", work,
+          kernel_cuda_grouped_linear_forward(lane, bench->c, bench->a, bench->b, ends, m, n, k,
+                                             groups, TYPE));
+    FLOPS("grouped_linear_dx", work,
+          kernel_cuda_grouped_linear_backward_input(lane, bench->c, bench->a, bench->b, ends, m, n,
+                                                    k, groups, TYPE));
+    FLOPS("grouped_linear_dw", work,
+          kernel_cuda_grouped_linear_backward_weight(lane, bench->c, bench->a, bench->b, ends, m, n,
+                                                     k, groups, TYPE));
+}
+
+static void measure_experts(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    Routing r = route(bench);
+    double pair = HALF * EXPERT_WIDTH;
+    BYTES("top_k", ROUTED * (EXPERTS * HALF + CHOSEN * (HALF + 8.0)),
+          kernel_cuda_top_k(lane, bench->c, r.chosen, bench->a, ROUTED, EXPERTS, CHOSEN, TYPE));
+    BYTES("count", PAIRS * 8.0, kernel_cuda_count(lane, r.counts, r.chosen, PAIRS, EXPERTS));
+    BYTES("sort", PAIRS * 24.0,
+          kernel_cuda_sort(lane, r.sorted, r.order, r.chosen, PAIRS, EXPERTS));
+    BYTES("rows_of", (PAIRS + ROUTED) * pair,
+          kernel_cuda_embedding_forward(lane, bench->c, bench->a, r.tokens, PAIRS, ROUTED,
+                                        EXPERT_WIDTH, TYPE));
+    BYTES("add_to_rows", (PAIRS + 2 * ROUTED) * pair,
+          kernel_cuda_add_to_rows(lane, bench->c, bench->b, bench->a, r.tokens, PAIRS, ROUTED,
+                                  EXPERT_WIDTH, TYPE));
+    measure_grouped(bench, r.ends, PAIRS, EXPERT_FFN, EXPERT_WIDTH, EXPERTS);
+    gint32 few[8];
+    for (gint32 g = 0; g < 8; g++) {
+        few[g] = (g + 1) * (ROWS / 8);
+    }
+    CUDA_OK(cudaMemcpy(r.ends, few, sizeof few, cudaMemcpyHostToDevice));
+    measure_grouped(bench, r.ends, ROWS, WIDTH, WIDTH, 8); /* all of a, b and c */
+}
+
 static void measure_attention(Bench *bench) {
     KernelCuda *lane = bench->lane;
     for (int own = 0; own < 2; own++) {
@@ -381,6 +456,7 @@ int main(int argc, char **argv) {
     measure_places(&bench);
     measure_optimizer(&bench);
     measure_products(&bench);
+    measure_experts(&bench);
     measure_attention(&bench);
     return 0; /* the process's end frees the rest */
 }

@@ -25,15 +25,19 @@ ONE_RANK = [
      '--micro-batch 2'),
     ('gpt2-xl, offloaded activations', 'gpt2-xl', '-n 1 --sharding none --model-dtype bf16 --micro-batch 4 '
      '--checkpointing full --offload activations'),
+    ('qwen3-30b-a3b, 4 blocks', 'qwen3-30b-a3b-4.ini', '-n 1 --sharding none --model-dtype bf16 --seq 4096'),
 ]
 # Several ranks on one card: which rank runs when is the driver's choice, so only memory is compared.
-SHARED_CARD = [(ranks, name, options) for ranks in (2, 4) for name, options in (
+SHARED_CARD = [(ranks, name, 'gpt2' if ranks == 2 else TOY, options) for ranks in (2, 4) for name, options in (
     ('FSDP2', '--param-dtype bf16 --reduce-dtype fp32'), ('FSDP1', '--flavour fsdp1 --param-dtype bf16'),
     ('DDP', '--sharding none'), ('ZeRO-1', '--sharding optimizer-only'), ('grad-op', '--sharding grad-op'),
-    ('hybrid', '--sharding hybrid --replicate 2'))]
+    ('hybrid', '--sharding hybrid --replicate 2')) if name != 'hybrid' or ranks == 4] + [
+        (2, 'experts', 'moe-toy', '--param-dtype bf16'), (4, 'two to a layer', 'llama-toy', '--tensor 2 --micro-batch 2')]
 REHEARSED = [
     ('GPT-175B of 512', 'gpt-175b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full'),
     ('T5-11B of 512', 't5-11b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full --micro-batch 8'),
+    ('Llama 3 8B, eight to a layer, of 512', 'llama3-8b', '-n 512 --tensor 8 --param-dtype bf16 --reduce-dtype fp32 '
+     '--checkpointing full'),
 ]
 
 
@@ -254,10 +258,10 @@ def side_by_side(session):
     for name, network_name, options in [] if session.dry else ONE_RANK[2:]:
         if has_time(session, name, 10):
             play(session, name, network_name, options)
-    for ranks, way, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:
+    for ranks, way, network_name, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:
         name = '%d ranks on one card, %s' % (ranks, way)
-        if (way != 'hybrid' or ranks == 4) and has_time(session, name, 5):
-            play(session, name, 'gpt2' if ranks == 2 else TOY, '-n %d %s' % (ranks, options), ranks, times=False)
+        if has_time(session, name, 5):
+            play(session, name, network_name, '-n %d %s' % (ranks, options), ranks, times=False)
 
 
 def rehearse(session, name, network_name, options):

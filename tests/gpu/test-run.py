@@ -424,8 +424,8 @@ def gpu_cases():
     """(name, network, options, seq, ranks that are played, 0 for one that is rehearsed) of all that a GPU is to play."""
     cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK]
     cases += [(name, network, options, 0, 0) for name, network, options in matrix.REHEARSED]
-    cases += [('%d ranks, %s' % (ranks, way), 'gpt2' if ranks == 2 else matrix.TOY, '-n %d %s' % (ranks, options), 0, ranks)
-              for ranks, way, options in matrix.SHARED_CARD if way != 'hybrid' or ranks == 4]
+    cases += [('%d ranks, %s' % (ranks, way), network, '-n %d %s' % (ranks, options), 0, ranks)
+              for ranks, way, network, options in matrix.SHARED_CARD]
     return cases + [(name, network, matrix.TRAINING % batch, seq, 1) for name, network, seq, batch in matrix.TRAINED]
 
 
