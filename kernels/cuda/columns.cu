@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* An element looks through its row's k indices, which its neighbours have brought into the cache. */
+/* An element looks through its row's k indices, which its neighbours have brought into the
+ * cache. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     pick_backward_kernel(T *dx, const T *dy, const int64_t *index, size_t n, size_t cols, size_t k,

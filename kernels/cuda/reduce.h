@@ -22,7 +22,7 @@ KernelCudaFault kernel_cuda_column_sum(KernelCuda *lane, void *out, const void *
 /* out[r] = factor times the sum over j of x[r, j] */
 KernelCudaFault kernel_cuda_row_sum(KernelCuda *lane, void *out, const void *x, size_t rows,
                                     size_t cols, double factor, KernelCudaType type);
-/* out[r] = the largest x[r, j]; numbers that are none are passed over, and of none it is -infinity. */
+/* out[r] = the largest x[r, j]; numbers that are none are passed over, of none it is -infinity. */
 KernelCudaFault kernel_cuda_row_max(KernelCuda *lane, void *out, const void *x, size_t rows,
                                     size_t cols, KernelCudaType type);
 /* out[0] = 2-norm of x, of any type. Of a list of tensors: kernel_cuda_norms() (optimizer.h). */
