@@ -441,7 +441,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ROWS_OF:
     case PLAN_OP_ADD_TO_ROWS:
     case PLAN_OP_TOTAL_COLUMNS:
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it, and those before it */
+        return exec_cuda_experts(t, k);
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it */
     case PLAN_OP_BATCH:        /* launch.c's */
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:

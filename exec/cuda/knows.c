@@ -60,7 +60,8 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
         uint32_t buffer = plan_op_buffer(role, op, i);
-        if (buffer == PLAN_NONE || slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_MASK)) {
+        if (buffer == PLAN_NONE ||
+            slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_INT32 | PLAN_SLOT_MASK)) {
             continue;
         }
         int mine = role->buffers[buffer].dtype;
@@ -111,38 +112,12 @@ static bool scales_loss(PlanOpKind kind) {
            kind == PLAN_OP_STEP_IF_FINITE || kind == PLAN_OP_ADAM_FUSED_SCALED;
 }
 
-static bool is_of_experts(PlanOpKind kind) {
-    switch (kind) {
-    case PLAN_OP_TOP_K:
-    case PLAN_OP_PICK_COLUMNS:
-    case PLAN_OP_PICK_COLUMNS_BACKWARD:
-    case PLAN_OP_ADD_COLUMN:
-    case PLAN_OP_DIVIDE_COLUMN:
-    case PLAN_OP_COUNT:
-    case PLAN_OP_SORT:
-    case PLAN_OP_DIVIDE_DOWN:
-    case PLAN_OP_ENDS:
-    case PLAN_OP_GROUPED_LINEAR:
-    case PLAN_OP_GROUPED_LINEAR_DX:
-    case PLAN_OP_GROUPED_LINEAR_DW:
-    case PLAN_OP_ROWS_OF:
-    case PLAN_OP_ADD_TO_ROWS:
-    case PLAN_OP_TOTAL_COLUMNS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     if (scales_loss((PlanOpKind)op->kind)) {
         return refuse(op,
                       "it has no kernels for a scaled loss; set loss_scale=none with "
                       "autocast=bf16, or run on CPU ranks (--device host)",
                       error);
-    }
-    if (is_of_experts((PlanOpKind)op->kind)) {
-        return refuse(op, "it has no kernels for experts; run on CPU ranks (--device host)", error);
     }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;

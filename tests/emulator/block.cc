@@ -8,6 +8,7 @@
  * kernel.
  */
 #include <cuda_runtime.h>
+#include <emulator-matrices.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ struct Fiber {
 struct Warp {
     unsigned waiting, mask;
     uint32_t slots[2][LANES];
+    void *pointers[LANES];
 };
 
 Fiber *fibers;
@@ -301,6 +303,13 @@ uint32_t emulator_exchange(unsigned mask, uint32_t bits, unsigned from) {
     warps[me / LANES].slots[set][me % LANES] = bits;
     meet(mask);
     return warps[me / LANES].slots[set][from];
+}
+
+void *const *emulator_exchange_pointers(void *mine) {
+    Warp *warp = &warps[running / LANES];
+    warp->pointers[running % LANES] = mine;
+    meet(~0u);
+    return warp->pointers;
 }
 
 unsigned __ballot_sync(unsigned mask, int predicate) {

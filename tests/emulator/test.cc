@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/attention-private.h"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/matrices.cuh"
 #include "tests/emulator/emulator.h"
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -304,6 +305,71 @@ static void test_halves() {
     g_assert_cmpfloat(__half2float(__half{1}), ==, 0x1p-24f);
 }
 
+/* ---- products of a warp's matrices ----------------------------------------------------------- */
+
+/* d[16, 8] = a[16, 16] b[16, 8]; a lies by rows of 24, b by columns of 16 (or by rows of 8), as each
+ * word is wanted: what a lane holds is said here once more, element by element. */
+static __global__ void matrices_kernel(float *d, const __half *a, const __half *b, bool by_rows) {
+    BLOCK_SHARED(__half[16 * 24], left);
+    BLOCK_SHARED(__half[16 * 16], right);
+    unsigned lane = threadIdx.x, g = lane / 4, t = lane % 4, words[4], columns[4];
+    for (unsigned i = lane; i < 16 * 24; i += 32) {
+        left[i] = a[i];
+    }
+    for (unsigned i = lane; i < 128; i += 32) {
+        right[i] = b[i];
+    }
+    __syncthreads();
+    cu::load_matrices<false>(words, left + lane % 16 * 24 + lane / 16 * 8);
+    if (by_rows) {
+        cu::load_matrices<true>(columns, right + lane % 16 * 8);
+    } else {
+        cu::load_matrices<false>(columns, right + lane % 8 * 16 + lane / 8 % 2 * 8);
+    }
+    float sum[4] = {0, 0, 0, 0};
+    cu::add_product(sum, words, columns[0], columns[1], __half());
+    for (unsigned i = 0; i < 4; i++) {
+        d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
+    }
+}
+
+static void test_matrices() {
+    float *d = (float *)new_ints(16 * 8), got[16 * 8];
+    __half a[16 * 24], b[16 * 8], *on_a = (__half *)new_ints(16 * 12);
+    __half *on_b = (__half *)new_ints(16 * 4);
+    for (unsigned i = 0; i < 16 * 24; i++) {
+        a[i] = __float2half_rn((float)(i * 7 % 23) - 11);
+        b[i % 128] = __float2half_rn((float)(i * 5 % 19) - 9);
+    }
+    cudaMemcpy(on_a, a, sizeof a, cudaMemcpyHostToDevice);
+    cudaMemcpy(on_b, b, sizeof b, cudaMemcpyHostToDevice);
+    for (unsigned by_rows = 0; by_rows < 2; by_rows++) {
+        run(nullptr, matrices_kernel, dim3(1), dim3(32), d, (const __half *)on_a,
+            (const __half *)on_b, by_rows != 0);
+        cudaDeviceSynchronize();
+        cudaMemcpy(got, d, sizeof got, cudaMemcpyDeviceToHost);
+        for (unsigned i = 0; i < 16 * 8; i++) {
+            float want = 0;
+            for (unsigned k = 0; k < 16; k++) {
+                want += __half2float(a[i / 8 * 24 + k]) *
+                        __half2float(b[by_rows ? k * 8 + i % 8 : i % 8 * 16 + k]);
+            }
+            g_assert_cmpfloat(got[i], ==, want);
+        }
+    }
+    for (void *x : {(void *)d, (void *)on_a, (void *)on_b}) {
+        cudaFree(x);
+    }
+}
+
+static __global__ void crooked_kernel() {
+    BLOCK_SHARED(__half[64], rows);
+    unsigned words[4];
+    rows[threadIdx.x] = rows[threadIdx.x + 32] = __half{0};
+    __syncthreads();
+    cu::load_matrices<false>(words, rows + 4);
+}
+
 /* ---- planted faults ------------------------------------------------------------------------- */
 
 static __global__ void overrun_kernel(int *x) {
@@ -406,6 +472,11 @@ static void plant_dead_event() {
     cudaEventRecord(event, nullptr);
 }
 
+static void plant_crooked_matrix() {
+    run(nullptr, crooked_kernel, dim3(1), dim3(32));
+    cudaDeviceSynchronize();
+}
+
 static const struct {
     const char *name;
     void (*plant)();
@@ -417,7 +488,8 @@ static const struct {
               {"fork", plant_fork},
               {"use-after-free", plant_use_after_free},
               {"early-free-of-pinned", plant_early_free_of_pinned},
-              {"dead-event", plant_dead_event}};
+              {"dead-event", plant_dead_event},
+              {"crooked-matrix", plant_crooked_matrix}};
 
 static void test_fault(gconstpointer data) {
     if (g_test_subprocess()) {
@@ -729,6 +801,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/threads/missing-barrier", test_missing_barrier);
     g_test_add_func("/emulator/threads/block-order", test_block_order);
     g_test_add_func("/emulator/threads/limits", test_limits);
+    g_test_add_func("/emulator/threads/matrices", test_matrices);
     g_test_add_func("/emulator/order/races-show", test_order);
     g_test_add_func("/emulator/order/event-again", test_event_again);
     g_test_add_func("/emulator/order/event-answers", test_answers_of_events);

@@ -34,6 +34,8 @@ static const struct {
                   "vocab=96\nseq=23\nattention=kernel\n"},
     {"olmo2-toy", "[network]\nfamily=llama\nlayers=2\nwidth=48\nheads=3\nffn=80\nvocab=96\nseq=32\n"
                   "qk_norm=width\nnorm_at=after\n"},
+    {"moe-shared", "[network]\nfamily=llama\nlayers=2\nwidth=48\nheads=3\nvocab=96\nseq=32\n"
+                   "experts=5\nexperts_per_token=3\nexpert_ffn=40\nshared_ffn=56\n"},
     {"joined-toy", "[network]\nfamily=llama\nlayers=2\nwidth=48\nheads=3\nffn=80\nvocab=96\n"
                    "seq=32\nqkv=joined\nrope=partial\n"},
     {"sliced-toy", "[network]\nfamily=llama\nlayers=2\nwidth=64\nheads=4\nkv_heads=2\nffn=80\n"
@@ -165,6 +167,9 @@ static const Case cases[] = {
     {"llama-toy -n 4 --tensor 2", FP32},
     {"llama-toy -n 4 --tensor 2 --micro-batch 3 --rms-norm ops --checkpointing full --clip 1",
      FP32},
+    {"moe-toy -n 2", FP32},
+    {"moe-toy -n 3 --checkpointing full --accumulate 2 --clip 1", FP32},
+    {"moe-shared -n 1 --sharding none", FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
@@ -177,6 +182,8 @@ static const Case cases[] = {
     {"sliced-toy -n 2 --param-dtype bf16", BF16},
     {"joined-toy -n 2 --param-dtype bf16 --kernels fused", BF16},
     {"llama-toy -n 4 --tensor 2 --micro-batch 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
+    {"moe-shared -n 2 --param-dtype bf16", BF16},
+    {"moe-toy -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
 };
@@ -243,6 +250,28 @@ static void losses_of_20_steps(void) {
 }
 
 /* One file whoever writes it, and either reads the other's. */
+/* Whatever order a device's threads, blocks and streams come in. */
+static void losses_repeat(void) {
+    static const char *const plans[] = {"gpt-toy -n 2 --param-dtype bf16",
+                                        "moe-toy -n 2 --param-dtype bf16",
+                                        "llama-toy -n 4 --tensor 2 --clip 1"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
+        double losses[2][STEPS];
+        plan(plans[i]);
+        for (unsigned again = 0; again < 2; again++) {
+            g_autofree char *line = line_of(plans[i], "cuda", "r.trace");
+            test_run_program = on_gpu;
+            test_run_name = "FORESHARD_EMULATOR_SEED";
+            test_run_value = again ? "3" : "0";
+            test_run_losses_of(line, losses[again], STEPS);
+            test_run_name = NULL;
+        }
+        for (unsigned step = 0; step < STEPS; step++) {
+            g_assert_cmpfloat(losses[0][step], ==, losses[1][step]);
+        }
+    }
+}
+
 static void weights_go_between(const char *words) {
     unsigned ranks = ranks_of(words);
     plan(words);
@@ -567,6 +596,7 @@ int main(int argc, char **argv) {
         g_autofree char *name = g_strconcat("/exec/gpu/plays alike: ", cases[i].words, NULL);
         g_test_add_data_func(name, &cases[i], plays_alike);
     }
+    g_test_add_func("/exec/gpu/losses repeat", losses_repeat);
     g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
     g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
     g_test_add_func("/exec/gpu/the driver counts alike", the_driver_counts_alike);

@@ -4,9 +4,12 @@
 
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
+#include "kernels/cuda/experts.h"
+#include "kernels/cuda/grouped.h"
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/matmul.h"
@@ -15,6 +18,7 @@
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rope.h"
+#include "kernels/cuda/shared.h"
 #include "tests/kernels-cuda/device.h"
 
 enum {
@@ -68,6 +72,11 @@ static void test_elements(const DeviceCase *c) {
     DEVICE_OK(kernel_cuda_mul_row(l, a.out[0], a.in, a.in, SOME, 0, t));
     DEVICE_OK(kernel_cuda_mul_column(l, a.out[0], a.in, a.in, SOME, 0, t));
     DEVICE_OK(kernel_cuda_spread(l, a.out[0], a.in, 0, SOME, 1, t));
+    DEVICE_OK(kernel_cuda_divide_column(l, a.out[0], a.in, a.in, 0, SOME, t));
+    DEVICE_OK(kernel_cuda_divide(l, a.out[0], a.in, a.in, 0, t));
+    DEVICE_OK(kernel_cuda_exp(l, a.out[0], a.in, 0, t));
+    DEVICE_OK(kernel_cuda_keep_counted(l, a.bytes, a.out[0], a.in, a.index, 0, true, t));
+    DEVICE_OK(kernel_cuda_picked_gradient(l, a.out[0], a.out[1], a.bytes, 0, t));
     DEVICE_OK(kernel_cuda_scale(l, a.out[0], t, a.in, t, 0, 2));
     DEVICE_OK(kernel_cuda_cast(l, a.out[0], t, a.in, t, 0));
     DEVICE_OK(kernel_cuda_accumulate(l, a.out[0], t, a.in, t, 0));
@@ -85,6 +94,38 @@ static void test_elements(const DeviceCase *c) {
     tensors.n = 0;
     DEVICE_OK(kernel_cuda_norms(l, &tensors));
     check_untouched(c, &a);
+}
+
+/* Rows that go to no expert, and a gradient of none, which is 0. */
+static void test_experts(const DeviceCase *c) {
+    Arrays a = new_arrays(c);
+    KernelCudaType t = c->type;
+    KernelCuda *l = device_lane;
+    gint32 ends[2] = {0, 0}, *at = device_put_bytes(ends, sizeof ends);
+    gint64 none[2] = {0, 0}, *counts = device_new_bytes(sizeof none);
+    float zeros[SOME] = {0};
+    void *dw = device_new(c, SOME);
+    DEVICE_OK(kernel_cuda_top_k(l, a.out[0], a.index, a.in, 0, SOME, 2, t));
+    DEVICE_OK(kernel_cuda_pick_columns(l, a.out[0], a.in, a.index, 0, SOME, 2, t));
+    DEVICE_OK(kernel_cuda_pick_columns_backward(l, a.out[0], a.in, a.index, 0, SOME, 2, t));
+    DEVICE_OK(kernel_cuda_sort(l, a.index, a.index, a.index, 0, 2));
+    DEVICE_OK(kernel_cuda_ends(l, at, a.index, 0));
+    DEVICE_OK(kernel_cuda_divide_down_i64(l, a.index, a.index, 0, 3));
+    DEVICE_OK(kernel_cuda_add_to_rows(l, a.out[0], a.in, a.in, a.index, SOME, 0, 3, t));
+    DEVICE_OK(kernel_cuda_grouped_linear_forward(l, a.out[0], a.in, a.in, at, 0, 3, 4, 2, t));
+    DEVICE_OK(kernel_cuda_grouped_linear_forward(l, a.out[0], a.in, a.in, at, 3, 0, 4, 2, t));
+    DEVICE_OK(
+        kernel_cuda_grouped_linear_backward_input(l, a.out[0], a.in, a.in, at, 0, 3, 4, 2, t));
+    DEVICE_OK(
+        kernel_cuda_grouped_linear_backward_weight(l, a.out[0], a.in, a.in, at, 3, 0, 4, 2, t));
+    check_untouched(c, &a);
+    DEVICE_OK(kernel_cuda_grouped_linear_backward_weight(l, dw, a.in, a.in, at, 0, 3, 4, 2, t));
+    device_equal("dw of no rows", c, dw, zeros, SOME);
+    DEVICE_OK(kernel_cuda_count(l, counts, a.index, 0, 2));
+    device_equal_bytes("counts of none", counts, none, sizeof none);
+    g_autofree float *first = device_get(c, a.in, SOME);
+    DEVICE_OK(kernel_cuda_add_to_rows(l, a.out[0], a.in, a.in, a.index, 0, 8, 3, t));
+    device_equal("nothing added", c, a.out[0], first, SOME);
 }
 
 static void test_rows(const DeviceCase *c) {
@@ -220,6 +261,7 @@ static void test_sums(const DeviceCase *c) {
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/empty/elements", test_elements);
     DEVICE_TEST("/kernels-cuda/empty/rows", test_rows);
+    DEVICE_TEST("/kernels-cuda/empty/experts", test_experts);
     DEVICE_TEST("/kernels-cuda/empty/losses", test_losses);
     DEVICE_TEST("/kernels-cuda/empty/heads", test_heads);
     DEVICE_TEST("/kernels-cuda/empty/products", test_products);

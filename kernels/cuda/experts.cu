@@ -1,0 +1,194 @@
+/* kernels/cuda/experts.cu - see experts.h. Bound: memory, or the launch. */
+#include "kernels/cuda/experts.h"
+
+#include "kernels/cuda/each.cuh"
+#include "kernels/cuda/sort.h"
+
+using namespace cu;
+
+namespace {
+
+enum {
+    BLOCK_ROWS = 8,       /* of top-k's block, a warp each */
+    GROUPS_AT_ONCE = 2048 /* that a block counts; 8 KB of shared memory */
+};
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+struct Score {
+    float x;
+    unsigned column;
+};
+
+/* In the order of choice: larger ones first, of equals the first, and last what is no number. */
+__device__ bool is_before(const Score &a, const Score &b) {
+    bool a_is_none = a.x != a.x, b_is_none = b.x != b.x;
+    if (a_is_none != b_is_none) {
+        return b_is_none;
+    }
+    return a_is_none || a.x == b.x ? a.column < b.column : a.x > b.x;
+}
+
+__device__ Score first_of_warp(Score mine) {
+#pragma unroll
+    for (int bits = LANES / 2; bits > 0; bits /= 2) {
+        Score other = {__shfl_xor_sync(0xffffffffu, mine.x, bits),
+                       __shfl_xor_sync(0xffffffffu, mine.column, bits)};
+        mine = is_before(other, mine) ? other : mine;
+    }
+    return mine;
+}
+
+/* A warp a row. Each choice is the first of all that come after the one before, so the row is read
+ * k times, from the cache but for the first. */
+template <typename T>
+__global__ void __launch_bounds__(LANES *BLOCK_ROWS)
+    top_k_kernel(T *y, int64_t *index, const T *x, size_t rows, unsigned cols, size_t k) {
+    size_t row = (size_t)blockIdx.x * BLOCK_ROWS + threadIdx.y;
+    if (row >= rows) {
+        return;
+    }
+    const T *scores = x + row * cols;
+    Score last = {};
+    for (size_t j = 0; j < k; j++) {
+        Score best = {NAN, cols}; /* after all others */
+        for (unsigned c = threadIdx.x; c < cols; c += LANES) {
+            Score score = {widen(scores[c]), c};
+            bool is_left = j == 0 || is_before(last, score);
+            best = is_left && is_before(score, best) ? score : best;
+        }
+        last = first_of_warp(best);
+        if (threadIdx.x == 0) {
+            y[row * k + j] = scores[last.column];
+            index[row * k + j] = last.column;
+        }
+    }
+}
+
+/* ---- sorting -------------------------------------------------------------------------------- */
+
+/* A block counts its share of the numbers, of the groups from `first` on; whole numbers can be
+ * added in any order. */
+__global__ void __launch_bounds__(THREADS)
+    count_kernel(int64_t *counts, const int64_t *index, size_t n, size_t groups, unsigned *flag,
+                 unsigned tag) {
+    BLOCK_SHARED(unsigned[GROUPS_AT_ONCE], count);
+    size_t first = (size_t)blockIdx.y * GROUPS_AT_ONCE;
+    size_t here = min(groups - first, (size_t)GROUPS_AT_ONCE);
+    for (size_t g = threadIdx.x; g < here; g += blockDim.x) {
+        count[g] = 0;
+    }
+    __syncthreads();
+    FOR_WORK(size_t, i, n) {
+        size_t group = (size_t)index[i];
+        if (!is_inside(index[i], groups)) {
+            tell_bad_index(flag, tag);
+        } else if (group >= first && group - first < here) {
+            atomicAdd(&count[group - first], 1u);
+        }
+    }
+    __syncthreads();
+    for (size_t g = threadIdx.x; g < here; g += blockDim.x) {
+        if (count[g]) {
+            atomicAdd((unsigned long long *)&counts[first + g], (unsigned long long)count[g]);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    widen_kernel(int64_t *sorted, int64_t *order, KernelCudaSorted from, size_t n) {
+    FOR_WORK(size_t, i, n) {
+        sorted[i] = from.key[i];
+        order[i] = from.position[i];
+    }
+}
+
+/* One warp, each lane a run of the groups. */
+__global__ void __launch_bounds__(LANES)
+    ends_kernel(int32_t *ends, const int64_t *counts, size_t groups, unsigned *flag, unsigned tag) {
+    BLOCK_SHARED(int64_t[LANES], sums);
+    size_t run = (groups + LANES - 1) / LANES, first = min(groups, threadIdx.x * run);
+    size_t last = min(groups, first + run);
+    int64_t sum = 0;
+    bool good = true;
+    for (size_t g = first; g < last; g++) {
+        good = good && is_inside(counts[g], (size_t)INT32_MAX + 1);
+        sum += counts[g];
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    sum = 0;
+    for (unsigned t = 0; t < threadIdx.x; t++) {
+        sum += sums[t];
+    }
+    for (size_t g = first; g < last; g++) {
+        sum += counts[g];
+        ends[g] = (int32_t)sum;
+        good = good && is_inside(sum, (size_t)INT32_MAX + 1);
+    }
+    if (!good) {
+        tell_bad_index(flag, tag);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    divide_kernel(int64_t *y, const int64_t *x, size_t n, int64_t by) {
+    FOR_WORK(size_t, i, n) {
+        y[i] = x[i] / by;
+    }
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_top_k(KernelCuda *lane, void *y, int64_t *index, const void *x,
+                                  size_t rows, size_t cols, size_t k, KernelCudaType type) {
+    if (k > cols || cols > INT32_MAX) {
+        return kernel_cuda_fault("top_k: there are no %zu of %zu columns", k, cols);
+    }
+    if (!rows || !k) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "top_k", top_k_kernel<T>, dim3((unsigned)divide_up(rows, BLOCK_ROWS)),
+                      dim3(LANES, BLOCK_ROWS), 0, (T *)y, index, (const T *)x, rows, (unsigned)cols,
+                      k);
+    });
+}
+
+KernelCudaFault kernel_cuda_count(KernelCuda *lane, int64_t *counts, const int64_t *index, size_t n,
+                                  size_t groups) {
+    if (!groups) {
+        return NULL;
+    }
+    KERNEL_CUDA_TRY(kernel_cuda_check(
+        "cudaMemsetAsync", cudaMemsetAsync(counts, 0, groups * sizeof *counts, lane->stream)));
+    if (!n) {
+        return NULL;
+    }
+    return launch(lane, "count", count_kernel,
+                  dim3(grid_for(lane, n), (unsigned)divide_up(groups, GROUPS_AT_ONCE)),
+                  dim3(THREADS), 0, counts, index, n, groups, lane->flag, lane->tag);
+}
+
+KernelCudaFault kernel_cuda_sort(KernelCuda *lane, int64_t *sorted, int64_t *order,
+                                 const int64_t *index, size_t n, size_t groups) {
+    KernelCudaSorted from;
+    if (!n) {
+        return NULL;
+    }
+    KERNEL_CUDA_TRY(kernel_cuda_sort_positions(lane, index, n, groups, &from));
+    return launch_for(lane, "sort", n, widen_kernel, sorted, order, from, n);
+}
+
+KernelCudaFault kernel_cuda_ends(KernelCuda *lane, int32_t *ends, const int64_t *counts,
+                                 size_t groups) {
+    return groups ? launch(lane, "ends", ends_kernel, dim3(1), dim3(LANES), 0, ends, counts, groups,
+                           lane->flag, lane->tag)
+                  : NULL;
+}
+
+KernelCudaFault kernel_cuda_divide_down_i64(KernelCuda *lane, int64_t *y, const int64_t *x,
+                                            size_t n, int64_t by) {
+    return launch_for(lane, "divide_down", n, divide_kernel, y, x, n, by);
+}

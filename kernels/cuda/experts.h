@@ -1,0 +1,35 @@
+/* kernels/cuda/experts.h - choosing experts for rows, and sorting rows by expert; what looks up
+ * columns and rows is columns.h's and embedding.h's, products by expert are grouped.h's.
+ *
+ * Nothing depends on the order in which threads come, so results repeat bit by bit. Numbers outside
+ * their table are told of (kernel_cuda_bad_index()). Bound: memory; of what is a number a token or
+ * an expert, the launch.
+ */
+#pragma once
+#include "kernels/cuda/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of each row's scores x[rows, cols] the k largest in falling order, of equals the first first:
+ * y[rows, k], and where they stand, index[rows, k]. Not a number counts as less than any. */
+KernelCudaFault kernel_cuda_top_k(KernelCuda *lane, void *y, int64_t *index, const void *x,
+                                  size_t rows, size_t cols, size_t k, KernelCudaType type);
+
+/* counts[g]: how many of index[n] are g. */
+KernelCudaFault kernel_cuda_count(KernelCuda *lane, int64_t *counts, const int64_t *index, size_t n,
+                                  size_t groups);
+/* sorted[i] = index[order[i]] rises; among equals order does. */
+KernelCudaFault kernel_cuda_sort(KernelCuda *lane, int64_t *sorted, int64_t *order,
+                                 const int64_t *index, size_t n, size_t groups);
+/* ends[g] = counts[0] + ... + counts[g]. What 31 bits do not hold is told of as a bad index. */
+KernelCudaFault kernel_cuda_ends(KernelCuda *lane, int32_t *ends, const int64_t *counts,
+                                 size_t groups);
+/* y = x / by, rounded towards zero. */
+KernelCudaFault kernel_cuda_divide_down_i64(KernelCuda *lane, int64_t *y, const int64_t *x,
+                                            size_t n, int64_t by);
+
+#ifdef __cplusplus
+}
+#endif
