@@ -1,23 +1,20 @@
 /* kernels/cuda/embedding.cu - see embedding.h. Bound: memory, at random rows.
  *
- * The gradient sorts the positions by index, DIGIT_BITS at a time from the lowest, as a stable
- * counting sort: a block counts the digits of its CHUNK positions, the counts are added up digit by
- * digit and block by block, and each position goes to its digit's place, after those of its digit
- * that came before. Then each row of the table looks for its positions in them; ROW_LANES groups
- * of threads add every ROW_LANES-th of them in order, and their sums are added in order.
+ * The gradient sorts the positions by index (sort.h). Then each row of the table looks for its
+ * positions in them; ROW_LANES groups of threads add every ROW_LANES-th of them in order, and their
+ * sums are added in order, to the row's first numbers where there are any.
  */
 #include "kernels/cuda/embedding.h"
 
 #include "kernels/cuda/each.cuh"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/sort.h"
 
 using namespace cu;
 
 namespace {
 
 enum {
-    CHUNK = 512, /* positions a block sorts; its threads */
-    DIGIT_BITS = 9,
-    DIGITS = 1 << DIGIT_BITS,
     ROW_LANES = 8,
     HEADS_AT_ONCE = 16,
 };
@@ -45,83 +42,18 @@ __global__ void __launch_bounds__(THREADS)
         });
 }
 
-/* ---- sorting -------------------------------------------------------------------------------- */
-
-struct Keys {
-    unsigned *key, *position;
-};
-
-/* A bad index becomes the row past the table's last, which nobody adds up. */
-__global__ void __launch_bounds__(THREADS) keys_kernel(Keys keys, const int64_t *index, size_t n,
-                                                       size_t vocab, unsigned *flag, unsigned tag) {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) {
-        return;
-    }
-    bool good = is_inside(index[i], vocab);
-    keys.key[i] = good ? (unsigned)index[i] : (unsigned)vocab;
-    keys.position[i] = (unsigned)i;
-    if (!good) {
-        tell_bad_index(flag, tag);
-    }
-}
-
-/* How many of the block's positions have digit d: counts[d, block]. And of each position, how many
- * of its digit come before it in the block: before[i]. */
-__global__ void __launch_bounds__(CHUNK)
-    count_kernel(unsigned *counts, unsigned *before, const unsigned *key, size_t n, int shift) {
-    BLOCK_SHARED(unsigned[CHUNK], digit);
-    BLOCK_SHARED(unsigned[DIGITS], count);
-    size_t i = (size_t)blockIdx.x * CHUNK + threadIdx.x;
-    unsigned mine = i < n ? key[i] >> shift & (DIGITS - 1) : (unsigned)DIGITS, rank = 0;
-    digit[threadIdx.x] = mine;
-    for (unsigned d = threadIdx.x; d < DIGITS; d += CHUNK) {
-        count[d] = 0;
-    }
-    __syncthreads();
-    if (i < n) {
-        atomicAdd(&count[mine], 1u);
-        for (unsigned other = 0; other < threadIdx.x; other++) {
-            rank += digit[other] == mine ? 1u : 0u;
+/* Rows narrower than a warp: a thread an element. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    narrow_lookup_kernel(T *out, const T *weight, const int64_t *index, size_t n, size_t width,
+                         size_t vocab, unsigned *flag, unsigned tag) {
+    FOR_WORK(size_t, i, n) {
+        int64_t row = index[i / width];
+        bool good = is_inside(row, vocab);
+        if (!good) {
+            tell_bad_index(flag, tag);
         }
-        before[i] = rank;
-    }
-    __syncthreads();
-    for (unsigned d = threadIdx.x; d < DIGITS; d += CHUNK) {
-        counts[(size_t)d * gridDim.x + blockIdx.x] = count[d];
-    }
-}
-
-/* One block: numbers become the sums of those before them. Each thread takes a run of them. */
-__global__ void __launch_bounds__(CHUNK) sums_before_kernel(unsigned *numbers, size_t n) {
-    BLOCK_SHARED(unsigned[CHUNK], runs);
-    size_t run = (n + CHUNK - 1) / CHUNK, first = min(n, threadIdx.x * run);
-    size_t last = min(n, first + run);
-    unsigned sum = 0;
-    for (size_t i = first; i < last; i++) {
-        sum += numbers[i];
-    }
-    runs[threadIdx.x] = sum;
-    __syncthreads();
-    sum = 0;
-    for (unsigned t = 0; t < threadIdx.x; t++) {
-        sum += runs[t];
-    }
-    for (size_t i = first; i < last; i++) {
-        unsigned number = numbers[i];
-        numbers[i] = sum;
-        sum += number;
-    }
-}
-
-__global__ void __launch_bounds__(CHUNK) place_kernel(Keys to, Keys from, const unsigned *starts,
-                                                      const unsigned *before, size_t n, int shift) {
-    size_t i = (size_t)blockIdx.x * CHUNK + threadIdx.x;
-    if (i < n) {
-        unsigned digit = from.key[i] >> shift & (DIGITS - 1);
-        unsigned at = starts[(size_t)digit * gridDim.x + blockIdx.x] + before[i];
-        to.key[at] = from.key[i];
-        to.position[at] = from.position[i];
+        narrow(&out[i], good ? widen(weight[(size_t)row * width + i % width]) : 0.0f);
     }
 }
 
@@ -142,9 +74,18 @@ __device__ size_t first_place(const unsigned *key, size_t n, unsigned wanted) {
     return low;
 }
 
+template <int V, typename T> __device__ void get(float (&x)[V], const T *at) {
+    if constexpr (V > 1) {
+        load<V>(x, at);
+    } else {
+        x[0] = widen(*at);
+    }
+}
+
 template <typename T, int V>
 __global__ void __launch_bounds__(LANES *ROW_LANES)
-    add_rows_kernel(T *dweight, const T *dout, Keys sorted, size_t n, size_t width) {
+    add_rows_kernel(T *dweight, const T *first_numbers, const T *dout, KernelCudaSorted sorted,
+                    size_t n, size_t width) {
     float *shared = shared_memory<float>(); /* [ROW_LANES, V, LANES] */
     size_t row = blockIdx.x, first = first_place(sorted.key, n, (unsigned)row);
     size_t end = first_place(sorted.key, n, (unsigned)row + 1);
@@ -154,11 +95,7 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
         for (size_t i = first + threadIdx.y; i < end && column < width; i += ROW_LANES) {
             const T *at = dout + sorted.position[i] * width + column;
             float x[V];
-            if constexpr (V > 1) {
-                load<V>(x, at);
-            } else {
-                x[0] = widen(*at);
-            }
+            get<V>(x, at);
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 sum[v] += x[v];
@@ -171,6 +108,9 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
         __syncthreads();
         if (threadIdx.y == 0 && column < width) {
             float total[V] = {};
+            if (first_numbers) {
+                get<V>(total, first_numbers + row * width + column);
+            }
             for (int r = 0; r < ROW_LANES; r++) {
 #pragma unroll
                 for (int v = 0; v < V; v++) {
@@ -187,56 +127,28 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
     }
 }
 
-/* Device memory of a sort, cut from one piece of scratch. */
-struct Sort {
-    Keys keys[2];
-    unsigned *before, *counts;
-    size_t chunks;
-};
-
-KernelCudaFault new_sort(KernelCuda *lane, size_t n, Sort *ret_sort) {
-    void *scratch;
-    size_t chunks = divide_up(n, CHUNK);
-    KERNEL_CUDA_TRY(
-        kernel_cuda_scratch(lane, (5 * n + DIGITS * chunks) * sizeof(unsigned), &scratch));
-    unsigned *at = (unsigned *)scratch;
-    *ret_sort = Sort{{{at, at + n}, {at + 2 * n, at + 3 * n}}, at + 4 * n, at + 5 * n, chunks};
-    return NULL;
-}
-
-KernelCudaFault sort_digit(KernelCuda *lane, const Sort &s, Keys to, Keys from, size_t n,
-                           int shift) {
-    dim3 chunks((unsigned)s.chunks), threads(CHUNK);
-    KERNEL_CUDA_TRY(launch(lane, "embedding_backward (count)", count_kernel, chunks, threads, 0,
-                           s.counts, s.before, from.key, n, shift));
-    KERNEL_CUDA_TRY(launch(lane, "embedding_backward (sums)", sums_before_kernel, dim3(1), threads,
-                           0, s.counts, DIGITS * s.chunks));
-    return launch(lane, "embedding_backward (place)", place_kernel, chunks, threads, 0, to, from,
-                  s.counts, s.before, n, shift);
-}
-
-/* Positions by index; where they end up. */
-KernelCudaFault sort_positions(KernelCuda *lane, const int64_t *index, size_t n, size_t vocab,
-                               Keys *ret_sorted) {
-    Sort s;
-    int from = 0;
-    KERNEL_CUDA_TRY(new_sort(lane, n, &s));
-    KERNEL_CUDA_TRY(launch(lane, "embedding_backward (keys)", keys_kernel,
-                           dim3((unsigned)divide_up(n, THREADS)), dim3(THREADS), 0, s.keys[0],
-                           index, n, vocab, lane->flag, lane->tag));
-    for (int shift = 0; vocab >> shift; shift += DIGIT_BITS, from ^= 1) {
-        KERNEL_CUDA_TRY(sort_digit(lane, s, s.keys[from ^ 1], s.keys[from], n, shift));
-    }
-    *ret_sorted = s.keys[from];
-    return NULL;
-}
-
 template <typename T, int V>
-KernelCudaFault add_rows(KernelCuda *lane, void *dweight, const void *dout, Keys sorted,
-                         size_t count, size_t vocab, size_t width) {
-    return launch(lane, "embedding_backward", add_rows_kernel<T, V>, dim3((unsigned)vocab),
-                  dim3(LANES, ROW_LANES), LANES * ROW_LANES * V * sizeof(float), (T *)dweight,
-                  (const T *)dout, sorted, count, width);
+KernelCudaFault add_rows(KernelCuda *lane, const char *name, void *sums, const void *first_numbers,
+                         const void *x, KernelCudaSorted sorted, size_t count, size_t rows,
+                         size_t width) {
+    return launch(lane, name, add_rows_kernel<T, V>, dim3((unsigned)rows), dim3(LANES, ROW_LANES),
+                  LANES * ROW_LANES * V * sizeof(float), (T *)sums, (const T *)first_numbers,
+                  (const T *)x, sorted, count, width);
+}
+
+/* sums[rows, width] = its first numbers (NULL: 0), then sums[index[i]] += x[i]. */
+KernelCudaFault add_by_index(KernelCuda *lane, const char *name, void *sums,
+                             const void *first_numbers, const void *x, const int64_t *index,
+                             size_t count, size_t rows, size_t width, KernelCudaType type) {
+    KernelCudaSorted sorted;
+    KERNEL_CUDA_TRY(kernel_cuda_sort_positions(lane, index, count, rows, &sorted));
+    uintptr_t all = (uintptr_t)sums | (uintptr_t)first_numbers | (uintptr_t)x;
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        bool whole = width % VECTOR<T> == 0 && all % 16 == 0;
+        return (whole ? add_rows<T, VECTOR<T>> : add_rows<T, 1>)(lane, name, sums, first_numbers, x,
+                                                                 sorted, count, rows, width);
+    });
 }
 
 /* ---- a bias's gradient ---------------------------------------------------------------------- */
@@ -279,6 +191,11 @@ KernelCudaFault kernel_cuda_embedding_forward(KernelCuda *lane, void *out, const
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
+        if (width < LANES) {
+            return launch_for(lane, "embedding (narrow)", count * width, narrow_lookup_kernel<T>,
+                              (T *)out, (const T *)weight, index, count * width, width, vocab,
+                              lane->flag, lane->tag);
+        }
         size_t pieces = divide_up(width, VECTOR<T>);
         unsigned threads =
             (unsigned)(pieces < THREADS ? divide_up(pieces, LANES) * LANES : THREADS);
@@ -293,25 +210,26 @@ KernelCudaFault kernel_cuda_embedding_backward(KernelCuda *lane, void *dweight, 
     if (!vocab || !width) {
         return NULL;
     }
-    if (count > UINT32_MAX / 8 || vocab >= UINT32_MAX) {
-        return kernel_cuda_fault("embedding_backward: %zu positions or %zu rows are too many",
-                                 count, vocab);
-    }
     if (!count) {
         return kernel_cuda_check("cudaMemsetAsync",
                                  cudaMemsetAsync(dweight, 0,
                                                  vocab * width * kernel_cuda_type_bytes(type),
                                                  lane->stream));
     }
-    Keys sorted;
-    KERNEL_CUDA_TRY(sort_positions(lane, index, count, vocab, &sorted));
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        bool whole =
-            width % VECTOR<T> == 0 && (uintptr_t)dout % 16 == 0 && (uintptr_t)dweight % 16 == 0;
-        return whole ? add_rows<T, VECTOR<T>>(lane, dweight, dout, sorted, count, vocab, width)
-                     : add_rows<T, 1>(lane, dweight, dout, sorted, count, vocab, width);
-    });
+    return add_by_index(lane, "embedding_backward", dweight, NULL, dout, index, count, vocab, width,
+                        type);
+}
+
+KernelCudaFault kernel_cuda_add_to_rows(KernelCuda *lane, void *y, const void *a, const void *x,
+                                        const int64_t *index, size_t n, size_t rows, size_t width,
+                                        KernelCudaType type) {
+    if (!rows || !width) {
+        return NULL;
+    }
+    if (!n) {
+        return kernel_cuda_cast(lane, y, type, a, type, rows * width);
+    }
+    return add_by_index(lane, "add_to_rows", y, a, x, index, n, rows, width, type);
 }
 
 KernelCudaFault kernel_cuda_bias_backward(KernelCuda *lane, void *dweight, const void *dout,

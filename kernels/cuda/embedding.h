@@ -20,6 +20,10 @@ KernelCudaFault kernel_cuda_embedding_forward(KernelCuda *lane, void *out, const
 KernelCudaFault kernel_cuda_embedding_backward(KernelCuda *lane, void *dweight, const void *dout,
                                                const int64_t *index, size_t count, size_t vocab,
                                                size_t width, KernelCudaType type);
+/* y[rows, width] = a, then y[index[i]] += x[i] for n rows of x; summed in fp32, rounded once. */
+KernelCudaFault kernel_cuda_add_to_rows(KernelCuda *lane, void *y, const void *a, const void *x,
+                                        const int64_t *index, size_t n, size_t rows, size_t width,
+                                        KernelCudaType type);
 
 /* The gradient of a lookup whose dout lies [width, count]: dweight[row, h] is the sum of dout[h, i]
  * over the i with index[i] = row (T5's relative bias). Also added in the order of i. */
