@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -13,23 +14,43 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 
 DRIVER_FOLDER = '/usr/local/nvidia/lib64'  # where containers have it
+LOADER = '/lib64/ld-linux-x86-64.so.2'
+
+
+DYING_SECONDS = 5
 
 
 def output_of(*command, timeout=60, environment=None):
-    """What a command prints; '' when it cannot run or fails."""
+    """What a command prints; '' when it cannot run or fails, or does not end: one that a broken driver holds does not even
+    when it is killed, and is left behind."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=True,
-                              env=environment).stdout
-    except (OSError, subprocess.SubprocessError):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors='replace',
+                                   stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+    except OSError:
         return ''
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        return '' if process.returncode else output
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.communicate(timeout=DYING_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
+    return ''
+
+
+def asked_of_smi(names):
+    """{name: answer} of the first GPU; {} where there is no nvidia-smi, or it does not know one of them."""
+    answer = output_of('nvidia-smi', '--id=0', '--query-gpu=' + ','.join(names), '--format=csv,noheader')
+    return dict(zip(names, (field.strip() for field in answer.strip().split(',')))) if answer.strip() else {}
 
 
 def gpu():
     """Name, driver, memory and so on of the first GPU, or None. Of nvidia-smi, or where there is none of the driver."""
-    names = ('name', 'driver_version', 'memory.total', 'power.limit', 'clocks.max.sm', 'clocks.max.mem', 'pstate')
-    answer = output_of('nvidia-smi', '--id=0', '--query-gpu=' + ','.join(names), '--format=csv,noheader')
-    if answer.strip():
-        return dict(zip(names, (field.strip() for field in answer.strip().split(','))))
+    told = asked_of_smi(('name', 'driver_version', 'memory.total', 'power.limit', 'clocks.max.sm', 'clocks.max.mem', 'pstate'))
+    if told:
+        return told | asked_of_smi(('compute_mode', 'mig.mode.current', 'ecc.mode.current'))
     return asked_of_driver("""
 device, bytes, text = ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(100)
 assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
@@ -124,11 +145,12 @@ class Machine:
                     glob.glob(os.path.join(glob.escape(folder), part + '.*')) for folder in folders if folder)]
 
     def loaded(self):
-        """(program, library, where the loader finds it or 'not found') of each program."""
-        found = []
+        """(program, library, where the loader finds it or 'not found') of each program; of the loader itself where there
+        is no ldd, which is a script around it."""
+        found, environment = [], self.environment()
         for name, path in sorted(self.programs.items()):
-            done = subprocess.run(['ldd', path], capture_output=True, text=True, env=self.environment(), check=False)
-            found += [(name, *pair) for pair in re.findall(r'(\S+) => (not found|\S+)', done.stdout)]
+            told = output_of('ldd', path, environment=environment) or output_of(LOADER, '--list', path, environment=environment)
+            found += [(name, *pair) for pair in re.findall(r'(\S+) => (not found|\S+)', told)]
         return found
 
 

@@ -325,6 +325,35 @@ def sanitizer_case(tap):
     tap.case('/gpu/run/the sanitizer is understood', complaints)
 
 
+# Stands for compute-sanitizer: a library's call that was refused is an error, unless such are not to be reported.
+SANITIZER = r'''#!/bin/sh
+case "$*" in
+*"--tool memcheck --report-api-errors no"*) echo "========= ERROR SUMMARY: 0 errors";;
+*"--tool memcheck"*) echo "========= ERROR SUMMARY: 1 error"; exit 9;;
+*) echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)";;
+esac
+'''
+
+
+def sanitized_case(tap, folder):
+    """Of kernels' memory and races it is asked, not of what libraries try."""
+    tool = os.path.join(folder, 'compute-sanitizer')
+    with open(tool, 'w', encoding='utf-8') as file:
+        file.write(SANITIZER)
+    os.chmod(tool, 0o755)
+    test = {'name': 'kernels-cuda/rows', 'command': ['true'], 'environment': {}, 'timeout': 60}
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=[test])
+    session = Session(machine, os.path.join(folder, 'sanitized'), 1, dry=False)
+    session.part_until = time.monotonic() + 20
+    path, os.environ['PATH'] = os.environ['PATH'], ':'.join([folder, os.environ['PATH']])
+    with open(os.path.join(folder, 'sanitized.log'), 'w', encoding='utf-8') as session.log_file:
+        parts.sanitizer(session)
+    os.environ['PATH'] = path
+    verdicts = [(row['name'], row['verdict']) for row in session.rows]
+    tap.case('/gpu/run/the sanitizer tells of kernels', [] if verdicts == [
+        ('memcheck kernels-cuda/rows', 'ok'), ('racecheck kernels-cuda/rows', 'ok')] else [str(verdicts)])
+
+
 # ---- the command -----------------------------------------------------------------------------------
 
 def command_cases(tap, folder):
@@ -375,6 +404,48 @@ def driver_case(tap, folder):
                env=environment | {'FORESHARD_DRIVER_TAKES': '%d010' % needed})
     complaints += unlike(told, 0, "'name': 'a GPU of no maker'", "'memory.total': '81920 MiB'", '(%d, 1)' % needed)
     tap.case(case, complaints)
+
+
+# Stands for nvidia-smi: answers what it is told to know, and refuses the rest as the real one does.
+SMI = r'''#!%s
+import sys
+known = {'name': 'a GPU', 'driver_version': '580.00', 'memory.total': '1 MiB', 'power.limit': '1 W',
+         'clocks.max.sm': '1 MHz', 'clocks.max.mem': '1 MHz', 'pstate': 'P0'} | %r
+wanted = [word.split('=')[1] for word in sys.argv if word.startswith('--query-gpu=')][0].split(',')
+missing = [name for name in wanted if name not in known]
+if missing:
+    print('Field "%%s" is not a valid field to query.' %% missing[0])
+    sys.exit(2)
+print(', '.join(known[name] for name in wanted))
+'''
+
+
+def machine_case(tap, folder):
+    """Tools that are missing, hang, or know less than others cost no more than what they would have said."""
+    complaints, modes = [], {'compute_mode': 'Exclusive_Process', 'mig.mode.current': 'Disabled', 'ecc.mode.current': 'Enabled'}
+    path = os.environ['PATH']
+    for more in ({}, modes):
+        with open(os.path.join(folder, 'nvidia-smi'), 'w', encoding='utf-8') as file:
+            file.write(SMI % (sys.executable, more))
+        os.chmod(file.name, 0o755)
+        os.environ['PATH'] = folder
+        gpu = machines.gpu()
+        complaints += [] if gpu and gpu['name'] == 'a GPU' and gpu.get('compute_mode') == more.get('compute_mode') else [str(gpu)]
+        session = types.SimpleNamespace(dry=True, machine=machines.Built(BUILD, None), rows=[], call=lambda *_, **__: None)
+        session.machine.torch_version = ''
+        session.row = lambda name, verdict, value='', rows=session.rows: rows.append((name, verdict, value))
+        parts.info(session)
+        told = [value for name, verdict, value in session.rows if (name, verdict) == ('compute mode', 'MISS')]
+        complaints += [] if bool(told) == bool(more) else ['of %s: %s' % (more, told)]
+        loaded = [library for _, library, _ in session.machine.loaded()]  # there is no ldd on this path
+        if os.path.exists(machines.LOADER) and 'libc.so.6' not in loaded:
+            complaints.append('without ldd: %s' % loaded)
+    os.environ['PATH'] = path
+    began = time.monotonic()
+    said = machines.output_of('sh', '-c', 'echo begun; trap "" TERM; sleep 30 & wait', timeout=0.5)
+    complaints += ['what hangs says %r after %.0f s' % (said, time.monotonic() - began)] * (
+        said != '' or time.monotonic() - began > 10)
+    tap.case('/gpu/run/a machine may lack tools', complaints)
 
 
 def fork_case(tap, folder):
@@ -580,6 +651,8 @@ def main():
         suite_case(tap, folder)
         beside_case(tap, folder)
         cut_case(tap, folder)
+        machine_case(tap, folder)
+        sanitized_case(tap, folder)
         driver_case(tap, folder)
         fork_case(tap, folder)
         later_case(tap, folder)
