@@ -8,7 +8,7 @@
  * all between is virtual, and no seq x seq array is held. A plan is made once a shape and kept.
  *
  * Matrices are [batch, heads, rows, columns] with strides, so k stands as its transpose in q k^T,
- * and grouped heads are fewer heads of k and v. Numbers passed by value (scale, 1, -inf) lie in
+ * and grouped heads are fewer heads of k and v. Numbers passed by value (scale, 1, the least) lie in
  * host memory. dq is added up in fp32 by many blocks (Running::dq_sum), then rounded.
  */
 #include <cudnn.h>
@@ -244,7 +244,7 @@ cudnnBackendDescriptor_t logsumexp(Graph *g, const Shape &z) {
                      CUDNN_DATA_FLOAT);
 }
 
-/* Scores of keys after the query become -inf. */
+/* Scores of keys after the query become the least number. */
 cudnnBackendDescriptor_t mask(Graph *g, const Shape &z, cudnnBackendDescriptor_t scores) {
     if (!z.causal) {
         return scores;
@@ -504,7 +504,7 @@ KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse,
                                           const void *k, const void *v,
                                           const KernelCudaAttention *a) {
     const KernelCudaCudnnShape *known = shape_of(lane, a);
-    const float least = -INFINITY;
+    const float least = kernel_cuda_cudnn_least(cudnnGetVersion());
     void *workspace;
     Bindings b;
     KERNEL_CUDA_TRY(
@@ -522,7 +522,7 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
                                            const void *v, const void *o, const float *lse,
                                            const KernelCudaAttention *a) {
     const KernelCudaCudnnShape *known = shape_of(lane, a);
-    const float least = -INFINITY, one = 1;
+    const float least = kernel_cuda_cudnn_least(cudnnGetVersion()), one = 1;
     size_t rows = a->batch * a->heads * a->seq, border = 256; /* bytes; where arrays begin */
     size_t dots_bytes = (rows * sizeof(float) + border - 1) / border * border;
     size_t sum_bytes = (rows * a->head_dim * sizeof(float) + border - 1) / border * border;

@@ -2,6 +2,9 @@
  * folder only. Arguments as in attention.h.
  */
 #pragma once
+#include <float.h>
+#include <math.h>
+
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/lane.h"
 
@@ -48,6 +51,13 @@ static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a, size_t v
            a->head_dim <= kernel_cuda_cudnn_widest_head(version, major) && a->q_stride % 8 == 0 &&
            a->k_stride % 8 == 0 && a->v_stride % 8 == 0 && a->gradient_stride % 8 == 0 &&
            kernel_cuda_cudnn_is_right(a, version);
+}
+
+/* What the score of a key that is not seen becomes: versions before 9.10 want the lowest finite number
+ * (NVIDIA/cudnn-frontend, utils/attn_score_modifiers.h, 2026-10), where a tile of keys of which a row
+ * sees none may leave -inf less -inf. */
+static inline float kernel_cuda_cudnn_least(size_t version) {
+    return version < 91000 ? -FLT_MAX : -INFINITY;
 }
 
 /* Whether cuDNN is there and has a kernel for the shape; asked once a shape, then known. */

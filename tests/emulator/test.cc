@@ -791,6 +791,8 @@ static void test_cudnn_versions() {
         g_assert_false(fits(good, wide, 8));
         g_assert_false(fits(good, wide, 10));
         g_assert_false(fits(good, single));
+        float least = kernel_cuda_cudnn_least(good);
+        g_assert_true(least < -1e38f && isinf(least) == (good >= 91000));
     }
 }
 
