@@ -18,6 +18,7 @@ static struct {
     CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
     CUresult (*unmap)(CUdeviceptr, size_t);
     CUresult (*access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
+    CUresult (*attribute)(int *, CUdevice_attribute, CUdevice);
 } driver;
 
 static bool find(const char *name, gpointer to) {
@@ -33,6 +34,16 @@ static bool find(const char *name, gpointer to) {
     return true;
 }
 
+/* A driver may have the calls and a GPU not (one that is shared out to virtual machines): each would
+ * fail as if there were no room. */
+static bool gpu_has_it(void) {
+    int device, value = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           driver.attribute(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                            device) == CUDA_SUCCESS &&
+           value;
+}
+
 bool exec_cuda_virtual_is_here(void) {
     if (!driver.asked) {
         driver.asked = true;
@@ -40,7 +51,8 @@ bool exec_cuda_virtual_is_here(void) {
                       find("cuMemAddressFree", &driver.release_address) &&
                       find("cuMemCreate", &driver.create) &&
                       find("cuMemRelease", &driver.release) && find("cuMemMap", &driver.map) &&
-                      find("cuMemUnmap", &driver.unmap) && find("cuMemSetAccess", &driver.access);
+                      find("cuMemUnmap", &driver.unmap) && find("cuMemSetAccess", &driver.access) &&
+                      find("cuDeviceGetAttribute", &driver.attribute) && gpu_has_it();
     }
     return driver.here;
 }

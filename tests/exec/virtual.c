@@ -113,6 +113,15 @@ static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *
     return CUDA_SUCCESS;
 }
 
+/* What a GPU may lack, though the driver has the calls. */
+static bool gpu_has_it;
+
+static CUresult attribute(int *ret, CUdevice_attribute asked, CUdevice device) {
+    g_assert_true(device == 3);
+    *ret = asked == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED && gpu_has_it;
+    return CUDA_SUCCESS;
+}
+
 /* ---- the runtime's part --------------------------------------------------------------------- */
 
 /* By their names in the driver, whose versions are told by a number behind some of them. */
@@ -128,7 +137,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **ret, unsig
                  {"cuMemRelease", (gpointer)release},
                  {"cuMemMap", (gpointer)map},
                  {"cuMemUnmap", (gpointer)unmap},
-                 {"cuMemSetAccess", (gpointer)set_access}};
+                 {"cuMemSetAccess", (gpointer)set_access},
+                 {"cuDeviceGetAttribute", (gpointer)attribute}};
     g_assert_cmpuint(version, >=, 10020); /* since when they are there */
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         if (g_str_equal(name, known[i].name)) {
@@ -193,8 +203,20 @@ static void test_pages(void) {
     g_assert_cmpuint(reserved, ==, 0);
 }
 
+/* In a process of its own, since it is asked for once. */
+static void test_gpu_without(void) {
+    if (g_test_subprocess()) {
+        g_assert_false(exec_cuda_virtual_is_here());
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, (GTestSubprocessFlags)0);
+    g_test_trap_assert_passed();
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    gpu_has_it = !g_test_subprocess();
+    g_test_add_func("/exec/virtual/gpu-without", test_gpu_without);
     g_test_add_func("/exec/virtual/pages", test_pages);
     return g_test_run();
 }
