@@ -409,7 +409,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     if (loss_is_wide(w)) {
         logits = model_run_widen(w, logits);
     }
-    if (w->graph->tensor > 1) {
+    if (w->graph->tensor > 1 && !w->graph->whole_ends) {
         uint32_t shared = plan_graph_shared_loss(w->graph, logits, targets, w->rows, vocab);
         plan_graph_keep(w->graph, logits);
         return shared;

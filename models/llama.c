@@ -115,6 +115,14 @@ static uint32_t gather_tokens(const Llama *llama, uint32_t x) {
     return gathered;
 }
 
+/* What a further layer reads that reads the same: where each gathers for itself a compiler finds
+ * that done, but not what backward scatters of each. */
+static uint32_t gather_again(const Llama *llama, uint32_t own, uint32_t gathered) {
+    PlanGraphTokens tokens = tokens_between(llama);
+    PlanGraph *graph = llama->walk.graph;
+    return graph->whole_ends ? plan_graph_shared_again(graph, own, gathered, &tokens) : gathered;
+}
+
 static uint32_t scatter_tokens(const Llama *llama, uint32_t x) {
     PlanGraphTokens tokens = tokens_between(llama);
     return plan_graph_shared_scatter(llama->walk.graph, x, &tokens);
@@ -161,11 +169,13 @@ typedef struct {
 
 /* By a layer each. */
 static Heads run_layers(const Llama *llama, const Block *block, const ModelAttention *attention,
-                        uint32_t x) {
+                        uint32_t own, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint32_t q = run_q_or_k(llama, attention, &block->q, &block->q_norm, x, 'q');
-    uint32_t k = run_q_or_k(llama, attention, &block->k, &block->k_norm, x, 'k');
-    uint32_t v = model_run_linear(w, &block->v, x, llama->kv_heads * llama->head_dim, w->width);
+    uint32_t k =
+        run_q_or_k(llama, attention, &block->k, &block->k_norm, gather_again(llama, own, x), 'k');
+    uint32_t v = model_run_linear(w, &block->v, gather_again(llama, own, x),
+                                  llama->kv_heads * llama->head_dim, w->width);
     return (Heads){q, k, model_run_heads(w, attention, v, 'v')};
 }
 
@@ -235,9 +245,10 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .bias = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn,
                      (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
+    uint32_t own = x;
     x = gather_tokens(llama, x);
-    Heads h = (llama->qkv == MODEL_QKV_APART ? run_layers : run_joined_layer)(llama, block,
-                                                                              &attention, x);
+    Heads h = llama->qkv == MODEL_QKV_APART ? run_layers(llama, block, &attention, own, x)
+                                            : run_joined_layer(llama, block, &attention, x);
     model_rotate(w, &llama->rotary, &attention, &h.q, &h.k, h.v);
     if (attention.groups_alone) {
         repeat_k_and_v(llama, &attention, &h);
@@ -259,12 +270,14 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
         return model_experts_run(w, &llama->experts, &block->experts, x);
     }
     uint64_t n = w->rows * llama->ffn;
+    uint32_t own = x;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     x = gather_tokens(llama, x);
     uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
     bool fused = w->graph->fused;
     uint32_t open = fused ? gate : model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
-    uint32_t up = model_run_linear(w, &block->up, x, llama->ffn, w->width);
+    uint32_t up =
+        model_run_linear(w, &block->up, gather_again(llama, own, x), llama->ffn, w->width);
     uint32_t hidden = model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
     uint32_t y = run_by_rows(llama, &block->down, hidden, llama->ffn);
     plan_graph_leave(w->graph, &y, 1);
@@ -292,11 +305,16 @@ static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
     return model_leave_block(w, x, model_run_rmsnorm(w, &block->norm_2, m, EPS));
 }
 
-static ModelStream run_block(const Llama *llama, const Block *block, ModelStream stream) {
+static ModelStream run_block(const Llama *llama, const Block *block, bool is_first,
+                             ModelStream stream) {
     const ModelWalk *w = &llama->between;
     model_begin_block(w);
     model_enter_block(w, block->module, stream,
                       (uint32_t[]){llama->rotary.cosines, llama->rotary.sines}, 2);
+    if (w->graph->whole_ends && is_first) {
+        PlanGraphTokens tokens = tokens_between(llama);
+        stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
+    }
     stream =
         (llama->norm_after ? run_with_norms_after : run_with_norms_before)(llama, block, stream);
     model_end_block(w);
@@ -307,6 +325,12 @@ static uint32_t run_embedding(const Llama *llama, const ModelLayer *embed, uint3
     const ModelWalk *w = &llama->walk;
     if (w->graph->tensor == 1) {
         return model_run_embedding(w, embed, tokens, w->rows, llama->vocab);
+    }
+    if (w->graph->whole_ends) {
+        PlanGraphTokens own = tokens_between(llama);
+        uint32_t x =
+            model_run_embedding(w, embed, tokens, w->rows, llama->vocab * w->graph->tensor);
+        return plan_graph_shared_taken(w->graph, x, &own);
     }
     uint32_t mask;
     plan_graph_enter(w->graph, embed->module, &tokens, 1);
@@ -337,7 +361,8 @@ static uint32_t run_head(const Llama *llama, const ModelLayer *norm, const Model
         model_run_linear(w, &product, gather_tokens(llama, normed), llama->vocab, w->width);
     plan_graph_leave(w->graph, &logits, 1);
     plan_graph_let_go_after(w->graph, stream.a, logits);
-    return logits;
+    return w->graph->whole_ends ? plan_graph_shared_whole(w->graph, logits, w->rows, llama->vocab)
+                                : logits;
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
@@ -374,7 +399,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : joined_width(llama);
     graph->joins_blocks &= !network->norm_after;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
-    ModelLayer embed = model_embedding(w, root, "embed", llama->vocab, w->width);
+    ModelLayer embed = model_embedding(w, root, "embed",
+                                       graph->whole_ends ? network->vocab : llama->vocab, w->width);
     g_autofree Block *blocks = g_new(Block, network->layers);
     for (uint64_t i = 0; i < network->layers; i++) {
         blocks[i] = declare_block(llama, root, i);
@@ -388,7 +414,11 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         head = model_linear(w, root, "head", llama->vocab, w->width, false);
         share_out(llama, &head, PLAN_SHARE_ROWS);
     }
-    share_out(llama, &embed, PLAN_SHARE_ROWS);
+    if (graph->whole_ends) {
+        plan_graph_sees_all(graph, embed.weight);
+    } else {
+        share_out(llama, &embed, PLAN_SHARE_ROWS);
+    }
     plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
@@ -398,10 +428,10 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     model_cast_tables(w, &llama->rotary);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
-        stream = run_block(llama, &blocks[i], stream);
+        stream = run_block(llama, &blocks[i], i == 0, stream);
     }
     uint32_t logits = run_head(llama, &norm, &head, stream);
-    model_end(w, root, logits, targets, llama->vocab);
+    model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
 }
 
 const ModelFamily model_llama = {

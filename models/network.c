@@ -531,6 +531,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->before_2_1 = pass->before_2_1;
     graph->trained = pass->trained;
     graph->tensor = MAX(pass->tensor, 1);
+    graph->whole_ends = pass->whole_ends;
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     families[network->family]->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -739,6 +740,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     ModelPass pass = {.batch = strategy->micro_batch,
                       .seq = strategy->seq,
                       .tensor = strategy->tensor,
+                      .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,
                       .dtype = plan_strategy_param_dtype(strategy),
                       .autocast = strategy->autocast,
                       .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,

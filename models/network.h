@@ -101,6 +101,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 typedef struct {
     uint64_t batch, seq;
     uint64_t tensor; /* ranks that share each layer, of a network that may be shared; 0: one */
+    bool whole_ends; /* but for the embedding and the logits */
     PlanDtype dtype;
     unsigned autocast; /* PlanAutocast */
     bool keeps_copies; /* it casts a parameter once a pass */

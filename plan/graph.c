@@ -155,6 +155,11 @@ void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share) {
     plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter)->share = share;
 }
 
+void plan_graph_sees_all(PlanGraph *graph, uint32_t value) {
+    uint32_t parameter = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
+    plan_graph_at(graph->parameters, PlanGraphParameter, parameter)->sees_all = true;
+}
+
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
     PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
     PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
@@ -580,6 +585,40 @@ uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphT
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
     return move_tokens(graph, PLAN_GRAPH_SHARED_SCATTER, x, tokens,
                        tokens->batch * tokens->rows * tokens->width);
+}
+
+static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint32_t of,
+                               const PlanGraphTokens *tokens) {
+    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, of)->elements;
+    uint32_t values[] = {x, add_view(graph, of, 0, elements)};
+    int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
+    PlanGraphOp op = {.kind = kind,
+                      .n_inputs = 1,
+                      .n_outputs = 1,
+                      .dims = graph->dims->len,
+                      .attrs = graph->attrs->len};
+    g_array_append_vals(graph->dims, dims, G_N_ELEMENTS(dims));
+    add_op(graph, op, values);
+    return values[1];
+}
+
+uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
+                                 const PlanGraphTokens *tokens) {
+    return view_of_tokens(graph, PLAN_GRAPH_SHARED_AGAIN, x, gathered, tokens);
+}
+
+uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    return view_of_tokens(graph, PLAN_GRAPH_SHARED_TAKEN, x, x, tokens);
+}
+
+uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    return move_tokens(graph, PLAN_GRAPH_SHARED_OWN, x, tokens,
+                       tokens->batch * tokens->rows * tokens->width);
+}
+
+uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols) {
+    PlanGraphTokens columns = {rows, 1, cols};
+    return move_tokens(graph, PLAN_GRAPH_SHARED_WHOLE, x, &columns, rows * cols * graph->tensor);
 }
 
 uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,

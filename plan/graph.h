@@ -26,8 +26,13 @@
  *   SHARED_SCATTER  the sums of what all ranks have of its own tokens; all ranks' gradients
  *   SHARED_ROWS     a table's rows of the tokens, of those that this rank has, and a mask of the
  *                   tokens whose rows it has not; the gradient of the whole table
+ *   SHARED_OWN      of all ranks' tokens its own; gradients that make a journey to all and back
+ *   SHARED_WHOLE    of some columns on each rank all; its own columns of a gradient
  *   SHARED_LOSS     of logits of which each rank has some columns: cross entropy's mean, the
- *                   logarithms, and how many targets count */
+ *                   logarithms, and how many targets count
+ * and without a kernel forward:
+ *   SHARED_AGAIN    what was gathered already, by itself; backward by itself, as a gather
+ *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_SLICE,
@@ -37,8 +42,12 @@ typedef enum {
     PLAN_GRAPH_HEADS,
     PLAN_GRAPH_REPEATED,
     PLAN_GRAPH_DETACHED,
+    PLAN_GRAPH_SHARED_AGAIN,
+    PLAN_GRAPH_SHARED_TAKEN,
     PLAN_GRAPH_SHARED_GATHER,
     PLAN_GRAPH_SHARED_SCATTER,
+    PLAN_GRAPH_SHARED_OWN,
+    PLAN_GRAPH_SHARED_WHOLE,
     PLAN_GRAPH_SHARED_ROWS,
     PLAN_GRAPH_SHARED_LOSS
 } PlanGraphView;
@@ -72,6 +81,7 @@ typedef struct {
     bool of_adapter;
     bool wide;       /* it is fp32, whatever the network is made in */
     PlanShare share; /* dims are what one rank of the tensor axis has of it */
+    bool sees_all;   /* every rank of that axis makes the whole of its gradient */
 } PlanGraphParameter;
 
 typedef struct {
@@ -157,7 +167,8 @@ struct _PlanGraph {
     PlanGraphTrained trained;
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
-    uint64_t tensor;       /* ranks that share each layer */
+    uint64_t tensor;       /* ranks that share each layer ... */
+    bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
     uint64_t samples;      /* sequences a pass */
     uint64_t tokens;       /* tokens a pass */
     GStringChunk *strings;
@@ -175,6 +186,8 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
                               double init_value); /* a value */
 /* Each rank of the tensor axis has so much of it; its dims are of that. */
 void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
+/* Each has all of it, and sees all tokens. */
+void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
 /* The module holds the parameter too: what freezes one freezes the other. */
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
@@ -232,6 +245,15 @@ typedef struct {
 } PlanGraphTokens;
 uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* What was gathered of x, by another reader, whose gradient is scattered by itself. */
+uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
+                                 const PlanGraphTokens *tokens);
+/* Of x, all ranks' tokens, each rank's own; where they are taken (once), and what is told that its
+ * gradient is to be of all. */
+uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* x [rows, cols] of each rank side by side. */
+uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols);
 /* Rows of a table of which this rank has so many (`part`), width numbers each; in *ret_mask which
  * of the n are another rank's and hold nothing of use. */
 uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,

@@ -237,6 +237,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? times(d[0], d[1]) : d[0];
     case PLAN_OP_ZERO_MASKED:
         return is ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_OWN_PARTS:
+        return times(times(d[0], d[1]), is ? d[2] : 1);
     case PLAN_OP_PARTS_COPY:
         return times(times(d[0], d[1]), times(d[2], d[3]));
     case PLAN_OP_MAX_COLUMNS:
@@ -516,7 +518,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         return g_strdup("mantissa_bits are 7 (bf16) or 10 (fp16)");
     }
     bool asks_rank = kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_PART;
-    if (asks_rank && d[1] != plan->axes[op->axis]) {
+    if ((asks_rank && d[1] != plan->axes[op->axis]) ||
+        (kind == PLAN_OP_OWN_PARTS && d[2] != plan->axes[op->axis])) {
         return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],
                                plan_axis_name((PlanAxis)op->axis));
     }

@@ -115,6 +115,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
         work.bytes = 4 * (double)moved_on_host(kind, dims) * (double)dims[0];
     } else if (kind == PLAN_OP_PART) {
         work.bytes = 2 * (double)dims[0] * size; /* and read */
+    } else if (kind == PLAN_OP_OWN_PARTS) {
+        work.bytes = 2 * (double)dims[0] * (double)dims[1] * size;
     } else {
         work.bytes = traffic_of(role, op);
         if (plan_op_has_bias(role, op)) { /* every sequence reads it */

@@ -326,7 +326,13 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
 static bool tensor_is_known(const PlanStrategy *s, GError **error) {
     const char *why = NULL;
     if (s->tensor == 1) {
-        return true;
+        return s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
+               refuse(error, "tensor_plan says how ranks share layers, and none do; set tensor, or "
+                             "tensor_plan=torchtitan");
+    }
+    if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && s->kernels != PLAN_KERNELS_COMPILED) {
+        return refuse(error, "tensor_plan=kempnerforge is known of compiled blocks; set "
+                             "kernels=compiled, or tensor_plan=torchtitan");
     }
     if (s->ranks % s->tensor || s->ranks == s->tensor) {
         why = "needs ranks that it divides, two groups of them at least; change one of them";

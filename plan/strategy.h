@@ -132,6 +132,10 @@ typedef enum {
     PLAN_DETERMINISTIC_UNFILLED
 } PlanDeterministic;
 typedef enum {
+    PLAN_TENSOR_TORCHTITAN,
+    PLAN_TENSOR_KEMPNERFORGE
+} PlanTensorPlan;
+typedef enum {
     PLAN_SILU_KERNEL,
     PLAN_SILU_OPS
 } PlanSiluBackward;

@@ -51,6 +51,13 @@ static void parts_copy(const ExecTask *t) {
     }
 }
 
+static void own_parts(const ExecTask *t) {
+    size_t n = dim(t, 1), ranks = dim(t, 2);
+    for (size_t b = 0; b < dim(t, 0); b++) {
+        kernel_copy_f32(f32(t, 1) + b * n, f32(t, 0) + (b * ranks + axis_rank(t)) * n, n);
+    }
+}
+
 /* ---- the loss ------------------------------------------------------------------------------- */
 
 static void max_columns(const ExecTask *t) {
@@ -169,6 +176,9 @@ bool exec_shared_compute(const ExecTask *t) {
         return true;
     case PLAN_OP_PARTS_COPY:
         parts_copy(t);
+        return true;
+    case PLAN_OP_OWN_PARTS:
+        own_parts(t);
         return true;
     case PLAN_OP_MAX_COLUMNS:
         max_columns(t);

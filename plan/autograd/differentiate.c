@@ -340,8 +340,12 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_REPEATED:
         plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
         return;
+    case PLAN_GRAPH_SHARED_AGAIN:
+    case PLAN_GRAPH_SHARED_TAKEN:
     case PLAN_GRAPH_SHARED_GATHER:
     case PLAN_GRAPH_SHARED_SCATTER:
+    case PLAN_GRAPH_SHARED_OWN:
+    case PLAN_GRAPH_SHARED_WHOLE:
     case PLAN_GRAPH_SHARED_ROWS:
     case PLAN_GRAPH_SHARED_LOSS:
         plan_shared_backward(b);

@@ -255,6 +255,10 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
 
 /* What a functional all-reduce over the tensor axis makes of x, in a new tensor (shared.c). */
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
+/* What this rank has of a parameter's gradient where ranks share layers: the sum of what each has
+ * made of its own tokens, or of a whole table's the rows that are its own; PLAN_NO_TENSOR: the
+ * gradient as it is. */
+PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient);
 
 /* Checkpoints (recompute.c). */
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);

@@ -61,6 +61,21 @@ PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reducti
     return y;
 }
 
+PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    if (gradient.elements > p->elements) {
+        PlanTensor mine = new_like(run, gradient, p->elements, "rows");
+        begin_of_rank(run, PLAN_OP_PART,
+                      (int64_t[]){(int64_t)p->elements, (int64_t)run->graph->tensor});
+        LAUNCH(run, gradient, mine);
+        return mine;
+    }
+    return p->share == PLAN_SHARE_ALL && !p->sees_all
+               ? plan_shared_reduced(run, gradient, PLAN_REDUCTION_SUM)
+               : PLAN_NO_TENSOR;
+}
+
 typedef struct {
     int64_t batch, rows, width, ranks;
 } Tokens;
@@ -100,6 +115,14 @@ static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
     begin_collective(run, PLAN_OP_REDUCE_SCATTER, x.elements, 0);
     LAUNCH(run, parts, y);
     drop(run, parts);
+    return y;
+}
+
+/* This rank's part of what all have. */
+static PlanTensor own_of(PlanRun *run, const Tokens *t, PlanTensor x) {
+    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "own");
+    begin_of_rank(run, PLAN_OP_OWN_PARTS, (int64_t[]){t->batch, t->rows * t->width, t->ranks});
+    LAUNCH(run, x, y);
     return y;
 }
 
@@ -351,24 +374,39 @@ static void loss_backward(const PlanBackward *b) {
 
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     Tokens tokens = tokens_of(run->graph, op);
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_GATHER) {
+    PlanGraphView kind = (PlanGraphView)op->kind;
+    if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
         gives(run, op, 0, gathered(run, &tokens, given(run, op, 0)));
-    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER) {
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER) {
         gives(run, op, 0, scattered(run, &tokens, given(run, op, 0)));
-    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS) {
+    } else if (kind == PLAN_GRAPH_SHARED_OWN) {
+        gives(run, op, 0, own_of(run, &tokens, given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_forward(run, op);
     } else {
         loss_forward(run, op);
     }
 }
 
+/* A gradient of its own tokens, which DTensors take for one of all and cut again. */
+static PlanTensor gathered_and_cut(PlanRun *run, const Tokens *t, PlanTensor dy) {
+    PlanTensor all = gathered(run, t, dy), own = own_of(run, t, all);
+    drop(run, all);
+    return own;
+}
+
 void plan_shared_backward(const PlanBackward *b) {
     Tokens tokens = tokens_of(b->run->graph, b->op);
-    if ((PlanGraphView)b->op->kind == PLAN_GRAPH_SHARED_GATHER) {
+    PlanGraphView kind = (PlanGraphView)b->op->kind;
+    if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN) {
         b->dx[0] = scattered(b->run, &tokens, b->dy[0]);
-    } else if ((PlanGraphView)b->op->kind == PLAN_GRAPH_SHARED_SCATTER) {
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_TAKEN) {
         b->dx[0] = gathered(b->run, &tokens, b->dy[0]);
-    } else if ((PlanGraphView)b->op->kind == PLAN_GRAPH_SHARED_ROWS) {
+    } else if (kind == PLAN_GRAPH_SHARED_OWN) {
+        b->dx[0] = gathered_and_cut(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_WHOLE) {
+        b->dx[0] = own_of(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_backward(b);
     } else {
         loss_backward(b);

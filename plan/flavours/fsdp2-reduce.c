@@ -63,27 +63,11 @@ static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
     return f->accumulated[p].storage != PLAN_NONE ? &f->accumulated[p] : &run->gradients[p];
 }
 
-/* What ranks that share layers have of a gradient: the sum of what each has made of its own tokens,
- * or of a whole table's the rows that are its own. */
 static void settle_shared(PlanRun *run, uint32_t p) {
-    const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
-    PlanTensor *gradient = whole_gradient(run, p), mine;
-    if (gradient->storage == PLAN_NONE) {
-        return;
-    }
-    if (gradient->elements > parameter->elements) {
-        uint32_t whole = plan_run_buffer_of(run, *gradient);
-        mine = plan_run_new_tensor(run, parameter->elements,
-                                   (PlanDtype)plan_builder_at(&run->builder, whole)->dtype, "rows");
-        plan_builder_begin_op(
-            &run->builder, PLAN_OP_PART, PLAN_AXIS_TENSOR,
-            (int64_t[]){(int64_t)parameter->elements, (int64_t)run->strategy->tensor}, NULL);
-        plan_run_operand(run, *gradient);
-        plan_run_operand(run, mine);
-        plan_run_launch(run);
-    } else if (parameter->share == PLAN_SHARE_ALL) {
-        mine = plan_shared_reduced(run, *gradient, PLAN_REDUCTION_SUM);
-    } else {
+    PlanTensor *gradient = whole_gradient(run, p);
+    PlanTensor mine =
+        gradient->storage == PLAN_NONE ? PLAN_NO_TENSOR : plan_shared_settled(run, p, *gradient);
+    if (mine.storage == PLAN_NONE) {
         return;
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, mine));

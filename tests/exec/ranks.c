@@ -167,6 +167,9 @@ static const char *const with_llama[] = {
     "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --checkpointing full",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled "
     "--checkpointing selective-op",
+    "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --tensor-plan kempnerforge",
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled --checkpointing full "
+    "--tensor-plan kempnerforge",
     NULL,
 };
 static const char *const with_llama_clipped[] = {
@@ -484,8 +487,9 @@ static void weights_are_saved(void) {
 /* Of layers that ranks share each has its part; steps of SGD are sums of gradients, so these are
  * one rank's, too. */
 static void shared_weights_are_saved(void) {
-    static const char *const strategies[] = {"-n 1 --micro-batch 12 --sharding none",
-                                             "-n 4 --tensor 2 --micro-batch 6"};
+    static const char *const strategies[] = {
+        "-n 1 --micro-batch 12 --sharding none", "-n 4 --tensor 2 --micro-batch 6",
+        "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --tensor-plan kempnerforge"};
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         test_run_ok("run llama-toy %s --steps 4 --lr 0.01 --optimizer sgd --save %s/w%u",

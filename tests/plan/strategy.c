@@ -239,6 +239,8 @@ static void contradictions(void) {
         {"ranks=8 tensor=2 sharding=hybrid replicate=2", "tensor=2 is planned beside FSDP2"},
         {"ranks=4 tensor=2 pytorch=2.4", "tensor=2 is known of current PyTorch"},
         {"ranks=4 tensor=2 kernels=fused", "tensor=2 is planned with PyTorch's ops"},
+        {"ranks=4 tensor=2 tensor_plan=kempnerforge", "tensor_plan=kempnerforge is known of"},
+        {"ranks=4 kernels=compiled tensor_plan=kempnerforge", "tensor_plan says how ranks share"},
         {"ranks=8 tensor=2 reshard_after_forward=2", "tensor=2 is planned with units resharded"},
         {"ranks=4 tensor=2 autocast=bf16", "tensor=2 is planned without autocast"},
         {"ranks=4 tensor=2 param_dtype=fp16 loss_scale=dynamic", "tensor=2 is planned of a loss"},

@@ -61,6 +61,8 @@ def add_training_options(p):
     par.add_argument("--rank", type=int, default=0)
     par.add_argument("--shard-size", type=int, help="ranks per shard group (hybrid sharding)")
     par.add_argument("--tensor", type=int, default=1, help="fsdp2, llama: ranks that share a layer, side by side in the world")
+    par.add_argument("--tensor-plan", choices=("torchtitan", "ends-whole"), default="torchtitan",
+                     help="with --tensor: the embedding and the logits too, or as KempnerForge has it")
     par.add_argument("--loss-parallel", action=argparse.BooleanOptionalAction, default=True,
                      help="with --tensor: logits stay apart, and so does the loss")
     par.add_argument("--param-dtype", choices=parallel.DTYPES, help="mixed precision: compute and gather dtype")

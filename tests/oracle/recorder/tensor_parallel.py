@@ -39,6 +39,8 @@ def share_layers(network, mesh, options):
                                                    SequenceParallel, parallelize_module)
     if network.shape.kind != "llama":
         raise SystemExit("--tensor is of llama alone")
+    if options.tensor_plan == "ends-whole":
+        return _share_blocks_alone(network, mesh)
     whole_loss = not options.loss_parallel
     parallelize_module(network, mesh, {
         "embed": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
@@ -58,9 +60,36 @@ def share_layers(network, mesh, options):
             "mlp.down": RowwiseParallel(output_layouts=Shard(1))})
 
 
+def _share_blocks_alone(network, mesh):
+    """As KempnerForge (kempnerforge/distributed/tensor_parallel.py): every rank has the whole embedding and takes its part of
+    each sequence, each layer gathers for itself, and every rank gets all logits."""
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+    from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel, SequenceParallel,
+                                                   parallelize_module)
+
+    def as_placed(placement):
+        def hook(module, given, made):
+            return made if isinstance(made, DTensor) else DTensor.from_local(made, mesh, [placement])
+        return hook
+
+    by_rows = {"input_layouts": Shard(1)}
+    network.embed.register_forward_hook(as_placed(Replicate()))
+    for block in network.layers:
+        parallelize_module(block, mesh, {
+            "norm_1": SequenceParallel(), "norm_2": SequenceParallel(),
+            "attn.q": ColwiseParallel(**by_rows), "attn.k": ColwiseParallel(**by_rows), "attn.v": ColwiseParallel(**by_rows),
+            "attn.o": RowwiseParallel(output_layouts=Shard(1)),
+            "mlp.gate": ColwiseParallel(**by_rows), "mlp.up": ColwiseParallel(**by_rows),
+            "mlp.down": RowwiseParallel(output_layouts=Shard(1))})
+        block.attn.register_forward_hook(as_placed(Shard(1)))
+        block.mlp.register_forward_hook(as_placed(Shard(1)))
+    parallelize_module(network, mesh, {
+        "norm": SequenceParallel(), "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate())})
+
+
 def loss_region(options):
     """Where the loss of logits that stay apart is made, and its backward."""
-    if options.tensor == 1 or not options.loss_parallel:
+    if options.tensor == 1 or not options.loss_parallel or options.tensor_plan == "ends-whole":
         return contextlib.nullcontext()
     from torch.distributed.tensor.parallel import loss_parallel
     return loss_parallel()
