@@ -322,9 +322,63 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     return true;
 }
 
-/* Layers that ranks share are recorded of FSDP2, with eager kernels or compiled blocks. */
+/* Where every rank shares them and nothing is sharded, gradients are DTensors that operators
+ * settle (optimizer/shared.c): what those of other optimizers do was not recorded. */
+static bool settles_gradients(const PlanStrategy *s) {
+    return (s->optimizer == PLAN_OPTIMIZER_ADAMW ||
+            (s->optimizer == PLAN_OPTIMIZER_ADAM && s->weight_decay <= 0)) &&
+           s->optimizer_kernel != PLAN_KERNEL_LOOP && s->state_dtype == PLAN_STATE_PARAM;
+}
+
+/* Layers that ranks share are recorded of FSDP2 over the others, and of nothing beside them. */
+static const char *why_not_in_flavour(const PlanStrategy *s) {
+    if (s->ranks % s->tensor) {
+        return "needs ranks that it divides; change one of them";
+    }
+    if (s->flavour == PLAN_FLAVOUR_PLAIN) {
+        return settles_gradients(s) ? NULL
+                                    : "is planned without FSDP for Adam and AdamW; set "
+                                      "optimizer=adamw with optimizer_kernel=foreach or fused";
+    }
+    if (s->ranks == s->tensor) {
+        return "leaves FSDP2 one group, and nothing to shard; set sharding=none";
+    }
+    return s->flavour == PLAN_FLAVOUR_FSDP2 && !is_hybrid(s)
+               ? NULL
+               : "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
+                 "grad-op";
+}
+
+/* With eager kernels or compiled blocks, and none of the other keys. */
+static const char *why_not_with(const PlanStrategy *s) {
+    if (s->pytorch != PLAN_PYTORCH_CURRENT) {
+        return "is known of current PyTorch; set pytorch=current";
+    }
+    if (s->kernels == PLAN_KERNELS_FUSED) {
+        return "is planned with PyTorch's ops, or compiled blocks; set kernels=eager or compiled";
+    }
+    if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
+        return "is planned with units resharded after forward to all ranks or not at all; set "
+               "reshard_after_forward=yes or no";
+    }
+    if (s->autocast != PLAN_AUTOCAST_NONE) {
+        return "is planned without autocast; set autocast=none, with param_dtype=bf16";
+    }
+    if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
+        return "is planned of a loss that is not scaled; set loss_scale=none";
+    }
+    if (s->freeze.choice != PLAN_FREEZE_NONE || s->lora_rank) {
+        return "is planned of runs that train everything; set freeze=none and lora_rank=0";
+    }
+    if (s->offload != PLAN_OFFLOAD_NONE) {
+        return "is planned without offload; set offload=none";
+    }
+    return s->deterministic == PLAN_DETERMINISTIC_NO
+               ? NULL
+               : "is planned without deterministic algorithms; set deterministic=no";
+}
+
 static bool tensor_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
     if (s->tensor == 1) {
         return s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
                refuse(error, "tensor_plan says how ranks share layers, and none do; set tensor, or "
@@ -334,29 +388,8 @@ static bool tensor_is_known(const PlanStrategy *s, GError **error) {
         return refuse(error, "tensor_plan=kempnerforge is known of compiled blocks; set "
                              "kernels=compiled, or tensor_plan=torchtitan");
     }
-    if (s->ranks % s->tensor || s->ranks == s->tensor) {
-        why = "needs ranks that it divides, two groups of them at least; change one of them";
-    } else if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
-        why = "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
-              "grad-op";
-    } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
-        why = "is known of current PyTorch; set pytorch=current";
-    } else if (s->kernels == PLAN_KERNELS_FUSED) {
-        why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager or compiled";
-    } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
-        why = "is planned with units resharded after forward to all ranks or not at all; set "
-              "reshard_after_forward=yes or no";
-    } else if (s->autocast != PLAN_AUTOCAST_NONE) {
-        why = "is planned without autocast; set autocast=none, with param_dtype=bf16";
-    } else if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
-        why = "is planned of a loss that is not scaled; set loss_scale=none";
-    } else if (s->freeze.choice != PLAN_FREEZE_NONE || s->lora_rank) {
-        why = "is planned of runs that train everything; set freeze=none and lora_rank=0";
-    } else if (s->offload != PLAN_OFFLOAD_NONE) {
-        why = "is planned without offload; set offload=none";
-    } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
-        why = "is planned without deterministic algorithms; set deterministic=no";
-    }
+    const char *why = why_not_in_flavour(s);
+    why = why ? why : why_not_with(s);
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "tensor=%" G_GUINT64_FORMAT " %s, or tensor=1", s->tensor, why);
@@ -454,13 +487,13 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     case PLAN_FLAVOUR_AUTO:
         strategy->flavour = strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ? PLAN_FLAVOUR_ZERO1
                             : strategy->sharding != PLAN_SHARDING_NONE         ? PLAN_FLAVOUR_FSDP2
-                            : strategy->ranks > 1                              ? PLAN_FLAVOUR_DDP
+                            : strategy->ranks > strategy->tensor               ? PLAN_FLAVOUR_DDP
                                                                                : PLAN_FLAVOUR_PLAIN;
         return true;
     case PLAN_FLAVOUR_PLAIN:
-        if (strategy->ranks > 1) {
-            return refuse(error, "flavour=plain has nothing that joins ranks; "
-                                 "set ranks=1, or flavour=ddp or fsdp2");
+        if (strategy->ranks > strategy->tensor) {
+            return refuse(error, "flavour=plain has nothing that joins ranks; set ranks=1, or "
+                                 "tensor as many as ranks, or flavour=ddp or fsdp2");
         }
         return strategy->sharding == PLAN_SHARDING_NONE ||
                refuse(error, "flavour=plain shards nothing; set sharding=none");

@@ -1,7 +1,11 @@
 #include "sim/issue-costs.h"
 
-/* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered. */
-static bool has_dtensors(const PlanRole *role) {
+/* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
+ * where ranks share layers. */
+static bool has_dtensors(const Plan *plan, const PlanRole *role) {
+    if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
+        return true;
+    }
     for (uint32_t i = 0; i < role->n_ops; i++) {
         if (role->ops[i].kind == PLAN_OP_GATHER_COPY_OUT) {
             return true;
@@ -29,7 +33,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         .launch_us = cluster->host_launch_us,
         .collective_us = cluster->host_collective_us,
         .list_us = cluster->host_list_us,
-        .dtensor_us = has_dtensors(role) ? cluster->host_dtensor_us : 0,
+        .dtensor_us = has_dtensors(plan, role) ? cluster->host_dtensor_us : 0,
         .unit_us = costs_of_units(plan, cluster),
     };
     const double us[PLAN_N_INSTRS] = {
@@ -74,15 +78,16 @@ static SimTime kernel_cost(const SimIssueCosts *costs, const PlanOp *op) {
     return sim_time_from_us(costs->launch_us + n * (info->n_lists * costs->list_us + a_parameter));
 }
 
+/* FSDP's work for a unit comes with what it gathers and reduces, not with what layers exchange. */
 static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *instr,
-                               PlanOpKind kind) {
-    bool of_unit =
-        (kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_REDUCE_SCATTER) && instr->unit != PLAN_NONE;
+                               const PlanOp *op) {
+    bool of_unit = (op->kind == PLAN_OP_ALL_GATHER || op->kind == PLAN_OP_REDUCE_SCATTER) &&
+                   op->axis != PLAN_AXIS_TENSOR && instr->unit != PLAN_NONE;
     return sim_time_from_us(costs->collective_us + (of_unit ? costs->unit_us[instr->unit] : 0));
 }
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
-    return plan_op_is_collective(op->kind) ? collective_cost(costs, instr, op->kind)
+    return plan_op_is_collective(op->kind) ? collective_cost(costs, instr, op)
                                            : kernel_cost(costs, op);
 }

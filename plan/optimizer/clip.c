@@ -58,14 +58,31 @@ static void apply_in_place(const Clip *c, PlanOpKind kind, PlanTensor x, double 
     launch(c, kind, x, attr, x);
 }
 
+static PlanOperand gradient_of(const Clip *c, uint32_t i) {
+    return c->run->flavour->gradient(c->run, c->parameters[i]);
+}
+
 static void append_gradient(const Clip *c, uint32_t i) {
-    PlanOperand o = c->run->flavour->gradient(c->run, c->parameters[i]);
+    PlanOperand o = gradient_of(c, i);
     plan_builder_operand(&c->run->builder, o.buffer, o.offset_bytes, o.elements);
 }
 
-static void append_gradients(const Clip *c) {
+/* Of layers that ranks share, as their norms are taken: sums of all ranks, a table's as it is. */
+static PlanTensor *sums_of_gradients(const Clip *c) {
+    PlanTensor *sums = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
-        append_gradient(c, i);
+        sums[i] = plan_settled_sum(c->run, c->parameters[i]);
+    }
+    return sums;
+}
+
+static void append_summed(const Clip *c, const PlanTensor *sums) {
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (sums[i].storage != PLAN_NONE) {
+            plan_run_operand(c->run, sums[i]);
+        } else {
+            append_gradient(c, i);
+        }
     }
 }
 
@@ -93,7 +110,8 @@ static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
     const PlanGraph *graph = c->run->graph;
     const PlanGraphParameter *p =
         plan_graph_at(graph->parameters, PlanGraphParameter, c->parameters[i]);
-    return graph->tensor == 1 || p->share != PLAN_SHARE_ALL
+    bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
+    return graph->tensor == 1 || !is_whole
                ? plan_run_ref(c->run, norm)
                : apply(c, PLAN_OP_TIMES_NUMBER, norm, 1 / sqrt((double)graph->tensor), "part");
 }
@@ -101,15 +119,17 @@ static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
 /* The norm of each gradient, in one tensor; the norms themselves are still held. */
 static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
     PlanBuilder *builder = &c->run->builder;
+    g_autofree PlanTensor *sums = sums_of_gradients(c);
     for (uint32_t p = 0; p < c->n; p++) {
         norms[p] = new_numbers(c, 1, "norm");
     }
     plan_builder_begin_op(builder, PLAN_OP_NORMS, PLAN_AXIS_NONE, NULL, NULL);
-    append_gradients(c);
+    append_summed(c, sums);
     for (uint32_t p = 0; p < c->n; p++) {
         plan_run_operand(c->run, norms[p]);
     }
     plan_run_launch(c->run);
+    let_go_of_all(c, sums);
     g_autofree PlanTensor *parts = g_new(PlanTensor, c->n);
     for (uint32_t p = 0; p < c->n; p++) {
         parts[p] = part_of_norm(c, p, norms[p]);
@@ -160,8 +180,8 @@ static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, ui
 }
 
 /* Over the mesh's other axis after the first. */
-static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms) {
-    if (c->run->graph->tensor == 1) {
+static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms, PlanAxis first) {
+    if (c->run->graph->tensor == 1 || first == PLAN_AXIS_TENSOR) {
         return norms;
     }
     PlanTensor roots = whole_norms(c, norms, PLAN_AXIS_TENSOR, c->run->graph->tensor);
@@ -176,7 +196,7 @@ static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uin
         total = apply(c, PLAN_OP_NORM, stack, 0, "norm");
     } else {
         PlanTensor roots = whole_norms(c, stack, axis, ranks);
-        roots = over_tensor_axis(c, roots);
+        roots = over_tensor_axis(c, roots, axis);
         total = apply(c, PLAN_OP_NORM, roots, 0, "norm");
         plan_run_unref(c->run, roots);
     }
@@ -269,7 +289,8 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
 }
 
 void plan_clip_whole(PlanRun *run) {
-    plan_clip_norm(run, PLAN_AXIS_NONE, 1);
+    uint64_t tensor = run->graph->tensor;
+    plan_clip_norm(run, tensor > 1 ? PLAN_AXIS_TENSOR : PLAN_AXIS_NONE, tensor);
 }
 
 /* ---- FSDP1's own ---------------------------------------------------------------------------- */

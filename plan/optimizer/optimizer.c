@@ -24,6 +24,9 @@ static PlanRef listed(const PlanOver *over, uint32_t p, unsigned list) {
         return plan_builder_ref(&run->builder, over->owned[p]);
     }
     uint32_t decayed = over->temporaries[PLAN_TEMPORARY_DECAYED][p];
+    if (list == PLAN_LIST_GRADIENT && over->settled && over->settled[p].storage != PLAN_NONE) {
+        return plan_builder_ref(&run->builder, plan_run_operand_of(run, over->settled[p]));
+    }
     if (list == PLAN_LIST_GRADIENT) {
         return decayed != PLAN_NONE
                    ? decayed
@@ -47,10 +50,28 @@ static void launch_lists(const PlanOver *over, unsigned n, const unsigned *lists
     plan_builder_launch(builder, 0);
 }
 
+/* How often it names the gradients beside other lists: PyTorch's addcmul_(square, g, g) twice. */
+static unsigned times_asked(PlanOpKind kind, unsigned n, const unsigned *lists) {
+    unsigned times = 0;
+    for (unsigned i = 0; n > 1 && i < n; i++) {
+        times += lists[i] == PLAN_LIST_GRADIENT;
+    }
+    return kind == PLAN_OP_ADAM_SQUARE ? 2 * times : times;
+}
+
 void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
                       const double *attrs) {
-    plan_builder_begin_op(&over->run->builder, kind, PLAN_AXIS_NONE, NULL, attrs);
-    launch_lists(over, n, lists);
+    PlanRun *run = over->run;
+    PlanTensor *settled[2] = {NULL, NULL};
+    PlanOver with = *over;
+    for (unsigned i = 0; i < times_asked(kind, n, lists); i++) {
+        settled[i] = plan_settle_gradients(run);
+    }
+    with.settled = settled[0];
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, NULL, attrs);
+    launch_lists(&with, n, lists);
+    plan_settled_let_go(run, settled[1]);
+    plan_settled_let_go(run, settled[0]);
 }
 
 void plan_over_launch_scaled(const PlanOver *over, PlanOpKind kind, unsigned n,

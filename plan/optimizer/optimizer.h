@@ -28,7 +28,8 @@ typedef struct {
     uint32_t from, to;
     const PlanOperand *owned;
     uint32_t *temporaries[PLAN_N_TEMPORARIES];
-    PlanTensor scale, found; /* that fused kernels look at (scaler.h), or none */
+    PlanTensor scale, found;   /* that fused kernels look at (scaler.h), or none */
+    const PlanTensor *settled; /* gradients that shared.c has made, by parameter; NULL: none */
 } PlanOver;
 
 bool plan_over_owns(const PlanOver *over, uint32_t parameter);
@@ -51,6 +52,13 @@ void plan_adam_first(const PlanOver *all); /* makes its state */
 void plan_adam_step(const PlanOver *all);
 void plan_sgd_first(const PlanOver *all);
 void plan_sgd_step(const PlanOver *all);
+
+/* shared.c: of layers that ranks share where nothing is sharded, each operator that reads gradients
+ * has DTensors settle them (eager.h) for itself. NULL: nothing is to settle. transfer full */
+PlanTensor *plan_settle_gradients(PlanRun *run);
+/* Of one, all ranks' sum, or PLAN_NO_TENSOR. */
+PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter);
+void plan_settled_let_go(PlanRun *run, PlanTensor *settled); /* NULL is fine; and frees it */
 
 /* clip.c: scales the gradients down to the strategy's norm, each rank knowing its part of them on
  * the axis; NONE: all of them. */

@@ -170,6 +170,9 @@ static const char *const with_llama[] = {
     "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --tensor-plan kempnerforge",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled --checkpointing full "
     "--tensor-plan kempnerforge",
+    "-n 2 --tensor 2 --micro-batch 12 --sharding none",
+    "-n 2 --tensor 2 --micro-batch 6 --accumulate 2 --sharding none --optimizer-kernel fused "
+    "--kernels compiled --compile network --tensor-plan kempnerforge --checkpointing full",
     NULL,
 };
 static const char *const with_llama_clipped[] = {
@@ -383,6 +386,7 @@ static void memory_is_as_predicted(void) {
         "moe-toy -n 2 --sharding none",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
+        "llama-toy -n 2 --tensor 2 --micro-batch 2 --sharding none --clip 1",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",

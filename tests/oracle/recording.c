@@ -361,14 +361,14 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (is_fsdp && has(options, "cpu_offload") && flag_of(options, "cpu_offload")) {
         strategy->offload = PLAN_OFFLOAD_PARAMS;
     }
-    if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
-        return;
-    }
     if (has(options, "tensor_plan") && g_str_equal(text_of(options, "tensor_plan"), "ends-whole")) {
         strategy->tensor_plan = PLAN_TENSOR_KEMPNERFORGE;
     }
     if (has(options, "tensor")) {
         strategy->tensor = (uint64_t)int_of(options, "tensor");
+    }
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return;
     }
     if (has(options, "reshard_last") && !flag_of(options, "reshard_last")) {
         strategy->reshard_last = PLAN_NO;
@@ -421,7 +421,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
     const char *kernel = text_of(options, "optimizer_kernel");
     if (g_str_equal(kernel, "default")) {
-        kernel = g_str_equal(mode, "fsdp2") ? "foreach" : "loop";
+        bool is_shared = has(options, "tensor") && int_of(options, "tensor") > 1;
+        kernel = g_str_equal(mode, "fsdp2") || is_shared ? "foreach" : "loop";
     }
     if (!plan_strategy_set(strategy, "optimizer_kernel", kernel, error)) {
         return false;
@@ -470,7 +471,7 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     } else if (g_str_equal(mode, "none")) {
         strategy->sharding = PLAN_SHARDING_NONE;
         strategy->flavour = PLAN_FLAVOUR_PLAIN;
-        strategy->ranks = 1;
+        strategy->ranks = has(options, "tensor") ? (uint64_t)int_of(options, "tensor") : 1;
     } else {
         return refuse(recording, error, "mode");
     }
