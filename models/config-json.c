@@ -249,6 +249,10 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
                       "of q, k and v are");
     }
     const char *model_type = text_of(config, "model_type", "");
+    static const char *const recorded[] = {"llama", "mistral", "qwen2", "qwen3", NULL};
+    if (g_strv_contains(recorded, model_type)) {
+        g_string_append(ini, "code = transformers\n");
+    }
     if (g_str_equal(model_type, "qwen2")) {
         g_string_append(ini, "qkv_bias = yes\n");
     } else if (g_str_has_prefix(model_type, "qwen3")) {

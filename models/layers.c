@@ -171,9 +171,16 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     if (wide != x) {
         plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
     }
-    normed = model_run_like(w, normed, x);
-    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){normed, layer->weight}, 2,
-                         &w->graph->dtype, &n, 1, shape, NULL);
+    uint32_t rounded = model_run_like(w, normed, x);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){rounded, layer->weight}, 2,
+                               &w->graph->dtype, &n, 1, shape, NULL);
+    if (w->graph->weight_first) { /* and what is rounded has a name, as the mean has */
+        plan_graph_keep(w->graph, normed);
+        plan_graph_let_go_after(w->graph, normed, rounded);
+        plan_graph_keep(w->graph, mean);
+        plan_graph_let_go_after(w->graph, mean, normed);
+    }
+    return y;
 }
 
 uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
@@ -274,7 +281,7 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
 void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
                        const uint32_t *others, unsigned n_others) {
     enum {
-        MOST_OTHERS = 2
+        MOST_OTHERS = 3
     };
     uint32_t arguments[2 + MOST_OTHERS] = {stream.a, stream.r};
     bool is_joined = stream.r != PLAN_NONE;
@@ -307,16 +314,23 @@ uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, Mode
                     : model_run_rmsnorm(w, layer, stream.a, eps);
 }
 
+uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
+                             double eps, uint32_t *ret_sum) {
+    bool before = w->graph->fused;
+    w->graph->fused |= w->graph->compiled_norm;
+    uint32_t normed = model_run_stream_norm(w, norm, stream, eps, ret_sum);
+    w->graph->fused = before;
+    return normed;
+}
+
 uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
                         ModelStream stream, double eps, uint64_t vocab) {
-    bool before = w->graph->fused, is_sum = stream.r == PLAN_NONE;
+    bool is_sum = stream.r == PLAN_NONE;
     uint32_t x;
     if (is_sum) {
         plan_graph_hold(w->graph, stream.a);
     }
-    w->graph->fused |= w->graph->compiled_norm;
-    uint32_t normed = model_run_stream_norm(w, norm, stream, eps, &x);
-    w->graph->fused = before;
+    uint32_t normed = model_run_last_norm(w, norm, stream, eps, &x);
     uint32_t logits = model_run_linear(w, head, normed, vocab, w->width);
     if (is_sum) {
         plan_graph_let_go_after(w->graph, stream.a, logits);

@@ -89,7 +89,9 @@ ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term);
 /* Its norm, by one kernel with its sum where that is not made yet; eps of RMSNorm, or 0. */
 uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
                                double eps, uint32_t *ret_sum);
-/* Behind the blocks: their norm, which may be compiled where they are, and the logits. */
+/* Behind the blocks: their norm, which may be compiled where they are, and (_head) the logits. */
+uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
+                             double eps, uint32_t *ret_sum);
 uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
                         ModelStream stream, double eps, uint64_t vocab);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a

@@ -10,12 +10,50 @@
 
 #include "models/experts.h"
 #include "models/layers.h"
+#include "models/transformers.h"
 
 static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 
+/* What modules are called. */
 typedef struct {
-    ModelWalk walk;                                 /* inside of layers */
-    ModelWalk between;                              /* the layers: this rank's part of the tokens */
+    const char *embed, *attn, *q, *k, *v, *o, *mlp, *gate, *up, *down, *norm_1, *norm_2, *head;
+} Names;
+
+static const Names own_names = {.embed = "embed",
+                                .attn = "attn",
+                                .q = "q",
+                                .k = "k",
+                                .v = "v",
+                                .o = "o",
+                                .mlp = "mlp",
+                                .gate = "gate",
+                                .up = "up",
+                                .down = "down",
+                                .norm_1 = "norm_1",
+                                .norm_2 = "norm_2",
+                                .head = "head"};
+
+static const Names transformers_names = {.embed = "embed_tokens",
+                                         .attn = "self_attn",
+                                         .q = "q_proj",
+                                         .k = "k_proj",
+                                         .v = "v_proj",
+                                         .o = "o_proj",
+                                         .mlp = "mlp",
+                                         .gate = "gate_proj",
+                                         .up = "up_proj",
+                                         .down = "down_proj",
+                                         .norm_1 = "input_layernorm",
+                                         .norm_2 = "post_attention_layernorm",
+                                         .head = "lm_head"};
+
+typedef struct {
+    ModelWalk walk;    /* inside of layers */
+    ModelWalk between; /* the layers: this rank's part of the tokens */
+    const Names *names;
+    const char
+        *transformers;  /* the class prefix of transformers' modules; NULL: they are our own */
+    uint32_t positions; /* of transformers', which each block is given; PLAN_NONE */
     uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
     bool in_memory, wide_softmax, qkv_bias, kv_repeated, norm_after;
     ModelQkv qkv;
@@ -25,7 +63,7 @@ typedef struct {
 } Llama;
 
 typedef struct {
-    uint32_t module, attn, mlp;
+    uint32_t module, attn, mlp, act; /* act PLAN_NONE: SiLU is no module */
     ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate, up, down;
     ModelExpertLayer experts;
 } Block;
@@ -58,39 +96,74 @@ static void share_out_block(const Llama *llama, const Block *block) {
     }
 }
 
-static Block declare_block(const Llama *llama, uint32_t root, uint64_t index) {
+static char *class_of(const Llama *llama, const char *transformers_name, const char *own_name) {
+    return llama->transformers ? g_strconcat(llama->transformers, transformers_name, NULL)
+                               : g_strdup(own_name);
+}
+
+static uint32_t declare_module(const Llama *llama, uint32_t parent, const char *name,
+                               const char *transformers_class, const char *own_class) {
+    g_autofree char *class_name = class_of(llama, transformers_class, own_class);
+    return plan_graph_module(llama->walk.graph, parent, name, class_name, false);
+}
+
+static void declare_attention(const Llama *llama, Block *block) {
     const ModelWalk *w = &llama->walk;
+    const Names *names = llama->names;
     uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
-    g_autofree char *name = g_strdup_printf("layers.%" G_GUINT64_FORMAT, index);
-    Block block;
-    block.module = plan_graph_module(w->graph, root, name, "LlamaBlock", true);
-    block.norm_1 = model_rmsnorm(w, block.module, "norm_1");
-    block.attn = plan_graph_module(w->graph, block.module, "attn", "LlamaAttention", false);
+    block->attn = declare_module(llama, block->module, names->attn, "Attention", "LlamaAttention");
     if (llama->qkv == MODEL_QKV_APART) {
-        block.q = model_linear(w, block.attn, "q", inner, w->width, llama->qkv_bias);
-        block.k = model_linear(w, block.attn, "k", kv, w->width, llama->qkv_bias);
-        block.v = model_linear(w, block.attn, "v", kv, w->width, llama->qkv_bias);
+        block->q = model_linear(w, block->attn, names->q, inner, w->width, llama->qkv_bias);
+        block->k = model_linear(w, block->attn, names->k, kv, w->width, llama->qkv_bias);
+        block->v = model_linear(w, block->attn, names->v, kv, w->width, llama->qkv_bias);
     } else {
-        block.qkv =
-            model_linear(w, block.attn, "qkv", joined_width(llama), w->width, llama->qkv_bias);
+        block->qkv =
+            model_linear(w, block->attn, "qkv", joined_width(llama), w->width, llama->qkv_bias);
     }
-    block.o = model_linear(w, block.attn, "o", w->width, inner, false);
+    block->o = model_linear(w, block->attn, names->o, w->width, inner, false);
     if (llama->qk_norm != MODEL_QK_NORM_NONE) {
-        block.q_norm =
-            model_rmsnorm_of(w, block.attn, "q_norm", qk_norm_width(llama, llama->heads));
-        block.k_norm =
-            model_rmsnorm_of(w, block.attn, "k_norm", qk_norm_width(llama, llama->kv_heads));
+        block->q_norm =
+            model_rmsnorm_of(w, block->attn, "q_norm", qk_norm_width(llama, llama->heads));
+        block->k_norm =
+            model_rmsnorm_of(w, block->attn, "k_norm", qk_norm_width(llama, llama->kv_heads));
     }
-    block.norm_2 = model_rmsnorm(w, block.module, "norm_2");
+}
+
+static void declare_hidden_layer(const Llama *llama, Block *block) {
+    const ModelWalk *w = &llama->walk;
+    const Names *names = llama->names;
     if (llama->experts.n) {
-        block.experts = model_experts_declare(w, &llama->experts, block.module, "mlp");
+        block->experts = model_experts_declare(w, &llama->experts, block->module, names->mlp);
+        return;
+    }
+    block->mlp = declare_module(llama, block->module, names->mlp, "MLP", "SwiGlu");
+    block->gate = model_linear(w, block->mlp, names->gate, llama->ffn, w->width, false);
+    block->up = model_linear(w, block->mlp, names->up, llama->ffn, w->width, false);
+    block->down = model_linear(w, block->mlp, names->down, w->width, llama->ffn, false);
+    block->act = llama->transformers
+                     ? plan_graph_module(w->graph, block->mlp, "act_fn", "SiLUActivation", false)
+                     : PLAN_NONE;
+}
+
+/* transformers registers the norms last. */
+static Block declare_block(const Llama *llama, uint32_t parent, uint64_t index) {
+    const ModelWalk *w = &llama->walk;
+    const Names *names = llama->names;
+    g_autofree char *name = g_strdup_printf("layers.%" G_GUINT64_FORMAT, index);
+    g_autofree char *class_name = class_of(llama, "DecoderLayer", "LlamaBlock");
+    Block block = {.module = plan_graph_module(w->graph, parent, name, class_name, true)};
+    if (llama->transformers) {
+        declare_attention(llama, &block);
+        declare_hidden_layer(llama, &block);
+        block.norm_1 = model_rmsnorm(w, block.module, names->norm_1);
+        block.norm_2 = model_rmsnorm(w, block.module, names->norm_2);
         return block;
     }
-    block.mlp = plan_graph_module(w->graph, block.module, "mlp", "SwiGlu", false);
-    block.gate = model_linear(w, block.mlp, "gate", llama->ffn, w->width, false);
-    block.up = model_linear(w, block.mlp, "up", llama->ffn, w->width, false);
-    block.down = model_linear(w, block.mlp, "down", w->width, llama->ffn, false);
-    if (llama->qkv == MODEL_QKV_APART) {
+    block.norm_1 = model_rmsnorm(w, block.module, names->norm_1);
+    declare_attention(llama, &block);
+    block.norm_2 = model_rmsnorm(w, block.module, names->norm_2);
+    declare_hidden_layer(llama, &block);
+    if (llama->qkv == MODEL_QKV_APART && !llama->experts.n) {
         share_out_block(llama, &block);
     }
     return block;
@@ -241,7 +314,8 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
                                 .groups_alone = llama->kv_repeated,
                                 .k_inside = llama->qkv != MODEL_QKV_APART,
                                 .joined_apart = llama->rotary.ends_joined && !w->graph->fused,
-                                .turned_together = llama->rotary.ends_joined,
+                                .turned_together = llama->rotary.ends_joined ||
+                                                   (llama->rotary.is_together && !w->graph->fused),
                                 .bias = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn,
                      (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
@@ -264,6 +338,17 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
     return y;
 }
 
+static uint32_t run_silu(const Llama *llama, const Block *block, uint32_t x, uint64_t n) {
+    const ModelWalk *w = &llama->walk;
+    if (block->act == PLAN_NONE) {
+        return model_run_elementwise(w, PLAN_OP_SILU, x, PLAN_NONE, n);
+    }
+    plan_graph_enter(w->graph, block->act, &x, 1);
+    uint32_t y = model_run_elementwise(w, PLAN_OP_SILU, x, PLAN_NONE, n);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
 static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     if (llama->experts.n) {
@@ -275,7 +360,7 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     x = gather_tokens(llama, x);
     uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
     bool fused = w->graph->fused;
-    uint32_t open = fused ? gate : model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
+    uint32_t open = fused ? gate : run_silu(llama, block, gate, n);
     uint32_t up =
         model_run_linear(w, &block->up, gather_again(llama, own, x), llama->ffn, w->width);
     uint32_t hidden = model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
@@ -309,8 +394,9 @@ static ModelStream run_block(const Llama *llama, const Block *block, bool is_fir
                              ModelStream stream) {
     const ModelWalk *w = &llama->between;
     model_begin_block(w);
-    model_enter_block(w, block->module, stream,
-                      (uint32_t[]){llama->rotary.cosines, llama->rotary.sines}, 2);
+    uint32_t others[] = {llama->positions, llama->rotary.cosines, llama->rotary.sines};
+    unsigned first = llama->positions == PLAN_NONE ? 1 : 0;
+    model_enter_block(w, block->module, stream, others + first, 3 - first);
     if (w->graph->whole_ends && is_first) {
         PlanGraphTokens tokens = tokens_between(llama);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
@@ -365,6 +451,100 @@ static uint32_t run_head(const Llama *llama, const ModelLayer *norm, const Model
                                 : logits;
 }
 
+static ModelLayer declare_head(const Llama *llama, const ModelNetwork *network, uint32_t root,
+                               const ModelLayer *embed) {
+    const ModelWalk *w = &llama->walk;
+    ModelLayer head = {.bias = PLAN_NONE, .weight = embed->weight};
+    if (network->tied) {
+        head.module = plan_graph_module(w->graph, root, llama->names->head, "Linear", false);
+        plan_graph_share(w->graph, head.module, head.weight);
+        return head;
+    }
+    head = model_linear(w, root, llama->names->head, llama->vocab, w->width, false);
+    share_out(llama, &head, PLAN_SHARE_ROWS);
+    return head;
+}
+
+static void walk_own(Llama *llama, const ModelNetwork *network) {
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
+    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
+    ModelLayer embed = model_embedding(w, root, "embed",
+                                       graph->whole_ends ? network->vocab : llama->vocab, w->width);
+    g_autofree Block *blocks = g_new(Block, network->layers);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        blocks[i] = declare_block(llama, root, i);
+    }
+    ModelLayer norm = model_rmsnorm(w, root, "norm");
+    ModelLayer head = declare_head(llama, network, root, &embed);
+    if (graph->whole_ends) {
+        plan_graph_sees_all(graph, embed.weight);
+    } else {
+        share_out(llama, &embed, PLAN_SHARE_ROWS);
+    }
+    plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+
+    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    uint32_t x = run_embedding(llama, &embed, tokens);
+    model_cast_tables(w, &llama->rotary);
+    ModelStream stream = {x, PLAN_NONE};
+    for (uint64_t i = 0; i < network->layers; i++) {
+        stream = run_block(llama, &blocks[i], i == 0, stream);
+    }
+    uint32_t logits = run_head(llama, &norm, &head, stream);
+    model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
+}
+
+/* LlamaForCausalLM, in whose module "model" is all but the head. */
+static void walk_transformers(Llama *llama, const ModelNetwork *network) {
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
+    model_transformers_begin(graph);
+    uint32_t root = declare_module(llama, PLAN_NONE, "", "ForCausalLM", NULL);
+    uint32_t model = declare_module(llama, root, "model", "Model", NULL);
+    ModelLayer embed = model_embedding(w, model, llama->names->embed, llama->vocab, w->width);
+    g_autofree Block *blocks = g_new(Block, network->layers);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        blocks[i] = declare_block(llama, model, i);
+    }
+    ModelLayer norm = model_rmsnorm(w, model, "norm");
+    uint32_t rotary = model_transformers_rotary(w, model, llama->head_dim, network->rope_base);
+    ModelLayer head = declare_head(llama, network, root, &embed);
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+
+    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    plan_graph_enter(graph, model, &tokens, 1);
+    uint32_t embedded = run_embedding(llama, &embed, tokens);
+    ModelStream stream = {embedded, PLAN_NONE};
+    plan_graph_hold(graph, embedded);
+    llama->positions = model_transformers_positions(w);
+    model_transformers_tables(w, rotary, stream.a, llama->positions, &llama->rotary);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        stream = run_block(llama, &blocks[i], i == 0, stream);
+    }
+    uint32_t x, normed = model_run_last_norm(w, &norm, stream, EPS, &x);
+    if (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD) {
+        /* Qwen's has both in a dictionary, too. */
+        plan_graph_let_go_after(graph, llama->positions, embedded);
+    }
+    plan_graph_leave(graph, &normed, 1);
+    plan_graph_hold(graph, normed);
+    uint32_t logits = model_run_linear(w, &head, normed, llama->vocab, w->width);
+    (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
+                                                                            targets, llama->vocab);
+}
+
+/* Mistral's modules do as Llama's. */
+static const char *transformers_prefix(const ModelNetwork *network) {
+    return network->code != MODEL_CODE_TRANSFORMERS ? NULL
+           : network->qkv_bias                      ? "Qwen2"
+           : network->qk_norm == MODEL_QK_NORM_HEAD ? "Qwen3"
+                                                    : "Llama";
+}
+
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
     uint64_t parts = graph->tensor;
     bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
@@ -389,55 +569,28 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .kv_repeated = network->kv_repeated && network->kv_heads &&
                                   network->kv_heads < network->heads && !graph->fused,
                    .norm_after = network->norm_after,
+                   .positions = PLAN_NONE,
                    .qkv = network->qkv,
                    .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
                    .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
+    shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
+    shape.names = shape.transformers ? &transformers_names : &own_names;
     Llama *llama = &shape;
-    const ModelWalk *w = &shape.walk;
     shape.between = shape.walk;
     shape.between.rows /= parts;
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : joined_width(llama);
     graph->joins_blocks &= !network->norm_after;
-    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
-    ModelLayer embed = model_embedding(w, root, "embed",
-                                       graph->whole_ends ? network->vocab : llama->vocab, w->width);
-    g_autofree Block *blocks = g_new(Block, network->layers);
-    for (uint64_t i = 0; i < network->layers; i++) {
-        blocks[i] = declare_block(llama, root, i);
-    }
-    ModelLayer norm = model_rmsnorm(w, root, "norm");
-    ModelLayer head = {.bias = PLAN_NONE, .weight = embed.weight};
-    if (network->tied) {
-        head.module = plan_graph_module(graph, root, "head", "Linear", false);
-        plan_graph_share(graph, head.module, head.weight);
+    if (shape.transformers) {
+        walk_transformers(llama, network);
     } else {
-        head = model_linear(w, root, "head", llama->vocab, w->width, false);
-        share_out(llama, &head, PLAN_SHARE_ROWS);
+        walk_own(llama, network);
     }
-    if (graph->whole_ends) {
-        plan_graph_sees_all(graph, embed.weight);
-    } else {
-        share_out(llama, &embed, PLAN_SHARE_ROWS);
-    }
-    plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-
-    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x = run_embedding(llama, &embed, tokens);
-    model_cast_tables(w, &llama->rotary);
-    ModelStream stream = {x, PLAN_NONE};
-    for (uint64_t i = 0; i < network->layers; i++) {
-        stream = run_block(llama, &blocks[i], i == 0, stream);
-    }
-    uint32_t logits = run_head(llama, &norm, &head, stream);
-    model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
 }
 
 const ModelFamily model_llama = {
     "llama",
     "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
     "shared_ffn route_norm kv_heads head_dim tied "
-    "rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at "
+    "code rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at "
     "loss loss_at rope",
     emit};

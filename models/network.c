@@ -115,6 +115,9 @@ static const struct {
     {"gelu",
      offsetof(ModelNetwork, gelu),
      {[MODEL_GELU_TANH] = "tanh", [MODEL_GELU_ERF] = "erf", [MODEL_GELU_OPS] = "ops"}},
+    {"code",
+     offsetof(ModelNetwork, code),
+     {[MODEL_CODE_OWN] = "own", [MODEL_CODE_TRANSFORMERS] = "transformers"}},
     {"rope",
      offsetof(ModelNetwork, rope),
      {[MODEL_ROPE_REAL] = "real",
@@ -366,6 +369,17 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rotary_share"), error,
                                "rotary_share below 1 is known with attention's kernel alone; set "
                                "attention = kernel");
+    }
+    bool is_recorded = !network->experts && network->qkv == MODEL_QKV_APART &&
+                       !network->kv_repeated && network->rope == MODEL_ROPE_REAL &&
+                       !network->norm_after && network->qk_norm != MODEL_QK_NORM_WIDTH &&
+                       !network->scores_in_memory;
+    if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded) {
+        return plan_ini_refuse(
+            ini, plan_ini_find(ini, "network", "code"), error,
+            "code = transformers is known of a network without experts, with q, k "
+            "and v by layers apart, groups of heads, attention's kernel, real "
+            "rotary embedding and norms before; set code = own");
     }
     if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,

@@ -49,6 +49,12 @@ typedef enum {
     MODEL_ROPE_PARTIAL /* as REAL, and joined with what of a head is not turned, which is nothing */
 } ModelRope;
 
+/* Whose modules are walked; a file has these words in small. */
+typedef enum {
+    MODEL_CODE_OWN,         /* the family's */
+    MODEL_CODE_TRANSFORMERS /* Hugging Face's: their names, order and habits (transformers.h) */
+} ModelCode;
+
 /* GELU's form; a file has these words in small. */
 typedef enum {
     MODEL_GELU_TANH,
@@ -62,6 +68,7 @@ typedef struct {
     char *dropouts;   /* of its config.json, in words, none of which is planned; NULL: none */
     bool from_config; /* its text was a config.json */
     unsigned family;
+    ModelCode code; /* llama */
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     uint64_t experts, experts_per_token; /* llama: instead of each block's hidden layer; 0: none */

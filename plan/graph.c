@@ -29,7 +29,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->locals = g_array_new(FALSE, FALSE, sizeof(Local));
     graph->ranks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     graph->copies = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    graph->loss = graph->rope_cos = graph->rope_sin = PLAN_NONE;
+    graph->loss = graph->rope_cos = graph->rope_sin = graph->rope_frequencies = PLAN_NONE;
     graph->strings = g_string_chunk_new(4096);
     return graph;
 }
@@ -178,7 +178,7 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
     return value;
 }
 
-static void add_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint32_t behind) {
+static uint32_t add_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint32_t behind) {
     uint32_t value = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                                        .base = PLAN_NONE,
                                                        .elements = elements,
@@ -186,6 +186,7 @@ static void add_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uin
                                                        .is_input = true,
                                                        .behind = behind});
     g_array_append_val(graph->buffers, value);
+    return value;
 }
 
 void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
@@ -292,6 +293,12 @@ void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) 
     graph->rope_cos = add_value(graph, table);
     graph->rope_sin = add_value(graph, table);
     graph->rope_seq = seq;
+    graph->rope_dim = dim;
+    graph->rope_base = base;
+}
+
+void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base) {
+    graph->rope_frequencies = add_buffer(graph, PLAN_FP32, dim / 2, graph->parameters->len);
     graph->rope_dim = dim;
     graph->rope_base = base;
 }

@@ -150,6 +150,8 @@ struct _PlanGraph {
     GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
     /* The cosines and sines of rotary embedding [seq, dim], made once; PLAN_NONE: it has none. */
     uint32_t rope_cos, rope_sin;
+    /* Or, where each pass makes its own, the buffer that positions are multiplied by [dim / 2]. */
+    uint32_t rope_frequencies;
     uint64_t rope_seq, rope_dim;
     double rope_base;
     uint32_t loss;
@@ -164,6 +166,7 @@ struct _PlanGraph {
     bool compiled_norm; /* the norm behind the blocks, too */
     bool compiled_loss; /* and a loss that the network makes */
     bool rms_norm_of_ops;
+    bool weight_first; /* what is written out multiplies weights by rows, not rows by weights */
     PlanGraphTrained trained;
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
@@ -265,6 +268,8 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
                                 uint64_t cols);
 /* Declares rope_cos and rope_sin. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
+/* Declares rope_frequencies, between the parameters. */
+void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
 /* A local variable of a function that is no module holds the value until now. */
 void plan_graph_keep(PlanGraph *graph, uint32_t value);
 /* When both are let go of at once, value goes after the other. */

@@ -187,6 +187,13 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_RMSNORM:
     case PLAN_OP_RMSNORM_BACKWARD:
         return g_str_equal(name, "rstd") ? d[0] : strchr(name, 'w') ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_OUTER:
+        return is ? d[0] : slot == 1 ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_ROPE_FREQUENCIES:
+        return d[0] / 2;
+    case PLAN_OP_PAD_TARGETS:
+    case PLAN_OP_DROP_FIRST:
+        return times(d[0], is == (kind == PLAN_OP_PAD_TARGETS) ? d[1] : plus(d[1], 1));
     case PLAN_OP_ROPE_TABLES:
     case PLAN_OP_SOFTMAX:
     case PLAN_OP_SOFTMAX_BACKWARD:
@@ -276,6 +283,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_SILU_BACKWARD:
     case PLAN_OP_MUL:
     case PLAN_OP_ONES_MASK:
+    case PLAN_OP_SHIFT:
+    case PLAN_OP_COS:
+    case PLAN_OP_SIN:
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
     case PLAN_OP_POSITIVE_MASK:

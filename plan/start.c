@@ -20,6 +20,19 @@ static void make_rope_tables(PlanRun *run) {
     plan_builder_launch(&run->builder, 0);
 }
 
+/* What its numbers are matters of the rotary frequencies alone. */
+static void make_buffer(PlanRun *run, uint32_t value) {
+    const PlanGraph *graph = run->graph;
+    bool is_rope = value == graph->rope_frequencies;
+    PlanTensor tensor = make_input(run, value, is_rope ? "frequencies" : "buffer");
+    int64_t n = is_rope ? (int64_t)graph->rope_dim : (int64_t)tensor.elements;
+    double one = 1;
+    plan_builder_begin_op(&run->builder, is_rope ? PLAN_OP_ROPE_FREQUENCIES : PLAN_OP_FILL,
+                          PLAN_AXIS_NONE, &n, is_rope ? &graph->rope_base : &one);
+    plan_run_operand(run, tensor);
+    plan_builder_launch(&run->builder, 0);
+}
+
 /* Those that are made behind so many parameters. */
 static void make_buffers(PlanRun *run, uint32_t behind) {
     const GArray *buffers = run->graph->buffers;
@@ -29,11 +42,7 @@ static void make_buffers(PlanRun *run, uint32_t behind) {
             continue;
         }
         plan_run_at(run, PLAN_PHASE_SETUP, 0);
-        PlanTensor tensor = make_input(run, value, "buffer");
-        plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)tensor.elements}, (double[]){1});
-        plan_run_operand(run, tensor);
-        plan_builder_launch(&run->builder, 0);
+        make_buffer(run, value);
     }
 }
 

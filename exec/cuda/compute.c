@@ -12,6 +12,7 @@
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/positions.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rope.h"
@@ -338,6 +339,22 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
                                                   dim(t, 1), type);
     case PLAN_OP_ROPE_TABLES:
         return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);
+    case PLAN_OP_ROPE_FREQUENCIES:
+        return kernel_cuda_rope_frequencies(k, p[0], dim(t, 0), attr(t, 0));
+    case PLAN_OP_SHIFT:
+        return kernel_cuda_shift_i64(k, p[1], p[0], dim(t, 0), dims(t)[1]);
+    case PLAN_OP_AS_NUMBER:
+        return kernel_cuda_as_number(k, p[1], p[0], dim(t, 0));
+    case PLAN_OP_OUTER:
+        return kernel_cuda_outer(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1));
+    case PLAN_OP_COS:
+        return kernel_cuda_cos(k, p[1], p[0], dim(t, 0));
+    case PLAN_OP_SIN:
+        return kernel_cuda_sin(k, p[1], p[0], dim(t, 0));
+    case PLAN_OP_PAD_TARGETS:
+        return kernel_cuda_pad_targets(k, p[1], p[0], dim(t, 0), dim(t, 1));
+    case PLAN_OP_DROP_FIRST:
+        return kernel_cuda_drop_first(k, p[1], p[0], dim(t, 0), dim(t, 1));
     case PLAN_OP_ROPE:
         return rope(t, k);
     case PLAN_OP_NEGATE_HALF:

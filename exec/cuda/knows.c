@@ -47,6 +47,12 @@ static bool is_table(PlanOpKind kind, const char *slot) {
            (g_str_equal(slot, "cos") || g_str_equal(slot, "sin") || g_str_equal(slot, "table"));
 }
 
+/* Angles are worked out in fp32 alone. */
+static bool makes_angles(PlanOpKind kind) {
+    return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_AS_NUMBER || kind == PLAN_OP_OUTER ||
+           kind == PLAN_OP_COS || kind == PLAN_OP_SIN;
+}
+
 /* Autocast adds what a product made in 16 bits to hidden states in fp32. */
 static bool adds_into_wider(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
@@ -65,6 +71,10 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
             continue;
         }
         int mine = role->buffers[buffer].dtype;
+        if (makes_angles((PlanOpKind)op->kind) && mine != PLAN_FP32) {
+            return refuse(op, "its angles are not stored in fp32; use a plan of this version",
+                          error);
+        }
         if (is_statistic(slot->name) && mine != PLAN_FP32) {
             return refuse(op, "its statistics are not stored in fp32; use a plan of this version",
                           error);

@@ -11,6 +11,7 @@
 #include "exec/host/heads.h"
 #include "exec/host/launch.h"
 #include "exec/host/optimizer.h"
+#include "exec/host/positions.h"
 #include "exec/host/shard.h"
 #include "exec/host/shared.h"
 #include "exec/task.h"
@@ -235,6 +236,16 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_ROPE_TABLES:
         kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
+        return true;
+    case PLAN_OP_ROPE_FREQUENCIES:
+    case PLAN_OP_SHIFT:
+    case PLAN_OP_AS_NUMBER:
+    case PLAN_OP_OUTER:
+    case PLAN_OP_COS:
+    case PLAN_OP_SIN:
+    case PLAN_OP_PAD_TARGETS:
+    case PLAN_OP_DROP_FIRST:
+        exec_positions_compute(t);
         return true;
     case PLAN_OP_NEGATE_HALF:
         exec_heads_negate_half(t);

@@ -123,12 +123,6 @@ static void count_targets(const ExecTask *t) {
     }
 }
 
-static void as_number(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = (float)i64(t, 0)[i];
-    }
-}
-
 static void divide(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
         f32(t, 2)[i] = f32(t, 0)[i] / f32(t, 1)[i];
@@ -202,9 +196,6 @@ bool exec_shared_compute(const ExecTask *t) {
         return true;
     case PLAN_OP_COUNT_TARGETS:
         count_targets(t);
-        return true;
-    case PLAN_OP_AS_NUMBER:
-        as_number(t);
         return true;
     case PLAN_OP_DIVIDE:
         divide(t);

@@ -24,20 +24,28 @@ static PlanTensor whole_product(const PlanBackward *b, const char *name) {
     return whole;
 }
 
-/* The broadcast factor's gradient is made first, but summed after the other's is made. */
+static void product_with_broadcast(const PlanBackward *b, bool by_column) {
+    b->dx[0] = in_dtype_of_result(b, 0, "dx");
+    begin(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* The second factor's gradient is made first; the broadcast one's is summed when both are made. */
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     double one = 1;
     PlanTensor whole = PLAN_NO_TENSOR;
+    bool broadcast_first = !by_column && b->run->graph->weight_first;
+    if (wanted(b, 0) && broadcast_first) {
+        product_with_broadcast(b, by_column);
+    }
     if (wanted(b, 1)) {
         whole = whole_product(b, by_column ? "dcolumn_whole" : "drow_whole");
     }
-    if (wanted(b, 0)) {
-        b->dx[0] = in_dtype_of_result(b, 0, "dx");
-        begin(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL);
-        operand(b, b->dy[0]);
-        value_operand(b, 1);
-        operand(b, b->dx[0]);
-        launch(b);
+    if (wanted(b, 0) && !broadcast_first) {
+        product_with_broadcast(b, by_column);
     }
     if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */

@@ -520,7 +520,15 @@ static void differentiate(const PlanBackward *b) {
 #include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
+    case PLAN_OP_PAD_TARGETS:
+    case PLAN_OP_DROP_FIRST:
     case PLAN_OP_ROPE_TABLES:
+    case PLAN_OP_ROPE_FREQUENCIES:
+    case PLAN_OP_SHIFT:
+    case PLAN_OP_AS_NUMBER:
+    case PLAN_OP_OUTER:
+    case PLAN_OP_COS:
+    case PLAN_OP_SIN:
     case PLAN_OP_ONES_MASK:
     case PLAN_OP_UPPER_MASK:
     case PLAN_OP_DISTANCES:
@@ -673,7 +681,8 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_ROWS_OF] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
-    static const Saved nothing, of_shared_rows = {1, {1}}, of_shared_loss = {3, {1, 4, 3}};
+    static const Saved nothing, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
+                                of_shared_loss = {3, {1, 4, 3}};
     if (op->kind >= PLAN_N_OP_KINDS) {
         return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
                : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss
@@ -682,7 +691,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */
     }
-    return &saved[op->kind];
+    return op->kind == PLAN_OP_MUL_ROW && graph->weight_first ? &row_first : &saved[op->kind];
 }
 
 /* A checkpoint packs and unpacks parameters as it does all else. */

@@ -172,13 +172,20 @@ static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32
     return offset + to.elements;
 }
 
-/* Those of a network that has rotary tables: the tables, then what blocks count in. */
+/* Of a network with rotary embedding: its tables, then what blocks count in and tables are made
+ * of. */
 static GArray *buffers_of(const PlanGraph *graph) {
     GArray *buffers = new_list();
-    g_array_append_val(buffers, graph->rope_cos);
-    g_array_append_val(buffers, graph->rope_sin);
+    if (graph->rope_cos != PLAN_NONE) {
+        g_array_append_val(buffers, graph->rope_cos);
+        g_array_append_val(buffers, graph->rope_sin);
+    }
     g_array_append_vals(buffers, graph->buffers->data, graph->buffers->len);
     return buffers;
+}
+
+static bool has_rotary_buffers(const PlanGraph *graph) {
+    return graph->rope_cos != PLAN_NONE || graph->rope_frequencies != PLAN_NONE;
 }
 
 /* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
@@ -213,7 +220,7 @@ static void begin_pass(PlanRun *run) {
     if (ddp->passes++ == 1) {
         rebuild_buckets(run, ddp);
     }
-    if (run->graph->rope_cos != PLAN_NONE && ddp->synced) {
+    if (has_rotary_buffers(run->graph) && ddp->synced) {
         broadcast_buffers(run);
     }
     ddp->synced = run->reduces;

@@ -8,6 +8,7 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/heads.h"
+#include "kernels/cuda/positions.h"
 #include "kernels/cuda/rope.h"
 #include "kernels/host/embedding.h"
 #include "kernels/host/rope.h"
@@ -143,6 +144,48 @@ static void test_rope(const DeviceCase *c) {
         DEVICE_OK(kernel_cuda_rope(device_lane, y, device_put(c, x, n), dc, ds, &rope, true));
         device_close("rope backward", c, y, want, n, 1e-6, 1e-6);
     }
+}
+
+/* Tables made op by op are the tables: of positions from 3 on. */
+static void test_tables_of_ops(void) {
+    enum {
+        SEQ = 37,
+        DIM = 10,
+        HALF = DIM / 2,
+        FROM = 3
+    };
+    gint64 from_zero[SEQ];
+    float cosines[SEQ * DIM], sines[SEQ * DIM], want_cos[SEQ * HALF], want_sin[SEQ * HALF];
+    for (size_t i = 0; i < SEQ; i++) {
+        from_zero[i] = (gint64)i;
+    }
+    kernel_rope_tables_f32(cosines, sines, SEQ, DIM, 10000, FROM);
+    for (size_t i = 0; i < SEQ * HALF; i++) {
+        want_cos[i] = cosines[i / HALF * DIM + i % HALF];
+        want_sin[i] = sines[i / HALF * DIM + i % HALF];
+    }
+    gint64 *positions = device_new_bytes(SEQ * sizeof(gint64));
+    float *numbers = device_new_floats(SEQ), *frequencies = device_new_floats(HALF);
+    float *angles = device_new_floats(SEQ * HALF), *table = device_new_floats(SEQ * HALF);
+    DEVICE_OK(
+        kernel_cuda_shift_i64(device_lane, positions, device_put_i64(from_zero, SEQ), SEQ, FROM));
+    DEVICE_OK(kernel_cuda_as_number(device_lane, numbers, positions, SEQ));
+    DEVICE_OK(kernel_cuda_rope_frequencies(device_lane, frequencies, DIM, 10000));
+    DEVICE_OK(kernel_cuda_outer(device_lane, angles, numbers, frequencies, SEQ, HALF));
+    DEVICE_OK(kernel_cuda_cos(device_lane, table, angles, SEQ * HALF));
+    device_close_floats("cosines of ops", table, want_cos, SEQ * HALF, 4e-6, 0);
+    DEVICE_OK(kernel_cuda_sin(device_lane, table, angles, SEQ * HALF));
+    device_close_floats("sines of ops", table, want_sin, SEQ * HALF, 4e-6, 0);
+}
+
+static void test_labels(void) {
+    gint64 target[] = {5, 6, 7, 1, 2, 3}, padded[] = {-100, 5, 6, -100, -100, 1, 2, -100};
+    gint64 next[] = {5, 6, -100, 1, 2, -100};
+    gint64 *longer = device_new_bytes(sizeof padded), *rows = device_new_bytes(sizeof next);
+    DEVICE_OK(kernel_cuda_pad_targets(device_lane, longer, device_put_i64(target, 6), 2, 3));
+    device_equal_bytes("padded", longer, padded, sizeof padded);
+    DEVICE_OK(kernel_cuda_drop_first(device_lane, rows, longer, 2, 3));
+    device_equal_bytes("next", rows, next, sizeof next);
 }
 
 /* The pieces put together are the rotation. */
@@ -536,6 +579,8 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/embedding/bias-backward", test_bias_backward);
     DEVICE_TEST("/kernels-cuda/rope/whole", test_rope);
     DEVICE_TEST("/kernels-cuda/rope/pieces", test_rope_pieces);
+    DEVICE_TEST_ONCE("/kernels-cuda/rope/tables-of-ops", test_tables_of_ops);
+    DEVICE_TEST_ONCE("/kernels-cuda/labels", test_labels);
     DEVICE_TEST("/kernels-cuda/columns", test_columns);
     DEVICE_TEST("/kernels-cuda/rope/table-mul", test_table_mul);
     DEVICE_TEST("/kernels-cuda/rope/pieces-of-long-rows", test_rope_pieces_of_long_rows);

@@ -389,6 +389,29 @@ static void says_what_is_normalized(void) {
     }
 }
 
+/* Whose modules a run has: transformers' where these were recorded. */
+static void says_whose_code_it_is(void) {
+    static const struct {
+        const char *text;
+        ModelCode code;
+    } cases[] = {
+        {LLAMA(2, 64, 4, 160, LLAMA_2), MODEL_CODE_TRANSFORMERS},
+        {MISTRAL(2, 64, 160, 100, "\"max_position_embeddings\": 64"), MODEL_CODE_TRANSFORMERS},
+        {QWEN2(2, 64, 4, 2, 160, 100, true,
+               "\"max_position_embeddings\": 64, \"sliding_window\": 64"),
+         MODEL_CODE_TRANSFORMERS},
+        {QWEN3(2, 64, 8, 160, false, ""), MODEL_CODE_TRANSFORMERS},
+        {OLMO2(2, 64, 4, 4, 160), MODEL_CODE_OWN},
+        {MIXTRAL(""), MODEL_CODE_OWN},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(network->code, ==, cases[i].code);
+    }
+}
+
 /* What is read back from a plan or a trace is the network's text alone. */
 static void says_scaling_in_its_text(void) {
     const char *text = LLAMA(2, 64, 8, 160, LLAMA_3(8.0, false));
@@ -494,6 +517,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
     g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
+    g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
     g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "models/config-json.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/ini.h"
@@ -481,6 +482,13 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     return true;
 }
 
+/* Of transformers' own modules: what is made of their config.json. */
+static char *config_text(const Recording *recording, GError **error) {
+    JsonNode *config = json_object_get_member(recording->header, "config");
+    g_autofree char *json = json_to_string(config, FALSE), *dropouts = NULL;
+    return model_config_json_to_ini(json, strlen(json), recording->file_name, &dropouts, error);
+}
+
 Plan *recording_plan(const Recording *recording, RecordingProgram program, GError **error) {
     JsonObject *shape = json_object_get_object_member(recording->header, "shape");
     JsonObject *options = json_object_get_object_member(recording->header, "options");
@@ -493,11 +501,18 @@ Plan *recording_plan(const Recording *recording, RecordingProgram program, GErro
         !set_strategy(recording, options, &strategy, error)) {
         return NULL;
     }
+    if (has(recording->header, "config")) { /* whose sequences may be longer than those recorded */
+        strategy.seq = (uint64_t)int_of(shape, "seq");
+    }
     set_program(program, options, &strategy);
     if (!plan_strategy_settle(&strategy, error)) {
         return NULL;
     }
-    g_autofree char *text = network_text(shape);
+    g_autofree char *text =
+        has(recording->header, "config") ? config_text(recording, error) : network_text(shape);
+    if (!text) {
+        return NULL;
+    }
     g_autoptr(ModelNetwork) network =
         model_network_read(text, strlen(text), recording->file_name, error);
     if (!network) {

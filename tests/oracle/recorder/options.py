@@ -4,12 +4,14 @@ import argparse
 
 import networks
 import parallel
+import transformers_network
 from building_blocks import Shape
 
 
 def add_training_options(p):
     """Everything about the run that is trained; how it is recorded is each recorder's own."""
     net = p.add_argument_group("network")
+    net.add_argument("--transformers", metavar="CONFIG.JSON", help="transformers' own modules, instead of a preset")
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
     for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
                  "expert-ffn", "shared-ffn"):
@@ -99,6 +101,8 @@ def add_training_options(p):
 
 
 def make_shape(options):
+    if options.transformers:
+        return transformers_network.make_shape(options)
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",

@@ -1,0 +1,51 @@
+"""Networks of transformers' own modules, made from a config.json with random weights and called as its Trainer calls
+them: the model makes the loss of its labels, and what it returns is let go of before backward.
+
+There is no attention_mask: sequences are whole. Then transformers looks through the positions for several sequences in
+one and, as there are none, returns nothing; tensors without memory cannot tell, so the question is answered here and
+what it makes and frees (at the start of a pass, up to 33 bytes a token; the host waits for it) is left out."""
+
+import json
+
+from building_blocks import Shape
+
+
+def fields_of(options):
+    with open(options.transformers) as file:
+        fields = json.load(file)
+    layers = "n_layer" if "n_layer" in fields else "num_hidden_layers"
+    return {**fields, layers: options.layers or fields[layers]}
+
+
+def make_shape(options):
+    """What of a shape record_fsdp.py asks; the network is the config.json's."""
+    fields = fields_of(options)
+    longest = fields.get("max_position_embeddings") or fields.get("n_positions")
+    return Shape(kind="transformers", layers=0, width=0, vocab=fields["vocab_size"], seq=options.seq or longest,
+                 checkpointing=options.checkpointing)
+
+
+def make_network(options):
+    from transformers import AutoConfig, AutoModelForCausalLM, masking_utils
+
+    masking_utils.find_packed_sequence_indices = lambda position_ids: None
+    fields = fields_of(options)
+    config = AutoConfig.for_model(fields.pop("model_type"), **fields)
+    config.use_cache = False  # as Trainer has it
+    network = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    network.block_classes = tuple({type(m) for m in network.modules() if type(m).__name__ in network._no_split_modules})
+    if options.checkpointing == "inside":
+        network.gradient_checkpointing_enable({"use_reentrant": False})
+    elif options.checkpointing == "outside":
+        raise SystemExit("transformers checkpoints what is inside of a block's hooks; give --checkpointing inside")
+    return network.train()
+
+
+def header(options):
+    import transformers
+
+    return {"transformers": transformers.__version__, "config": fields_of(options)}
+
+
+def loss_of(model, tokens, targets):
+    return model(input_ids=tokens, labels=targets)["loss"]
