@@ -18,7 +18,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, HERE)
-import safetensors  # noqa: E402
+import weight_files  # noqa: E402
 
 STEPS, BATCH, LR = 20, 12, 512
 STRATEGIES = ("-n 1 --sharding none", "-n 2", "-n 3 --sharding none", "-n 3 --flavour fsdp1",
@@ -72,7 +72,7 @@ def foreshard_gradients(options, network, folder, strategy):
     after = folder + "/after.safetensors"
     run_foreshard(options, network, folder, strategy, "--steps", "1", "--optimizer", "sgd", "--lr", str(LR),
                   "--save", after)
-    before, after = safetensors.read(folder + "/weights.safetensors"), safetensors.read(after)
+    before, after = weight_files.read(folder + "/weights.safetensors"), weight_files.read(after)
     return {name: (before[name] - after[name]) / LR for name in before}
 
 
@@ -89,11 +89,11 @@ def compare(options, network, folder):
                                  "--gradients", folder + "/gradients.safetensors")}
     torch["fsdp2"] = torch_losses(2, network, folder, options.data, "--gradients", folder + "/fsdp2.safetensors")
     torch["bf16"] = torch_losses(2, network, folder, options.data, "--bf16")
-    gradients = safetensors.read(folder + "/gradients.safetensors")
+    gradients = weight_files.read(folder + "/gradients.safetensors")
     print(f"{network}: relative differences from PyTorch on one process")
     print(f"  {'':48} losses   gradients")
     print(f"  {'PyTorch, FSDP2 over gloo, 2 ranks':48} {worst_loss(torch['fsdp2'], torch['one']):8.1e} "
-          f"{worst_gradient(safetensors.read(folder + '/fsdp2.safetensors'), gradients):8.1e}")
+          f"{worst_gradient(weight_files.read(folder + '/fsdp2.safetensors'), gradients):8.1e}")
     for strategy in STRATEGIES:
         losses = run_foreshard(options, network, folder, strategy, "--steps", str(STEPS))
         print(f"  {'foreshard ' + strategy:48} {worst_loss(losses, torch['one']):8.1e} "

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 import compare
-import safetensors
+import weight_files
 
 compare.STEPS = 5
 STRATEGIES = 2  # of foreshard, each network
@@ -117,7 +117,7 @@ def worst_gradient(a, b):
 def by_torch(options, network, folder, ranks, *more):
     path = f"{folder}/gradients-{ranks}.safetensors"
     losses = compare.torch_losses(ranks, network, folder, options.data, "--gradients", path, *more)
-    return losses, safetensors.read(path)
+    return losses, weight_files.read(path)
 
 
 def by_foreshard(options, network, folder, strategy):

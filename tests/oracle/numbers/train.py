@@ -16,7 +16,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorder"))
 import networks  # noqa: E402
-import safetensors  # noqa: E402
+import weight_files  # noqa: E402
 import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
@@ -49,8 +49,8 @@ def read_shape(path):
     for key, value in entries.items():
         if key in NUMBERS:
             fields[key] = int(value)
-        elif key in ("bias", "positions"):
-            pass  # variants.py
+        elif key in ("bias", "positions", "code"):
+            pass  # variants.py, made_by_transformers
         elif key in ("tied", "gated", "qkv_bias", "route_norm"):
             fields[key] = value == "yes"
         elif key == "gelu":
@@ -68,6 +68,24 @@ def read_shape(path):
     return Shape(**fields), entries
 
 
+def made_by_transformers(shape):
+    """A family llama of `code = transformers`: their own modules, called as a network of the recorder's is."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(hidden_size=shape.width, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
+                         num_key_value_heads=shape.kv_heads, intermediate_size=shape.ffn, vocab_size=shape.vocab,
+                         max_position_embeddings=shape.seq, rms_norm_eps=1e-5, use_cache=False)
+    network = LlamaForCausalLM(config)
+    network.block_classes = (type(network.model.layers[0]),)
+    return network
+
+
+def loss_of(network, tokens, targets, entries):
+    if entries.get("code") == "transformers":
+        return network(input_ids=tokens, labels=tokens).loss  # it shifts them itself
+    return network(tokens, targets)
+
+
 def make_weights(network, seed, path):
     """PyTorch's own start, with norms and biases moved off their ones and zeros."""
     torch.manual_seed(seed)
@@ -75,11 +93,11 @@ def make_weights(network, seed, path):
         for parameter in network.parameters():
             if parameter.dim() == 1:
                 parameter.add_(0.1 * torch.randn_like(parameter))
-    safetensors.write(path, dict(network.named_parameters()))
+    weight_files.write(path, dict(network.named_parameters()))
 
 
 def load_weights(network, path):
-    tensors = safetensors.read(path)
+    tensors = weight_files.read(path)
     parameters = dict(network.named_parameters())
     if tensors.keys() != parameters.keys():
         raise SystemExit(f"{path} is not of this network: {sorted(tensors.keys() ^ parameters.keys())}")
@@ -134,7 +152,10 @@ def main():
         dist.init_process_group("gloo")
     shape, entries = read_shape(options.network)
     torch.manual_seed(options.seed or 0)
-    network = variants.apply(entries, networks.make_network(shape))
+    if entries.get("code") == "transformers":
+        network = made_by_transformers(shape)
+    else:
+        network = variants.apply(entries, networks.make_network(shape))
     if options.seed is not None:
         make_weights(network, options.seed, options.weights)
     load_weights(network, options.weights)
@@ -145,13 +166,13 @@ def main():
         tokens = torch.tensor(list(file.read()))
     share, losses = options.batch // world, []
     for step in range(options.steps):
-        loss = network(*batch_of(tokens, shape.seq, step * options.batch + rank * share, share))
+        loss = loss_of(network, *batch_of(tokens, shape.seq, step * options.batch + rank * share, share), entries)
         optimizer.zero_grad()
         loss.backward()
         if step == 0 and options.gradients:
             gradients = gradients_of(network)
             if rank == 0:
-                safetensors.write(options.gradients, gradients)
+                weight_files.write(options.gradients, gradients)
         optimizer.step()
         losses.append(mean_over_ranks(loss, world))
     if rank == 0:
