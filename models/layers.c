@@ -84,6 +84,12 @@ void model_end_block(const ModelWalk *w) {
     w->graph->fused &= !w->graph->compiled;
 }
 
+/* As torchtitan chooses: of blocks, and only where 16 divides both sides. */
+static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t out, uint64_t in) {
+    return w->graph->float8 && layer->module != PLAN_NONE && out % 16 == 0 && in % 16 == 0 &&
+           plan_graph_is_in_block(w->graph, layer->module);
+}
+
 static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                            uint64_t in) {
     uint64_t elements = w->rows * out;
@@ -91,9 +97,12 @@ static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t
     if (!is_function) {
         plan_graph_enter(w->graph, layer->module, &x, 1);
     }
-    uint32_t y = plan_graph_op(
-        w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, layer->weight, layer->bias}, 3, &w->graph->dtype,
-        &elements, 1, (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
+    uint32_t y =
+        is_in_float8(w, layer, out, in)
+            ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
+            : plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, layer->weight, layer->bias},
+                            3, &w->graph->dtype, &elements, 1,
+                            (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
     if (!is_function) {
         plan_graph_leave(w->graph, &y, 1);
     }

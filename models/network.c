@@ -536,6 +536,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
     graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
     graph->joins_blocks = graph->fused && !pass->is_checkpointed;
+    graph->float8 = (PlanGraphFloat8)pass->float8;
     graph->compiled_norm = pass->compiled_norm;
     graph->compiled_loss = pass->compiled_loss;
     graph->autocasts = pass->autocast != PLAN_AUTOCAST_NONE;
@@ -584,6 +585,19 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: kernels = compiled does not know %s",
                     network->name, why);
+    }
+    return !why;
+}
+
+/* What was recorded of layers in float8: a Llama's, without biases. */
+static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
+    const char *why = families[network->family] != &model_llama ? "a family other than llama"
+                      : network->qkv_bias   ? "biases of q, k and v; set qkv_bias = no"
+                      : network->norm_after ? "norms behind the layers; set norm_at = before"
+                                            : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: float8 does not know %s, or float8 = none", network->name, why);
     }
     return !why;
 }
@@ -740,6 +754,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
         !can_have_experts(network, strategy, error) ||
         (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
         (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error)) ||
+        (strategy->float8 && !can_be_in_float8(network, error)) ||
         (strategy->lora_rank && !takes_adapters(network, error)) ||
         (strategy->tensor > 1 && !can_be_shared(network, strategy, error))) {
         return NULL;
@@ -759,6 +774,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .autocast = strategy->autocast,
                       .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,
                       .kernels = (PlanKernels)strategy->kernels,
+                      .float8 = (PlanFloat8)strategy->float8,
                       .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
                       .compiled_loss = plan_strategy_is_one_program(strategy),
                       .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,

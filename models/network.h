@@ -113,6 +113,7 @@ typedef struct {
     unsigned autocast; /* PlanAutocast */
     bool keeps_copies; /* it casts a parameter once a pass */
     PlanKernels kernels;
+    PlanFloat8 float8;
     bool compiled_norm, compiled_loss; /* as in a graph */
     bool rms_norm_of_ops;              /* where kernels are eager */
     bool before_2_1;                   /* by a PyTorch that old */

@@ -42,6 +42,7 @@ static uint32_t n_names(const char *const *names) {
 static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
                      PlanArena *arena, uint32_t rank) {
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
+    run->float8 = PLAN_NO_FLOAT8_INPUT;
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder, arena);
     run->builder.fills = strategy->deterministic == PLAN_DETERMINISTIC_YES;

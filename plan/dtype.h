@@ -15,6 +15,8 @@ typedef enum {
     PLAN_INT64,
     PLAN_UINT8,
     PLAN_INT32,
+    PLAN_E4M3, /* float8: 4 bits of exponent, 3 of mantissa */
+    PLAN_E5M2,
     PLAN_N_DTYPES
 } PlanDtype;
 
@@ -23,6 +25,10 @@ bool plan_dtype_parse(const char *name, PlanDtype *ret_dtype);
 
 static inline bool plan_dtype_is_integer(PlanDtype dtype) {
     return dtype == PLAN_INT64 || dtype == PLAN_INT32;
+}
+
+static inline bool plan_dtype_is_float8(PlanDtype dtype) {
+    return dtype == PLAN_E4M3 || dtype == PLAN_E5M2;
 }
 
 extern const uint8_t plan_dtype_sizes[PLAN_N_DTYPES]; /* bytes */

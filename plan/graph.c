@@ -30,6 +30,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->ranks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     graph->copies = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->loss = graph->rope_cos = graph->rope_sin = graph->rope_frequencies = PLAN_NONE;
+    graph->last_float8 = PLAN_NONE;
     graph->strings = g_string_chunk_new(4096);
     return graph;
 }
@@ -553,12 +554,12 @@ uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
     return view;
 }
 
-/* ---- layers that ranks share ---------------------------------------------------------------- */
+/* ---- ops of several kernels, and layers that ranks share ------------------------------------ */
 
 /* An op of several kernels, whose outputs have storage of their own. */
-static void add_shared(PlanGraph *graph, PlanGraphView kind, uint32_t *values, unsigned n_inputs,
-                       const PlanGraphValue *outputs, unsigned n_outputs, const int64_t *dims,
-                       unsigned n_dims) {
+static void add_several(PlanGraph *graph, PlanGraphView kind, uint32_t *values, unsigned n_inputs,
+                        const PlanGraphValue *outputs, unsigned n_outputs, const int64_t *dims,
+                        unsigned n_dims) {
     for (unsigned i = 0; i < n_outputs; i++) {
         PlanGraphValue made = outputs[i];
         made.parameter = made.base = PLAN_NONE;
@@ -580,7 +581,7 @@ static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
     int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
     PlanGraphValue made = {
         .elements = elements, .dtype = given.dtype, .requires_grad = given.requires_grad};
-    add_shared(graph, kind, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
+    add_several(graph, kind, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
     return values[1];
 }
 
@@ -638,8 +639,8 @@ uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index
          .requires_grad = plan_graph_wants_gradient(graph, table)},
         {.elements = n, .dtype = PLAN_UINT8},
     };
-    add_shared(graph, PLAN_GRAPH_SHARED_ROWS, values, 2, made, G_N_ELEMENTS(made), dims,
-               G_N_ELEMENTS(dims));
+    add_several(graph, PLAN_GRAPH_SHARED_ROWS, values, 2, made, G_N_ELEMENTS(made), dims,
+                G_N_ELEMENTS(dims));
     *ret_mask = values[3];
     return values[2];
 }
@@ -658,8 +659,52 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
     PlanGraphValue made[] = {{.elements = 1, .dtype = dtype, .requires_grad = true},
                              {.elements = rows * cols, .dtype = dtype},
                              {.elements = 1, .dtype = dtype}};
-    add_shared(graph, PLAN_GRAPH_SHARED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
-               G_N_ELEMENTS(dims));
+    add_several(graph, PLAN_GRAPH_SHARED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
+                G_N_ELEMENTS(dims));
+    return values[2];
+}
+
+/* ---- linear layers in float8 ---------------------------------------------------------------- */
+
+/* The op that made x by a kernel that a compiler writes, from what backward has anyhow. */
+static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
+    for (uint32_t i = graph->ops->len; i-- > 0;) {
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        for (unsigned o = 0; o < op->n_outputs; o++) {
+            if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
+                bool is_maker = op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_ADD_RMSNORM ||
+                                op->kind == PLAN_OP_SWIGLU;
+                return is_maker ? (int64_t)i : -1;
+            }
+        }
+    }
+    return -1;
+}
+
+/* The layer before it, if that takes x too, has to leave what it cast. */
+static void share_cast(PlanGraph *graph, uint32_t x) {
+    if (graph->last_float8 == PLAN_NONE) {
+        return;
+    }
+    const PlanGraphOp *last = plan_graph_at(graph->ops, PlanGraphOp, graph->last_float8);
+    if (plan_graph_ref(graph, last->values) == x) {
+        PlanGraphFloat8Linear *d = (gpointer)&g_array_index(graph->dims, int64_t, last->dims);
+        d->again = 1;
+    }
+}
+
+uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
+                                  uint64_t n, uint64_t k) {
+    PlanGraphFloat8Linear d = {(int64_t)m, (int64_t)n, (int64_t)k, maker_of(graph, x), 0};
+    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, x)->dtype;
+    PlanGraphValue made[] = {{.elements = m * n, .dtype = dtype, .requires_grad = true},
+                             {.elements = 1, .dtype = PLAN_FP32},
+                             {.elements = n * k, .dtype = PLAN_E4M3}};
+    uint32_t values[5] = {x, weight};
+    share_cast(graph, x);
+    add_several(graph, PLAN_GRAPH_FLOAT8_LINEAR, values, 2, made, G_N_ELEMENTS(made),
+                (const int64_t *)&d, sizeof d / sizeof(int64_t));
+    graph->last_float8 = graph->ops->len - 1;
     return values[2];
 }
 

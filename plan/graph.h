@@ -32,7 +32,10 @@
  *                   logarithms, and how many targets count
  * and without a kernel forward:
  *   SHARED_AGAIN    what was gathered already, by itself; backward by itself, as a gather
- *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients */
+ *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
+ * Of a linear layer in float8 (autograd/float8.c), also several: casts, and the product of what
+ * they make:
+ *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; dx and dw */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_SLICE,
@@ -49,8 +52,16 @@ typedef enum {
     PLAN_GRAPH_SHARED_OWN,
     PLAN_GRAPH_SHARED_WHOLE,
     PLAN_GRAPH_SHARED_ROWS,
-    PLAN_GRAPH_SHARED_LOSS
+    PLAN_GRAPH_SHARED_LOSS,
+    PLAN_GRAPH_FLOAT8_LINEAR
 } PlanGraphView;
+
+/* What has a scale of its own, where linear layers cast to float8; the strategy's words. */
+typedef enum {
+    PLAN_GRAPH_FLOAT8_NONE,
+    PLAN_GRAPH_FLOAT8_TENSORWISE,
+    PLAN_GRAPH_FLOAT8_ROWWISE
+} PlanGraphFloat8;
 
 typedef enum {
     PLAN_HEADS_AS_THEY_ARE, /* the gradient is used as it comes */
@@ -167,6 +178,8 @@ struct _PlanGraph {
     bool compiled_loss; /* and a loss that the network makes */
     bool rms_norm_of_ops;
     bool weight_first; /* what is written out multiplies weights by rows, not rows by weights */
+    PlanGraphFloat8 float8; /* linear layers of blocks */
+    uint32_t last_float8;   /* op; PLAN_NONE */
     PlanGraphTrained trained;
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
@@ -266,6 +279,18 @@ void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_
                             uint64_t width);
 uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
                                 uint64_t cols);
+/* The product of x [m, k] and a weight [n, k], both cast to float8. */
+typedef struct {
+    int64_t m, n, k;
+    int64_t maker; /* the norm or SwiGLU that made x, from which it is made again; -1: x is kept */
+    int64_t again; /* 1: the next layer in float8 takes x, too */
+} PlanGraphFloat8Linear;
+uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
+                                  uint64_t n, uint64_t k);
+static inline const PlanGraphFloat8Linear *plan_graph_float8_linear_of(const PlanGraph *graph,
+                                                                       const PlanGraphOp *op) {
+    return (const PlanGraphFloat8Linear *)&g_array_index(graph->dims, int64_t, op->dims);
+}
 /* Declares rope_cos and rope_sin. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* Declares rope_frequencies, between the parameters. */

@@ -129,6 +129,18 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
             return times(d[1], d[2]);
         }
         return strchr(name, 'x') ? times(d[0], d[2]) : name[0] == 'b' ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_FLOAT8_SCALE:
+    case PLAN_OP_FLOAT8_CAST:
+    case PLAN_OP_FLOAT8_CAST_ROWS:
+        return g_str_equal(name, "scale") ? d[1] : d[0];
+    case PLAN_OP_FLOAT8_UNSCALE:
+        return is ? d[0] : slot == 1 ? d[1] : times(d[0], d[1]);
+    case PLAN_OP_FLOAT8_LINEAR:
+    case PLAN_OP_FLOAT8_LINEAR_DX:
+    case PLAN_OP_FLOAT8_LINEAR_DW:
+        return g_str_has_suffix(name, "scale") ? 1
+               : strchr(name, 'w')             ? times(d[1], d[2])
+                                               : times(d[0], strchr(name, 'x') ? d[2] : d[1]);
     case PLAN_OP_ATTENTION:
     case PLAN_OP_ATTENTION_BACKWARD:
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
@@ -427,6 +439,7 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
     const PlanSlot *info = &plan_op_info(kind)->slots[slot];
     bool wants_int = wants_integers(kind, info, d), wants_mask = info->flags & PLAN_SLOT_MASK;
     bool wants_int32 = info->flags & PLAN_SLOT_INT32;
+    bool wants_float8 = info->flags & PLAN_SLOT_FLOAT8;
     uint64_t wanted = wanted_of(op, slot, d);
     for (unsigned i = 0; i < n; i++) {
         PlanOperand o = plan_operand(role, operands[i]);
@@ -440,7 +453,8 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         bool takes_any = kind == PLAN_OP_FILL_EMPTY;
         if (!takes_any &&
             ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask ||
-             (b->dtype == PLAN_INT32) != wants_int32)) {
+             (b->dtype == PLAN_INT32) != wants_int32 ||
+             plan_dtype_is_float8((PlanDtype)b->dtype) != wants_float8)) {
             return g_strdup_printf("operand %s cannot be %s", info->name,
                                    plan_dtype_name((PlanDtype)b->dtype));
         }

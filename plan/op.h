@@ -50,6 +50,7 @@ typedef enum {
                               * or order */
     PLAN_SLOT_MASK = 32,    /* named ...mask: a byte each */
     PLAN_SLOT_INT32 = 64,   /* named ends */
+    PLAN_SLOT_FLOAT8 = 128, /* named ...8 */
 } PlanSlotFlags;
 
 typedef struct {
@@ -108,6 +109,16 @@ static inline bool plan_op_is_host_init(PlanOpKind kind) {
 
 static inline bool plan_op_is_linear(PlanOpKind kind) {
     return kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_PARTS;
+}
+
+static inline bool plan_op_is_of_float8(PlanOpKind kind) {
+    return kind >= PLAN_OP_FLOAT8_SCALE && kind <= PLAN_OP_FLOAT8_LINEAR_DW;
+}
+
+/* A product of factors in float8. */
+static inline bool plan_op_is_float8_product(PlanOpKind kind) {
+    return kind == PLAN_OP_FLOAT8_LINEAR || kind == PLAN_OP_FLOAT8_LINEAR_DX ||
+           kind == PLAN_OP_FLOAT8_LINEAR_DW;
 }
 
 static inline bool plan_op_is_init(PlanOpKind kind) {

@@ -265,6 +265,32 @@ static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
                          "kernels=compiled, or compile=block");
 }
 
+/* What a compiler makes of float8 layers is recorded of these. */
+static bool float8_is_known(const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (s->float8 == PLAN_FLOAT8_NONE) {
+        return true;
+    }
+    if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
+        why = "is planned of compiled blocks, where casts are joined with what is around them; set "
+              "kernels=compiled with compile=block";
+    } else if (plan_strategy_param_dtype(s) != PLAN_BF16 || s->autocast != PLAN_AUTOCAST_NONE) {
+        why = "is planned of layers that compute in bf16 otherwise; set param_dtype=bf16 (or "
+              "model_dtype=bf16) and autocast=none";
+    } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        why = "is planned of PyTorch's FSDP, DDP and one rank; set sharding=full, or none";
+    } else if (s->tensor > 1) {
+        why = "is planned of layers that no ranks share; set tensor=1";
+    } else if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
+        why = "by rows is planned of FSDP2, DDP and one rank, for what the compiler keeps of "
+              "FSDP1's views is not known; set flavour=fsdp2, or float8=tensorwise";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8 %s, or float8=none", why);
+    }
+    return !why;
+}
+
 /* FSDP1's own clipping of 1.13 returns nothing; it asks the host by itself whether to scale. */
 static bool reads_are_there(const PlanStrategy *s, GError **error) {
     if (!plan_strategy_reads_norm(s)) {
@@ -532,6 +558,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
            offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
            params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
-           compiler_is_asked(strategy, error) && freezes_as_known(strategy, error) &&
-           determinism_is_known(strategy, error);
+           compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
+           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
 }

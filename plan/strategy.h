@@ -96,6 +96,11 @@ typedef enum {
     PLAN_KERNELS_COMPILED
 } PlanKernels;
 typedef enum {
+    PLAN_FLOAT8_NONE,
+    PLAN_FLOAT8_TENSORWISE,
+    PLAN_FLOAT8_ROWWISE
+} PlanFloat8;
+typedef enum {
     PLAN_COMPILE_BLOCK,
     PLAN_COMPILE_NETWORK,
     PLAN_COMPILE_NETWORK_HOLDING

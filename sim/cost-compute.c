@@ -21,6 +21,10 @@ static SimProduct grouped_product(PlanOpKind kind, double m, double n, double k,
                : (SimProduct){.batch = groups, .m = n, .n = k, .k = m};
 }
 
+PlanDtype sim_compute_dtype(const PlanOp *op) {
+    return plan_op_is_float8_product((PlanOpKind)op->kind) ? PLAN_E4M3 : (PlanDtype)op->dtype;
+}
+
 /* The plan's m, n, k are the forward product's: y [m, n] = x [m, k] w [k, n]. Its gradients are
  * dx [m, k], a sum of n, and dw [k, n], a sum of m. */
 static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
@@ -34,10 +38,12 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
     if (is_grouped(op->kind)) {
         return grouped_product(op->kind, m / (double)dims[3], n, k, (double)dims[3]);
     }
-    if (op->kind == PLAN_OP_LINEAR_DX || op->kind == PLAN_OP_LINEAR_DX_GELU) {
+    if (op->kind == PLAN_OP_LINEAR_DX || op->kind == PLAN_OP_LINEAR_DX_GELU ||
+        op->kind == PLAN_OP_FLOAT8_LINEAR_DX) {
         return (SimProduct){.batch = 1, .m = m, .n = k, .k = n};
     }
-    if (op->kind == PLAN_OP_LINEAR_DW || op->kind == PLAN_OP_LINEAR_DW_DB) {
+    if (op->kind == PLAN_OP_LINEAR_DW || op->kind == PLAN_OP_LINEAR_DW_DB ||
+        op->kind == PLAN_OP_FLOAT8_LINEAR_DW) {
         return (SimProduct){.batch = 1, .m = n, .n = k, .k = m};
     }
     return (SimProduct){.batch = 1, .m = m, .n = n, .k = k};
@@ -46,7 +52,8 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
 static double product_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
                          double peak) {
     SimProduct product = product_of(op, dims);
-    product.element_bytes = product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    product.element_bytes = (double)plan_dtype_bytes(sim_compute_dtype(op));
+    product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (op->dtype == PLAN_FP32) {
         product.efficiency = cluster->matmul_fp32_efficiency;
     }
@@ -213,7 +220,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     PlanOpWork work = plan_op_work(role, op);
     const int64_t *dims = plan_op_dims(role, op);
     PlanOpClass op_class = plan_op_info(op->kind)->op_class;
-    double peak = model_cluster_peak_flops(cluster, op->dtype), flops_ns = 0;
+    double peak = model_cluster_peak_flops(cluster, sim_compute_dtype(op)), flops_ns = 0;
     bool computes = op_class == PLAN_CLASS_MATMUL || op_class == PLAN_CLASS_ATTENTION;
     if (computes && peak == 0) {
         return false;

@@ -20,6 +20,9 @@ typedef struct {
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       SimComputeCost *ret_cost);
 
+/* What an op computes in: that is what it writes, but for a product of factors in float8. */
+PlanDtype sim_compute_dtype(const PlanOp *op);
+
 /* Queries of all heads, where the op is attention; 0 otherwise. */
 double sim_attention_rows_of(const PlanRole *role, const PlanOp *op);
 

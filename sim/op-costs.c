@@ -53,7 +53,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         } else if (sim_compute_cost(cluster, ops_of, op, &cost.use.compute)) {
             cost.duration_ns = sim_compute_time(&cost.use.compute);
         } else {
-            *ret_unsupported = plan_dtype_name(op->dtype);
+            *ret_unsupported = plan_dtype_name(sim_compute_dtype(op));
             return NULL;
         }
         costs->row_of_op[i] = costs->rows->len;

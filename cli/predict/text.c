@@ -297,9 +297,9 @@ void cli_predict_print_text(const CliPredictReport *report) {
         printf("%s\n", trained);
     }
     if (report->prediction->unsupported_dtype) {
-        printf("fits: NO, %s cannot compute in %s; choose another --param-dtype, or another "
-               "machine\n",
-               report->prediction->unsupported_on, report->prediction->unsupported_dtype);
+        printf("fits: NO, %s cannot compute in %s; %s, or another machine\n",
+               report->prediction->unsupported_on, report->prediction->unsupported_dtype,
+               cli_predict_other_dtype(report->prediction));
         return;
     }
     print_fit(report);

@@ -459,8 +459,10 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ADD_TO_ROWS:
     case PLAN_OP_TOTAL_COLUMNS:
         return exec_cuda_experts(t, k);
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it */
-    case PLAN_OP_BATCH:        /* launch.c's */
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it, those before it, and FLOAT8_OP */
+#define FLOAT8_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+    case PLAN_OP_BATCH: /* launch.c's */
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_TO_HOST:

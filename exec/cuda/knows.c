@@ -129,6 +129,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "autocast=bf16, or run on CPU ranks (--device host)",
                       error);
     }
+    if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "it has no kernels for float8, which can be planned and predicted; set "
+                      "float8=none",
+                      error);
+    }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (attention && plan_op_attrs(context->role, op)[1] > 0) {

@@ -464,6 +464,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
 #include "plan/ops.def"
         exec_host_optimize(t);
         return true;
+#define FLOAT8_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        break; /* launch.c refuses them */
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         return exec_shared_compute(t) || bad_index(error, "a shared table's index");

@@ -91,6 +91,12 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (!exec_host_step_is_bounded(context->role, op, error)) {
         return false;
     }
+    if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "CPU ranks have no kernels for float8; `foreshard predict` plans and "
+                            "predicts it, and a run takes float8=none");
+        return false;
+    }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "

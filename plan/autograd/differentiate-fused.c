@@ -4,6 +4,7 @@
  * ops.def). Elsewhere a fused network differentiates as an eager one.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/float8.h"
 
 /* The rotation turned back. */
 void plan_rope_backward(const PlanBackward *b) {
@@ -20,7 +21,13 @@ void plan_rope_backward(const PlanBackward *b) {
 /* Of a checkpointed block a compiler makes the hidden layer again in the same kernel, so that both
  * gradients and it are there at once. */
 void plan_swiglu_backward(const PlanBackward *b) {
-    bool again = b->run->graph->compiled && b->run->nodes.items[b->node].checkpoint != PLAN_NONE;
+    if (b->dy[PLAN_SWIGLU_GIVEN_GATE].storage != PLAN_NONE) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_GATE]);
+        b->dx[1] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_UP]);
+        return;
+    }
+    bool again = b->run->graph->compiled && !b->run->graph->float8 &&
+                 b->run->nodes.items[b->node].checkpoint != PLAN_NONE;
     PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
     b->dx[0] = like_input(b, 0, "dgate");
     b->dx[1] = like_input(b, 1, "dup");

@@ -4,6 +4,7 @@
  * launches what makes them. plan_saved_values() says what each kind keeps for that.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/float8.h"
 #include "plan/autograd/shared.h"
 
 /* dx of the first input from dy and one value the op kept. */
@@ -350,6 +351,9 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_SHARED_LOSS:
         plan_shared_backward(b);
         return;
+    case PLAN_GRAPH_FLOAT8_LINEAR:
+        plan_float8_backward(b);
+        return;
     case PLAN_GRAPH_DETACHED: /* makes no node */
         break;
     }
@@ -517,6 +521,7 @@ static void differentiate(const PlanBackward *b) {
 #define LIST_OP              GRADIENT_OP
 #define HOST_OP              GRADIENT_OP
 #define SHARE_OP             GRADIENT_OP
+#define FLOAT8_OP            GRADIENT_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
@@ -683,6 +688,12 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     };
     static const Saved nothing, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
                                 of_shared_loss = {3, {1, 4, 3}};
+    /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
+     * made again. */
+    static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+        return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
+    }
     if (op->kind >= PLAN_N_OP_KINDS) {
         return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
                : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss

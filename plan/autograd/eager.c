@@ -1,4 +1,5 @@
 #include "plan/autograd/eager.h"
+#include "plan/autograd/float8.h"
 #include "plan/autograd/shared.h"
 
 #include "plan/units.h"
@@ -202,6 +203,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     }
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
     node.n_slots += op->kind == PLAN_OP_LINEAR_GELU; /* its bias's gradient, where it comes early */
+    node.n_slots += op->kind == PLAN_OP_SWIGLU ? 2 : 0; /* float8.h */
     node.edges = run->edges.len;
     for (unsigned i = 0; i < op->n_inputs; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
@@ -212,7 +214,9 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     } else {
         PlanCheckpoint *c = &run->checkpoints.items[node.checkpoint];
         c->n_pending++;
-        c->last_op = op_id;
+        if (!plan_float8_follows_swiglu(run->graph, op)) {
+            c->last_op = op_id;
+        }
     }
     uint32_t id = add_node(run, node);
     run->node_of_op[op_id] = id;
@@ -229,6 +233,8 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     plan_run_at(run, run->builder.phase, op->module);
     if (plan_shared_is(op->kind)) {
         plan_shared_forward(run, op);
+    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+        plan_float8_forward(run, op);
     } else if (op->kind >= PLAN_N_OP_KINDS) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
             hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));

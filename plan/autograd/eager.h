@@ -158,6 +158,15 @@ static inline void plan_run_hook_at(PlanRun *run, PlanPlaceHook *hook, uint32_t 
 extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
     plan_flavour_fsdp2, plan_flavour_zero1;
 
+/* What a linear layer in float8 has cast of its input (float8.h), for others that take it too. */
+typedef struct {
+    uint32_t value; /* PLAN_NONE: nothing */
+    bool turned;
+    PlanTensor cast, scale;
+} PlanFloat8Input;
+#define PLAN_NO_FLOAT8_INPUT                                                                       \
+    ((PlanFloat8Input){.value = PLAN_NONE, .cast = PLAN_NO_TENSOR, .scale = PLAN_NO_TENSOR})
+
 struct _PlanRun {
     PlanBuilder builder;
     const PlanGraph *graph;
@@ -198,6 +207,8 @@ struct _PlanRun {
     PLAN_VECTOR(PlanAlias) aliases;
     PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
+
+    PlanFloat8Input float8;
 
     PlanTensor *gradients;         /* .grad of each whole parameter */
     PlanTensor *incoming;          /* what a parameter's accumulation waits with */

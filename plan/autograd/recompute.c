@@ -5,6 +5,7 @@
  * which a recomputation then takes instead of computing them.
  */
 #include "plan/autograd/eager.h"
+#include "plan/autograd/float8.h"
 #include "plan/autograd/offload.h"
 
 /* ---- what is kept --------------------------------------------------------------------------- */
@@ -39,14 +40,25 @@ static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
     return false;
 }
 
+/* The last that was chosen is a layer in float8, behind all that a recomputation needs. */
+static bool is_behind_swiglu(const PlanRun *run, const PlanCheckpoint *c) {
+    return c->last_selected != PLAN_NONE &&
+           plan_float8_follows_swiglu(
+               run->graph, plan_graph_at(run->graph->ops, PlanGraphOp, c->last_selected));
+}
+
 /* A compiler keeps of what was chosen only what backward asks for: not the result of a block's last
  * product, from which nothing is computed again; but where ranks share it, and it is scattered
  * next, it does keep it, in vain. */
 static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     const PlanGraphOp *last =
         c->last_op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, c->last_op);
-    if (last && c->last_selected == c->last_op && !keeps_an_output(run, last) &&
-        run->graph->tensor == 1) {
+    bool is_behind = is_behind_swiglu(run, c);
+    if (last && is_behind) {
+        last = plan_graph_at(run->graph->ops, PlanGraphOp, c->last_selected);
+    }
+    if (last && (is_behind || (c->last_selected == c->last_op && !keeps_an_output(run, last) &&
+                               run->graph->tensor == 1))) {
         for (unsigned i = 0; i < last->n_outputs; i++, c->n_kept--) {
             plan_run_unref(run, run->kept.items[--run->kept.len]);
         }
@@ -69,8 +81,9 @@ void plan_run_leave_checkpoint(PlanRun *run) {
 
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
 static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
-    bool is_product = plan_op_is_linear((PlanOpKind)op->kind) &&
-                      plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE;
+    bool is_product = (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR ||
+                      (plan_op_is_linear((PlanOpKind)op->kind) &&
+                       plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
     run->n_products += is_product;
     return op->kind == PLAN_OP_ATTENTION || (is_product && run->n_products % 2 == 1);
 }
@@ -260,6 +273,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         }
         plan_run_let_go(run, step);
     }
+    plan_float8_forget(run);
     run->frame_buffers.len = 0;
     plan_run_at(run, phase, module);
 }

@@ -84,6 +84,17 @@ static void energy_and_money(void) {
     g_assert_null(strstr(unknown.out, "price"));
 }
 
+/* Float8 is predicted where the GPU has it, and runs nowhere yet. */
+static void float8_where_there_is_some(void) {
+    const char *words = "llama-toy -n 2 --kernels compiled --param-dtype bf16 --float8 rowwise";
+    g_autofree char *older = g_strconcat("predict ", words, " --cluster a100-node", NULL);
+    g_autofree char *newer = g_strconcat("predict ", words, " --cluster l40s-node", NULL);
+    g_autofree char *real = g_strconcat("run ", words, " --steps 1", NULL);
+    expect(older, 0, "fits: NO, A100-SXM4-80GB cannot compute in e4m3; choose --float8 none", "");
+    expect(newer, 0, "fits: yes", "");
+    expect(real, 2, "", "CPU ranks have no kernels for float8; `foreshard predict` plans and");
+}
+
 /* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
 static void kinds_of_node(void) {
     write_cluster("old.ini", "v100-dgx", "\nwatts", "250");
@@ -381,6 +392,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/every rank", every_rank);
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
+    g_test_add_func("/cli/verdicts/float8", float8_where_there_is_some);
     g_test_add_func("/cli/verdicts/energy and money", energy_and_money);
     g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/verdicts/diagnoses", diagnoses);

@@ -332,6 +332,11 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "compile") && flag_of(options, "compile")) {
         strategy->kernels = PLAN_KERNELS_COMPILED;
     }
+    if (has(options, "float8")) {
+        strategy->float8 = g_str_equal(text_of(options, "float8"), "rowwise")
+                               ? PLAN_FLOAT8_ROWWISE
+                               : PLAN_FLOAT8_TENSORWISE;
+    }
     if (has(options, "compile_network") && flag_of(options, "compile_network")) {
         strategy->kernels = PLAN_KERNELS_COMPILED;
         strategy->compile = PLAN_COMPILE_NETWORK;

@@ -227,6 +227,32 @@ static void test_norms_second_kernel(void) {
     g_assert_cmpint(time_of(backward, buffers, &cluster), ==, 2 * first);
 }
 
+/* A product of as many operations, of factors half as large, at twice the peak. */
+static void test_products_in_float8(void) {
+    static const char buffers[] = "b4 2097152 e4m3 temporary/op compute - cfst x\n"
+                                  "b5 2097152 e4m3 temporary/op compute - cfst w\n"
+                                  "b6 4 fp32 temporary/op compute - cfst scale\n"
+                                  "b7 8388608 bf16 temporary/op compute - cfst y\n"
+                                  "b8 4194304 bf16 temporary/op compute - cfst x16\n"
+                                  "b9 4194304 bf16 temporary/op compute - cfst w16\n";
+    static const char low[] = "launch compute float8_linear m=2048 n=2048 k=1024 x8=b4 x_scale=b6 "
+                              "w8=b5 w_scale=b6 y=b7\n";
+    static const char high[] = "launch compute linear m=2048 n=2048 k=1024 x=b8 w=b9 b=- y=b7\n";
+    ModelCluster cluster = toy_cluster;
+    cluster.device_memory_gb_per_s = 1e6;
+    cluster.device_matmul_efficiency = 1;
+    cluster.device_matmul_bf16_tflops = 1;
+    cluster.device_matmul_fp8_tflops = 2;
+    const SimTime flops = 2LL * 2048 * 2048 * 1024;
+    g_assert_cmpint(time_of(high, buffers, &cluster), ==, flops / 1000);
+    g_assert_cmpint(time_of(low, buffers, &cluster), ==, flops / 2000);
+    /* Bytes: factors of one each, and a result of two. */
+    cluster.device_memory_gb_per_s = 1;
+    cluster.device_matmul_bf16_tflops = cluster.device_matmul_fp8_tflops = 1e6;
+    g_assert_cmpint(time_of(high, buffers, &cluster), ==, 2 * 4194304 + 8388608);
+    g_assert_cmpint(time_of(low, buffers, &cluster), ==, 2 * 2097152 + 8388608);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
@@ -235,6 +261,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/softmax", test_softmax_reads_rows_again);
     g_test_add_func("/sim/costs/norms", test_norms_as_published);
     g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
+    g_test_add_func("/sim/costs/float8", test_products_in_float8);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     return g_test_run();
 }

@@ -46,6 +46,7 @@ def add_training_options(p):
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
+    net.add_argument("--float8", choices=("tensorwise", "rowwise"), help="blocks' linear layers by torchao.float8")
     tune = p.add_argument_group("fine-tuning")
     tune.add_argument("--freeze", metavar="REGEX", help="modules, by whole name or class, whose parameters are not trained")
     tune.add_argument("--lora-rank", type=int, default=0, help="LoRA adapters of this rank alone are trained")

@@ -1,0 +1,155 @@
+/* Linear layers in float8: which they are, what is cast how often, and what lives until backward.
+ */
+#include <string.h>
+
+#include "plan/check.h"
+#include "plan/text/text.h"
+#include "tests/plan/plans.h"
+
+#define TOY(ffn)                                                                                   \
+    "[network]\nfamily=llama\nlayers=2\nwidth=64\nheads=4\nffn=" #ffn "\nvocab=48\nseq=8\n"
+#define WORDS "ranks=2 kernels=compiled param_dtype=bf16 float8="
+
+enum {
+    BLOCKS = 2,
+    LAYERS = 7, /* of a block: q, k, v, o, gate, up, down */
+    INPUTS = 4  /* what q, k and v share, o's, what gate and up share, down's */
+};
+
+static unsigned n_in(const Plan *plan, PlanPhase phase, PlanOpKind kind) {
+    const PlanRole *role = &plan->roles[0];
+    unsigned n = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        n += instr->kind == PLAN_LAUNCH && instr->phase == phase &&
+             role->ops[instr->arg].kind == kind;
+    }
+    return n;
+}
+
+static void assert_counts(const Plan *plan, PlanPhase phase, PlanOpKind kind, unsigned a_block) {
+    g_assert_cmpuint(n_in(plan, phase, kind), ==, BLOCKS * a_block);
+}
+
+/* The head stays as it is, and so do layers with a side that 16 does not divide. */
+static void which(void) {
+    g_autoptr(Plan) all = test_plan(TOY(96), WORDS "tensorwise");
+    assert_counts(all, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_LINEAR, LAYERS);
+    assert_counts(all, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_LINEAR_DX, LAYERS);
+    assert_counts(all, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_LINEAR_DW, LAYERS);
+    g_assert_cmpuint(n_in(all, PLAN_PHASE_FORWARD, PLAN_OP_LINEAR), ==, 1);
+    g_autoptr(Plan) odd = test_plan(TOY(90), WORDS "tensorwise");
+    assert_counts(odd, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_LINEAR, LAYERS - 3);
+    g_assert_cmpuint(n_in(odd, PLAN_PHASE_FORWARD, PLAN_OP_LINEAR), ==, 1 + 3 * BLOCKS);
+}
+
+/* An input is cast once for all layers that take it; backward a gradient, a weight, and an input
+ * again. */
+static void how_often(void) {
+    g_autoptr(Plan) whole = test_plan(TOY(96), WORDS "tensorwise");
+    assert_counts(whole, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_CAST, INPUTS + LAYERS);
+    assert_counts(whole, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_CAST, 2 * LAYERS + INPUTS);
+    g_assert_cmpuint(n_in(whole, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_CAST_ROWS), ==, 0);
+    g_autoptr(Plan) rows = test_plan(TOY(96), WORDS "rowwise");
+    assert_counts(rows, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_CAST_ROWS, INPUTS + LAYERS);
+    g_assert_cmpuint(n_in(rows, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_CAST), ==, 0);
+    assert_counts(rows, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_CAST_ROWS, LAYERS);
+    assert_counts(rows, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_CAST, 2 * LAYERS + INPUTS);
+    assert_counts(rows, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_UNSCALE, LAYERS);
+}
+
+/* What is recomputed stops short of the last layer, and casts weights for backward. */
+static void computed_again(void) {
+    g_autoptr(Plan) plan = test_plan(TOY(96), WORDS "tensorwise checkpointing=full");
+    assert_counts(plan, PLAN_PHASE_RECOMPUTE, PLAN_OP_FLOAT8_LINEAR, LAYERS - 1);
+    assert_counts(plan, PLAN_PHASE_RECOMPUTE, PLAN_OP_FLOAT8_CAST, INPUTS - 1 + LAYERS - 1);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_CAST, LAYERS + 1 + INPUTS);
+}
+
+/* Bytes of casts that forward leaves alive. */
+static uint64_t left_by_forward(const Plan *plan) {
+    const PlanRole *role = &plan->roles[0];
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        bool is_memory = instr->kind == PLAN_ALLOC || instr->kind == PLAN_FREE;
+        if (instr->phase != PLAN_PHASE_FORWARD || !is_memory) {
+            continue;
+        }
+        const PlanBuffer *buffer = &role->buffers[instr->arg];
+        if (plan_dtype_is_float8((PlanDtype)buffer->dtype)) {
+            bytes += instr->kind == PLAN_ALLOC ? buffer->bytes : -buffer->bytes;
+        }
+    }
+    return bytes;
+}
+
+/* But of weights, where they are views of a flat parameter. */
+static void no_cast_is_kept(void) {
+    static const char *const words[] = {WORDS "tensorwise", WORDS "rowwise",
+                                        WORDS "tensorwise checkpointing=full",
+                                        WORDS "rowwise checkpointing=selective-op"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) plan = test_plan(TOY(96), words[i]);
+        g_assert_cmpuint(n_in(plan, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_LINEAR), >, 0);
+        g_assert_cmpuint(left_by_forward(plan), ==, 0);
+    }
+    const uint64_t weights = 4 * 64 * 64 + 3 * 96 * 64;
+    g_autoptr(Plan) views = test_plan(TOY(96), WORDS "tensorwise flavour=fsdp1");
+    g_assert_cmpuint(left_by_forward(views), ==, BLOCKS * weights);
+}
+
+/* Reads back from its text as it was. */
+static void written(void) {
+    g_autoptr(Plan) plan = test_plan(TOY(96), WORDS "tensorwise checkpointing=selective-op");
+    g_autoptr(GString) text = plan_text(plan);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "written", &error);
+    g_assert_no_error(error);
+    g_assert_true(plan_check(read, &error));
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(text->str, " e5m2 "));
+    g_assert_cmpstr(plan_digest(read), ==, plan_digest(plan));
+}
+
+static void refused(void) {
+    static const struct {
+        const char *keys, *words, *expected;
+    } cases[] = {
+        {"family=llama\nffn=32\n", "kernels=eager param_dtype=bf16",
+         "float8 is planned of compiled"},
+        {"family=llama\nffn=32\n", "kernels=compiled",
+         "float8 is planned of layers that compute in bf16"},
+        {"family=llama\nffn=32\n", "kernels=compiled compile=network param_dtype=bf16",
+         "float8 is planned of compiled blocks"},
+        {"family=llama\nffn=32\n", "kernels=compiled param_dtype=bf16 autocast=bf16",
+         "float8 is planned of layers that compute in bf16"},
+        {"family=llama\nffn=32\n", "kernels=compiled param_dtype=bf16 sharding=optimizer-only",
+         "float8 is planned of PyTorch's FSDP, DDP and one rank"},
+        {"family=llama\nffn=32\n", "kernels=compiled param_dtype=bf16 flavour=fsdp1 float8=rowwise",
+         "float8 by rows is planned of FSDP2"},
+        {"family=gpt\n", "kernels=compiled param_dtype=bf16", "float8 does not know a family"},
+        {"family=llama\nffn=32\nqkv_bias=yes\n", "kernels=compiled param_dtype=bf16",
+         "float8 does not know biases"},
+        {"family=llama\nffn=32\nnorm_at=after\n", "kernels=compiled param_dtype=bf16",
+         "float8 does not know norms behind"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strconcat("[network]\n", cases[i].keys,
+                                            "layers=1\nwidth=16\nheads=2\nvocab=4\nseq=4\n", NULL);
+        g_autofree char *words = g_strconcat("ranks=2 float8=tensorwise ", cases[i].words, NULL);
+        g_autoptr(GError) error = test_plan_error(text, words);
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/float8/which layers", which);
+    g_test_add_func("/plan/float8/how often is cast", how_often);
+    g_test_add_func("/plan/float8/computed again", computed_again);
+    g_test_add_func("/plan/float8/no cast is kept", no_cast_is_kept);
+    g_test_add_func("/plan/float8/written", written);
+    g_test_add_func("/plan/float8/refused", refused);
+    return g_test_run();
+}
