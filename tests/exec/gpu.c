@@ -182,7 +182,7 @@ static const Case cases[] = {
     {"neox-toy -n 2 --param-dtype bf16", BF16},
     {"sliced-toy -n 2 --param-dtype bf16", BF16},
     {"joined-toy -n 2 --param-dtype bf16 --kernels fused", BF16},
-    {"llama-toy -n 4 --tensor 2 --micro-batch 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
+    {"llama-toy -n 4 --tensor 2 --kernels compiled --checkpointing full --param-dtype bf16", BF16},
     {"moe-shared -n 2 --param-dtype bf16", BF16},
     {"moe-toy -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},

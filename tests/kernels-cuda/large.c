@@ -11,6 +11,7 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
+#include "kernels/cuda/grouped.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/optimizer.h"
@@ -197,6 +198,63 @@ static void test_table(void) {
     check("embedding backward", out, row_number);
 }
 
+enum {
+    EXPERTS = 4,
+    NARROW = 32,
+};
+
+/* As many for each, and what is left for the last. */
+static size_t expert_of_row(size_t row) {
+    return MIN(row / (rows / EXPERTS), EXPERTS - 1);
+}
+
+static float one_more_than_expert(size_t i) {
+    return (float)(expert_of_row(i / WIDTH) + 1);
+}
+
+/* Each expert's matrix is full of its number, from 1 on, times a factor. */
+static void fill_experts(char *w, double factor) {
+    size_t each = (size_t)NARROW * WIDTH;
+    for (size_t e = 0; e < EXPERTS; e++) {
+        DEVICE_OK(kernel_cuda_fill(device_lane, w + 2 * e * each, each, factor * (double)(e + 1),
+                                   KERNEL_CUDA_BF16));
+    }
+}
+
+/* Rows of 32 numbers become ones of 4096 and these again ones of 32; all sums are exact. */
+static void test_experts(void) {
+    size_t of_w = (size_t)EXPERTS * NARROW * WIDTH;
+    char *x = new_array(), *w = device_new_bytes(2 * of_w), *dw = device_new_bytes(2 * of_w);
+    char *narrow = device_new_bytes(2 * rows * NARROW), *y = device_new_bytes(2 * rows * NARROW);
+    gint32 ends[EXPERTS], *at;
+    KernelCudaType type = KERNEL_CUDA_BF16;
+    DeviceCase c = {type, 0, 1.0 / 256};
+    for (size_t e = 0; e < EXPERTS; e++) {
+        ends[e] = (gint32)(e + 1 < EXPERTS ? (e + 1) * (rows / EXPERTS) : rows);
+    }
+    at = device_put_bytes(ends, sizeof ends);
+    DEVICE_OK(kernel_cuda_fill(device_lane, narrow, rows * NARROW, 1.0 / NARROW, type));
+    fill_experts(w, 1);
+    DEVICE_OK(kernel_cuda_grouped_linear_backward_input(device_lane, x, narrow, w, at, rows, NARROW,
+                                                        WIDTH, EXPERTS, type));
+    check("dx by expert", x, one_more_than_expert);
+    DEVICE_OK(kernel_cuda_grouped_linear_backward_weight(device_lane, dw, narrow, x, at, rows,
+                                                         NARROW, WIDTH, EXPERTS, type));
+    g_autofree float *want = g_new(float, of_w);
+    for (size_t i = 0; i < of_w; i++) {
+        size_t e = i / (NARROW * WIDTH), n = (size_t)(ends[e] - (e ? ends[e - 1] : 0));
+        want[i] = (float)(n * (e + 1)) / NARROW;
+    }
+    device_close("dw by expert", &c, dw, want, of_w, 1e-5, 0);
+    fill_experts(w, 1.0 / WIDTH);
+    DEVICE_OK(kernel_cuda_grouped_linear_forward(device_lane, y, x, w, at, rows, NARROW, WIDTH,
+                                                 EXPERTS, type));
+    for (size_t i = 0; i < LOOK; i++) {
+        want[i] = EXPERTS * EXPERTS;
+    }
+    device_close("y by expert", &c, y + 2 * (rows * NARROW - LOOK), want, LOOK, 0, 1e-6);
+}
+
 static float after_sgd(size_t i) {
     return 2.5f - 0.5f * rounded(uniform(i));
 }
@@ -235,6 +293,7 @@ static void add_tests(void) {
     DEVICE_TEST_ONCE("/kernels-cuda/large/sums", test_sums);
     DEVICE_TEST_ONCE("/kernels-cuda/large/rows", test_rows);
     DEVICE_TEST_ONCE("/kernels-cuda/large/table", test_table);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/experts", test_experts);
     DEVICE_TEST_ONCE("/kernels-cuda/large/shard", test_shard);
 }
 
