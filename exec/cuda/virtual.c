@@ -34,8 +34,8 @@ static bool find(const char *name, gpointer to) {
     return true;
 }
 
-/* A driver may have the calls and a GPU not (one that is shared out to virtual machines): each would
- * fail as if there were no room. */
+/* A driver may have the calls and a GPU not (one that is shared out to virtual machines): each
+ * would fail as if there were no room. */
 static bool gpu_has_it(void) {
     int device, value = 0;
     return cudaGetDevice(&device) == cudaSuccess &&

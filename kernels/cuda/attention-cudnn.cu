@@ -8,8 +8,8 @@
  * all between is virtual, and no seq x seq array is held. A plan is made once a shape and kept.
  *
  * Matrices are [batch, heads, rows, columns] with strides, so k stands as its transpose in q k^T,
- * and grouped heads are fewer heads of k and v. Numbers passed by value (scale, 1, the least) lie in
- * host memory. dq is added up in fp32 by many blocks (Running::dq_sum), then rounded.
+ * and grouped heads are fewer heads of k and v. Numbers passed by value (scale, 1, the least) lie
+ * in host memory. dq is added up in fp32 by many blocks (Running::dq_sum), then rounded.
  */
 #include <cudnn.h>
 #include <math.h>

@@ -53,9 +53,9 @@ static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a, size_t v
            kernel_cuda_cudnn_is_right(a, version);
 }
 
-/* What the score of a key that is not seen becomes: versions before 9.10 want the lowest finite number
- * (NVIDIA/cudnn-frontend, utils/attn_score_modifiers.h, 2026-10), where a tile of keys of which a row
- * sees none may leave -inf less -inf. */
+/* What the score of a key that is not seen becomes: versions before 9.10 want the lowest finite
+ * number (NVIDIA/cudnn-frontend, utils/attn_score_modifiers.h, 2026-10), where a tile of keys of
+ * which a row sees none may leave -inf less -inf. */
 static inline float kernel_cuda_cudnn_least(size_t version) {
     return version < 91000 ? -FLT_MAX : -INFINITY;
 }

@@ -78,7 +78,7 @@ cudaError_t emulator_error(cudaError_t error);
 /* FORESHARD_EMULATOR_FAULT=N: the N-th kernel of the process touches what it may not. As on a GPU
  * that shows when it runs, which is later than its launch, and from then on in every call: also in
  * those that ask for memory or events, and give them back. What its streams still have to do is
- * never done. FORESHARD_EMULATOR_FAULT=N! does so before the next call: a GPU that is not behind. */
+ * never done. FORESHARD_EMULATOR_FAULT=N! does so before the next call: of a GPU that keeps up. */
 enum EmulatorFault {
     EMULATOR_NO_FAULT,
     EMULATOR_FAULT_IN_TURN,

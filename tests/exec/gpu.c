@@ -476,8 +476,8 @@ static void failures_say_why(void) {
     }
 }
 
-/* A kernel that touches what it may not: the error comes later, with whatever is asked then: a wait,
- * or at once a product of a library, or a segment, which looks as if there were no room. */
+/* A kernel that touches what it may not: the error comes later, with whatever is asked then: a
+ * wait, or at once a product of a library, or a segment, which looks as if there were no room. */
 static void a_fault_of_the_device_is_named(void) {
     if (real) {
         g_test_skip("no fault is planted on a real GPU");
