@@ -142,8 +142,9 @@ static inline float __fadd_rn(float a, float b) {
 static inline float __fsub_rn(float a, float b) {
     return a - b;
 }
+/* By a number beyond 2^126 it gives 0, or NaN for infinity (CUDA C++ Programming Guide). */
 static inline float __fdividef(float a, float b) {
-    return a / b;
+    return fabsf(b) > 0x1p126f && !isinf(b) ? a * 0 : a / b;
 }
 static inline float __fsqrt_rn(float a) {
     return sqrtf(a);
