@@ -22,6 +22,7 @@
 #include "memory/options.h"
 #include "memory/source.h"
 #include "memory/stats.h"
+#include "memory/words.h"
 
 /* Streams are numbered 0 to 63. */
 #define MEMORY_N_STREAMS 64
@@ -82,7 +83,9 @@ void memory_caching_keep_answers(MemoryCaching *caching, MemoryAnswers *answers)
 gpointer memory_block_handle(const MemoryBlock *block);
 uint64_t memory_block_offset(const MemoryBlock *block);
 uint32_t
-memory_block_segment(const MemoryBlock *block);        /* segments count from 0 as they are taken */
+memory_block_segment(const MemoryBlock *block); /* segments count from 0 as they are taken */
+/* A number for both, which no two blocks share that live together. */
+uint64_t memory_block_address(const MemoryBlock *block);
 uint64_t memory_block_bytes(const MemoryBlock *block); /* as the statistics count it */
 uint32_t memory_block_stream(const MemoryBlock *block);
 MemoryBlockState memory_block_state(const MemoryBlock *block);
@@ -103,9 +106,9 @@ GArray *memory_caching_ranges(const MemoryCaching *caching);
 
 /* Appends what waits, in order, with its events as so many before the newest one. */
 void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,
-                                 GByteArray *state);
+                                 MemoryWords *state);
 /* Appends all of its blocks. Two equal states answer equal calls equally, if everything that blocks
  * wait for has passed by then (in which order they waited makes no difference), and as long as the
  * source gives and takes nothing. False: it collects garbage, by a clock that is never again as it
  * was. */
-bool memory_caching_append_state(const MemoryCaching *caching, GByteArray *state);
+bool memory_caching_append_state(const MemoryCaching *caching, MemoryWords *state);

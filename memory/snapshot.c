@@ -13,6 +13,10 @@ uint32_t memory_block_segment(const MemoryBlock *block) {
     return block->segment->number;
 }
 
+uint64_t memory_block_address(const MemoryBlock *block) {
+    return block->address;
+}
+
 uint64_t memory_block_bytes(const MemoryBlock *block) {
     return block->bytes;
 }
@@ -54,37 +58,33 @@ GArray *memory_caching_ranges(const MemoryCaching *caching) {
     return ranges;
 }
 
-static void append(GByteArray *state, uint64_t number) {
-    g_byte_array_append(state, (const guint8 *)&number, sizeof number);
-}
-
 /* Of the rest of the record only what counts in its state: the others keep what was there. */
-static void append_block(GByteArray *state, const MemoryBlock *block) {
-    append(state, block->address);
-    append(state, block->bytes);
-    append(state, block->state);
+static void append_block(MemoryWords *state, const MemoryBlock *block) {
+    memory_words_add(state, block->address);
+    memory_words_add(state, block->bytes);
+    memory_words_add(state, block->state);
     if (block->state == MEMORY_BLOCK_USED || block->state == MEMORY_BLOCK_WAITING) {
-        append(state, block->requested_bytes);
-        append(state, block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events);
+        memory_words_add(state, block->requested_bytes);
+        memory_words_add(state, block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events);
     }
 }
 
 void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,
-                                 GByteArray *state) {
+                                 MemoryWords *state) {
     for (uint32_t stream = 0; stream < MEMORY_N_STREAMS; stream++) {
         const MemoryPendingQueue *queue = &caching->pending[stream];
-        append(state, queue->n);
+        memory_words_add(state, queue->n);
         for (uint32_t i = 0; i < queue->n; i++) {
             const MemoryPending *waits = &queue->ring[(queue->first + i) & (queue->room - 1)];
-            append(state, newest - waits->event);
-            append(state, waits->block->address);
+            memory_words_add(state, newest - waits->event);
+            memory_words_add(state, waits->block->address);
         }
     }
 }
 
-bool memory_caching_append_state(const MemoryCaching *caching, GByteArray *state) {
+bool memory_caching_append_state(const MemoryCaching *caching, MemoryWords *state) {
     for (const MemorySegment *segment = caching->first_segment; segment; segment = segment->next) {
-        append(state, segment->number);
+        memory_words_add(state, segment->number);
         for (const MemoryBlock *block = segment->first; block; block = block->next) {
             append_block(state, block);
         }

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "sim/state.h"
-
 struct _SimAccount {
     uint32_t n_steps, n_lanes, compute_lane;
     SimStepBook *books; /* construction, then each step */
@@ -142,16 +140,8 @@ void sim_account_zero(SimAccount *account, SimTime at) {
     end_step_at(book_of(account, -1), account, at);
 }
 
-void sim_account_shares(const SimAccount *account, SimTime at, SimTime ret_ns[SIM_N_SHARES]) {
-    g_assert(!account->computes);
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        ret_ns[i] = account->shares_ns[i];
-    }
-    ret_ns[idle_share(account)] += at - account->settled_ns;
-}
-
-static void repeat_later(const SimStepBook *book, uint32_t n_lanes, SimTime later_ns,
-                         const SimTime *more_ns, SimStepBook *ret) {
+static void copy_later(const SimStepBook *book, uint32_t n_lanes, SimTime later_ns,
+                       const SimTime *more_ns, SimStepBook *ret) {
     SimTime *lane_busy_ns = ret->lane_busy_ns;
     *ret = *book;
     ret->lane_busy_ns = lane_busy_ns;
@@ -166,11 +156,41 @@ static void repeat_later(const SimStepBook *book, uint32_t n_lanes, SimTime late
     }
 }
 
-void sim_account_repeat(SimAccount *account, int32_t step, SimTime period_ns,
-                        const SimTime period_shares_ns[SIM_N_SHARES]) {
+static void add_collective(SimCollectiveSum *sum, const SimCollectiveSum *all,
+                           const SimCollectiveSum *before, uint32_t times) {
+    sum->count += (all->count - before->count) * times;
+    sum->bytes += (all->bytes - before->bytes) * times; /* whole numbers: exact */
+    sum->total_ns += (all->total_ns - before->total_ns) * times;
+    sum->exposed_ns += (all->exposed_ns - before->exposed_ns) * times;
+}
+
+/* What a book, of another step or the same, has been told since the mark, so many times. */
+static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccountMark *before,
+                      uint32_t times, uint32_t n_lanes) {
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        add_collective(&book->collectives[kind], &all->collectives[kind],
+                       &before->collectives[kind], times);
+    }
+    book->lost_ns += (all->lost_ns - before->lost_ns) * times;
+    for (uint32_t lane = 0; lane < n_lanes; lane++) {
+        book->lane_busy_ns[lane] += (all->lane_busy_ns[lane] - before->lane_busy_ns[lane]) * times;
+    }
+}
+
+void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
+                        SimTime period_ns) {
+    SimStepBook *book = book_of(account, step);
+    const SimStepBook *all = book_of(account, step - 1);
+    SimTime more_ns[SIM_N_SHARES];
+    add_since(book, all, before, 1, account->n_lanes);
+    book->end_ns = all->end_ns == SIM_NEVER ? SIM_NEVER : all->end_ns + period_ns;
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        more_ns[i] = account->shares_ns[i] - before->shares_ns[i];
+        book->shares_ns[i] = all->shares_ns[i] + more_ns[i];
+    }
     for (; step + 1 < (int32_t)account->n_steps; step++) {
-        repeat_later(book_of(account, step), account->n_lanes, period_ns, period_shares_ns,
-                     book_of(account, step + 1));
+        copy_later(book_of(account, step), account->n_lanes, period_ns, more_ns,
+                   book_of(account, step + 1));
     }
 }
 
@@ -189,46 +209,29 @@ SimTime sim_account_compute_busy(const SimAccount *account) {
     return account->compute_busy_ns;
 }
 
-void sim_account_append_state(const SimAccount *account, SimTime now, GByteArray *state) {
-    sim_state_append_time(state, account->settled_ns - now);
-    sim_state_append_time(state, account->computes ? account->compute_since_ns - now : 0);
-    sim_state_append(state, account->computes);
-    sim_state_append(state, account->n_waiting);
-    sim_state_append(state, account->n_beside);
+void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state) {
+    memory_words_add(state, (uint64_t)(account->settled_ns - now));
+    memory_words_add(state, (uint64_t)(account->computes ? account->compute_since_ns - now : 0));
+    memory_words_add(state, account->computes);
+    memory_words_add(state, account->n_waiting);
+    memory_words_add(state, account->n_beside);
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        sim_state_append(state, account->n_running[axis]);
+        memory_words_add(state, account->n_running[axis]);
     }
-}
-
-static void again(SimTime *sum_ns, SimTime since_ns, uint32_t times) {
-    *sum_ns += (*sum_ns - since_ns) * times;
-}
-
-static void collective_again(SimCollectiveSum *sum, const SimCollectiveSum *since, uint32_t times) {
-    sum->count += (sum->count - since->count) * times;
-    sum->bytes += (sum->bytes - since->bytes) * times; /* whole numbers: exact */
-    again(&sum->total_ns, since->total_ns, times);
-    again(&sum->exposed_ns, since->exposed_ns, times);
 }
 
 SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
                           uint32_t times, SimTime later_ns) {
     SimStepBook *book = book_of(account, step);
-    SimTime busy_before_ns = account->compute_busy_ns;
-    again(&account->compute_busy_ns, since->compute_busy_ns, times);
-    again(&book->lost_ns, since->lost_ns, times);
+    SimTime busier_ns = (account->compute_busy_ns - since->compute_busy_ns) * times;
+    add_since(book, book, since, times, account->n_lanes);
     for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        again(&account->shares_ns[i], since->shares_ns[i], times);
+        account->shares_ns[i] += (account->shares_ns[i] - since->shares_ns[i]) * times;
     }
-    for (uint32_t lane = 0; lane < account->n_lanes; lane++) {
-        again(&book->lane_busy_ns[lane], since->lane_busy_ns[lane], times);
-    }
-    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        collective_again(&book->collectives[kind], &since->collectives[kind], times);
-    }
+    account->compute_busy_ns += busier_ns;
     account->settled_ns += later_ns;
     account->compute_since_ns += later_ns;
-    return account->compute_busy_ns - busy_before_ns;
+    return busier_ns;
 }
 
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step) {

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "memory/words.h"
 #include "plan/plan.h"
 #include "sim/cost-compute.h"
 #include "sim/time.h"
@@ -71,12 +72,6 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at);
 
 /* The barrier before the first step: construction ends here. */
 void sim_account_zero(SimAccount *account, SimTime at);
-/* The shares up to a moment at which the compute lane is at rest. */
-void sim_account_shares(const SimAccount *account, SimTime at, SimTime ret_ns[SIM_N_SHARES]);
-/* Every step after this one is the same, each so much later, and adds so much to the shares. */
-void sim_account_repeat(SimAccount *account, int32_t step, SimTime period_ns,
-                        const SimTime period_shares_ns[SIM_N_SHARES]);
-
 /* The books as they stand, of a step that goes on. */
 typedef struct {
     SimTime compute_busy_ns, lost_ns;
@@ -88,11 +83,16 @@ void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *r
 /* Of ops that have ended: what sim_account_starts() returned grows by it. */
 SimTime sim_account_compute_busy(const SimAccount *account);
 /* Appends what runs, with times as so long after now. */
-void sim_account_append_state(const SimAccount *account, SimTime now, GByteArray *state);
+void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state);
 /* What was booked since the mark is booked so many times again, and what runs began so much later.
  * Returns by how much compute_busy_ns grew. */
 SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
                           uint32_t times, SimTime later_ns);
+
+/* The step at hand, and all after it, go on as the one before did from the mark on, so much later
+ * each. */
+void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
+                        SimTime period_ns);
 
 /* step -1: construction. */
 const SimStepBook *sim_account_step(const SimAccount *account, int32_t step);

@@ -7,7 +7,6 @@
 #include "sim/op-rows.h"
 #include "sim/pass-repeat.h"
 #include "sim/recordings.h"
-#include "sim/repeat.h"
 #include "trace/from-plan.h"
 
 struct _SimDevice {
@@ -26,7 +25,6 @@ struct _SimDevice {
     SimHostBook *books; /* construction, then each step */
     SimPassRepeat passes;
     SimRepeat repeat;
-    bool repeats; /* what is left to play repeats the last step */
 
     SimRecordings recordings;
 
@@ -189,22 +187,7 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
     return PLAN_DONE;
 }
 
-static void write_repeated(SimDevice *device, int32_t step) {
-    const SimRepeat *repeat = &device->repeat;
-    sim_account_repeat(device->account, step, repeat->period_ns, repeat->period_shares_ns);
-    for (uint32_t later = (uint32_t)step + 1; later < device->setup.steps; later++) {
-        device->books[later + 1] = device->books[step + 1];
-    }
-}
-
 static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
-    SimDevice *device = self;
-    device->repeats =
-        device->setup.repeats && sim_repeat_section_ends(&device->repeat, at, &device->driver,
-                                                         device->memory, device->account);
-    if (device->repeats) {
-        write_repeated(device, at->step);
-    }
     return PLAN_DONE;
 }
 
@@ -412,7 +395,6 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
         device->first_number[section] = trace_instruction_number(device->role, section, 0);
     }
     device->books = g_new0(SimHostBook, setup->steps + 1);
-    sim_repeat_init(&device->repeat, setup->steps);
     sim_recordings_init(&device->recordings, device->role->n_events);
     sim_op_rows_init(&device->ops);
     device->watcher = watcher_for(setup);
@@ -423,9 +405,9 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     sim_engine_set_wake(device->engine, sim_time_from_us(device->cluster->device_lane_wake_us));
     device->account = sim_account_new(setup->steps, plan->n_lanes, plan_compute_lane(plan));
     device->memory = memory_for(device, setup, error);
-    const SimPassParts parts = {device->role,    setup->costs,        &device->host,
-                                &device->driver, &device->recordings, device->account,
-                                device->memory,  &device->ops};
+    const SimParts parts = {device->role,        setup->costs,    &device->host,  &device->driver,
+                            &device->recordings, device->account, device->memory, &device->ops};
+    sim_repeat_init(&device->repeat, &parts, setup->steps, device->books);
     sim_pass_repeat_init(&device->passes, &parts);
     return device->memory ? g_steal_pointer(&device) : NULL;
 }
@@ -462,8 +444,8 @@ uint32_t sim_device_passed_over(const SimDevice *device) {
     return device->passes.n_passed_over;
 }
 
-bool sim_device_repeats(const SimDevice *device) {
-    return device->repeats;
+bool sim_device_repeats_at(SimDevice *device, const PlanPosition *at, unsigned moment) {
+    return device->setup.repeats && sim_repeat_at(&device->repeat, at, moment);
 }
 
 void sim_device_drain(SimDevice *device) {

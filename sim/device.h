@@ -26,6 +26,7 @@
 #include "sim/memory.h"
 #include "sim/op-costs.h"
 #include "sim/passes.h"
+#include "sim/repeat.h"
 #include "trace/trace.h"
 
 extern const PlanDevice sim_device; /* self: SimDevice */
@@ -77,9 +78,9 @@ void sim_device_resume(SimDevice *device);
 const SimPasses *sim_device_passes(SimDevice *device, PlanSection section);
 uint32_t sim_device_pass_begins(SimDevice *device, int32_t step, uint32_t pass);
 uint32_t sim_device_passed_over(const SimDevice *device); /* passes, in all */
-/* At the end of a section: all steps after it are as the one that ended, so that nothing more need
- * be played (sim/repeat.h). Their books are written then. */
-bool sim_device_repeats(const SimDevice *device);
+/* At a moment of a step (sim_repeat_moment()): the rest of it, and all steps after it, are as the
+ * one before. Their books are written then, and nothing more is to be played, nor drained. */
+bool sim_device_repeats_at(SimDevice *device, const PlanPosition *at, unsigned moment);
 /* After the last instruction: lets everything that was issued run. */
 void sim_device_drain(SimDevice *device);
 

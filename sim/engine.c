@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sim/queue.h"
-#include "sim/state.h"
 
 typedef struct {
     uint64_t issued, done; /* tickets given out, tickets finished */
@@ -388,43 +387,43 @@ void sim_engine_shift(SimEngine *engine, SimTime by) {
 }
 
 typedef struct {
-    void (*append_op)(gpointer self, uint32_t tag, bool runs, GByteArray *state);
+    void (*append_op)(gpointer self, uint32_t tag, bool runs, MemoryWords *state);
     gpointer self;
 } OpAppender;
 
 static void append_command(const SimEngine *engine, const SimCommand *command, bool runs,
-                           const OpAppender *appender, GByteArray *state) {
-    sim_state_append(state, command->kind);
+                           const OpAppender *appender, MemoryWords *state) {
+    memory_words_add(state, command->kind);
     switch (command->kind) {
     case SIM_COMMAND_OP:
-        sim_state_append_time(state, command->duration_ns);
-        sim_state_append(state, command->axis);
+        memory_words_add(state, (uint64_t)(command->duration_ns));
+        memory_words_add(state, command->axis);
         if (command->axis != SIM_NO_AXIS) {
-            sim_state_append(state, command->ticket - engine->axes[command->axis].done);
+            memory_words_add(state, command->ticket - engine->axes[command->axis].done);
         }
         appender->append_op(appender->self, command->tag, runs, state);
         return;
     case SIM_COMMAND_RECORD:
-        sim_state_append(state, engine->n_recordings - command->recording);
+        memory_words_add(state, engine->n_recordings - command->recording);
         return;
     case SIM_COMMAND_WAIT: {
         bool passed = sim_engine_passed(engine, command->recording);
-        sim_state_append(state, passed ? 0 : engine->n_recordings - command->recording);
+        memory_words_add(state, passed ? 0 : engine->n_recordings - command->recording);
         return;
     }
     }
 }
 
 static void append_lane(const SimEngine *engine, const SimLane *lane, const OpAppender *appender,
-                        GByteArray *state) {
+                        MemoryWords *state) {
     bool runs = lane->state == SIM_LANE_RUNS;
-    sim_state_append(state, lane->state);
-    sim_state_append(state, lane->n);
+    memory_words_add(state, lane->state);
+    memory_words_add(state, lane->n);
     if (runs) {
-        sim_state_append_time(state, lane->start_ns - engine->now);
-        sim_state_append_time(state, lane->since_ns - engine->now);
-        sim_state_append_real(state, lane->left_ns);
-        sim_state_append_real(state, lane->speed);
+        memory_words_add(state, (uint64_t)(lane->start_ns - engine->now));
+        memory_words_add(state, (uint64_t)(lane->since_ns - engine->now));
+        memory_words_add_bytes(state, &lane->left_ns, sizeof lane->left_ns);
+        memory_words_add_bytes(state, &lane->speed, sizeof lane->speed);
     }
     for (uint32_t i = 0; i < lane->n; i++) {
         const SimCommand *command = &lane->ring[(lane->head + i) & (lane->capacity - 1)];
@@ -432,9 +431,9 @@ static void append_lane(const SimEngine *engine, const SimLane *lane, const OpAp
     }
 }
 
-void sim_engine_append_state(const SimEngine *engine, GByteArray *state,
+void sim_engine_append_state(const SimEngine *engine, MemoryWords *state,
                              void (*append_op)(gpointer self, uint32_t tag, bool runs,
-                                               GByteArray *state),
+                                               MemoryWords *state),
                              gpointer self) {
     g_assert(engine->wake_ns == 0);
     const OpAppender appender = {append_op, self};
@@ -443,7 +442,7 @@ void sim_engine_append_state(const SimEngine *engine, GByteArray *state,
         append_lane(engine, &engine->lanes[i], &appender, state);
     }
     for (uint32_t i = 0; i < engine->n_axes; i++) {
-        sim_state_append(state, engine->axes[i].issued - engine->axes[i].done);
-        sim_state_append(state, engine->axes[i].busy);
+        memory_words_add(state, engine->axes[i].issued - engine->axes[i].done);
+        memory_words_add(state, engine->axes[i].busy);
     }
 }

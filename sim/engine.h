@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "memory/words.h"
 #include "sim/lane.h"
 #include "sim/time.h"
 
@@ -74,9 +75,9 @@ void sim_engine_changes_at(SimEngine *engine, uint32_t lane, SimTime at);
 void sim_engine_shift(SimEngine *engine, SimTime by);
 /* Appends what the lanes have been given and where they are in it, with times as so long after now,
  * recordings as so many before the newest, and each op as append_op() does. No lane may wake. */
-void sim_engine_append_state(const SimEngine *engine, GByteArray *state,
+void sim_engine_append_state(const SimEngine *engine, MemoryWords *state,
                              void (*append_op)(gpointer self, uint32_t tag, bool runs,
-                                               GByteArray *state),
+                                               MemoryWords *state),
                              gpointer self);
 uint32_t sim_engine_count_recordings(const SimEngine *engine);
 

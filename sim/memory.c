@@ -3,7 +3,6 @@
 #include "memory/caching.h"
 #include "memory/rounding.h"
 #include "sim/lifetimes.h"
-#include "sim/state.h"
 
 struct _SimMemory {
     const PlanRole *role;
@@ -147,29 +146,28 @@ void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers) {
     }
 }
 
-void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, GByteArray *state) {
+void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state) {
     const MemoryBlock *block = memory->blocks[buffer];
     if (block) {
-        sim_state_append(state, memory_block_segment(block));
-        sim_state_append(state, memory_block_offset(block));
+        memory_words_add(state, memory_block_address(block));
     }
 }
 
 /* Where an arena puts buffers is fixed, and which of them live at a section's end the plan says. */
-bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, GByteArray *state) {
+bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, MemoryWords *state) {
     if (!memory->caching) {
         return true;
     }
     for (uint32_t b = 0; b < memory->role->n_buffers; b++) {
         if (memory->blocks[b] && !(left_out && left_out[b])) {
-            sim_state_append(state, b);
-            sim_memory_append_place(memory, b, state);
+            memory_words_add(state, b);
+            memory_words_add(state, memory_block_address(memory->blocks[b]));
         }
     }
     return memory_caching_append_state(memory->caching, state);
 }
 
-void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, GByteArray *state) {
+void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, MemoryWords *state) {
     if (memory->caching) {
         memory_caching_append_waits(memory->caching, newest, state);
     }

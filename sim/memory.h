@@ -13,6 +13,7 @@
 #include "memory/ledger.h"
 #include "memory/options.h"
 #include "memory/virtual.h"
+#include "memory/words.h"
 #include "plan/plan.h"
 #include "sim/time.h"
 
@@ -64,11 +65,11 @@ typedef struct {
 
 /* Appends the allocator's state (memory_caching_append_state()) and which block each buffer has,
  * but for those that are left out (by buffer; NULL: none). */
-bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, GByteArray *state);
+bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, MemoryWords *state);
 /* Appends which block one buffer has. */
-void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, GByteArray *state);
+void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state);
 /* Appends what waits for events (memory_caching_append_waits()). */
-void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, GByteArray *state);
+void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, MemoryWords *state);
 /* The blocks of some buffers are those of others from now on, one by one. The same buffers, in
  * another order, is fine. */
 void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n);

@@ -2,30 +2,31 @@
 
 #include <string.h>
 
-#include "sim/state.h"
-
 enum {
     MOST_TRIES = 12
 };
 
 static void forget(SimPassRepeat *repeat) {
     for (unsigned i = 0; i < SIM_MOST_PERIOD; i++) {
-        g_clear_pointer(&repeat->marks[i].state, g_byte_array_unref);
+        repeat->marks[i].is_known = false;
     }
 }
 
-void sim_pass_repeat_init(SimPassRepeat *repeat, const SimPassParts *parts) {
+void sim_pass_repeat_init(SimPassRepeat *repeat, const SimParts *parts) {
     *repeat = (SimPassRepeat){.parts = *parts, .section = PLAN_N_SECTIONS};
 }
 
 void sim_pass_repeat_clear(SimPassRepeat *repeat) {
     sim_passes_clear(&repeat->passes);
-    forget(repeat);
+    for (unsigned i = 0; i < SIM_MOST_PERIOD; i++) {
+        sim_mark_clear(&repeat->marks[i]);
+    }
+    sim_mark_clear(&repeat->here);
     g_clear_pointer(&repeat->is_made, g_free);
 }
 
 const SimPasses *sim_pass_repeat_section(SimPassRepeat *repeat, PlanSection section) {
-    const SimPassParts *parts = &repeat->parts;
+    const SimParts *parts = &repeat->parts;
     bool is_known = section == repeat->section ||
                     (plan_section_repeats(parts->role, section) && repeat->section + 1 == section);
     if (!is_known) {
@@ -75,72 +76,33 @@ static void forget_made(SimPassRepeat *repeat, uint32_t pass, GArray *made) {
 
 /* ---- where a pass begins -------------------------------------------------------------------- */
 
-static void append_op(gpointer self, uint32_t tag, bool runs, GByteArray *state) {
-    const SimPassParts *parts = self;
-    const SimOpRow *row = sim_op_row(parts->ops, tag);
-    const SimOpCost *cost = sim_op_cost(parts->costs, row->op);
-    g_byte_array_append(state, (const guint8 *)cost, sizeof *cost);
-    if (runs) {
-        SimTime busy_ns = sim_account_compute_busy(parts->account);
-        sim_state_append_time(state, busy_ns - row->compute_busy_ns);
-    }
-}
-
-/* What the pass made is told by where it made it, for its numbers are its own. */
-static bool append_memory(SimPassRepeat *repeat, uint32_t pass, GByteArray *state) {
-    const SimMemory *memory = repeat->parts.memory;
-    GArray *made = find_made(repeat, pass);
-    bool is_known = sim_memory_append_state(memory, repeat->is_made, state);
-    for (guint i = 0; i < made->len; i++) {
-        uint32_t at = g_array_index(made, uint32_t, i);
-        sim_state_append(state, at);
-        sim_memory_append_place(memory, instrs_of(repeat, pass)[at].arg, state);
-    }
-    forget_made(repeat, pass, made);
-    sim_memory_append_waits(memory, sim_engine_count_recordings(repeat->parts.host->engine), state);
-    return is_known;
-}
-
 static void append_recorded(const SimPassRepeat *repeat, int32_t step, uint32_t pass,
-                            GByteArray *state) {
-    const SimPassParts *parts = &repeat->parts;
+                            MemoryWords *state) {
+    const SimParts *parts = &repeat->parts;
     uint32_t newest = sim_engine_count_recordings(parts->host->engine);
     const PlanInstr *instrs = instrs_of(repeat, pass);
     for (uint32_t i = 0; i < length_of(repeat, pass); i++) {
         uint32_t recording;
         if (instrs[i].kind == PLAN_RECORD &&
             sim_recordings_find(parts->recordings, instrs[i].arg, step, &recording)) {
-            sim_state_append(state, newest - recording);
+            memory_words_add(state, newest - recording);
         }
     }
 }
 
-/* Behind that pass. NULL: nothing is known of what comes next. */
-static GByteArray *state_behind(SimPassRepeat *repeat, int32_t step, uint32_t pass) {
-    const SimPassParts *parts = &repeat->parts;
-    const SimEngine *engine = parts->host->engine;
-    SimTime now = sim_engine_now(engine);
-    g_autoptr(GByteArray) state = g_byte_array_new();
-    sim_state_append_time(state, parts->host->now_ns - now);
-    sim_engine_append_state(engine, state, append_op, (gpointer)parts);
-    sim_account_append_state(parts->account, now, state);
-    append_recorded(repeat, step, pass, state);
-    return append_memory(repeat, pass, state) ? g_steal_pointer(&state) : NULL;
-}
-
-static SimPassMark mark_behind(SimPassRepeat *repeat, int32_t step, uint32_t pass) {
-    const SimPassParts *parts = &repeat->parts;
-    SimPassMark mark = {.state = state_behind(repeat, step, pass),
-                        .now_ns = parts->host->now_ns,
-                        .host = *parts->host->book,
-                        .n_acts = parts->driver->n_acts};
-    sim_account_mark(parts->account, step, &mark.account);
-    return mark;
-}
-
-static bool is_equal(const SimPassMark *a, const SimPassMark *b) {
-    return a->state && b->state && a->n_acts == b->n_acts && a->state->len == b->state->len &&
-           memcmp(a->state->data, b->state->data, a->state->len) == 0;
+/* What the pass made is told by where it made it, for its numbers are its own. */
+static void take_mark(SimPassRepeat *repeat, int32_t step, uint32_t pass) {
+    SimMark *mark = &repeat->here;
+    GArray *made = find_made(repeat, pass);
+    sim_mark_take(mark, &repeat->parts, step, repeat->is_made);
+    for (guint i = 0; i < made->len; i++) {
+        uint32_t at = g_array_index(made, uint32_t, i);
+        memory_words_add(&mark->state, at);
+        sim_memory_append_place(repeat->parts.memory, instrs_of(repeat, pass)[at].arg,
+                                &mark->state);
+    }
+    forget_made(repeat, pass, made);
+    append_recorded(repeat, step, pass, &mark->state);
 }
 
 /* ---- the leap ------------------------------------------------------------------------------- */
@@ -171,8 +133,8 @@ static void rename_events(SimPassRepeat *repeat, int32_t step, uint32_t pass, ui
 }
 
 /* What has happened since the mark happens so many times again. */
-static void leap(SimPassRepeat *repeat, int32_t step, const SimPassMark *since, uint32_t times) {
-    const SimPassParts *parts = &repeat->parts;
+static void leap(SimPassRepeat *repeat, int32_t step, const SimMark *since, uint32_t times) {
+    const SimParts *parts = &repeat->parts;
     SimHostClock *host = parts->host;
     SimTime later_ns = (host->now_ns - since->now_ns) * times;
     host->book->busy_ns += (host->book->busy_ns - since->host.busy_ns) * times;
@@ -197,10 +159,12 @@ static uint32_t count_alike(const SimPasses *passes, uint32_t pass, unsigned per
     return n;
 }
 
-static void push(SimPassRepeat *repeat, SimPassMark mark) {
-    g_clear_pointer(&repeat->marks[SIM_MOST_PERIOD - 1].state, g_byte_array_unref);
+/* The oldest mark gives its room to the next one. */
+static void keep_mark(SimPassRepeat *repeat) {
+    SimMark oldest = repeat->marks[SIM_MOST_PERIOD - 1];
     memmove(repeat->marks + 1, repeat->marks, (SIM_MOST_PERIOD - 1) * sizeof *repeat->marks);
-    repeat->marks[0] = mark;
+    repeat->marks[0] = repeat->here;
+    repeat->here = oldest;
 }
 
 uint32_t sim_pass_repeat_begins(SimPassRepeat *repeat, int32_t step, uint32_t pass) {
@@ -209,21 +173,20 @@ uint32_t sim_pass_repeat_begins(SimPassRepeat *repeat, int32_t step, uint32_t pa
         return 0;
     }
     repeat->tries++;
-    SimPassMark here = mark_behind(repeat, step, pass - 1);
+    take_mark(repeat, step, pass - 1);
     for (unsigned period = 1; period <= SIM_MOST_PERIOD; period++) {
-        const SimPassMark *since = &repeat->marks[period - 1];
+        const SimMark *since = &repeat->marks[period - 1];
         uint32_t times = count_alike(passes, pass, period) / period;
-        if (times > 0 && is_equal(since, &here)) {
+        if (times > 0 && sim_mark_equal(since, &repeat->here)) {
             uint32_t to = pass + times * period;
             leap(repeat, step, since, times);
             rename_buffers(repeat, pass - 1, to - 1);
             rename_events(repeat, step, pass - 1, to - 1);
             repeat->n_passed_over += to - pass;
-            g_byte_array_unref(here.state);
             forget(repeat);
             return passes->begins[to] - passes->begins[pass];
         }
     }
-    push(repeat, here);
+    keep_mark(repeat);
     return 0;
 }

@@ -9,7 +9,7 @@
  * over would have called it. An allocator may come back to where it was in every other pass alone;
  * then pairs of them repeat.
  *
- * Nothing is asked of the driver in such a pass. Tries are few: what has not settled by then is
+ * Tries are few: what has not settled by then is
  * played.
  *
  * Owns: the states where the last passes began. Borrows: the device's parts. Threads: one. Cost:
@@ -17,50 +17,25 @@
  */
 #pragma once
 
-#include "plan/player.h"
-#include "sim/account.h"
-#include "sim/driver.h"
-#include "sim/op-costs.h"
-#include "sim/op-rows.h"
+#include "sim/mark.h"
 #include "sim/passes.h"
-#include "sim/recordings.h"
 
 enum {
     SIM_MOST_PERIOD = 2 /* passes that repeat together */
 };
 
-/* Of a device. */
 typedef struct {
-    const PlanRole *role;
-    const SimOpCosts *costs;
-    SimHostClock *host;
-    const SimDriver *driver;
-    SimRecordings *recordings;
-    SimAccount *account;
-    SimMemory *memory;
-    SimOpRows *ops;
-} SimPassParts;
-
-/* The device where a pass began. */
-typedef struct {
-    GByteArray *state; /* NULL: nothing is known */
-    SimTime now_ns;    /* of the host */
-    SimHostBook host;
-    SimAccountMark account;
-    uint64_t n_acts; /* of the driver, until then */
-} SimPassMark;
-
-typedef struct {
-    SimPassParts parts;
+    SimParts parts;
     PlanSection section; /* whose passes are known */
     SimPasses passes;
-    uint32_t tries;                     /* in this section */
-    SimPassMark marks[SIM_MOST_PERIOD]; /* the last pass first */
-    bool *is_made;                      /* by buffer: by the pass at hand; false between tries */
-    uint32_t n_passed_over;             /* of all steps */
+    uint32_t tries;                 /* in this section */
+    SimMark marks[SIM_MOST_PERIOD]; /* where the last passes began, the newest first */
+    SimMark here;
+    bool *is_made;          /* by buffer: by the pass at hand; false between tries */
+    uint32_t n_passed_over; /* of all steps */
 } SimPassRepeat;
 
-void sim_pass_repeat_init(SimPassRepeat *repeat, const SimPassParts *parts);
+void sim_pass_repeat_init(SimPassRepeat *repeat, const SimParts *parts);
 void sim_pass_repeat_clear(SimPassRepeat *repeat);
 
 /* The passes of the section that is to be played next. */

@@ -28,26 +28,51 @@ static PlanAnswer play_to_end(SimDevice *device, PlanPlayer *player, GError **er
     return answer;
 }
 
-static PlanAnswer play_section(SimDevice *device, PlanPlayer *player, GError **error) {
+/* Up to where it is known that nothing more need be played, or to the last moment to ask. */
+static PlanAnswer play_moments(SimDevice *device, PlanPlayer *player, unsigned n, bool *ret_repeats,
+                               GError **error) {
     const PlanPosition *at = plan_player_position(player);
-    const SimPasses *passes = sim_device_passes(device, at->section);
     PlanAnswer answer = PLAN_DONE;
-    for (uint32_t pass = 1; passes && pass < passes->n && answer == PLAN_DONE; pass++) {
+    for (unsigned i = 0; i < n && answer == PLAN_DONE && !*ret_repeats; i++) {
+        uint32_t index = sim_repeat_moment(at->role, at->section, i);
+        answer = play_to(device, player, index, error);
+        *ret_repeats = answer == PLAN_DONE && sim_device_repeats_at(device, at, i);
+    }
+    return answer;
+}
+
+static PlanAnswer play_passes(SimDevice *device, PlanPlayer *player, const SimPasses *passes,
+                              GError **error) {
+    const PlanPosition *at = plan_player_position(player);
+    PlanAnswer answer = PLAN_DONE;
+    for (uint32_t pass = 1; pass < passes->n && answer == PLAN_DONE; pass++) {
         if (passes->begins[pass] >= at->index) {
             answer = play_to(device, player, passes->begins[pass], error);
             uint32_t n = answer == PLAN_DONE ? sim_device_pass_begins(device, at->step, pass) : 0;
             plan_player_pass_over(player, n);
         }
     }
-    return answer == PLAN_DONE ? play_to_end(device, player, error) : answer;
+    return answer;
 }
 
 static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
+    const PlanPosition *at = plan_player_position(player);
     PlanAnswer answer = PLAN_DONE;
-    while (answer == PLAN_DONE && !plan_player_at_end(player) && !sim_device_repeats(device)) {
-        answer = play_section(device, player, error);
+    bool repeats = false;
+    while (answer == PLAN_DONE && !plan_player_at_end(player) && !repeats) {
+        const SimPasses *passes = sim_device_passes(device, at->section);
+        bool accumulates = passes && passes->n > 0;
+        answer = play_moments(device, player, accumulates ? 1 : SIM_N_MOMENTS, &repeats, error);
+        if (answer == PLAN_DONE && !repeats && accumulates) {
+            answer = play_passes(device, player, passes, error);
+        }
+        if (answer == PLAN_DONE && !repeats) {
+            answer = play_to_end(device, player, error);
+        }
     }
-    sim_device_drain(device);
+    if (!repeats) {
+        sim_device_drain(device);
+    }
     return answer;
 }
 
@@ -119,7 +144,8 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     g_autoptr(PlanPlayer) player =
         plan_player_new(task->plan, task->role, task->options->steps, &sim_device, device);
     PlanAnswer answer = play(device, player, error);
-    prediction->n_played = (uint32_t)plan_player_position(player)->step;
+    prediction->n_played =
+        (uint32_t)plan_player_position(player)->step + (plan_player_position(player)->index > 0);
     prediction->n_passed_over = sim_device_passed_over(device);
     if (answer == PLAN_STOPPED) {
         sim_verdict_oom(prediction, &task->plan->roles[task->role], device);

@@ -126,7 +126,7 @@ typedef struct {
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
     uint32_t n_steps, n_steady;
-    uint32_t n_played;      /* steps; the others repeat the last of them (repeat.h) */
+    uint32_t n_played;      /* steps, the last perhaps in part; the others repeat it (repeat.h) */
     uint32_t n_passed_over; /* of those steps: passes that repeat another (pass-repeat.h) */
     SimTime *step_ns;       /* each step's */
     SimTime median_step_ns, least_step_ns, most_step_ns; /* of the steady ones */

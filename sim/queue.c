@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "sim/state.h"
-
 #define ABSENT UINT32_MAX
 
 typedef struct {
@@ -141,11 +139,11 @@ static int compare_entries(gconstpointer a, gconstpointer b) {
     return before(a, b) ? -1 : 1; /* no two are equal */
 }
 
-void sim_queue_append_state(const SimQueue *queue, SimTime now, GByteArray *state) {
+void sim_queue_append_state(const SimQueue *queue, SimTime now, MemoryWords *state) {
     g_autofree Entry *entries = g_memdup2(queue->heap, queue->n * sizeof *queue->heap);
     qsort(entries, queue->n, sizeof *entries, compare_entries);
     for (uint32_t i = 0; i < queue->n; i++) {
-        sim_state_append(state, entries[i].slot);
-        sim_state_append_time(state, entries[i].at - now);
+        memory_words_add(state, entries[i].slot);
+        memory_words_add(state, (uint64_t)(entries[i].at - now));
     }
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory/words.h"
 #include "sim/time.h"
 
 typedef struct _SimQueue SimQueue;
@@ -31,6 +32,6 @@ SimTime sim_queue_next(const SimQueue *queue); /* SIM_NEVER when empty */
 /* All moments move alike. */
 void sim_queue_shift(SimQueue *queue, SimTime by);
 /* Appends which slots are set, in their order, and when: so long after now. */
-void sim_queue_append_state(const SimQueue *queue, SimTime now, GByteArray *state);
+void sim_queue_append_state(const SimQueue *queue, SimTime now, MemoryWords *state);
 /* Takes the earliest slot out; false when empty. */
 bool sim_queue_pop(SimQueue *queue, uint32_t *ret_slot, SimTime *ret_at);

@@ -1,35 +1,39 @@
 /* sim/repeat.h - steps that are as the step before them, which need not be played.
  *
- * What a device does next is a function of its state and of its program. Where a step ends with
- * every lane at rest, as most do that a training loop waits for, the state is the allocator's: its
- * blocks, and which buffer lies in which. If that is as it was when the step began, and the next
- * step is the same program, then the next step is the same again, later; and so are all that
- * follow. The driver's state only grows, so a step in which memory was asked for or given back
- * decides nothing.
+ * At some moments of a step the device is held against what it was at the same instruction of the
+ * step before (sim/mark.h). If that is equal, and both steps are the same program, then what is
+ * left of this step is as it was in the step before; and the steps that follow are as this one. A
+ * step's begin is such a moment, and two more within it: what the step before left behind, a
+ * segment that it was the first to ask for, say, has often worn off by then.
  *
- * Owns: the state at the end of the last step. Threads: one. Cost: O(blocks and buffers) a step.
+ * Steps end with every lane at rest, as most do that a training loop waits for; else the books of
+ * one step are open while the next is played, and nothing is said.
+ *
+ * Owns: its marks. Borrows: the device's parts. Threads: one.
  */
 #pragma once
 
 #include "plan/player.h"
-#include "sim/account.h"
-#include "sim/driver.h"
-#include "sim/memory.h"
+#include "sim/mark.h"
+
+enum {
+    SIM_N_MOMENTS = 3 /* of a step */
+};
 
 typedef struct {
-    uint32_t steps;    /* in all */
-    GByteArray *state; /* at the end of the last step; NULL: of none yet */
-    SimTime now_ns;    /* of the host, then */
-    uint64_t n_acts;   /* of the driver, until then */
-    SimTime shares_ns[SIM_N_SHARES];
-    SimTime period_ns; /* of the step that is repeated */
-    SimTime period_shares_ns[SIM_N_SHARES];
+    SimParts parts;
+    uint32_t steps;               /* in all */
+    SimHostBook *books;           /* of construction and of each step */
+    bool rested;                  /* the lanes, where the step at hand began */
+    SimMark marks[SIM_N_MOMENTS]; /* of the step before */
+    SimMark here;
 } SimRepeat;
 
-void sim_repeat_init(SimRepeat *repeat, uint32_t steps);
+void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books);
 void sim_repeat_clear(SimRepeat *repeat);
 
-/* at: the end of a section. True: all steps after it repeat it, and the period says by how much
- * later. */
-bool sim_repeat_section_ends(SimRepeat *repeat, const PlanPosition *at, const SimDriver *driver,
-                             const SimMemory *memory, const SimAccount *account);
+/* The instruction of a section before which a moment is; the first is before all. */
+uint32_t sim_repeat_moment(const PlanRole *role, PlanSection section, unsigned moment);
+/* True: the rest of this step and all steps after it repeat what was played, and their books are
+ * written. */
+bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment);
