@@ -344,7 +344,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_SHIFT:
         return kernel_cuda_shift_i64(k, p[1], p[0], dim(t, 0), dims(t)[1]);
     case PLAN_OP_AS_NUMBER:
-        return kernel_cuda_as_number(k, p[1], p[0], dim(t, 0));
+        return kernel_cuda_as_number(k, p[1], p[0], dim(t, 0), type_at(t, 1));
     case PLAN_OP_OUTER:
         return kernel_cuda_outer(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1));
     case PLAN_OP_COS:

@@ -367,7 +367,7 @@ static ExecCudaCall call_of(const Bench *bench, PlanOpKind kind, uint64_t bytes)
     return (ExecCudaCall){.kind = kind,
                           .axis = PLAN_AXIS_SHARD,
                           .dtype = PLAN_BF16,
-                          .average = true,
+                          .reduction = PLAN_REDUCTION_MEAN,
                           .elements = bytes / 2 / bench->comm->world * bench->comm->world,
                           .in = bench->memory,
                           .out = bench->memory + bench->room_bytes / 2};

@@ -49,8 +49,8 @@ static bool is_table(PlanOpKind kind, const char *slot) {
 
 /* Angles are worked out in fp32 alone. */
 static bool makes_angles(PlanOpKind kind) {
-    return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_AS_NUMBER || kind == PLAN_OP_OUTER ||
-           kind == PLAN_OP_COS || kind == PLAN_OP_SIN;
+    return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_OUTER || kind == PLAN_OP_COS ||
+           kind == PLAN_OP_SIN;
 }
 
 /* Autocast adds what a product made in 16 bits to hidden states in fp32. */

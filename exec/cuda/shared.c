@@ -39,8 +39,6 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_keep_counted(k, p[2], p[3], p[0], p[1], dim(t, 0), false, type_at(t, 0));
     case PLAN_OP_COUNT_TARGETS:
         return kernel_cuda_count_targets(k, p[1], p[2], p[0], dim(t, 0));
-    case PLAN_OP_AS_NUMBER:
-        return kernel_cuda_as_number(k, p[1], p[0], dim(t, 0), type_at(t, 1));
     case PLAN_OP_DIVIDE:
         return kernel_cuda_divide(k, p[2], p[0], p[1], dim(t, 0), type_at(t, 0));
     case PLAN_OP_PICKED_GRADIENT:

@@ -22,10 +22,11 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    as_number_kernel(float *out, const int64_t *position, size_t n) {
+    as_number_kernel(T *out, const int64_t *position, size_t n) {
     FOR_WORK(size_t, i, n) {
-        out[i] = (float)position[i];
+        narrow(&out[i], (float)position[i]);
     }
 }
 
@@ -75,9 +76,12 @@ KernelCudaFault kernel_cuda_shift_i64(KernelCuda *lane, int64_t *out, const int6
     return launch_for(lane, "shift", n, shift_kernel, out, position, n, by);
 }
 
-KernelCudaFault kernel_cuda_as_number(KernelCuda *lane, float *out, const int64_t *position,
-                                      size_t n) {
-    return launch_for(lane, "as_number", n, as_number_kernel, out, position, n);
+KernelCudaFault kernel_cuda_as_number(KernelCuda *lane, void *out, const int64_t *position,
+                                      size_t n, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "as_number", n, as_number_kernel<T>, (T *)out, position, n);
+    });
 }
 
 KernelCudaFault kernel_cuda_outer(KernelCuda *lane, float *out, const float *column,

@@ -10,11 +10,11 @@ extern "C" {
 
 /* base^(-2 i / dim) for i from 0 to dim / 2; computed in double. */
 KernelCudaFault kernel_cuda_rope_frequencies(KernelCuda *lane, float *out, size_t dim, double base);
-/* out = position + by; and the same number as a float. */
+/* out = position + by; and the same number, rounded to the type. */
 KernelCudaFault kernel_cuda_shift_i64(KernelCuda *lane, int64_t *out, const int64_t *position,
                                       size_t n, int64_t by);
-KernelCudaFault kernel_cuda_as_number(KernelCuda *lane, float *out, const int64_t *position,
-                                      size_t n);
+KernelCudaFault kernel_cuda_as_number(KernelCuda *lane, void *out, const int64_t *position,
+                                      size_t n, KernelCudaType type);
 /* out[r, c] = column[r] row[c] */
 KernelCudaFault kernel_cuda_outer(KernelCuda *lane, float *out, const float *column,
                                   const float *row, size_t rows, size_t cols);

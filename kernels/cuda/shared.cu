@@ -87,13 +87,6 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(THREADS) number_kernel(T *y, const int64_t *x, size_t n) {
-    FOR_WORK(size_t, i, n) {
-        narrow(&y[i], (float)x[i]);
-    }
-}
-
-template <typename T>
 __global__ void __launch_bounds__(THREADS)
     picked_kernel(T *wide, T *y, const uint8_t *mask, size_t n) {
     FOR_WORK(size_t, i, n) {
@@ -158,14 +151,6 @@ KernelCudaFault kernel_cuda_keep_counted(KernelCuda *lane, uint8_t *counted, voi
         using T = decltype(t);
         return launch_for(lane, spread ? "spread_counted" : "keep_counted", n, keep_kernel<T>,
                           counted, (T *)y, (const T *)x, target, n, spread);
-    });
-}
-
-KernelCudaFault kernel_cuda_as_number(KernelCuda *lane, void *y, const int64_t *x, size_t n,
-                                      KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "as_number", n, number_kernel<T>, (T *)y, x, n);
     });
 }
 

@@ -34,10 +34,6 @@ KernelCudaFault kernel_cuda_count_targets(KernelCuda *lane, uint8_t *counted, in
 KernelCudaFault kernel_cuda_keep_counted(KernelCuda *lane, uint8_t *counted, void *y, const void *x,
                                          const int64_t *target, size_t n, bool spread,
                                          KernelCudaType type);
-/* y = x, stored as the type says. */
-KernelCudaFault kernel_cuda_as_number(KernelCuda *lane, void *y, const int64_t *x, size_t n,
-                                      KernelCudaType type);
-
 /* The mask as numbers; and those less 1: -1 where the target is this rank's. */
 KernelCudaFault kernel_cuda_picked_gradient(KernelCuda *lane, void *wide, void *y,
                                             const uint8_t *mask, size_t n, KernelCudaType type);

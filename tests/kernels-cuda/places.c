@@ -169,7 +169,7 @@ static void test_tables_of_ops(void) {
     float *angles = device_new_floats(SEQ * HALF), *table = device_new_floats(SEQ * HALF);
     DEVICE_OK(
         kernel_cuda_shift_i64(device_lane, positions, device_put_i64(from_zero, SEQ), SEQ, FROM));
-    DEVICE_OK(kernel_cuda_as_number(device_lane, numbers, positions, SEQ));
+    DEVICE_OK(kernel_cuda_as_number(device_lane, numbers, positions, SEQ, KERNEL_CUDA_F32));
     DEVICE_OK(kernel_cuda_rope_frequencies(device_lane, frequencies, DIM, 10000));
     DEVICE_OK(kernel_cuda_outer(device_lane, angles, numbers, frequencies, SEQ, HALF));
     DEVICE_OK(kernel_cuda_cos(device_lane, table, angles, SEQ * HALF));

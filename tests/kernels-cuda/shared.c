@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/columns.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/positions.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/shared.h"
 #include "tests/kernels-cuda/device.h"
