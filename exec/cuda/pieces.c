@@ -102,6 +102,13 @@ static void parts_copy(GArray *pieces, const ExecTask *t) {
     }
 }
 
+/* Of whole [batch, ranks, n], this rank's. */
+static void own_parts(GArray *pieces, const ExecTask *t) {
+    size_t n = dim(t, 1), ranks = dim(t, 2);
+    KernelCudaPiece own = piece(t, 1, 0, n, 0, axis_rank(t) * n, ranks * n, dim(t, 0), n);
+    g_array_append_val(pieces, own);
+}
+
 static void concat_columns(GArray *pieces, const ExecTask *t) {
     size_t rows = dim(t, 0), cols = dim(t, 1), n = list_length(t), to = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -141,6 +148,9 @@ KernelCudaFault exec_cuda_move(const ExecTask *t, KernelCuda *kernels) {
         break;
     case PLAN_OP_PARTS_COPY:
         parts_copy(pieces, t);
+        break;
+    case PLAN_OP_OWN_PARTS:
+        own_parts(pieces, t);
         break;
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(pieces, t);
