@@ -3,8 +3,11 @@
     test-run.py SOURCE-ROOT BUILD-FOLDER
 """
 import glob
+import importlib.machinery
+import importlib.util
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -567,6 +570,23 @@ def keep_case(tap, folder):
 
 # ---- the bundle --------------------------------------------------------------------------------------
 
+def packing_case(tap, folder):
+    """What several programs share, as the kernels, is packed once, however far apart they stand."""
+    source, packed = os.path.join(folder, 'alike'), os.path.join(folder, 'alike.tar.xz')
+    os.makedirs(source)
+    for name, text in (('a', b'kernels'), ('b', b'others'), ('c', b'kernels')):
+        with open(os.path.join(source, name), 'wb') as file:
+            file.write(random.Random(text).randbytes(3 * 2**20))
+    loader = importlib.machinery.SourceFileLoader('bundle', BUNDLE)
+    bundle = importlib.util.module_from_spec(importlib.util.spec_from_loader('bundle', loader))
+    loader.exec_module(bundle)
+    size = bundle.pack(source, packed)
+    with tarfile.open(packed) as archive:
+        names = archive.getnames()
+    tap.case('/gpu/bundle/what programs share is packed once', ['%.1f MiB of %s' % (size / 2**20, names)] * (
+        size > 7 * 2**20 or len(names) != 4))
+
+
 def bundle_cases(tap, folder):
     bundle = os.path.join(folder, 'bundle.tar.xz')
     done = run(BUNDLE, '--build', BUILD, '--no-build', '-o', bundle)
@@ -659,6 +679,7 @@ def main():
         command_cases(tap, folder)
         plans_case(tap, folder)
         keep_case(tap, folder)
+        packing_case(tap, folder)
         bundle_cases(tap, folder)
     return tap.finish()
 
