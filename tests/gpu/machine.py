@@ -48,10 +48,9 @@ def asked_of_smi(names):
 
 def gpu():
     """Name, driver, memory and so on of the first GPU, or None. Of nvidia-smi, or where there is none of the driver."""
-    told = asked_of_smi(('name', 'driver_version', 'memory.total', 'power.limit', 'clocks.max.sm', 'clocks.max.mem', 'pstate'))
-    if told:
-        return told | asked_of_smi(('compute_mode', 'mig.mode.current', 'ecc.mode.current'))
-    return asked_of_driver("""
+    names = ('name', 'driver_version', 'memory.total', 'power.limit', 'clocks.max.sm', 'clocks.max.mem', 'pstate')
+    modes = ('compute_mode', 'mig.mode.current', 'ecc.mode.current')  # which not every GPU has
+    return asked_of_smi(names + modes) or asked_of_smi(names) or asked_of_driver("""
 device, bytes, text = ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(100)
 assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
 assert cuda.cuDeviceGetName(text, 100, device) == 0 and cuda.cuDeviceTotalMem_v2(ctypes.byref(bytes), device) == 0
