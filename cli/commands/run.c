@@ -294,12 +294,13 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
 }
 
 static const char *wrong_with(const Options *options) {
-    if (options->steps < 1 || options->seed < 0 || options->memory_limit < 0 ||
-        options->watchdog < 0) {
-        return "--steps must be positive; --seed, --memory-limit and --watchdog not negative";
-    }
-    return options->token_bytes != 1 && options->token_bytes != 2 ? "--token-bytes is 1 or 2"
-                                                                  : NULL;
+    bool known_bytes = options->token_bytes == 1 || options->token_bytes == 2;
+    return options->steps < 1          ? "--steps takes a number from 1"
+           : options->seed < 0         ? "--seed takes a number from 0"
+           : options->memory_limit < 0 ? "--memory-limit takes a number of bytes, 0 for none"
+           : options->watchdog < 0     ? "--watchdog takes a number of seconds, 0 for never"
+           : !known_bytes              ? "--token-bytes is 1 or 2"
+                                       : NULL;
 }
 
 static bool options_are_sound(const Options *options, GError **error) {

@@ -251,6 +251,7 @@ static void options_that_do_not_go_together(void) {
     expect("plan gpt-toy -o - --check", 2, "", "-o - and --check print different things");
     expect("plan gpt-toy --unit root --lane compute -o p.plan", 0, "section steady", "");
     expect("validate --settings --json no.csv", 2, "", "leave --json away");
+    expect("run gpt-toy --watchdog -1", 2, "", "--watchdog takes a number of seconds, 0 for never");
     expect("explain step_ms gpt-toy --rank 3", 2, "", "--rank is of a trace");
     expect("choose gpt-toy --cluster a100-node --top 0", 2, "", "--top takes a number from 1");
     expect("choose gpt-toy --cluster a100-node --global-batch 0", 2, "", "--global-batch takes");
