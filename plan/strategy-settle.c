@@ -229,6 +229,9 @@ static bool keys_are_fsdp2s(PlanStrategy *strategy, GError **error) {
             return refuse(error, "forward_prefetch=N is FSDP2's; FSDP1 knows no and yes");
         }
     }
+    if (strategy->wrap_ends == PLAN_ENDS_TAIL && strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return refuse(error, "wrap_ends=tail is FSDP2's; set flavour=fsdp2, or wrap_ends=root");
+    }
     return strategy->reshard_last == PLAN_YES || (strategy->flavour == PLAN_FLAVOUR_FSDP2) ||
            refuse(error, "reshard_last=no is FSDP2's; set flavour=fsdp2, or reshard_last=yes");
 }

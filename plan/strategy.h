@@ -39,7 +39,8 @@ typedef enum {
 } PlanWrap;
 typedef enum {
     PLAN_ENDS_ROOT,
-    PLAN_ENDS_OWN
+    PLAN_ENDS_OWN,
+    PLAN_ENDS_TAIL
 } PlanWrapEnds;
 typedef enum {
     PLAN_CONSTRUCTION_SHARD,

@@ -24,8 +24,9 @@ static const PlanGraphParameter *parameter_at(const PlanGraph *graph, uint32_t p
 typedef struct {
     const PlanGraph *graph;
     const PlanStrategy *strategy;
-    bool *opens;      /* by module: it is the first (or only) module of a unit */
-    uint32_t *closes; /* by module that opens one: the last module of the unit */
+    bool *opens;                   /* by module: it is the first (or only) module of a unit */
+    uint32_t *closes;              /* by module that opens one: the last module of the unit */
+    uint32_t tail_norm, tail_head; /* of wrap_ends=tail; 0: there is none */
 } Wrap;
 
 static void wrap(Wrap *w, uint32_t module, uint32_t last) {
@@ -52,9 +53,13 @@ static void wrap_blocks(Wrap *w, uint32_t every) {
     }
 }
 
+static bool is_linear(const PlanGraph *graph, uint32_t module) {
+    return g_str_equal(module_at(graph, module)->class_name, "Linear");
+}
+
 static void wrap_linear(Wrap *w) {
     for (uint32_t m = 1; m < w->graph->modules->len; m++) {
-        if (g_str_equal(module_at(w->graph, m)->class_name, "Linear")) {
+        if (is_linear(w->graph, m)) {
             wrap(w, m, m);
         }
     }
@@ -99,17 +104,57 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
     }
 }
 
+static bool is_in_block(const PlanGraph *graph, uint32_t m) {
+    while (m && !module_at(graph, m)->is_block) {
+        m = module_at(graph, m)->parent;
+    }
+    return m;
+}
+
 /* Tables and the head: modules outside blocks that have a matrix. */
 static void wrap_ends(Wrap *w) {
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
-        uint32_t m = parameter_at(w->graph, p)->module, up = m;
-        while (up && !module_at(w->graph, up)->is_block) {
-            up = module_at(w->graph, up)->parent;
-        }
-        if (m && !up && parameter_at(w->graph, p)->n_dims > 1) {
+        uint32_t m = parameter_at(w->graph, p)->module;
+        if (m && !is_in_block(w->graph, m) && parameter_at(w->graph, p)->n_dims > 1) {
             wrap(w, m, m);
         }
     }
+}
+
+/* The last norm. */
+static uint32_t norm_before_head(const PlanGraph *graph) {
+    for (uint32_t p = graph->parameters->len; p-- > 0;) {
+        uint32_t m = parameter_at(graph, p)->module;
+        if (parameter_at(graph, p)->n_dims == 1 && !is_in_block(graph, m) && !is_linear(graph, m)) {
+            return m;
+        }
+    }
+    return 0;
+}
+
+/* The module that makes the logits; a head that is the embedding has no parameter of its own. */
+static uint32_t head_of(const PlanGraph *graph) {
+    uint32_t m = graph->modules->len - 1;
+    while (m > 0 && !is_linear(graph, m)) {
+        m--;
+    }
+    return m;
+}
+
+/* The same, but that the head is one with the norm before it, and with the embedding that it is. */
+static void wrap_tail(Wrap *w) {
+    uint32_t norm = norm_before_head(w->graph), head = head_of(w->graph);
+    if (!norm || is_in_block(w->graph, head)) {
+        return;
+    }
+    uint32_t first = norm;
+    if (!w->opens[head]) { /* tied */
+        first = parameter_at(w->graph, 0)->module;
+    }
+    w->opens[head] = false;
+    w->tail_norm = norm;
+    w->tail_head = head;
+    wrap(w, first, head);
 }
 
 static bool wraps(const PlanStrategy *strategy) {
@@ -141,8 +186,11 @@ static void choose(Wrap *w) {
         wrap_named(w, by->text);
         break;
     }
-    if (w->strategy->wrap_ends == PLAN_ENDS_OWN) {
+    if (w->strategy->wrap_ends != PLAN_ENDS_ROOT) {
         wrap_ends(w);
+    }
+    if (w->strategy->wrap_ends == PLAN_ENDS_TAIL) {
+        wrap_tail(w);
     }
 }
 
@@ -150,7 +198,7 @@ static void choose(Wrap *w) {
 
 static void make_units(const Wrap *w, PlanRun *run) {
     const PlanGraph *graph = w->graph;
-    uint32_t n = graph->modules->len, group = PLAN_NONE, group_end = 0;
+    uint32_t n = graph->modules->len, group = PLAN_NONE, group_end = 0, tail = PLAN_NONE;
     GArray *units = g_array_new(FALSE, FALSE, sizeof(PlanRunUnit));
     for (uint32_t m = 0; m < n; m++) {
         run->unit_closed_by[m] = PLAN_NONE;
@@ -158,15 +206,22 @@ static void make_units(const Wrap *w, PlanRun *run) {
     for (uint32_t m = 0; m < n; m++) {
         run->unit_opened_by[m] = PLAN_NONE;
         bool in_group = group != PLAN_NONE && m <= group_end && module_at(graph, m)->is_block;
+        bool is_tail = w->tail_head && w->closes[m] == w->tail_head;
         if (w->opens[m]) {
-            PlanRunUnit unit = {m, g_array_new(FALSE, FALSE, sizeof(uint32_t)), 0};
+            PlanRunUnit unit = {.module = m,
+                                .parameters = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+                                .stays_whole = is_tail};
             run->unit_opened_by[m] = run->unit_of_module[m] = units->len;
             run->unit_closed_by[w->closes[m]] = units->len;
-            if (w->closes[m] != m) {
+            if (is_tail) {
+                tail = units->len;
+            } else if (w->closes[m] != m) {
                 group = units->len;
                 group_end = w->closes[m];
             }
             g_array_append_val(units, unit);
+        } else if (m && (m == w->tail_norm || m == w->tail_head)) {
+            run->unit_of_module[m] = tail;
         } else {
             run->unit_of_module[m] =
                 in_group ? group : run->unit_of_module[module_at(graph, m)->parent];
@@ -185,6 +240,18 @@ static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
     }
 }
 
+/* accelerate names the norm first. */
+static void put_tail_norm_first(const Wrap *w, PlanRun *run) {
+    GArray *parameters = run->units[run->unit_of_module[w->tail_norm]].parameters;
+    for (uint32_t i = 0, n = 0; i < parameters->len; i++) {
+        uint32_t p = g_array_index(parameters, uint32_t, i);
+        if (parameter_at(w->graph, p)->module == w->tail_norm) {
+            g_array_remove_index(parameters, i);
+            g_array_insert_val(parameters, n++, p);
+        }
+    }
+}
+
 void plan_assign_units(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     uint32_t n = graph->modules->len;
@@ -199,6 +266,9 @@ void plan_assign_units(PlanRun *run) {
     choose(&w);
     make_units(&w, run);
     deal_parameters(graph, run);
+    if (w.tail_norm) {
+        put_tail_norm_first(&w, run);
+    }
     g_free(w.opens);
     g_free(w.closes);
 }

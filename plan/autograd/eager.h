@@ -36,6 +36,7 @@ typedef struct {
     uint32_t module;    /* that it begins with */
     GArray *parameters; /* uint32_t, in PyTorch's order */
     uint64_t elements;
+    bool stays_whole;    /* after forward, whatever the strategy says of units */
     uint32_t n_aliases;  /* in the list when it was entered */
     bool is_returned_to; /* by backward: a result of its forward wants a gradient */
     uint32_t n_awaited;  /* of a flat one that is frozen: arguments without their gradients yet */

@@ -140,7 +140,14 @@ static void make_shards(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, ui
     plan_construct_end_unit(construct, run, u);
 }
 
-/* Blocks are sharded in order, the root last: as fully_shard is called. */
+/* Whether accelerate, which wraps blocks before all else, wraps it behind them. */
+static bool is_behind_blocks(const PlanRun *run, uint32_t unit) {
+    uint32_t m = run->units[unit].module;
+    return run->strategy->wrap_ends == PLAN_ENDS_TAIL &&
+           !plan_graph_at(run->graph->modules, PlanGraphModule, m)->is_block;
+}
+
+/* Units are sharded in order, the root last: as fully_shard is called. */
 void plan_fsdp2_construct(PlanRun *run) {
     PlanFsdp2 *f = run->state = g_new0(PlanFsdp2, 1);
     const PlanStrategy *strategy = run->strategy;
@@ -172,8 +179,12 @@ void plan_fsdp2_construct(PlanRun *run) {
     lay_out(run, f);
     PlanConstruct construct;
     plan_construct_init(&construct, run);
-    for (uint32_t u = 1; u < run->n_units; u++) {
-        make_shards(run, f, &construct, u);
+    for (unsigned behind = 0; behind < 2; behind++) {
+        for (uint32_t u = 1; u < run->n_units; u++) {
+            if (is_behind_blocks(run, u) == behind) {
+                make_shards(run, f, &construct, u);
+            }
+        }
     }
     make_shards(run, f, &construct, 0);
     plan_construct_clear(&construct);

@@ -89,7 +89,8 @@ static void after_forward(PlanRun *run, uint32_t u) {
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
         return;
     }
-    if (strategy->reshard_last == PLAN_NO && u > 0 && u == run->n_units - 1) {
+    bool is_last = u > 0 && u == run->n_units - 1;
+    if (run->units[u].stays_whole || (strategy->reshard_last == PLAN_NO && is_last)) {
         return;
     }
     switch ((PlanReshard)strategy->reshard_after_forward.choice) {
@@ -190,12 +191,14 @@ static void clip(PlanRun *run) {
     plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
 }
 
+/* Of its unit, in the network's order. */
 static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
-    uint32_t i = run->units[u].parameters->len;
-    while (i > 0 && plan_run_is_frozen(run, plan_fsdp2_parameter_of(run, u, i - 1))) {
-        i--;
+    bool is_last = !plan_run_is_frozen(run, p);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t other = plan_fsdp2_parameter_of(run, u, i);
+        is_last &= other <= p || plan_run_is_frozen(run, other);
     }
-    return i > 0 && plan_fsdp2_parameter_of(run, u, i - 1) == p;
+    return is_last;
 }
 
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */

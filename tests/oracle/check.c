@@ -228,9 +228,15 @@ static Collective planned_collective(const Check *c, const PlanInstr *instr, boo
         .phase = plan_phase_name(phase_of(c, instr))};
 }
 
-static bool are_equal(const Collective *a, const Collective *b) {
-    return a->bytes == b->bytes && g_str_equal(a->kind, b->kind) && g_str_equal(a->unit, b->unit) &&
-           g_str_equal(a->phase, b->phase);
+/* PyTorch names a unit of several modules after them all, a plan after one. */
+static bool is_unit(const char *theirs, const char *ours) {
+    g_auto(GStrv) names = g_strsplit(theirs, ", ", -1);
+    return g_str_equal(theirs, ours) || g_strv_contains((const char *const *)names, ours);
+}
+
+static bool are_equal(const Collective *theirs, const Collective *ours) {
+    return theirs->bytes == ours->bytes && g_str_equal(theirs->kind, ours->kind) &&
+           is_unit(theirs->unit, ours->unit) && g_str_equal(theirs->phase, ours->phase);
 }
 
 /* The one at i, among ours from there to end; who was found is put in i's place. */

@@ -370,6 +370,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "tensor_plan") && g_str_equal(text_of(options, "tensor_plan"), "ends-whole")) {
         strategy->tensor_plan = PLAN_TENSOR_KEMPNERFORGE;
     }
+    if (has(options, "accelerate") && flag_of(options, "accelerate")) {
+        strategy->wrap_ends = PLAN_ENDS_TAIL;
+    }
     if (has(options, "tensor")) {
         strategy->tensor = (uint64_t)int_of(options, "tensor");
     }

@@ -223,6 +223,7 @@ static void contradictions(void) {
          "replicate (the number of groups that shard) must divide ranks"},
         {"ranks=6 reshard_after_forward=4", "reshard_after_forward=N needs an N that divides"},
         {"ranks=6 flavour=fsdp1 reshard_after_forward=yes", "reshard_after_forward is FSDP2's"},
+        {"ranks=2 flavour=fsdp1 wrap_ends=tail", "wrap_ends=tail is FSDP2's"},
         {"ranks=6 sharding=grad-op reshard_after_forward=yes", "sharding grad-op keeps"},
         {"ranks=2 wrap=linear checkpointing=full", "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 wrap=module=linear",

@@ -60,6 +60,8 @@ def add_training_options(p):
     p.add_argument("--programs", metavar="FOLDER", help="with --compile: keep what Inductor writes there")
     par = p.add_argument_group("parallelism")
     par.add_argument("--mode", choices=("none", "ddp", "fsdp1", "fsdp2"), default="fsdp2")
+    par.add_argument("--accelerate", action="store_true", default=None,
+                     help="fsdp2, of --transformers: wrapped as accelerate does")
     par.add_argument("--world", type=int, default=8)
     par.add_argument("--rank", type=int, default=0)
     par.add_argument("--shard-size", type=int, help="ranks per shard group (hybrid sharding)")
