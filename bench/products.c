@@ -112,7 +112,8 @@ static Times products_alone(const PlanRole *role, Arena *arena) {
         PlanOpKind kind = (PlanOpKind)op->kind;
         const int64_t *dims = plan_op_dims(role, op);
         PlanOpClass op_class = plan_op_info(kind)->op_class;
-        if (op_class == PLAN_CLASS_MATMUL && kind != PLAN_OP_HEADS_MATMUL) {
+        if (op_class == PLAN_CLASS_MATMUL && kind != PLAN_OP_HEADS_MATMUL &&
+            kind != PLAN_OP_CHUNKED_LOSS) {
             linear(arena, kind, dims);
         } else if (op_class == PLAN_CLASS_ATTENTION) {
             attention(arena, kind, dims);

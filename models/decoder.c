@@ -299,7 +299,7 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(d, &blocks[i], stream);
     }
-    uint32_t logits = model_run_head(w, &norm, &head, stream, 0, d->vocab);
+    uint32_t logits = model_run_head(w, &norm, &head, stream, 0, targets, d->vocab);
     if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
         plan_graph_let_go_after(graph, looked_up, logits);
     }

@@ -180,7 +180,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(gpt, &blocks[i], stream);
     }
-    uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, gpt->vocab);
+    uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, targets, gpt->vocab);
     if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
         plan_graph_let_go_after(graph, positions, logits);
     }

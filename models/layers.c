@@ -1,5 +1,6 @@
 #include "models/layers.h"
 
+#include "models/chunked-loss.h"
 #include "models/lora.h"
 
 /* ---- declaring ------------------------------------------------------------------------------ */
@@ -333,18 +334,20 @@ uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelSt
 }
 
 uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
-                        ModelStream stream, double eps, uint64_t vocab) {
+                        ModelStream stream, double eps, uint32_t targets, uint64_t vocab) {
     bool is_sum = stream.r == PLAN_NONE;
     uint32_t x;
     if (is_sum) {
         plan_graph_hold(w->graph, stream.a);
     }
     uint32_t normed = model_run_last_norm(w, norm, stream, eps, &x);
-    uint32_t logits = model_run_linear(w, head, normed, vocab, w->width);
+    uint32_t result = w->loss == MODEL_LOSS_CHUNKED
+                          ? model_run_chunked_loss(w, head, normed, targets, vocab)
+                          : model_run_linear(w, head, normed, vocab, w->width);
     if (is_sum) {
-        plan_graph_let_go_after(w->graph, stream.a, logits);
+        plan_graph_let_go_after(w->graph, stream.a, result);
     }
-    return logits;
+    return result;
 }
 
 uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
@@ -419,6 +422,9 @@ static bool loss_is_one_kernel(const ModelWalk *w) {
 
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
                                   uint64_t vocab) {
+    if (w->loss == MODEL_LOSS_CHUNKED) {
+        return logits; /* the head has made it */
+    }
     PlanDtype dtype = loss_is_wide(w) ? PLAN_FP32 : w->graph->dtype;
     PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};

@@ -89,11 +89,12 @@ ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term);
 /* Its norm, by one kernel with its sum where that is not made yet; eps of RMSNorm, or 0. */
 uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
                                double eps, uint32_t *ret_sum);
-/* Behind the blocks: their norm, which may be compiled where they are, and (_head) the logits. */
+/* Behind the blocks: their norm, which may be compiled where they are, and (_head) the logits; or,
+ * with loss = chunked, the loss. */
 uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
                              double eps, uint32_t *ret_sum);
 uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
-                        ModelStream stream, double eps, uint64_t vocab);
+                        ModelStream stream, double eps, uint32_t targets, uint64_t vocab);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a
  * product with GELU at its end. */
 uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
@@ -105,7 +106,8 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
 /* x in fp32, and in the dtype of another: a copy, or x itself where it is that already. */
 uint32_t model_run_widen(const ModelWalk *w, uint32_t x);
 uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);
-/* The end of every walk: the loss, the root left, what is metered, the graph finished. */
+/* The end of every walk: the loss of what the head gave, the root left, what is metered, the graph
+ * finished. */
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab);
 

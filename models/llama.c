@@ -430,10 +430,10 @@ static uint32_t run_embedding(const Llama *llama, const ModelLayer *embed, uint3
 
 /* The head's call gathers the tokens, and gives this rank's logits. */
 static uint32_t run_head(const Llama *llama, const ModelLayer *norm, const ModelLayer *head,
-                         ModelStream stream) {
+                         ModelStream stream, uint32_t targets) {
     const ModelWalk *w = &llama->walk;
     if (w->graph->tensor == 1) {
-        return model_run_head(w, norm, head, stream, EPS, llama->vocab);
+        return model_run_head(w, norm, head, stream, EPS, targets, llama->vocab);
     }
     ModelLayer product = *head;
     product.module = PLAN_NONE;
@@ -493,7 +493,7 @@ static void walk_own(Llama *llama, const ModelNetwork *network) {
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(llama, &blocks[i], i == 0, stream);
     }
-    uint32_t logits = run_head(llama, &norm, &head, stream);
+    uint32_t logits = run_head(llama, &norm, &head, stream, targets);
     model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
 }
 

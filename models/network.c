@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "models/chunked-loss.h"
 #include "models/config-json.h"
 #include "plan/build.h"
 #include "plan/file.h"
@@ -106,7 +107,8 @@ static const struct {
       [MODEL_LOSS_FP32_LOGITS] = "fp32-logits",
       [MODEL_LOSS_FP32] = "fp32",
       [MODEL_LOSS_METERED] = "metered",
-      [MODEL_LOSS_KERNEL] = "kernel"}},
+      [MODEL_LOSS_KERNEL] = "kernel",
+      [MODEL_LOSS_CHUNKED] = "chunked"}},
     {"loss_at",
      offsetof(ModelNetwork, loss_at),
      {[MODEL_LOSS_IN_MODEL] = "model",
@@ -616,6 +618,14 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
+static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strategy,
+                          GError **error) {
+    const ModelFamily *family = families[network->family];
+    bool known = family == &model_gpt || family == &model_mpt || family == &model_llama;
+    return network->loss != MODEL_LOSS_CHUNKED ||
+           model_loss_can_be_chunked(network, strategy, known, error);
+}
+
 /* What was recorded of them, and of no older PyTorch than that which has the grouped product. */
 static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     const char *why = s->autocast != PLAN_AUTOCAST_NONE
@@ -727,7 +737,8 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
     } else if (n->qk_norm != MODEL_QK_NORM_NONE || n->norm_after) {
         why = "norms of q and k, or norms behind the layers; set qk_norm = none and norm_at = "
               "before";
-    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL) {
+    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL ||
+               n->loss == MODEL_LOSS_CHUNKED) {
         why = "a loss but PyTorch's own; set loss = ops or fp32";
     }
     if (why) {
@@ -751,7 +762,7 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!pytorch_has_kernel(network, strategy, error) ||
-        !can_have_experts(network, strategy, error) ||
+        !can_have_experts(network, strategy, error) || !loss_is_known(network, strategy, error) ||
         (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
         (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error)) ||
         (strategy->float8 && !can_be_in_float8(network, error)) ||
@@ -782,7 +793,8 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .trained = trained_of(strategy, frozen, lora_on),
                       .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
-    if (!graph || !trains_as_asked(graph, strategy, error)) {
+    if (!graph || !trains_as_asked(graph, strategy, error) ||
+        !model_loss_is_chunked_as_known(graph, network->name, error)) {
         return NULL;
     }
     g_autofree bool *joined =

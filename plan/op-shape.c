@@ -106,6 +106,12 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return g_str_has_suffix(name, "logits")                          ? times(d[0], d[1])
                : g_str_equal(name, "target") || g_str_equal(name, "lse") ? d[0]
                                                                          : 1;
+    case PLAN_OP_CHUNKED_LOSS:
+        return g_str_equal(name, "room")                           ? times(d[3], plus(d[1], 1))
+               : g_str_equal(name, "target")                       ? d[0]
+               : g_str_equal(name, "w") || g_str_equal(name, "dw") ? times(d[1], d[2])
+               : strchr(name, 'x')                                 ? times(d[0], d[2])
+                                                                   : 1;
     case PLAN_OP_LINEAR_GELU:
         return is                       ? times(d[0], d[2])
                : slot == 1              ? times(d[1], d[2])
@@ -514,6 +520,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
         (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
         (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
+        (kind == PLAN_OP_CHUNKED_LOSS && d[3] > d[0]) ||
         ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
          leaves_rows(d[3], d[1], d[2])) ||
         (kind == PLAN_OP_JOIN_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||

@@ -78,7 +78,11 @@ bool plan_op_has_bias(const PlanRole *role, const PlanOp *op) {
 }
 
 double plan_op_flops(const PlanRole *role, const PlanOp *op) {
-    return flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
+    double flops = flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
+    if (op->kind == PLAN_OP_CHUNKED_LOSS) { /* forward, dx, and where it is wanted dw */
+        flops *= plan_op_buffer(role, op, 5) == PLAN_NONE ? 2 : 3;
+    }
+    return flops;
 }
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {

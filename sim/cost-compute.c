@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "plan/op-work.h"
+#include "sim/chunked-loss.h"
 #include "sim/efficiency.h"
 
 /* ---- products and attention ----------------------------------------------------------------- */
@@ -49,8 +50,12 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
     return (SimProduct){.batch = 1, .m = m, .n = n, .k = k};
 }
 
-static double product_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
+static double product_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                          double peak) {
+    const int64_t *dims = plan_op_dims(role, op);
+    if (op->kind == PLAN_OP_CHUNKED_LOSS) {
+        return sim_chunked_loss_ns(cluster, role, op, peak);
+    }
     SimProduct product = product_of(op, dims);
     product.element_bytes = (double)plan_dtype_bytes(sim_compute_dtype(op));
     product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
@@ -226,7 +231,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         return false;
     }
     if (computes) {
-        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, op, dims, peak)
+        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, role, op, peak)
                                                  : attention_ns(cluster, role, op, &work, peak);
     }
     double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);

@@ -279,6 +279,11 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     row.alone_ns = duration_of(device, cost, op, &row);
     uint32_t tag = sim_op_rows_add(&device->ops, &row);
     sim_engine_launch(device->engine, lane, row.alone_ns, collective ? op->axis : SIM_NO_AXIS, tag);
+    SimTime further = sim_issue_further_cost(device->issue, op);
+    if (further > 0) {
+        pay_instr(device, at, further);
+        sim_host_let_pass(&device->host);
+    }
     return done(device);
 }
 

@@ -1,5 +1,7 @@
 #include "sim/issue-costs.h"
 
+#include "sim/chunked-loss.h"
+
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
  * where ranks share layers. */
 static bool has_dtensors(const Plan *plan, const PlanRole *role) {
@@ -30,6 +32,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
     SimIssueCosts *costs = g_new(SimIssueCosts, 1);
     *costs = (SimIssueCosts){
         .role = role,
+        .cluster = cluster,
         .launch_us = cluster->host_launch_us,
         .collective_us = cluster->host_collective_us,
         .list_us = cluster->host_list_us,
@@ -90,4 +93,8 @@ SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr
     const PlanOp *op = &costs->role->ops[instr->arg];
     return plan_op_is_collective(op->kind) ? collective_cost(costs, instr, op)
                                            : kernel_cost(costs, op);
+}
+
+SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {
+    return (SimTime)(sim_kernels_of(costs->cluster, costs->role, op) - 1) * costs->ns[PLAN_LAUNCH];
 }

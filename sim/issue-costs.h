@@ -4,7 +4,7 @@
  * each unit that FSDP gathers or reduces, for each parameter of that unit, for each tensor in the
  * lists of an op, and for each parameter that an optimizer or clipping takes as a DTensor (FSDP2).
  *
- * Owns: its numbers. Borrows: plan and role. Threads: const once made, so any number.
+ * Owns: its numbers. Borrows: role and cluster. Threads: const once made, so any number.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 
 typedef struct {
     const PlanRole *role;
+    const ModelCluster *cluster;
     SimTime ns[PLAN_N_INSTRS]; /* LAUNCH: of a kernel without lists */
     double launch_us, collective_us, list_us, dtensor_us;
     double *unit_us; /* by unit: of its gather or reduction, on top */
@@ -25,6 +26,8 @@ void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
+/* Of an op of many kernels, what those behind the first cost: the device has work meanwhile. */
+SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op);
 static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     bool launches = instr->kind == PLAN_LAUNCH;
     return launches ? sim_issue_launch_cost(costs, instr) : costs->ns[instr->kind];

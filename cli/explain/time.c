@@ -143,7 +143,8 @@ void explain_busy(GString *text, const CliSubject *subject) {
     }
 }
 
-/* What units, parameters and lists cost beside the instructions; 0 where no plan is at hand. */
+/* What units, parameters, lists and further kernels cost beside the instructions; 0 where no plan
+ * is at hand. */
 static double python_us(const CliSubject *subject) {
     if (subject->plan == NULL) {
         return 0;
@@ -157,6 +158,7 @@ static double python_us(const CliSubject *subject) {
             bool collective = plan_op_is_collective(role->ops[instr->arg].kind);
             us += (double)sim_issue_cost(costs, instr) / 1e3 -
                   (collective ? costs->collective_us : costs->launch_us);
+            us += (double)sim_issue_further_cost(costs, &role->ops[instr->arg]) / 1e3;
         }
     }
     return us;

@@ -443,6 +443,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         return exec_cuda_share(t, k);
+    case PLAN_OP_CHUNKED_LOSS:
     case PLAN_OP_TOP_K:
     case PLAN_OP_PICK_COLUMNS:
     case PLAN_OP_PICK_COLUMNS_BACKWARD:

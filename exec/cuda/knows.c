@@ -129,6 +129,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "autocast=bf16, or run on CPU ranks (--device host)",
                       error);
     }
+    if (op->kind == PLAN_OP_CHUNKED_LOSS) {
+        return refuse(op,
+                      "it has no product that adds up what chunks leave; set loss = model in the "
+                      "network, or run on CPU ranks (--device host)",
+                      error);
+    }
     if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
         return refuse(op,
                       "it has no kernels for float8, which can be planned and predicted; set "

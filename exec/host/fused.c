@@ -115,3 +115,29 @@ bool exec_fused_cross_entropy_backward(const ExecTask *t) {
     return kernel_cross_entropy_backward_f32(f32(t, 5), f32(t, 0), i64(t, 1), f32(t, 2), f32(t, 3),
                                              rows, cols);
 }
+
+/* Logits and a number a row lie in room. The mean is of all rows, so each chunk's is weighed. */
+bool exec_fused_chunked_loss(const ExecTask *t) {
+    size_t rows = dim(t, 0), cols = dim(t, 1), width = dim(t, 2), chunk = dim(t, 3);
+    const float *x = f32(t, 0), *w = f32(t, 1);
+    float *dx = f32(t, 4), *dw = f32(t, 5), *logits = f32(t, 6), *lse = logits + chunk * cols;
+    float one = 1, all_rows = (float)rows, of_chunk, n;
+    double loss = 0;
+    for (size_t row = 0; row < rows; row += chunk) {
+        size_t m = MIN(chunk, rows - row);
+        const int64_t *target = i64(t, 2) + row;
+        kernel_linear_forward_f32(logits, x + row * width, w, NULL, m, cols, width);
+        if (!kernel_cross_entropy_forward_f32(&of_chunk, &n, lse, logits, target, m, cols) ||
+            !kernel_cross_entropy_backward_f32(logits, &one, target, &all_rows, lse, m, cols)) {
+            return false;
+        }
+        loss += (double)of_chunk * (double)m / (double)rows;
+        kernel_linear_backward_input_f32(dx + row * width, logits, w, m, cols, width);
+        if (dw) {
+            kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, cols, width, m, 1, logits, cols,
+                            x + row * width, width, row ? 1 : 0, dw, width);
+        }
+    }
+    *f32(t, 3) = (float)loss;
+    return true;
+}

@@ -239,3 +239,34 @@ void plan_cross_entropy_backward(const PlanBackward *b) {
     operand(b, b->dx[0]);
     launch(b);
 }
+
+static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
+    int64_t n = (int64_t)x.elements;
+    PlanTensor zeros =
+        plan_run_new_tensor(b->run, x.elements, (PlanDtype)input(b, 0)->dtype, "zeros");
+    begin(b, PLAN_OP_FILL, &n, (double[]){0});
+    operand(b, zeros);
+    launch(b);
+    return zeros;
+}
+
+/* Forward has made both gradients, of a mean that nobody has scaled: they are, in place. They are
+ * results of an autograd function, too, whose own gradients nobody gave: PyTorch's engine makes
+ * those, as large, of zeros, and lets them go when the function has returned. */
+void plan_chunked_loss_backward(const PlanBackward *b) {
+    PlanTensor zeros[2];
+    unsigned n = wanted(b, 1) ? 2 : 1;
+    for (unsigned i = 0; i < n; i++) {
+        b->dx[i] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 4 + i)));
+        zeros[i] = zeros_like(b, b->dx[i]);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        begin(b, PLAN_OP_SCALE_ALL, NULL, NULL);
+        operand(b, b->dy[0]);
+        operand(b, b->dx[i]);
+        launch(b);
+    }
+    for (unsigned i = n; i-- > 0;) {
+        plan_run_unref(b->run, zeros[i]);
+    }
+}

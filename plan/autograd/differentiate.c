@@ -517,6 +517,9 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_CROSS_ENTROPY:
         plan_cross_entropy_backward(b);
         return;
+    case PLAN_OP_CHUNKED_LOSS:
+        plan_chunked_loss_backward(b);
+        return;
 #define GRADIENT_OP(id, ...) case PLAN_OP_##id:
 #define LIST_OP              GRADIENT_OP
 #define HOST_OP              GRADIENT_OP
@@ -673,6 +676,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
         [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_CHUNKED_LOSS] = {2, {4, 5}},
         [PLAN_OP_MUL_ROW] = {2, {1, 0}},
         [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
         [PLAN_OP_POWER] = {1, {0}},

@@ -382,6 +382,25 @@ static void loss_in_one_kernel(void) {
                  2, 2e-3);
 }
 
+/* Head and loss in chunks of 4 rows of 14, the last of 2: the head's own weight, the embedding's
+ * too, and one that is frozen. */
+static void loss_in_chunks(void) {
+    static const struct {
+        const char *words, *network;
+    } cases[] = {
+        {"eager", "llama\nffn=24\nlayers=1\n"},
+        {"eager checkpointing=full", "gpt\nlayers=1\ntied=yes\n"},
+        {"fused", "mpt\nlayers=1\n"},
+        {"eager lora_rank=2 lora_alpha=2", "llama\nffn=24\nlayers=1\n"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "[network]\nwidth=16\nheads=2\nvocab=19\nseq=7\nloss=chunked\nfamily=%s",
+            cases[i].network);
+        gradients_near(cases[i].words, text, 2, 2e-3, 0.02);
+    }
+}
+
 static void llama_scores_in_memory(void) {
     static const char *const kv_heads[] = {"4", "2"};
     for (unsigned i = 0; i < 4; i++) {
@@ -597,6 +616,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/experts", experts);
     g_test_add_func("/exec/gradients/metered", metered);
     g_test_add_func("/exec/gradients/loss-in-one-kernel", loss_in_one_kernel);
+    g_test_add_func("/exec/gradients/loss in chunks", loss_in_chunks);
     g_test_add_func("/exec/gradients/llama with its scores in memory", llama_scores_in_memory);
     g_test_add_func("/exec/gradients/t5", t5);
     g_test_add_func("/exec/gradients/t5 with one head or token", t5_one_head_or_token);

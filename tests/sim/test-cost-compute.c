@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "sim/chunked-loss.h"
 #include "tests/sim/toy.h"
 
 #include "plan/op-work.h"
@@ -116,11 +117,42 @@ static void ends_of_products(void) {
     }
 }
 
+/* Four chunks of 4 rows, 19 columns, 16 summed up. Each product is 2 x 4 x 19 x 16 operations; the
+ * weight's gradient reads and writes itself, which takes longer. A logit is moved 32 bytes. */
+static void chunks_of_a_loss(void) {
+    static const char llama[] = "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=8\n"
+                                "vocab=19\nseq=8\nloss=chunked\n";
+    const double product = 2 * 4 * 19 * 16, dw = (19 + 16) * 4 * 4 + 19 * 16 * 8;
+    const double passes = 4 * 19 * 32;
+    const char *const words[] = {"ranks=1 sharding=none micro_batch=2",
+                                 "ranks=1 sharding=none micro_batch=2 freeze=module=head"};
+    for (unsigned frozen = 0; frozen < 2; frozen++) {
+        g_autoptr(Plan) plan = toy_written_plan(llama, words[frozen]);
+        const PlanRole *role = &plan->roles[0];
+        const PlanOp *op = find(role, PLAN_OP_CHUNKED_LOSS, false);
+        double all = 4 * (2 * product + (frozen ? 0 : dw) + passes);
+        unsigned kernels = 4 * (frozen ? 16 : 20);
+        ModelCluster cluster = toy_cluster;
+        cluster.device_kind = MODEL_DEVICE_CPU;
+        cluster.device_launch_overhead_ns = 2;
+        g_assert_cmpuint(sim_kernels_of(&cluster, role, op), ==, 1);
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, op).flops_ns, all, 1e-6);
+        cluster.device_kind = MODEL_DEVICE_GPU;
+        g_assert_cmpuint(sim_kernels_of(&cluster, role, op), ==, kernels);
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, op).flops_ns,
+                                       all + 2 * (kernels - 1), 1e-6);
+        cluster.host_launch_us = 1; /* slower than the device */
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, op).flops_ns, 1e3 * (kernels - 1),
+                                       1e-6);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/cost-compute/a bias is read and its gradient written", bias_is_moved);
     g_test_add_func("/sim/cost-compute/a bias slows a GPU's attention", bias_slows_a_gpu);
     g_test_add_func("/sim/cost-compute/fp32 has a share of its own", fp32_has_its_own_share);
     g_test_add_func("/sim/cost-compute/what ends a product", ends_of_products);
+    g_test_add_func("/sim/cost-compute/chunks of a loss", chunks_of_a_loss);
     return g_test_run();
 }

@@ -1,0 +1,103 @@
+/* A loss in chunks of rows: how many, what is computed, what is there, and what is refused. */
+#include <string.h>
+
+#include "models/chunked-loss.h"
+#include "plan/op-work.h"
+#include "tests/plan/plans.h"
+
+#define LLAMA   "[network]\nfamily=llama\nlayers=1\nwidth=64\nheads=4\nffn=96\nvocab=1000\nseq=32\n"
+#define CHUNKED LLAMA "loss=chunked\n"
+
+/* What LinearCrossEntropyOptions()._adjust() of PyTorch 2.13 makes of these on a GPU. */
+static void rows_of_a_chunk(void) {
+    static const uint64_t cases[][4] = {
+        {8192, 4096, 128256, 128},
+        {32768, 4096, 128256, 512},
+        {4096, 4096, 32000, 256},
+        {12000, 1024, 50257, 128},
+        {131072, 8192, 128256, 4096},
+        {14, 16, 19, 4},
+        {99, 64, 1001, 4},
+        {5, 64, 300, 1},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_assert_cmpuint(model_loss_chunk(cases[i][0], cases[i][1], cases[i][2]), ==, cases[i][3]);
+    }
+}
+
+static double model_flops(const char *network, const char *words) {
+    g_autoptr(Plan) plan = test_plan(network, words);
+    const PlanRole *role = &plan->roles[0];
+    double flops = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind == PLAN_LAUNCH) {
+            flops += plan_op_model_flops(role, &role->ops[instr->arg]);
+        }
+    }
+    return flops;
+}
+
+/* The same products as ever, of a frozen head one less. */
+static void same_arithmetic(void) {
+    static const char *const words[] = {"ranks=2 param_dtype=bf16", "ranks=2 lora_rank=2",
+                                        "ranks=1 sharding=none micro_batch=3",
+                                        "ranks=2 freeze=module=head accumulate=2"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_assert_cmpfloat(model_flops(CHUNKED, words[i]), ==, model_flops(LLAMA, words[i]));
+    }
+}
+
+/* No buffer is as large as half of the logits; and forward makes all of the head's gradient. */
+static void logits_are_never_whole(void) {
+    g_autoptr(Plan) plan = test_plan(CHUNKED, "ranks=1 sharding=none micro_batch=16");
+    const PlanRole *role = &plan->roles[0];
+    const uint64_t logits = 16 * 32 * 1000, weight = 64 * 1000;
+    unsigned n = 0;
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        g_assert_cmpuint(role->buffers[b].bytes, <, 4 * logits / 2);
+    }
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (op->kind == PLAN_OP_CHUNKED_LOSS) {
+            g_assert_cmpuint(plan_op_operand(role, op, 5).elements, ==, weight);
+            g_assert_cmpint(plan_op_dims(role, op)[3], ==, 16);
+            n++;
+        }
+    }
+    g_assert_cmpuint(n, >=, 1);
+}
+
+static void what_is_refused(void) {
+    static const struct {
+        const char *network, *words, *why;
+    } cases[] = {
+        {CHUNKED, "ranks=2 param_dtype=fp16", "in fp32 and bf16"},
+        {CHUNKED, "ranks=2 autocast=bf16", "without autocast"},
+        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "since PyTorch 2.13"},
+        {CHUNKED, "ranks=1 sharding=none kernels=compiled compile=network", "compiled program"},
+        {CHUNKED, "ranks=2 deterministic=yes", "without deterministic algorithms"},
+        {CHUNKED, "ranks=4 tensor=2", "a loss but PyTorch's own"},
+        {CHUNKED, "ranks=2 freeze=module=embed|norm|layers.*", "something before the head"},
+        {CHUNKED "loss_at=loop\n", "ranks=2", "loss_at = model"},
+        {CHUNKED "code=transformers\n", "ranks=2", "code = own"},
+        {CHUNKED, "ranks=2 seq=1", "two tokens"},
+        {"[network]\nfamily=gpt\nlayers=1\nwidth=64\nheads=2\nvocab=64\nseq=8\nloss=chunked\n",
+         "ranks=2", "larger than width"},
+        {"[network]\nfamily=t5\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=50\nseq=8\nloss=chunked\n",
+         "ranks=2", "gpt, mpt and llama"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = test_plan_error(cases[i].network, cases[i].words);
+        g_assert_nonnull(strstr(error->message, cases[i].why));
+    }
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/chunked-loss/rows of a chunk", rows_of_a_chunk);
+    g_test_add_func("/plan/chunked-loss/same arithmetic", same_arithmetic);
+    g_test_add_func("/plan/chunked-loss/logits are never whole", logits_are_never_whole);
+    g_test_add_func("/plan/chunked-loss/what is refused", what_is_refused);
+    return g_test_run();
+}
