@@ -29,6 +29,9 @@ struct _CliPlanSource {
     CliPlanSource *original; /* which says it for a copy; NULL: this is none */
 };
 
+/* Of a setting that is a network's, not a strategy's: "network.loss". */
+static const char OF_NETWORK[] = "network.";
+
 static const PlanStrategyKey *find_key(const char *name) {
     unsigned n;
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
@@ -56,11 +59,12 @@ bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *val
                          GError **error) {
     PlanStrategy trial;
     plan_strategy_init(&trial);
-    if (!find_key(key)) {
+    bool of_network = g_str_has_prefix(key, OF_NETWORK); /* its family knows whether it is one */
+    if (!of_network && !find_key(key)) {
         set_no_key(key, error);
         return false;
     }
-    if (!plan_strategy_set(&trial, key, value, error)) {
+    if (!of_network && !plan_strategy_set(&trial, key, value, error)) {
         return false;
     }
     for (unsigned i = 0; i < source->settings->len; i++) {
@@ -71,9 +75,36 @@ bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *val
             return true;
         }
     }
-    Setting setting = {find_key(key)->key, g_strdup(value)};
+    Setting setting = {g_intern_string(key), g_strdup(value)};
     g_array_append_val(source->settings, setting);
     return true;
+}
+
+static gboolean take_network_key(const char *option, const char *value, gpointer data,
+                                 GError **error) {
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value || equals[1] == '\0') {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s %s: give a key of the network and its value, as in %s loss=chunked", option,
+                    value, option);
+        return FALSE;
+    }
+    g_autofree char *key = g_strdup_printf("%s%.*s", OF_NETWORK, (int)(equals - value), value);
+    return cli_plan_source_set(data, key, equals + 1, error);
+}
+
+/* "key=value" of each of the network's. */
+static char **network_changes(const CliPlanSource *source) {
+    GPtrArray *changes = g_ptr_array_new();
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        const Setting *setting = &g_array_index(source->settings, Setting, i);
+        if (g_str_has_prefix(setting->key, OF_NETWORK)) {
+            const char *key = setting->key + strlen(OF_NETWORK);
+            g_ptr_array_add(changes, g_strconcat(key, "=", setting->value, NULL));
+        }
+    }
+    g_ptr_array_add(changes, NULL);
+    return (char **)g_ptr_array_free(changes, FALSE);
 }
 
 bool cli_plan_source_is_set(const CliPlanSource *source) {
@@ -149,6 +180,10 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context) {
     }
     GOptionEntry file[] = {{"strategy", 0, 0, G_OPTION_ARG_FILENAME, &source->strategy_file,
                             "an ini file with [strategy]; options given beside it win", "FILE"},
+                           {"network-key", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take_network_key,
+                            "a key of the network as if its file said so, as loss=chunked; may be "
+                            "given for several. A knob has it as network.loss",
+                            "KEY=VALUE"},
                            {0}};
     g_option_group_add_entries(group, file);
     g_option_context_add_group(context, group);
@@ -250,7 +285,8 @@ bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *strateg
     }
     for (unsigned i = 0; i < source->settings->len; i++) {
         const Setting *setting = &g_array_index(source->settings, Setting, i);
-        if (!plan_strategy_set(strategy, setting->key, setting->value, error)) {
+        if (!g_str_has_prefix(setting->key, OF_NETWORK) &&
+            !plan_strategy_set(strategy, setting->key, setting->value, error)) {
             return false;
         }
     }
@@ -326,7 +362,9 @@ static Plan *load(CliPlanSource *source, const char *name, Build *build, GError 
     if (!settle(source, &strategy, error)) {
         return NULL;
     }
-    g_autoptr(ModelNetwork) network = model_network_read_file(path, error);
+    g_auto(GStrv) changes = network_changes(source);
+    g_autoptr(ModelNetwork) network =
+        model_network_read_file_with(path, (const char *const *)changes, error);
     if (!network) {
         return NULL;
     }

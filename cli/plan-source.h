@@ -21,7 +21,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 CliPlanSource *cli_plan_source_copy(CliPlanSource *source);
 /* What was given so far, file and options, not settled. */
 bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *ret, GError **error);
-/* Sets a strategy key, as an option given last would. */
+/* Sets a strategy key, as an option given last would; or, as "network.KEY", the network's KEY. */
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
 /* Whether any strategy option was given. */
 bool cli_plan_source_is_set(const CliPlanSource *source);

@@ -102,6 +102,10 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
                                  GError **error);
 /* Also takes a Hugging Face config.json. */
 ModelNetwork *model_network_read_file(const char *path, GError **error);
+/* The same with keys of its own, "key=value" each, as if its file had them; NULL: none. Its name
+ * and text say so. */
+ModelNetwork *model_network_read_file_with(const char *path, const char *const *changes,
+                                           GError **error);
 void model_network_free(ModelNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 

@@ -242,7 +242,8 @@ int cmd_choose(int argc, char **argv) {
          "a machine: a name or a file, with :NODES for another number of nodes; again for others",
          "C"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &options.knobs,
-         "a strategy key and values to try (default: sharding, checkpointing and micro_batch)",
+         "a strategy key (or network.KEY) and values to try (default: sharding, checkpointing and "
+         "micro_batch)",
          "KEY=V,V"},
         {"global-batch", 0, 0, G_OPTION_ARG_INT64, &options.global_batch,
          "sequences a step of all ranks, reached by accumulation", "N"},

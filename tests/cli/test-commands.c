@@ -122,6 +122,23 @@ static void validate(void) {
     expect("validate nowhere.csv", 2, "", "nowhere.csv");
 }
 
+/* A plan has the network's text as it was changed, so that it can be read and built again. */
+static void network_keys(void) {
+    expect("plan gpt-toy -n 2 --network-key seq=16 --network-key loss=chunked -o changed.plan", 0,
+           "gpt-toy (seq=16 loss=chunked), FSDP2", "");
+    expect("plan changed.plan --check", 0, "sound", "");
+    g_autofree char *text = read_file("changed.plan");
+    g_assert_nonnull(strstr(text, "\n| seq = 16\n"));
+    g_assert_null(strstr(text, "\n| seq = 32\n"));
+    g_assert_nonnull(strstr(text, "\n| loss = chunked\n"));
+    expect("predict gpt-toy -n 2 --cluster this-machine --network-key loss=chunked "
+           "--trace changed.trace",
+           0, "gpt-toy (loss=chunked)", "");
+    expect("diagnose changed.trace", 0, "", "");
+    expect("plot gpt-toy -n 2 --cluster this-machine --knob network.loss=lost", 2, "",
+           "with loss=lost");
+}
+
 static void knobs(void) {
     expect("plot gpt-toy -n 2 --cluster this-machine --knob wrap", 2, "", "as in --knob wrap=");
     expect("plot gpt-toy -n 2 --cluster this-machine --knob warp=block", 2, "",
@@ -192,6 +209,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/views of a plan", views_of_a_plan);
     g_test_add_func("/cli/commands/collectives", collectives);
     g_test_add_func("/cli/commands/validate", validate);
+    g_test_add_func("/cli/commands/network keys", network_keys);
     g_test_add_func("/cli/commands/knobs", knobs);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/lists", lists);

@@ -128,6 +128,11 @@ static void bad_networks(void) {
     expect("plan no-such-network", 2, "", "no-such-network");
     expect("predict bad.ini --cluster this-machine", 2, "", "bad.ini:4:");
     expect("run bad.ini", 2, "", "bad.ini:4:");
+    expect("plan gpt-toy --network-key loss", 2, "", "as in --network-key loss=chunked");
+    expect("plan gpt-toy --network-key loss=chunkd", 2, "", "with loss=chunkd: ");
+    expect("plan gpt-toy --network-key lost=ops", 2, "", "family gpt has no key 'lost'");
+    expect("plan gpt-toy -n 2 -o good.plan", 0, "", "");
+    expect("plan good.plan --network-key loss=ops", 2, "", "whose network.loss is settled");
 }
 
 /* A file of one kind where another belongs. */

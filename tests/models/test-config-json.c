@@ -508,6 +508,37 @@ static void bad_configs(void) {
     }
 }
 
+/* A file's keys may be changed as it is read: in their lines, or behind the last. */
+static void changed_keys(void) {
+    static const struct {
+        const char *file, *text, *wanted;
+    } cases[] = {
+        {"n.ini", "# one\n[network]\nfamily = mlp\n  seq=4\nlayers = 2\nwidth = 8",
+         "# one\n[network]\nfamily = mlp\nseq = 8\nlayers = 2\nwidth = 8"},
+        {"n.ini", "[network]\nfamily = mlp\nlayers = 2\nwidth = 8",
+         "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 8\n"},
+        {"config.json", GPT2(2, 8, 2), NULL},
+    };
+    const char *const changes[] = {"seq=8", NULL}, *const wrong[] = {"seq=x", NULL};
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL, refusal = NULL;
+        g_autofree char *path = g_build_filename(folder, cases[i].file, NULL);
+        g_assert_true(g_file_set_contents(path, cases[i].text, -1, NULL));
+        g_autoptr(ModelNetwork) network = model_network_read_file_with(path, changes, &error);
+        g_assert_no_error(error);
+        if (cases[i].wanted) {
+            g_assert_cmpstr(cases[i].wanted, ==, network->text);
+        }
+        g_assert_cmpuint(network->seq, ==, 8);
+        g_assert_true(g_str_has_suffix(network->name, " (seq=8)"));
+        g_assert_null(model_network_read_file_with(path, wrong, &refusal));
+        g_assert_true(g_str_has_prefix(refusal->message, "with seq=x: "));
+        g_unlink(path);
+    }
+    g_rmdir(folder);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(published); i++) {
@@ -519,5 +550,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
     g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
     g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
+    g_test_add_func("/models/config.json/keys changed as it is read", changed_keys);
     return g_test_run();
 }
