@@ -61,6 +61,8 @@ def read_shape(path):
             fields[key] = value
         elif key in ("rope_base", "rotary_share", "dropout"):
             fields[key] = float(value)
+        elif key == "loss" and value == "chunked":
+            fields[key] = value
         elif key == "loss":
             pass  # other kernels, the same numbers
         else:
