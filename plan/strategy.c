@@ -369,7 +369,8 @@ static void append_wrap(const PlanStrategy *strategy, GString *title) {
 char *plan_strategy_title(const PlanStrategy *strategy) {
     static const char *const flavours[PLAN_N_FLAVOURS] = {
         "auto", "one rank", "DDP", "FSDP1", "FSDP2", "optimizer sharded (ZeRO-1)"};
-    GString *title = g_string_new(flavours[strategy->flavour]);
+    bool is_shared = strategy->flavour == PLAN_FLAVOUR_PLAIN && strategy->tensor > 1;
+    GString *title = g_string_new(is_shared ? "not sharded" : flavours[strategy->flavour]);
     PlanDtype param = plan_strategy_param_dtype(strategy);
     append_sharding(strategy, title);
     append_wrap(strategy, title);
