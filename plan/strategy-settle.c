@@ -369,13 +369,12 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
                                     : "is planned without FSDP for Adam and AdamW; set "
                                       "optimizer=adamw with optimizer_kernel=foreach or fused";
     }
-    if (s->ranks == s->tensor) {
-        return "leaves FSDP2 one group, and nothing to shard; set sharding=none";
+    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
+        return "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
+               "grad-op";
     }
-    return s->flavour == PLAN_FLAVOUR_FSDP2 && !is_hybrid(s)
-               ? NULL
-               : "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
-                 "grad-op";
+    return s->ranks > s->tensor ? NULL
+                                : "leaves FSDP2 one group, and nothing to shard; set sharding=none";
 }
 
 /* With eager kernels or compiled blocks, and none of the other keys. */

@@ -286,12 +286,15 @@ static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
 }
 
 /* A simple strategy shares no layers: each rank has its part of the batch to itself, if that comes
- * out even. */
-static char *batch_of_simple(const CliWhatIf *what_if) {
+ * out even. If not, layers stay shared, and DDP is refused by its name. */
+static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
     uint64_t tensor = number_of(what_if, "tensor"), batch = number_of(what_if, "micro_batch");
-    return tensor > 1 && batch % tensor == 0
-               ? g_strdup_printf(" tensor=1 micro_batch=%" G_GUINT64_FORMAT, batch / tensor)
-               : g_strdup("");
+    if (tensor > 1 && batch % tensor == 0) {
+        return g_strdup_printf(" tensor=1 tensor_plan=torchtitan micro_batch=%" G_GUINT64_FORMAT,
+                               batch / tensor);
+    }
+    bool is_ddp = g_str_equal(sharding, "none");
+    return g_strdup(tensor > 1 && is_ddp ? " flavour=ddp" : "");
 }
 
 /* Each simple strategy at its own defaults, checkpointed or not, whichever is better; the global
@@ -299,8 +302,8 @@ static char *batch_of_simple(const CliWhatIf *what_if) {
 static void predict_baselines(CliDiagnosis *diagnosis) {
     static const char *const names[CLI_N_BASELINES] = {"DDP", "FSDP2 grad-op", "FSDP2 full"};
     static const char *const sharding[CLI_N_BASELINES] = {"none", "grad-op", "full"};
-    g_autofree char *batch = batch_of_simple(diagnosis->what_if);
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
+        g_autofree char *batch = batch_of_simple(diagnosis->what_if, sharding[i]);
         Precision precision =
             i == 0 ? precision_of_ddp(diagnosis->what_if) : precision_of_fsdp(diagnosis->what_if);
         g_autofree char *name = g_strconcat(names[i], precision.name, NULL);
