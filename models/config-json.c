@@ -238,6 +238,19 @@ static bool append_rope(JsonObject *config, GString *ini, const char *file_name,
                           error);
 }
 
+/* Of those that were recorded transformers' own modules are planned. Where others are, the loss is
+ * at least theirs, of logits in fp32; T5's is of logits as they are, and an MPT is llm-foundry's.
+ */
+static void append_code(const char *model_type, GString *ini) {
+    static const char *const recorded[] = {"llama", "mistral", "qwen2", "qwen3", NULL};
+    static const char *const narrow[] = {"t5", "mpt", NULL};
+    if (g_strv_contains(recorded, model_type)) {
+        g_string_append(ini, "code = transformers\n");
+    } else if (!g_strv_contains(narrow, model_type)) {
+        g_string_append(ini, "loss = fp32\n");
+    }
+}
+
 static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     const char *act = text_of(config, "hidden_act", "silu");
     if (!g_str_equal(act, "silu")) {
@@ -249,10 +262,6 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
                       "of q, k and v are");
     }
     const char *model_type = text_of(config, "model_type", "");
-    static const char *const recorded[] = {"llama", "mistral", "qwen2", "qwen3", NULL};
-    if (g_strv_contains(recorded, model_type)) {
-        g_string_append(ini, "code = transformers\n");
-    }
     if (g_str_equal(model_type, "qwen2")) {
         g_string_append(ini, "qkv_bias = yes\n");
     } else if (g_str_has_prefix(model_type, "qwen3")) {
@@ -551,6 +560,7 @@ static char *to_ini(const Type *type, JsonObject *config, const char *file_name,
         bool tied = flag_of(config, "tie_word_embeddings", type->tied);
         g_string_append_printf(ini, "tied = %s\n", tied ? "yes" : "no");
     }
+    append_code(type->model_type, ini);
     return type->rest(config, ini, file_name, error) ? g_strdup(ini->str) : NULL;
 }
 

@@ -394,21 +394,27 @@ static void says_whose_code_it_is(void) {
     static const struct {
         const char *text;
         ModelCode code;
+        ModelLoss loss;
     } cases[] = {
-        {LLAMA(2, 64, 4, 160, LLAMA_2), MODEL_CODE_TRANSFORMERS},
-        {MISTRAL(2, 64, 160, 100, "\"max_position_embeddings\": 64"), MODEL_CODE_TRANSFORMERS},
+        {LLAMA(2, 64, 4, 160, LLAMA_2), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
+        {MISTRAL(2, 64, 160, 100, "\"max_position_embeddings\": 64"), MODEL_CODE_TRANSFORMERS,
+         MODEL_LOSS_MODEL},
         {QWEN2(2, 64, 4, 2, 160, 100, true,
                "\"max_position_embeddings\": 64, \"sliding_window\": 64"),
-         MODEL_CODE_TRANSFORMERS},
-        {QWEN3(2, 64, 8, 160, false, ""), MODEL_CODE_TRANSFORMERS},
-        {OLMO2(2, 64, 4, 4, 160), MODEL_CODE_OWN},
-        {MIXTRAL(""), MODEL_CODE_OWN},
+         MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
+        {QWEN3(2, 64, 8, 160, false, ""), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
+        {OLMO2(2, 64, 4, 4, 160), MODEL_CODE_OWN, MODEL_LOSS_FP32},
+        {MIXTRAL(""), MODEL_CODE_OWN, MODEL_LOSS_FP32},
+        {GPT2(2, 64, 4), MODEL_CODE_OWN, MODEL_LOSS_FP32},
+        {T5(2, 64, 4, 16, 128, T5_1_0), MODEL_CODE_OWN, MODEL_LOSS_MODEL},
+        {MPT(2, 64, 4, 64), MODEL_CODE_OWN, MODEL_LOSS_MODEL},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
         g_assert_no_error(error);
         g_assert_cmpint(network->code, ==, cases[i].code);
+        g_assert_cmpint(network->loss, ==, cases[i].loss);
     }
 }
 
