@@ -244,13 +244,13 @@ static void test_products_in_float8(void) {
     cluster.device_matmul_bf16_tflops = 1;
     cluster.device_matmul_fp8_tflops = 2;
     const SimTime flops = 2LL * 2048 * 2048 * 1024;
-    g_assert_cmpint(time_of(high, buffers, &cluster), ==, flops / 1000);
-    g_assert_cmpint(time_of(low, buffers, &cluster), ==, flops / 2000);
-    /* Bytes: factors of one each, and a result of two. */
+    g_assert_cmpint(time_of(high, buffers, &cluster), ==, (flops + 500) / 1000);
+    g_assert_cmpint(time_of(low, buffers, &cluster), ==, (flops + 1000) / 2000);
+    /* Bytes: factors of one each, a result of two, and two scales of four. */
     cluster.device_memory_gb_per_s = 1;
     cluster.device_matmul_bf16_tflops = cluster.device_matmul_fp8_tflops = 1e6;
     g_assert_cmpint(time_of(high, buffers, &cluster), ==, 2 * 4194304 + 8388608);
-    g_assert_cmpint(time_of(low, buffers, &cluster), ==, 2 * 2097152 + 8388608);
+    g_assert_cmpint(time_of(low, buffers, &cluster), ==, 2 * 2097152 + 8388608 + 2 * 4);
 }
 
 int main(int argc, char **argv) {
