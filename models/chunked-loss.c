@@ -80,6 +80,8 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
               "loss_at = model";
     } else if (n->code != MODEL_CODE_OWN) {
         why = "with code = own; set that";
+    } else if (n->logits_scale) {
+        why = "of logits as the head gives them; leave logits_scale out";
     } else if (n->vocab <= n->width) {
         why = "of a vocab that is larger than width: else chunks save nothing";
     } else if (rows < 2) {

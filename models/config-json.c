@@ -5,6 +5,7 @@
 #include "models/config-json.h"
 
 #include <json-glib/json-glib.h>
+#include <math.h>
 #include <string.h>
 
 #include "plan/ini.h"
@@ -74,11 +75,18 @@ static const char *const flags[] = {"add_cross_attention",
                                     "_remove_final_layer_norm",
                                     "norm_topk_prob",
                                     "output_router_logits",
+                                    "use_bidirectional_attention",
                                     NULL};
-static const char *const texts[] = {
-    "model_type", "activation_function", "hidden_act", "feed_forward_proj",
-    "attn_type",  "norm_type",           "rope_type",  "type",
-    NULL};
+static const char *const texts[] = {"model_type",
+                                    "activation_function",
+                                    "hidden_act",
+                                    "hidden_activation",
+                                    "feed_forward_proj",
+                                    "attn_type",
+                                    "norm_type",
+                                    "rope_type",
+                                    "type",
+                                    NULL};
 
 static const char *const objects[] = {"attn_config", "rope_scaling", "rope_parameters", NULL};
 
@@ -182,9 +190,10 @@ static bool rest_of_gpt2(JsonObject *config, GString *ini, const char *file_name
  * it says otherwise; Qwen's where it is used), for within it attention is causal and no more. */
 static bool append_seq(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     const char *model_type = text_of(config, "model_type", "");
-    bool slides = flag_of(config, "use_sliding_window", !g_str_has_prefix(model_type, "qwen"));
-    bool slides_unsaid =
-        g_str_equal(model_type, "mistral") && !json_object_has_member(config, "sliding_window");
+    bool is_asked = g_str_has_prefix(model_type, "qwen") || g_str_equal(model_type, "smollm3");
+    bool slides = flag_of(config, "use_sliding_window", !is_asked);
+    bool is_windowed = g_str_equal(model_type, "mistral") || g_str_equal(model_type, "gemma3_text");
+    bool slides_unsaid = is_windowed && !json_object_has_member(config, "sliding_window");
     const char *names[] = {"max_position_embeddings", "sliding_window"};
     gint64 seq = slides_unsaid ? 4096 : G_MAXINT64;
     const char *from = names[slides_unsaid];
@@ -230,10 +239,12 @@ static bool append_scaling(JsonObject *config, const char *name, GString *ini,
 static bool append_rope(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     JsonNode *node = field(config, "rope_parameters");
     bool is_nested = !field(config, "rope_theta") && node && JSON_NODE_HOLDS_OBJECT(node);
-    bool is_mixtral = g_str_equal(text_of(config, "model_type", ""), "mixtral");
-    return append_number(is_nested ? json_node_get_object(node) : config,
-                         is_mixtral ? "rope_base=rope_theta:1000000" : "rope_base=rope_theta:10000",
-                         ini, file_name, error) &&
+    const char *model_type = text_of(config, "model_type", "");
+    const char *base = g_str_equal(model_type, "mixtral")   ? "rope_base=rope_theta:1000000"
+                       : g_str_equal(model_type, "smollm3") ? "rope_base=rope_theta:2000000"
+                                                            : "rope_base=rope_theta:10000";
+    return append_number(is_nested ? json_node_get_object(node) : config, base, ini, file_name,
+                         error) &&
            append_scaling(config, is_nested ? "rope_parameters" : "rope_scaling", ini, file_name,
                           error);
 }
@@ -251,11 +262,8 @@ static void append_code(const char *model_type, GString *ini) {
     }
 }
 
-static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
-    const char *act = text_of(config, "hidden_act", "silu");
-    if (!g_str_equal(act, "silu")) {
-        return refuse(file_name, error, "hidden_act '%s' is not known; silu is", act);
-    }
+/* Of a Llama with any activation. */
+static bool append_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
     if (flag_of(config, "attention_bias", false) || flag_of(config, "mlp_bias", false)) {
         return refuse(file_name, error,
                       "attention_bias and mlp_bias are not known; qwen2's biases "
@@ -269,7 +277,195 @@ static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_nam
     } else if (g_str_equal(model_type, "olmo2")) {
         g_string_append(ini, "qk_norm = width\nnorm_at = after\n");
     }
-    return append_rope(config, ini, file_name, error) && append_seq(config, ini, file_name, error);
+    return append_seq(config, ini, file_name, error);
+}
+
+static bool rest_of_llama(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    const char *act = text_of(config, "hidden_act", "silu");
+    if (!g_str_equal(act, "silu")) {
+        return refuse(file_name, error, "hidden_act '%s' is not known; silu is", act);
+    }
+    return append_llama(config, ini, file_name, error) &&
+           append_rope(config, ini, file_name, error);
+}
+
+static bool append_scale(JsonObject *config, const char *key, const char *name, double otherwise,
+                         bool divides, GString *ini, const char *file_name, GError **error) {
+    JsonNode *node = field(config, name);
+    GType type =
+        node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
+    if (node && type != G_TYPE_INT64 && type != G_TYPE_DOUBLE) {
+        return refuse(file_name, error, "the field '%s' must be a number", name);
+    }
+    double value = node ? json_node_get_double(node) : otherwise;
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    append_key(ini, key, plan_double_text(number, divides ? 1 / value : value), name);
+    return true;
+}
+
+static bool rest_of_granite(JsonObject *config, GString *ini, const char *file_name,
+                            GError **error) {
+    static const struct {
+        const char *key, *name;
+        bool divides;
+    } scales[] = {{"embed_scale", "embedding_multiplier", false},
+                  {"attention_scale", "attention_multiplier", false},
+                  {"residual_scale", "residual_multiplier", false},
+                  {"logits_scale", "logits_scaling", true}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(scales); i++) {
+        if (!append_scale(config, scales[i].key, scales[i].name, 1, scales[i].divides, ini,
+                          file_name, error)) {
+            return false;
+        }
+    }
+    return rest_of_llama(config, ini, file_name, error);
+}
+
+/* Blocks that turn nothing are every so many-th: the list of those that do says no more. */
+static bool rest_of_smollm3(JsonObject *config, GString *ini, const char *file_name,
+                            GError **error) {
+    JsonNode *list = field(config, "no_rope_layers"),
+             *every = field(config, "no_rope_layer_interval");
+    bool is_int =
+        every && JSON_NODE_HOLDS_VALUE(every) && json_node_get_value_type(every) == G_TYPE_INT64;
+    gint64 interval = is_int ? json_node_get_int(every) : 4;
+    if (interval < 1 || (every && !is_int)) {
+        return refuse(file_name, error,
+                      "the field 'no_rope_layer_interval' must be a whole number from 1");
+    }
+    JsonArray *turns = list && JSON_NODE_HOLDS_ARRAY(list) ? json_node_get_array(list) : NULL;
+    for (guint i = 0; turns && i < json_array_get_length(turns); i++) {
+        JsonNode *one = json_array_get_element(turns, i);
+        bool is_whole = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_INT64;
+        if (!is_whole || (json_node_get_int(one) != 0) != ((i + 1) % (guint64)interval != 0)) {
+            return refuse(file_name, error,
+                          "no_rope_layers is known as 0 at each no_rope_layer_interval-th block "
+                          "(%" G_GINT64_FORMAT ") and 1 elsewhere; block %u differs",
+                          interval, i + 1);
+        }
+    }
+    append_whole(ini, "unturned_every", interval, "no_rope_layer_interval");
+    return rest_of_llama(config, ini, file_name, error);
+}
+
+static bool rest_of_phi3(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    JsonNode *rope = field(config, "rope_parameters");
+    JsonObject *within = rope && JSON_NODE_HOLDS_OBJECT(rope) ? json_node_get_object(rope) : config;
+    JsonNode *share = field(config, "partial_rotary_factor");
+    share = share ? share : field(within, "partial_rotary_factor");
+    if (share && (!JSON_NODE_HOLDS_VALUE(share) || json_node_get_double(share) != 1)) {
+        return refuse(file_name, error,
+                      "a Phi-3 with a partial_rotary_factor other than 1 is not known");
+    }
+    g_string_append(ini, "qkv = sliced\nrope = partial\ngate_up = joined\n");
+    return rest_of_llama(config, ini, file_name, error);
+}
+
+/* What all Gemmas have: RMSNorm that scales by one more than its weights, embeddings times the root
+ * of their width, and a hidden layer that GELU opens. */
+static bool append_gemma(JsonObject *config, const char *activation, GString *ini,
+                         const char *file_name, GError **error) {
+    static const char *const words[][2] = {{"gelu_pytorch_tanh", "gelu-tanh"},
+                                           {"gelu", "gelu-erf"}};
+    if (flag_of(config, "use_bidirectional_attention", false)) {
+        return refuse(file_name, error, "use_bidirectional_attention is not known");
+    }
+    JsonNode *width = field(config, "hidden_size");
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    double root = width && JSON_NODE_HOLDS_VALUE(width) ? sqrt(json_node_get_double(width)) : 0;
+    append_key(ini, "embed_scale", plan_double_text(number, root), "hidden_size");
+    g_string_append(ini, "norm_weight = from-one\n");
+    const char *act = text_of(config, activation, words[0][0]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_str_equal(act, words[i][0])) {
+            append_key(ini, "gate", words[i][1], activation);
+            return true;
+        }
+    }
+    return refuse(file_name, error, "%s '%s' is not known; gelu_pytorch_tanh and gelu are",
+                  activation, act);
+}
+
+static bool rest_of_gemma(JsonObject *config, GString *ini, const char *file_name, GError **error) {
+    bool renamed = field(config, "hidden_activation"); /* what Google's files were mended by */
+    return append_gemma(config, renamed ? "hidden_activation" : "hidden_act", ini, file_name,
+                        error) &&
+           append_llama(config, ini, file_name, error) &&
+           append_rope(config, ini, file_name, error);
+}
+
+/* Whether each so many-th block looks back all the way, and no other. */
+static bool layer_types_are_every(JsonObject *config, gint64 every, const char *file_name,
+                                  GError **error) {
+    JsonNode *node = field(config, "layer_types");
+    JsonArray *types = node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+    for (guint i = 0; types && i < json_array_get_length(types); i++) {
+        JsonNode *one = json_array_get_element(types, i);
+        bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
+        const char *expected = (i + 1) % (guint64)every ? "sliding_attention" : "full_attention";
+        if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
+            return refuse(
+                file_name, error,
+                "layer_types is known as full_attention at each sliding_window_pattern-th "
+                "block (%" G_GINT64_FORMAT ") and sliding_attention elsewhere; block %u "
+                "differs",
+                every, i + 1);
+        }
+    }
+    return true;
+}
+
+/* Angles of blocks that look back all the way and of others: where they stand depends on who wrote
+ * the file. */
+static bool append_two_ropes(JsonObject *config, GString *ini, const char *file_name,
+                             GError **error) {
+    JsonNode *node = field(config, "rope_parameters");
+    JsonObject *both = node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    JsonNode *full = both ? field(both, "full_attention") : NULL;
+    JsonNode *local = both ? field(both, "sliding_attention") : NULL;
+    bool is_nested = full && JSON_NODE_HOLDS_OBJECT(full) && local && JSON_NODE_HOLDS_OBJECT(local);
+    if (is_nested) {
+        return append_number(json_node_get_object(full), "rope_base=rope_theta:1000000", ini,
+                             file_name, error) &&
+               append_number(json_node_get_object(local), "local_rope_base=rope_theta:10000", ini,
+                             file_name, error) &&
+               append_scaling(both, "full_attention", ini, file_name, error);
+    }
+    return append_number(config, "rope_base=rope_theta:1000000", ini, file_name, error) &&
+           append_number(config, "local_rope_base=rope_local_base_freq:10000", ini, file_name,
+                         error) &&
+           append_scaling(config, "rope_scaling", ini, file_name, error);
+}
+
+/* Gemma 3's text. Its files give the window in two fields, of which the pattern is not kept by
+ * transformers from 4.53 on: six, unless layer_types says otherwise. */
+static bool rest_of_gemma3_text(JsonObject *config, GString *ini, const char *file_name,
+                                GError **error) {
+    static const char *const caps[] = {"final_logit_softcapping", "attn_logit_softcapping"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(caps); i++) {
+        if (field(config, caps[i])) {
+            return refuse(file_name, error, "%s is not known; set it to null", caps[i]);
+        }
+    }
+    JsonNode *pattern = field(config, "sliding_window_pattern");
+    bool is_int = pattern && JSON_NODE_HOLDS_VALUE(pattern) &&
+                  json_node_get_value_type(pattern) == G_TYPE_INT64;
+    gint64 every = is_int ? json_node_get_int(pattern) : 6;
+    if (every < 1 || (pattern && !is_int)) {
+        return refuse(file_name, error,
+                      "the field 'sliding_window_pattern' must be a whole number from 1");
+    }
+    append_whole(ini, "global_every", every, "sliding_window_pattern");
+    g_string_append(ini, "qk_norm = head\nnorm_at = both\n");
+    JsonNode *scalar = field(config, "query_pre_attn_scalar");
+    double squared = scalar && JSON_NODE_HOLDS_VALUE(scalar) ? json_node_get_double(scalar) : 256;
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    append_key(ini, "attention_scale", plan_double_text(number, 1 / sqrt(squared)),
+               "query_pre_attn_scalar");
+    return append_gemma(config, "hidden_activation", ini, file_name, error) &&
+           layer_types_are_every(config, every, file_name, error) &&
+           append_two_ropes(config, ini, file_name, error) &&
+           append_llama(config, ini, file_name, error);
 }
 
 /* Whether the field is missing or that number. */
@@ -511,6 +707,17 @@ static const Type types[] = {
     {"qwen3_moe", "llama", EXPERT_NUMBERS "expert_ffn=moe_intermediate_size", "attention_dropout:0",
      false, rest_of_qwen3_moe},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_llama},
+    {"gemma", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256", "attention_dropout:0",
+     true, rest_of_gemma},
+    {"gemma3_text", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256",
+     "attention_dropout:0", true, rest_of_gemma3_text},
+    {"granite", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, rest_of_granite},
+    {"smollm3", "llama",
+     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "
+     "kv_heads=num_key_value_heads:4 ffn=intermediate_size vocab=vocab_size head_dim=head_dim?",
+     "attention_dropout:0", true, rest_of_smollm3},
+    {"phi3", "llama", LLAMA_NUMBERS, "resid_pdrop:0 embd_pdrop:0 attention_dropout:0", false,
+     rest_of_phi3},
     {"t5", "t5",
      "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "
      "seq=n_positions:512",
@@ -595,8 +802,9 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     if (!model_type) {
         refuse(file_name, error, "the field 'model_type' is missing; it is one of %s", known->str);
     } else {
-        refuse(file_name, error, "model_type '%s' is not known; it is one of %s", model_type,
-               known->str);
+        bool has_text = field(config, "text_config");
+        refuse(file_name, error, "model_type '%s' is not known; %sit is one of %s", model_type,
+               has_text ? "its text_config, saved as a file of its own, may be; " : "", known->str);
     }
     return NULL;
 }

@@ -293,7 +293,7 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
                                  network->seq + names->spare_positions, true, &looked_up);
     } else {
         x = model_run_embedding(w, &embed, tokens, w->rows, d->vocab);
-        model_cast_tables(w, &d->rotary);
+        model_cast_tables(w, &d->rotary, 0);
     }
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {

@@ -34,18 +34,18 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
 }
 
 static ModelLayer norm(const ModelWalk *w, uint32_t parent, const char *name,
-                       const char *class_name, uint64_t width) {
+                       const char *class_name, uint64_t width, double start) {
     int64_t dims[] = {(int64_t)width};
     ModelLayer layer = {.module = plan_graph_module(w->graph, parent, name, class_name, false),
                         .bias = PLAN_NONE};
     layer.weight =
-        plan_graph_parameter(w->graph, layer.module, "weight", 1, dims, PLAN_INIT_FILL, 1);
+        plan_graph_parameter(w->graph, layer.module, "weight", 1, dims, PLAN_INIT_FILL, start);
     return layer;
 }
 
 ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name) {
     int64_t dims[] = {(int64_t)w->width};
-    ModelLayer layer = norm(w, parent, name, "LayerNorm", w->width);
+    ModelLayer layer = norm(w, parent, name, "LayerNorm", w->width, 1);
     if (!w->no_bias) {
         layer.bias =
             plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
@@ -54,7 +54,7 @@ ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name
 }
 
 ModelLayer model_rmsnorm_of(const ModelWalk *w, uint32_t parent, const char *name, uint64_t width) {
-    return norm(w, parent, name, "RMSNorm", width);
+    return norm(w, parent, name, "RMSNorm", width, w->norms_from_one ? 0 : 1);
 }
 
 ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name) {
@@ -163,17 +163,17 @@ uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other) {
     return plan_graph_cast(w->graph, x, dtype);
 }
 
-/* As Llama's code wrote it and PyTorch did it: in fp32 (a copy of x, unless it is), rounded before
- * it is scaled. */
-static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
-                                   uint64_t rows, uint64_t width, double eps) {
+/* x over its root mean square, in fp32: a copy of x, unless it is that. */
+static uint32_t run_normed_of_ops(const ModelWalk *w, uint32_t x, uint64_t rows, uint64_t width,
+                                  double eps, uint32_t *ret_mean) {
     uint64_t n = rows * width;
     int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
     int64_t shape[] = {(int64_t)rows, (int64_t)width};
     PlanDtype fp32 = PLAN_FP32;
     uint32_t wide = model_run_widen(w, x);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
-    uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, 1 / (double)width);
+    uint32_t mean = *ret_mean =
+        run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, 1 / (double)width);
     uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, rows, few, eps);
     uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, rows, few, -0.5);
     uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
@@ -181,9 +181,22 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     if (wide != x) {
         plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
     }
+    return normed;
+}
+
+static uint32_t times_row(const ModelWalk *w, uint32_t x, uint32_t row, uint64_t rows,
+                          uint64_t width, PlanDtype dtype) {
+    uint64_t n = rows * width;
+    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, row}, 2, &dtype, &n, 1,
+                         (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
+}
+
+/* As Llama's code wrote it and PyTorch did it: rounded before it is scaled. */
+static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                   uint64_t rows, uint64_t width, double eps) {
+    uint32_t mean, normed = run_normed_of_ops(w, x, rows, width, eps, &mean);
     uint32_t rounded = model_run_like(w, normed, x);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){rounded, layer->weight}, 2,
-                               &w->graph->dtype, &n, 1, shape, NULL);
+    uint32_t y = times_row(w, rounded, layer->weight, rows, width, w->graph->dtype);
     if (w->graph->weight_first) { /* and what is rounded has a name, as the mean has */
         plan_graph_keep(w->graph, normed);
         plan_graph_let_go_after(w->graph, normed, rounded);
@@ -193,13 +206,25 @@ static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, 
     return y;
 }
 
+/* As Gemma has it: scaled by one more than its weights, in fp32, and then rounded. */
+static uint32_t run_rmsnorm_from_one(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                     uint64_t rows, uint64_t width, double eps) {
+    uint32_t mean, normed = run_normed_of_ops(w, x, rows, width, eps, &mean);
+    uint32_t wide = model_run_widen(w, layer->weight);
+    uint32_t scale = run_wide(w, PLAN_OP_ADD_NUMBER, wide, width, (int64_t[]){(int64_t)width}, 1);
+    uint32_t y = times_row(w, normed, scale, rows, width, PLAN_FP32);
+    plan_graph_let_go_after(w->graph, normed, scale); /* a variable goes after a temporary */
+    return model_run_like(w, y, x);
+}
+
 uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                               uint64_t rows, uint64_t width, double eps) {
     PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
     uint64_t elements[] = {rows * width, rows};
     int64_t shape[] = {(int64_t)rows, (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = !w->graph->fused && w->graph->rms_norm_of_ops
+    uint32_t y = w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
+                 : !w->graph->fused && w->graph->rms_norm_of_ops
                      ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)
                      : plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2,
                                      dtypes, elements, 2, shape, &eps);

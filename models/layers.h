@@ -14,7 +14,8 @@ typedef struct {
     double dropout; /* share of elements dropped; 0: none */
     ModelLoss loss;
     ModelLossAt loss_at;
-    bool no_bias; /* no layer has one */
+    bool no_bias;        /* no layer has one */
+    bool norms_from_one; /* an RMSNorm's weights are what is added to one */
 } ModelWalk;
 
 /* Of a LoRA adapter (lora.h); rank 0: there is none. */
@@ -148,8 +149,8 @@ typedef struct {
     bool is_together; /* by one function for q and k, each expression from left to right */
 } ModelRotary;
 
-/* The tables in the dtype of compute, complex ones in fp32. */
-void model_cast_tables(const ModelWalk *w, ModelRotary *rotary);
+/* The graph's tables of that number in the dtype of compute, complex ones in fp32. */
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables);
 /* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
 void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                   uint32_t *q, uint32_t *k, uint32_t v);

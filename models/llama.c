@@ -55,16 +55,22 @@ typedef struct {
         *transformers;  /* the class prefix of transformers' modules; NULL: they are our own */
     uint32_t positions; /* of transformers', which each block is given; PLAN_NONE */
     uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
-    bool in_memory, wide_softmax, qkv_bias, kv_repeated, norm_after;
+    bool in_memory, wide_softmax, qkv_bias, kv_repeated, gate_up_joined;
+    ModelNormAt norm_at;
+    ModelGate gate;
+    double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
     ModelQkv qkv;
     ModelQkNorm qk_norm;
-    ModelExperts experts; /* n 0: each block has one hidden layer */
-    ModelRotary rotary;
+    ModelExperts experts;             /* n 0: each block has one hidden layer */
+    ModelRotary rotary, local_rotary; /* of blocks that look back all the way, and of others */
 } Llama;
 
 typedef struct {
-    uint32_t module, attn, mlp, act; /* act PLAN_NONE: SiLU is no module */
-    ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate, up, down;
+    bool turns;                      /* q and k ... */
+    bool is_local;                   /* ... by the angles of blocks that look back a little */
+    uint32_t module, attn, mlp, act; /* act PLAN_NONE: what opens the hidden layer is no module */
+    ModelLayer after_1, after_2;     /* norms of their results, beside norms of what they get */
+    ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate_up, gate, up, down;
     ModelExpertLayer experts;
 } Block;
 
@@ -137,8 +143,12 @@ static void declare_hidden_layer(const Llama *llama, Block *block) {
         return;
     }
     block->mlp = declare_module(llama, block->module, names->mlp, "MLP", "SwiGlu");
-    block->gate = model_linear(w, block->mlp, names->gate, llama->ffn, w->width, false);
-    block->up = model_linear(w, block->mlp, names->up, llama->ffn, w->width, false);
+    if (llama->gate_up_joined) {
+        block->gate_up = model_linear(w, block->mlp, "gate_up", 2 * llama->ffn, w->width, false);
+    } else {
+        block->gate = model_linear(w, block->mlp, names->gate, llama->ffn, w->width, false);
+        block->up = model_linear(w, block->mlp, names->up, llama->ffn, w->width, false);
+    }
     block->down = model_linear(w, block->mlp, names->down, w->width, llama->ffn, false);
     block->act = llama->transformers
                      ? plan_graph_module(w->graph, block->mlp, "act_fn", "SiLUActivation", false)
@@ -161,9 +171,16 @@ static Block declare_block(const Llama *llama, uint32_t parent, uint64_t index) 
     }
     block.norm_1 = model_rmsnorm(w, block.module, names->norm_1);
     declare_attention(llama, &block);
+    bool at_both = llama->norm_at == MODEL_NORM_BOTH;
+    if (at_both) {
+        block.after_1 = model_rmsnorm(w, block.module, "after_1");
+    }
     block.norm_2 = model_rmsnorm(w, block.module, names->norm_2);
+    if (at_both) {
+        block.after_2 = model_rmsnorm(w, block.module, "after_2");
+    }
     declare_hidden_layer(llama, &block);
-    if (llama->qkv == MODEL_QKV_APART && !llama->experts.n) {
+    if (w->graph->tensor > 1 && !llama->experts.n) {
         share_out_block(llama, &block);
     }
     return block;
@@ -298,32 +315,41 @@ static void repeat_k_and_v(const Llama *llama, ModelAttention *attention, Heads 
     attention->k_stride = attention->v_stride = attention->q_stride;
 }
 
+static const ModelRotary *rotary_of(const Llama *llama, const Block *block) {
+    return block->is_local ? &llama->local_rotary : &llama->rotary;
+}
+
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t inner = llama->heads * llama->head_dim;
-    ModelAttention attention = {.heads = llama->heads,
-                                .kv_heads = llama->kv_heads,
-                                .head_dim = llama->head_dim,
-                                .q_stride = inner,
-                                .k_stride = llama->kv_heads * llama->head_dim,
-                                .v_stride = token_stride(llama, llama->kv_heads),
-                                .scale = 1 / sqrt((double)llama->head_dim),
-                                .causal = true,
-                                .in_memory = llama->in_memory,
-                                .wide_softmax = llama->wide_softmax,
-                                .groups_alone = llama->kv_repeated,
-                                .k_inside = llama->qkv != MODEL_QKV_APART,
-                                .joined_apart = llama->rotary.ends_joined && !w->graph->fused,
-                                .turned_together = llama->rotary.ends_joined ||
-                                                   (llama->rotary.is_together && !w->graph->fused),
-                                .bias = PLAN_NONE};
-    plan_graph_enter(w->graph, block->attn,
-                     (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
+    bool joins = block->turns && llama->rotary.ends_joined;
+    bool together = block->turns && llama->rotary.is_together && !w->graph->fused;
+    uint64_t k_inner = llama->kv_heads * llama->head_dim; /* what is turned lies close together */
+    ModelAttention attention = {
+        .heads = llama->heads,
+        .kv_heads = llama->kv_heads,
+        .head_dim = llama->head_dim,
+        .q_stride = block->turns ? inner : token_stride(llama, llama->heads),
+        .k_stride = block->turns ? k_inner : token_stride(llama, llama->kv_heads),
+        .v_stride = token_stride(llama, llama->kv_heads),
+        .scale = llama->attention_scale,
+        .causal = true,
+        .in_memory = llama->in_memory,
+        .wide_softmax = llama->wide_softmax,
+        .groups_alone = llama->kv_repeated,
+        .k_inside = llama->qkv != MODEL_QKV_APART,
+        .joined_apart = joins && !w->graph->fused,
+        .turned_together = joins || together,
+        .bias = PLAN_NONE};
+    const ModelRotary *rotary = rotary_of(llama, block);
+    plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3);
     uint32_t own = x;
     x = gather_tokens(llama, x);
     Heads h = llama->qkv == MODEL_QKV_APART ? run_layers(llama, block, &attention, own, x)
                                             : run_joined_layer(llama, block, &attention, x);
-    model_rotate(w, &llama->rotary, &attention, &h.q, &h.k, h.v);
+    if (block->turns) {
+        model_rotate(w, rotary, &attention, &h.q, &h.k, h.v);
+    }
     if (attention.groups_alone) {
         repeat_k_and_v(llama, &attention, &h);
     }
@@ -338,15 +364,48 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
     return y;
 }
 
-static uint32_t run_silu(const Llama *llama, const Block *block, uint32_t x, uint64_t n) {
+/* What opens the hidden layer; SiLU of transformers is a module. */
+static uint32_t run_gate(const Llama *llama, const Block *block, uint32_t x) {
+    static const PlanOpKind kinds[] = {[MODEL_GATE_SILU] = PLAN_OP_SILU,
+                                       [MODEL_GATE_GELU_TANH] = PLAN_OP_GELU_TANH,
+                                       [MODEL_GATE_GELU_ERF] = PLAN_OP_GELU_ERF};
     const ModelWalk *w = &llama->walk;
+    uint64_t n = w->rows * llama->ffn;
     if (block->act == PLAN_NONE) {
-        return model_run_elementwise(w, PLAN_OP_SILU, x, PLAN_NONE, n);
+        return model_run_elementwise(w, kinds[llama->gate], x, PLAN_NONE, n);
     }
     plan_graph_enter(w->graph, block->act, &x, 1);
-    uint32_t y = model_run_elementwise(w, PLAN_OP_SILU, x, PLAN_NONE, n);
+    uint32_t y = model_run_elementwise(w, kinds[llama->gate], x, PLAN_NONE, n);
     plan_graph_leave(w->graph, &y, 1);
     return y;
+}
+
+/* One layer gives both. Its rows are Python's, its result two matrices one behind the other, each
+ * as if a layer of its own had made it: the same bytes, and no kernel has to know of wider rows. */
+static uint32_t run_joined_hidden(const Llama *llama, const Block *block, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t ffn = llama->ffn, n = w->rows * ffn;
+    uint32_t parts[2];
+    uint32_t both = model_run_linear_parts(w, &block->gate_up, x, 2 * ffn, w->width, 2);
+    plan_graph_parts(w->graph, both, w->rows, (uint64_t[]){ffn, ffn}, 2, parts);
+    uint32_t open = run_gate(llama, block, parts[0]);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, parts[1], open, n);
+    plan_graph_hold(w->graph, hidden);
+    plan_graph_hold(w->graph, parts[0]);
+    plan_graph_let_go_after(w->graph, parts[0], hidden);
+    return hidden;
+}
+
+/* By two layers; own: what x was gathered of. */
+static uint32_t run_hidden(const Llama *llama, const Block *block, uint32_t own, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    bool fused = w->graph->fused;
+    uint64_t n = w->rows * llama->ffn;
+    uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
+    uint32_t open = fused ? gate : run_gate(llama, block, gate);
+    uint32_t up =
+        model_run_linear(w, &block->up, gather_again(llama, own, x), llama->ffn, w->width);
+    return model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
 }
 
 static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
@@ -354,16 +413,11 @@ static uint32_t run_mlp(const Llama *llama, const Block *block, uint32_t x) {
     if (llama->experts.n) {
         return model_experts_run(w, &llama->experts, &block->experts, x);
     }
-    uint64_t n = w->rows * llama->ffn;
     uint32_t own = x;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     x = gather_tokens(llama, x);
-    uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
-    bool fused = w->graph->fused;
-    uint32_t open = fused ? gate : run_silu(llama, block, gate, n);
-    uint32_t up =
-        model_run_linear(w, &block->up, gather_again(llama, own, x), llama->ffn, w->width);
-    uint32_t hidden = model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
+    uint32_t hidden = llama->gate_up_joined ? run_joined_hidden(llama, block, x)
+                                            : run_hidden(llama, block, own, x);
     uint32_t y = run_by_rows(llama, &block->down, hidden, llama->ffn);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -380,6 +434,28 @@ static ModelStream run_with_norms_before(const Llama *llama, const Block *block,
     return model_leave_block(w, x, m);
 }
 
+/* Each layer's result is scaled before it is added; Python's variable holds it until then. */
+static uint32_t add_scaled(const Llama *llama, uint32_t x, uint32_t result) {
+    const ModelWalk *w = &llama->between;
+    uint32_t scaled = model_run_number(w, PLAN_OP_TIMES_NUMBER, result, w->rows * w->width,
+                                       llama->residual_scale);
+    uint32_t sum = model_run_residual(w, x, scaled);
+    plan_graph_keep(w->graph, result);
+    plan_graph_let_go_after(w->graph, result, scaled);
+    plan_graph_let_go_after(w->graph, x, result);
+    return sum;
+}
+
+static ModelStream run_scaled(const Llama *llama, const Block *block, ModelStream stream) {
+    const ModelWalk *w = &llama->between;
+    uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, stream.a, EPS));
+    uint32_t x = add_scaled(llama, stream.a, a);
+    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, EPS));
+    uint32_t y = add_scaled(llama, x, m);
+    plan_graph_leave(w->graph, &y, 1);
+    return (ModelStream){y, PLAN_NONE};
+}
+
 /* What comes in is a sum already: no norm could make it. */
 static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
                                         ModelStream stream) {
@@ -390,19 +466,44 @@ static ModelStream run_with_norms_after(const Llama *llama, const Block *block,
     return model_leave_block(w, x, model_run_rmsnorm(w, &block->norm_2, m, EPS));
 }
 
+/* Before and behind: what a block adds is normed once more. */
+static ModelStream run_with_norms_at_both(const Llama *llama, const Block *block,
+                                          ModelStream stream) {
+    const ModelWalk *w = &llama->between;
+    uint32_t a = run_attention(llama, block, model_run_rmsnorm(w, &block->norm_1, stream.a, EPS));
+    uint32_t x = model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->after_1, a, EPS));
+    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, EPS));
+    return model_leave_block(w, x, model_run_rmsnorm(w, &block->after_2, m, EPS));
+}
+
+static ModelStream run_in_order(const Llama *llama, const Block *block, ModelStream stream) {
+    if (llama->residual_scale) {
+        return run_scaled(llama, block, stream);
+    }
+    switch (llama->norm_at) {
+    case MODEL_NORM_BEFORE:
+        return run_with_norms_before(llama, block, stream);
+    case MODEL_NORM_AFTER:
+        return run_with_norms_after(llama, block, stream);
+    case MODEL_NORM_BOTH:
+        return run_with_norms_at_both(llama, block, stream);
+    }
+    g_assert_not_reached();
+}
+
 static ModelStream run_block(const Llama *llama, const Block *block, bool is_first,
                              ModelStream stream) {
     const ModelWalk *w = &llama->between;
     model_begin_block(w);
-    uint32_t others[] = {llama->positions, llama->rotary.cosines, llama->rotary.sines};
+    const ModelRotary *rotary = rotary_of(llama, block);
+    uint32_t others[] = {llama->positions, rotary->cosines, rotary->sines};
     unsigned first = llama->positions == PLAN_NONE ? 1 : 0;
     model_enter_block(w, block->module, stream, others + first, 3 - first);
     if (w->graph->whole_ends && is_first) {
         PlanGraphTokens tokens = tokens_between(llama);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
     }
-    stream =
-        (llama->norm_after ? run_with_norms_after : run_with_norms_before)(llama, block, stream);
+    stream = run_in_order(llama, block, stream);
     model_end_block(w);
     return stream;
 }
@@ -465,16 +566,43 @@ static ModelLayer declare_head(const Llama *llama, const ModelNetwork *network, 
     return head;
 }
 
+static Block *declare_blocks(const Llama *llama, const ModelNetwork *network, uint32_t parent) {
+    uint64_t local = network->global_every, unturned = network->unturned_every;
+    Block *blocks = g_new(Block, network->layers);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        blocks[i] = declare_block(llama, parent, i);
+        blocks[i].is_local = local && (i + 1) % local != 0;
+        blocks[i].turns = !unturned || (i + 1) % unturned != 0;
+    }
+    return blocks;
+}
+
+static uint32_t scale_embeddings(const Llama *llama, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    return llama->embed_scale ? model_run_number(w, PLAN_OP_TIMES_NUMBER, x, w->rows * w->width,
+                                                 llama->embed_scale)
+                              : x;
+}
+
+/* The last sum of the blocks goes after what it became. */
+static uint32_t scale_logits(const Llama *llama, uint32_t logits, uint32_t sum) {
+    const ModelWalk *w = &llama->walk;
+    if (!llama->logits_scale) {
+        return logits;
+    }
+    uint32_t scaled = model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, w->rows * llama->vocab,
+                                       llama->logits_scale);
+    plan_graph_let_go_after(w->graph, sum, scaled);
+    return scaled;
+}
+
 static void walk_own(Llama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = model_embedding(w, root, "embed",
                                        graph->whole_ends ? network->vocab : llama->vocab, w->width);
-    g_autofree Block *blocks = g_new(Block, network->layers);
-    for (uint64_t i = 0; i < network->layers; i++) {
-        blocks[i] = declare_block(llama, root, i);
-    }
+    g_autofree Block *blocks = declare_blocks(llama, network, root);
     ModelLayer norm = model_rmsnorm(w, root, "norm");
     ModelLayer head = declare_head(llama, network, root, &embed);
     if (graph->whole_ends) {
@@ -483,17 +611,23 @@ static void walk_own(Llama *llama, const ModelNetwork *network) {
         share_out(llama, &embed, PLAN_SHARE_ROWS);
     }
     plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
+    if (network->global_every) {
+        plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
+    }
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x = run_embedding(llama, &embed, tokens);
-    model_cast_tables(w, &llama->rotary);
+    uint32_t x = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
+    model_cast_tables(w, &llama->rotary, 0);
+    if (network->global_every) {
+        model_cast_tables(w, &llama->local_rotary, 1);
+    }
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(llama, &blocks[i], i == 0, stream);
     }
-    uint32_t logits = run_head(llama, &norm, &head, stream, targets);
+    uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets), stream.a);
     model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
 }
 
@@ -505,10 +639,7 @@ static void walk_transformers(Llama *llama, const ModelNetwork *network) {
     uint32_t root = declare_module(llama, PLAN_NONE, "", "ForCausalLM", NULL);
     uint32_t model = declare_module(llama, root, "model", "Model", NULL);
     ModelLayer embed = model_embedding(w, model, llama->names->embed, llama->vocab, w->width);
-    g_autofree Block *blocks = g_new(Block, network->layers);
-    for (uint64_t i = 0; i < network->layers; i++) {
-        blocks[i] = declare_block(llama, model, i);
-    }
+    g_autofree Block *blocks = declare_blocks(llama, network, model);
     ModelLayer norm = model_rmsnorm(w, model, "norm");
     uint32_t rotary = model_transformers_rotary(w, model, llama->head_dim, network->rope_base);
     ModelLayer head = declare_head(llama, network, root, &embed);
@@ -554,7 +685,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                             .rows = batch * seq,
                             .width = network->width,
                             .loss = network->loss,
-                            .loss_at = network->loss_at},
+                            .loss_at = network->loss_at,
+                            .norms_from_one = network->norms_from_one},
                    .heads = network->heads / parts,
                    .kv_heads = (network->kv_heads ? network->kv_heads : network->heads) / parts,
                    .head_dim =
@@ -568,7 +700,13 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .qk_norm = network->qk_norm,
                    .kv_repeated = network->kv_repeated && network->kv_heads &&
                                   network->kv_heads < network->heads && !graph->fused,
-                   .norm_after = network->norm_after,
+                   .norm_at = network->norm_at,
+                   .gate = network->gate,
+                   .gate_up_joined = network->gate_up_joined,
+                   .embed_scale = network->embed_scale,
+                   .attention_scale = network->attention_scale,
+                   .residual_scale = network->residual_scale,
+                   .logits_scale = network->logits_scale,
                    .positions = PLAN_NONE,
                    .qkv = network->qkv,
                    .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
@@ -576,10 +714,13 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     Llama *llama = &shape;
+    if (!shape.attention_scale) {
+        shape.attention_scale = 1 / sqrt((double)shape.head_dim);
+    }
     shape.between = shape.walk;
     shape.between.rows /= parts;
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : joined_width(llama);
-    graph->joins_blocks &= !network->norm_after;
+    graph->joins_blocks &= network->norm_at == MODEL_NORM_BEFORE;
     if (shape.transformers) {
         walk_transformers(llama, network);
     } else {
@@ -591,6 +732,7 @@ const ModelFamily model_llama = {
     "llama",
     "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
     "shared_ffn route_norm kv_heads head_dim tied "
-    "code rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at "
-    "loss loss_at rope",
+    "code rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
+    "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
+    "global_every local_rope_base loss loss_at rope",
     emit};

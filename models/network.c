@@ -39,6 +39,8 @@ static const struct {
     {"experts_per_token", offsetof(ModelNetwork, experts_per_token), 1 << 12},
     {"expert_ffn", offsetof(ModelNetwork, expert_ffn), 1 << 22},
     {"shared_ffn", offsetof(ModelNetwork, shared_ffn), 1 << 22},
+    {"global_every", offsetof(ModelNetwork, global_every), 10000},
+    {"unturned_every", offsetof(ModelNetwork, unturned_every), 10000},
 };
 
 static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
@@ -54,6 +56,28 @@ static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIni
     return true;
 }
 
+static const struct {
+    const char *key;
+    gsize offset;
+} scales[] = {
+    {"embed_scale", offsetof(ModelNetwork, embed_scale)},
+    {"attention_scale", offsetof(ModelNetwork, attention_scale)},
+    {"residual_scale", offsetof(ModelNetwork, residual_scale)},
+    {"logits_scale", offsetof(ModelNetwork, logits_scale)},
+    {"local_rope_base", offsetof(ModelNetwork, local_rope_base)},
+};
+
+static bool read_scale(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                       unsigned row, GError **error) {
+    double value;
+    if (!plan_parse_double(entry->value, &value) || value < 1e-6 || value > 1e6) {
+        return plan_ini_refuse(ini, entry, error, "%s must be a number from 1e-6 to 1e6, not '%s'",
+                               entry->key, entry->value);
+    }
+    G_STRUCT_MEMBER(double, network, scales[row].offset) = value;
+    return true;
+}
+
 /* The first word sets the flag, the other clears it. */
 static const struct {
     const char *key, *yes, *no;
@@ -65,7 +89,8 @@ static const struct {
     {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
     {"kv", "repeated", "grouped", offsetof(ModelNetwork, kv_repeated)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
-    {"norm_at", "after", "before", offsetof(ModelNetwork, norm_after)},
+    {"norm_weight", "from-one", "plain", offsetof(ModelNetwork, norms_from_one)},
+    {"gate_up", "joined", "apart", offsetof(ModelNetwork, gate_up_joined)},
     {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
     {"route_norm", "no", "yes", offsetof(ModelNetwork, keeps_scores)},
@@ -128,6 +153,14 @@ static const struct {
     {"qkv",
      offsetof(ModelNetwork, qkv),
      {[MODEL_QKV_APART] = "apart", [MODEL_QKV_JOINED] = "joined", [MODEL_QKV_SLICED] = "sliced"}},
+    {"norm_at",
+     offsetof(ModelNetwork, norm_at),
+     {[MODEL_NORM_BEFORE] = "before", [MODEL_NORM_AFTER] = "after", [MODEL_NORM_BOTH] = "both"}},
+    {"gate",
+     offsetof(ModelNetwork, gate),
+     {[MODEL_GATE_SILU] = "silu",
+      [MODEL_GATE_GELU_TANH] = "gelu-tanh",
+      [MODEL_GATE_GELU_ERF] = "gelu-erf"}},
     {"qk_norm",
      offsetof(ModelNetwork, qk_norm),
      {[MODEL_QK_NORM_NONE] = "none",
@@ -169,6 +202,11 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     for (unsigned i = 0; i < G_N_ELEMENTS(enums); i++) {
         if (g_str_equal(enums[i].key, entry->key)) {
             return read_enum(network, ini, entry, i, error);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(scales); i++) {
+        if (g_str_equal(scales[i].key, entry->key)) {
+            return read_scale(network, ini, entry, i, error);
         }
     }
     if (g_str_equal(entry->key, "attention")) {
@@ -325,6 +363,8 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     return true;
 }
 
+static const char *eager_alone(const ModelNetwork *network);
+
 static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     if (!hidden_layer_is_sound(network, ini, error)) {
         return false;
@@ -362,6 +402,24 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
                                "q and k are normalized behind layers of their own; set qkv = "
                                "apart, or qk_norm = none");
     }
+    if (!network->global_every != !network->local_rope_base) {
+        const char *key = network->global_every ? "global_every" : "local_rope_base";
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                               "global_every and local_rope_base go together; give both");
+    }
+    if (network->global_every && (network->rope != MODEL_ROPE_REAL || network->unturned_every)) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "global_every"), error,
+                               "global_every is known with rope = real, of blocks that all turn");
+    }
+    if (network->experts && network->gate != MODEL_GATE_SILU) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "gate"), error,
+                               "experts are opened by SiLU; set gate = silu");
+    }
+    if (network->residual_scale && network->norm_at != MODEL_NORM_BEFORE) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "residual_scale"), error,
+                               "residual_scale is known of a block with its norms before; set "
+                               "norm_at = before");
+    }
     if (network->qk_norm == MODEL_QK_NORM_HEAD && network->scores_in_memory) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
                                "qk_norm = head is known with attention's kernel alone; set "
@@ -374,14 +432,15 @@ static bool shape_is_sound(const ModelNetwork *network, const PlanIni *ini, GErr
     }
     bool is_recorded = !network->experts && network->qkv == MODEL_QKV_APART &&
                        !network->kv_repeated && network->rope == MODEL_ROPE_REAL &&
-                       !network->norm_after && network->qk_norm != MODEL_QK_NORM_WIDTH &&
-                       !network->scores_in_memory;
+                       network->norm_at == MODEL_NORM_BEFORE && !eager_alone(network) &&
+                       network->qk_norm != MODEL_QK_NORM_WIDTH && !network->scores_in_memory;
     if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded) {
         return plan_ini_refuse(
             ini, plan_ini_find(ini, "network", "code"), error,
             "code = transformers is known of a network without experts, with q, k "
             "and v by layers apart, groups of heads, attention's kernel, real "
-            "rotary embedding and norms before; set code = own");
+            "rotary embedding, norms before and nothing of Granite, SmolLM3, Phi-3 or Gemma; set "
+            "code = own");
     }
     if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,
@@ -632,6 +691,30 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
     return !is_old || !asks;
 }
 
+/* What of a Llama only its eager kernels were recorded with; NULL: nothing. */
+static const char *eager_alone(const ModelNetwork *network) {
+    bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
+                     network->logits_scale;
+    return is_scaled ? "embed_scale, attention_scale, residual_scale and logits_scale"
+           : network->unturned_every             ? "unturned_every"
+           : network->gate_up_joined             ? "gate_up = joined"
+           : network->norms_from_one             ? "norm_weight = from-one"
+           : network->gate != MODEL_GATE_SILU    ? "gate = gelu"
+           : network->norm_at == MODEL_NORM_BOTH ? "norm_at = both"
+           : network->global_every               ? "global_every"
+                                                 : NULL;
+}
+
+static bool is_eager_alone(const ModelNetwork *network, GError **error) {
+    const char *why = eager_alone(network);
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: only eager kernels are known of a network with %s; set kernels = eager",
+                    network->name, why);
+    }
+    return why;
+}
+
 /* What a compiler makes of a block was recorded of GPT's and Llama's, with attention in one kernel
  * and without dropout. */
 static bool can_be_compiled(const ModelNetwork *network, GError **error) {
@@ -657,9 +740,10 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
 /* What was recorded of layers in float8: a Llama's, without biases. */
 static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
     const char *why = families[network->family] != &model_llama ? "a family other than llama"
-                      : network->qkv_bias   ? "biases of q, k and v; set qkv_bias = no"
-                      : network->norm_after ? "norms behind the layers; set norm_at = before"
-                                            : NULL;
+                      : network->qkv_bias ? "biases of q, k and v; set qkv_bias = no"
+                      : network->norm_at != MODEL_NORM_BEFORE
+                          ? "norms behind the layers; set norm_at = before"
+                          : eager_alone(network);
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: float8 does not know %s, or float8 = none", network->name, why);
@@ -765,16 +849,17 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
     return n_trained > 0;
 }
 
-/* Three matrices one behind the other want an adapter whose product leaves them so. */
+/* Matrices one behind the other want an adapter whose product leaves them so. */
 static bool takes_adapters(const ModelNetwork *network, GError **error) {
-    bool takes = families[network->family] != &model_neox;
-    if (!takes) {
+    bool is_neox = families[network->family] == &model_neox;
+    if (is_neox || network->gate_up_joined) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: lora_rank does not know a layer that gives q, k and v at once, as family "
-                    "neox has it; leave lora_rank at 0",
-                    network->name);
+                    "%s: lora_rank does not know %s; leave lora_rank at 0", network->name,
+                    is_neox ? "a layer that gives q, k and v at once, as family neox has it"
+                            : "gate_up = joined");
+        return false;
     }
-    return takes;
+    return true;
 }
 
 /* How ranks share layers is recorded of torchtitan's plan for a Llama. */
@@ -793,11 +878,13 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
         why = "a family other than llama";
     } else if (n->experts) {
         why = "a hidden layer of experts";
+    } else if (eager_alone(n)) {
+        why = eager_alone(n);
     } else if (n->tied) {
         why = "a head that is the embedding; set tied = no";
     } else if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
         why = "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
-    } else if (n->qk_norm != MODEL_QK_NORM_NONE || n->norm_after) {
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE || n->norm_at != MODEL_NORM_BEFORE) {
         why = "norms of q and k, or norms behind the layers; set qk_norm = none and norm_at = "
               "before";
     } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL ||
@@ -826,6 +913,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                                   GError **error) {
     if (!pytorch_has_kernel(network, strategy, error) ||
         !can_have_experts(network, strategy, error) || !loss_is_known(network, strategy, error) ||
+        (strategy->kernels != PLAN_KERNELS_EAGER && is_eager_alone(network, error)) ||
         (strategy->kernels == PLAN_KERNELS_COMPILED && !can_be_compiled(network, error)) ||
         (strategy->kernels == PLAN_KERNELS_FUSED && !can_be_fused(network, error)) ||
         (strategy->float8 && !can_be_in_float8(network, error)) ||

@@ -56,6 +56,20 @@ typedef enum {
     MODEL_CODE_TRANSFORMERS /* Hugging Face's: their names, order and habits (transformers.h) */
 } ModelCode;
 
+/* Where a block's norms stand; a file has these words in small. */
+typedef enum {
+    MODEL_NORM_BEFORE, /* attention and the hidden layer */
+    MODEL_NORM_AFTER,  /* them: OLMo 2 */
+    MODEL_NORM_BOTH    /* four a block: Gemma 3 */
+} ModelNormAt;
+
+/* What opens a gated hidden layer; a file has these words in small. */
+typedef enum {
+    MODEL_GATE_SILU,
+    MODEL_GATE_GELU_TANH,
+    MODEL_GATE_GELU_ERF
+} ModelGate;
+
 /* GELU's form; a file has these words in small. */
 typedef enum {
     MODEL_GELU_TANH,
@@ -84,18 +98,27 @@ typedef struct {
     ModelLoss loss;
     ModelLossAt loss_at;
     bool tied;
-    ModelGelu gelu;        /* gpt */
-    bool no_bias;          /* gpt, mpt: no layer has one */
-    bool alibi;            /* gpt, mpt: slopes on attention's scores instead of learned positions */
-    bool mask_buffers;     /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
-    bool qkv_bias;         /* llama: q, k and v have one, as Qwen 2's do */
-    ModelQkv qkv;          /* llama */
-    bool kv_repeated;      /* llama: k and v are repeated for each query head of a group */
-    ModelQkNorm qk_norm;   /* llama */
-    bool norm_after;       /* llama: a block's norms stand behind attention and its hidden layer */
-    bool gated;            /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
-    bool scores_in_memory; /* attention in plain tensors instead of one kernel */
-    bool wide_softmax;     /* llama: their softmax is in fp32, as transformers' Llama writes it */
+    ModelGelu gelu;      /* gpt */
+    bool no_bias;        /* gpt, mpt: no layer has one */
+    bool alibi;          /* gpt, mpt: slopes on attention's scores instead of learned positions */
+    bool mask_buffers;   /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
+    bool qkv_bias;       /* llama: q, k and v have one, as Qwen 2's do */
+    ModelQkv qkv;        /* llama */
+    bool kv_repeated;    /* llama: k and v are repeated for each query head of a group */
+    ModelQkNorm qk_norm; /* llama */
+    ModelNormAt norm_at; /* llama */
+    ModelGate gate;      /* llama */
+    bool norms_from_one; /* llama: RMSNorm's weights are what is added to one */
+    bool gate_up_joined; /* llama: one layer for the hidden layer's gate and its other half */
+    /* llama: numbers that multiply; 0: none does, and attention's own scale for its scores. */
+    double embed_scale, attention_scale, residual_scale, logits_scale;
+    /* llama: all blocks but each so many-th turn by angles of local_rope_base; 0: none does. */
+    uint64_t global_every;
+    double local_rope_base;
+    uint64_t unturned_every; /* llama: each so many-th block turns neither q nor k; 0: all do */
+    bool gated;              /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
+    bool scores_in_memory;   /* attention in plain tensors instead of one kernel */
+    bool wide_softmax;       /* llama: their softmax is in fp32, as transformers' Llama writes it */
 } ModelNetwork;
 
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,

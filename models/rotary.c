@@ -267,7 +267,7 @@ static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t
     if (w->graph->dtype == PLAN_FP32 || rotary->is_complex) {
         return table;
     }
-    uint64_t elements = w->seq * w->graph->rope_dim;
+    uint64_t elements = w->seq * w->graph->ropes[0].dim;
     int64_t n = (int64_t)elements;
     uint32_t cast =
         plan_graph_op(w->graph, PLAN_OP_CAST, &table, 1, &w->graph->dtype, &elements, 1, &n, NULL);
@@ -275,7 +275,7 @@ static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t
     return cast;
 }
 
-void model_cast_tables(const ModelWalk *w, ModelRotary *rotary) {
-    rotary->cosines = table_of(w, rotary, w->graph->rope_cos);
-    rotary->sines = table_of(w, rotary, w->graph->rope_sin);
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables) {
+    rotary->cosines = table_of(w, rotary, w->graph->ropes[tables].cosines);
+    rotary->sines = table_of(w, rotary, w->graph->ropes[tables].sines);
 }

@@ -29,8 +29,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->locals = g_array_new(FALSE, FALSE, sizeof(Local));
     graph->ranks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     graph->copies = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    graph->loss = graph->rope_cos = graph->rope_sin = graph->rope_frequencies = PLAN_NONE;
-    graph->last_float8 = PLAN_NONE;
+    graph->loss = graph->rope_frequencies = graph->last_float8 = PLAN_NONE;
     graph->strings = g_string_chunk_new(4096);
     return graph;
 }
@@ -291,11 +290,13 @@ void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) 
                             .elements = seq * dim,
                             .dtype = PLAN_FP32,
                             .is_input = true};
-    graph->rope_cos = add_value(graph, table);
-    graph->rope_sin = add_value(graph, table);
-    graph->rope_seq = seq;
-    graph->rope_dim = dim;
-    graph->rope_base = base;
+    g_assert(graph->n_ropes < G_N_ELEMENTS(graph->ropes));
+    PlanGraphRope *rope = &graph->ropes[graph->n_ropes++];
+    rope->cosines = add_value(graph, table);
+    rope->sines = add_value(graph, table);
+    rope->seq = seq;
+    rope->dim = dim;
+    rope->base = base;
 }
 
 void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base) {

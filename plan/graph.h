@@ -145,6 +145,13 @@ typedef struct {
     const bool *joined;
 } PlanGraphTrained;
 
+/* The cosines and sines of rotary embedding [seq, dim], values that are made once. */
+typedef struct {
+    uint32_t cosines, sines;
+    uint64_t seq, dim;
+    double base;
+} PlanGraphRope;
+
 typedef struct _PlanGraph PlanGraph;
 struct _PlanGraph {
     GArray *modules, *parameters, *values, *ops, *steps; /* of the structs above */
@@ -159,11 +166,11 @@ struct _PlanGraph {
     GArray *locals;                                      /* what plan_graph_hold() was told */
     GArray *ranks;  /* uint64_t: of values let go of in one step, the order */
     GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
-    /* The cosines and sines of rotary embedding [seq, dim], made once; PLAN_NONE: it has none. */
-    uint32_t rope_cos, rope_sin;
+    PlanGraphRope ropes[2]; /* most have one or none */
+    unsigned n_ropes;
     /* Or, where each pass makes its own, the buffer that positions are multiplied by [dim / 2]. */
     uint32_t rope_frequencies;
-    uint64_t rope_seq, rope_dim;
+    uint64_t rope_dim;
     double rope_base;
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
@@ -291,7 +298,7 @@ static inline const PlanGraphFloat8Linear *plan_graph_float8_linear_of(const Pla
                                                                        const PlanGraphOp *op) {
     return (const PlanGraphFloat8Linear *)&g_array_index(graph->dims, int64_t, op->dims);
 }
-/* Declares rope_cos and rope_sin. */
+/* Declares the next of ropes. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* Declares rope_frequencies, between the parameters. */
 void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);

@@ -8,13 +8,11 @@ static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
     return tensor;
 }
 
-static void make_rope_tables(PlanRun *run) {
-    const PlanGraph *graph = run->graph;
-    PlanTensor cosines = make_input(run, graph->rope_cos, "cos");
-    PlanTensor sines = make_input(run, graph->rope_sin, "sin");
+static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
+    PlanTensor cosines = make_input(run, rope->cosines, "cos");
+    PlanTensor sines = make_input(run, rope->sines, "sin");
     plan_builder_begin_op(&run->builder, PLAN_OP_ROPE_TABLES, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)graph->rope_seq, (int64_t)graph->rope_dim},
-                          &graph->rope_base);
+                          (int64_t[]){(int64_t)rope->seq, (int64_t)rope->dim}, &rope->base);
     plan_run_operand(run, cosines);
     plan_run_operand(run, sines);
     plan_builder_launch(&run->builder, 0);
@@ -57,8 +55,8 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
         }
     }
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
-    if (run->graph->rope_cos != PLAN_NONE) {
-        make_rope_tables(run);
+    for (unsigned i = 0; i < run->graph->n_ropes; i++) {
+        make_rope_tables(run, &run->graph->ropes[i]);
     }
     make_buffers(run, PLAN_NONE);
 }

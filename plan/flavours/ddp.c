@@ -176,16 +176,16 @@ static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32
  * of. */
 static GArray *buffers_of(const PlanGraph *graph) {
     GArray *buffers = new_list();
-    if (graph->rope_cos != PLAN_NONE) {
-        g_array_append_val(buffers, graph->rope_cos);
-        g_array_append_val(buffers, graph->rope_sin);
+    for (unsigned i = 0; i < graph->n_ropes; i++) {
+        g_array_append_val(buffers, graph->ropes[i].cosines);
+        g_array_append_val(buffers, graph->ropes[i].sines);
     }
     g_array_append_vals(buffers, graph->buffers->data, graph->buffers->len);
     return buffers;
 }
 
 static bool has_rotary_buffers(const PlanGraph *graph) {
-    return graph->rope_cos != PLAN_NONE || graph->rope_frequencies != PLAN_NONE;
+    return graph->n_ropes || graph->rope_frequencies != PLAN_NONE;
 }
 
 /* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */

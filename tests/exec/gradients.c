@@ -580,6 +580,13 @@ static void edited_plans_are_safe(gconstpointer words) {
 /* Families of models/decoder.c: each with what it does in its own way. */
 static void decoders(void) {
     static const char *const networks[] = {
+        "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\nvocab=11\nseq=7\n"
+        "embed_scale=3\nattention_scale=0.2\nresidual_scale=0.7\nlogits_scale=0.5\n"
+        "unturned_every=2\ntied=yes\n",
+        "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=6\nvocab=11\nseq=7\n"
+        "gate_up=joined\nqkv=sliced\nrope=partial\n",
+        "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\nvocab=11\nseq=7\n"
+        "qkv=sliced\nunturned_every=2\n",
         "[network]\nfamily=neox\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=7\nrotary_share=0.5\n",
         "[network]\nfamily=neox\nlayers=2\nwidth=16\nheads=2\nvocab=11\nseq=7\nrotary_share=0.25\n"
         "block=sequential\ntied=yes\n",
@@ -590,6 +597,16 @@ static void decoders(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
         gradients_of(networks[i], 2, 2e-3);
     }
+}
+
+/* What a norm divides is small here, and bends within a longer step. */
+static void gemma(void) {
+    gradients_near("eager",
+                   "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\n"
+                   "vocab=11\nseq=7\nnorm_at=both\nnorm_weight=from-one\nqk_norm=head\n"
+                   "gate=gelu-tanh\nembed_scale=4\nglobal_every=2\nlocal_rope_base=100\n"
+                   "tied=yes\n",
+                   2, 2e-3, 0.005);
 }
 
 /* ReLU's kinks, as in mlp. */
@@ -611,6 +628,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);
     g_test_add_func("/exec/gradients/RMSNorm of ops", rms_norm_of_ops);
+    g_test_add_func("/exec/gradients/norms from one on", gemma);
     g_test_add_func("/exec/gradients/normalized q and k", normalized_q_and_k);
     g_test_add_func("/exec/gradients/joined q, k and v", joined_q_k_and_v);
     g_test_add_func("/exec/gradients/experts", experts);

@@ -124,6 +124,11 @@ static uint64_t parameters_of(const ModelNetwork *network) {
     "\"rope_theta\": 500000, \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\","        \
     "\"use_cache\": false, \"vocab_size\": 100352}"
 
+#define SMALL(model_type, rest)                                                                    \
+    "{\"model_type\": \"" model_type "\", \"num_hidden_layers\": 4, \"hidden_size\": 64,"          \
+    "\"num_attention_heads\": 4, \"intermediate_size\": 160, \"vocab_size\": 96,"                  \
+    "\"max_position_embeddings\": 32, " rest "}"
+
 #define T5(layers, width, heads, kv, ffn, rest)                                                    \
     "{\"architectures\": [\"T5ForConditionalGeneration\"], \"d_ff\": " #ffn ", \"d_kv\": " #kv "," \
     "\"d_model\": " #width ", \"decoder_start_token_id\": 0, \"dropout_rate\": 0.1,"               \
@@ -374,18 +379,36 @@ static void says_what_is_normalized(void) {
     static const struct {
         const char *text;
         ModelQkNorm qk_norm;
-        bool norm_after;
+        ModelNormAt norm_at;
     } cases[] = {
-        {LLAMA(2, 64, 4, 160, LLAMA_2), MODEL_QK_NORM_NONE, false},
-        {QWEN3(2, 64, 8, 160, false, ""), MODEL_QK_NORM_HEAD, false},
-        {OLMO2(2, 64, 4, 4, 160), MODEL_QK_NORM_WIDTH, true},
+        {LLAMA(2, 64, 4, 160, LLAMA_2), MODEL_QK_NORM_NONE, MODEL_NORM_BEFORE},
+        {QWEN3(2, 64, 8, 160, false, ""), MODEL_QK_NORM_HEAD, MODEL_NORM_BEFORE},
+        {OLMO2(2, 64, 4, 4, 160), MODEL_QK_NORM_WIDTH, MODEL_NORM_AFTER},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(ModelNetwork) network = read_config(cases[i].text, &error);
         g_assert_no_error(error);
         g_assert_cmpint(network->qk_norm, ==, cases[i].qk_norm);
-        g_assert_cmpint(network->norm_after, ==, cases[i].norm_after);
+        g_assert_cmpint(network->norm_at, ==, cases[i].norm_at);
+    }
+}
+
+/* Gemma 3's angles stand in other fields where transformers 5 has written the file. */
+static void says_both_bases(void) {
+    static const char *const texts[] = {
+        SMALL("gemma3_text", "\"rope_theta\": 500000.0, \"rope_local_base_freq\": 1000.0"),
+        SMALL("gemma3_text", "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\","
+                             "\"factor\": 8.0, \"rope_theta\": 500000.0}, \"sliding_attention\":"
+                             "{\"rope_type\": \"default\", \"rope_theta\": 1000.0}}")};
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(texts[i], &error);
+        g_assert_no_error(error);
+        g_assert_cmpfloat(network->rope_base, ==, 500000);
+        g_assert_cmpfloat(network->local_rope_base, ==, 1000);
+        g_assert_cmpuint(network->global_every, ==, 6);
+        g_assert_cmpstr(network->rope_scaling, ==, i ? "linear" : NULL);
     }
 }
 
@@ -502,6 +525,27 @@ static void bad_configs(void) {
          "decoder_sparse_step must be 1 and mlp_only_layers empty"},
         {QWEN3_MOE(", \"num_experts\": 4"),
          "field 'num_experts_per_tok': a token goes to 8 experts, and there are 4"},
+        {SMALL("granite", "\"logits_scaling\": 0"), "field 'logits_scaling': logits_scale must be"},
+        {SMALL("granite", "\"residual_multiplier\": \"a\""),
+         "the field 'residual_multiplier' must be a number"},
+        {SMALL("smollm3", "\"no_rope_layers\": [1, 1, 0, 1]"), "1 elsewhere; block 3 differs"},
+        {SMALL("smollm3", "\"no_rope_layer_interval\": 0"),
+         "'no_rope_layer_interval' must be a whole number from 1"},
+        {SMALL("gemma", "\"hidden_act\": \"silu\""), "hidden_act 'silu' is not known"},
+        {SMALL("gemma3_text", "\"final_logit_softcapping\": 30.0"),
+         "final_logit_softcapping is not known; set it to null"},
+        {SMALL("gemma3_text", "\"use_bidirectional_attention\": true"),
+         "use_bidirectional_attention is not known"},
+        {SMALL("gemma3_text", "\"layer_types\": [\"sliding_attention\", \"full_attention\"]"),
+         "and sliding_attention elsewhere; block 2 differs"},
+        {SMALL("gemma3_text", "\"sliding_window_pattern\": 0"),
+         "'sliding_window_pattern' must be a whole number from 1"},
+        {SMALL("gemma3", "\"text_config\": {}"),
+         "model_type 'gemma3' is not known; its text_config, saved as a file of its own, may be"},
+        {SMALL("phi3", "\"partial_rotary_factor\": 0.75"),
+         "a Phi-3 with a partial_rotary_factor other than 1 is not known"},
+        {SMALL("phi3", "\"rope_parameters\": {\"partial_rotary_factor\": 0.75}"),
+         "a Phi-3 with a partial_rotary_factor other than 1 is not known"},
         {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"hidden_act\": 1"),
          "the field 'hidden_act' must be a text"},
     };
@@ -555,6 +599,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
     g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
     g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
+    g_test_add_func("/models/config.json/says both bases of Gemma 3", says_both_bases);
     g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
     g_test_add_func("/models/config.json/keys changed as it is read", changed_keys);
     return g_test_run();

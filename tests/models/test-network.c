@@ -257,7 +257,7 @@ static void bad_files(void) {
          "n.ini:9: qk_norm must be none, head or width, not 'heads'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "norm_at=behind\n",
-         "n.ini:9: norm_at must be after or before, not 'behind'"},
+         "n.ini:9: norm_at must be before, after or both, not 'behind'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "qk_norm=head\nattention=math\n",
          "n.ini:9: qk_norm = head is known with attention's kernel alone"},
@@ -299,6 +299,21 @@ static void bad_files(void) {
          "n.ini:10: PyTorch's grouped product takes rows of 16 bytes"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n",
          "n.ini:8: family gpt has no key 'experts'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "embed_scale=0\n",
+         "n.ini:9: embed_scale must be a number from 1e-6 to 1e6, not '0'"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "norm_at=after\nresidual_scale=0.2\n",
+         "n.ini:10: residual_scale is known of a block with its norms before"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "global_every=6\n",
+         "n.ini:9: global_every and local_rope_base go together"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "global_every=6\nlocal_rope_base=100\nrope=partial\n",
+         "n.ini:9: global_every is known with rope = real"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nexperts=4\n"
+         "experts_per_token=2\nexpert_ffn=8\ngate=gelu-tanh\n",
+         "n.ini:11: experts are opened by SiLU"},
         {"[strategy]\nranks=2\n", "n.ini: this describes no network"},
         {"family=gpt\n", "n.ini: this describes no network"},
     };
@@ -326,6 +341,12 @@ static void not_compiled(void) {
          "n: kernels = compiled does not know attention with its scores in memory"},
         {"family=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\ndropout=0.1\n",
          "n: kernels = compiled does not know dropout"},
+        {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nresidual_scale=2\n",
+         "n: only eager kernels are known of a network with embed_scale"},
+        {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\ngate_up=joined\n",
+         "n: only eager kernels are known of a network with gate_up = joined"},
+        {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nnorm_weight=from-one\n",
+         "n: only eager kernels are known of a network with norm_weight = from-one"},
     };
     PlanStrategy strategy;
     plan_strategy_init(&strategy);

@@ -194,13 +194,23 @@ static char *network_text(JsonObject *shape) {
         g_string_append_printf(text, "route_norm = %s\n",
                                flag_of(shape, "route_norm") ? "yes" : "no");
     }
-    static const char *const words[] = {"loss", "loss_at", "rope",   "qkv",
-                                        "kv",   "qk_norm", "norm_at"};
+    static const char *const words[] = {"loss",    "loss_at", "rope",    "qkv",  "kv",
+                                        "qk_norm", "norm_at", "gate_up", "gate", "norm_weight"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         bool is_known = !g_str_equal(kind, "mlp") && has(shape, words[i]) &&
                         (g_str_equal(kind, "llama") || g_str_has_prefix(words[i], "loss"));
         if (is_known) {
             g_string_append_printf(text, "%s = %s\n", words[i], text_of(shape, words[i]));
+        }
+    }
+    static const char *const numbers[] = {"embed_scale",    "attention_scale", "residual_scale",
+                                          "logits_scale",   "unturned_every",  "global_every",
+                                          "local_rope_base"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+        if (real_of(shape, numbers[i]) > 0) {
+            g_string_append_printf(text, "%s = %s\n", numbers[i],
+                                   plan_double_text(number, real_of(shape, numbers[i])));
         }
     }
     if (g_str_equal(kind, "neox")) {

@@ -166,6 +166,10 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/oracle/numbers/llama with experts", "experts", agrees);
     g_test_add_data_func("/oracle/numbers/llama of transformers' modules", "transformers", agrees);
     g_test_add_data_func("/oracle/numbers/llama with its loss in chunks", "chunked", agrees);
+    g_test_add_data_func("/oracle/numbers/llama with joined gate and up, multipliers", "phi3",
+                         agrees);
+    g_test_add_data_func("/oracle/numbers/llama with norms from one on, at both ends", "gemma3",
+                         agrees);
     g_test_add_data_func("/oracle/numbers/mpt", "mpt", agrees);
     g_test_add_data_func("/oracle/numbers/t5 tied, gated", "t5", agrees);
     g_test_add_data_func("/oracle/numbers/t5 in attention's kernel", "t5-kernel", agrees);

@@ -21,7 +21,7 @@ import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
 NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq",
-           "experts", "experts_per_token", "expert_ffn", "shared_ffn")
+           "experts", "experts_per_token", "expert_ffn", "shared_ffn", "unturned_every", "global_every")
 
 
 def read_options():
@@ -57,9 +57,9 @@ def read_shape(path):
             fields[key] = {"tanh": "tanh", "erf": "none", "ops": "ops"}[value]
         elif key == "attention":
             fields[key] = {"math": "math-eager", "math-fp32": "math-eager", "kernel": "flash"}[value]
-        elif key in ("qk_norm", "norm_at", "block", "qkv", "rope"):
+        elif key in ("qk_norm", "norm_at", "block", "qkv", "rope", "gate_up", "gate", "norm_weight"):
             fields[key] = value
-        elif key in ("rope_base", "rotary_share", "dropout"):
+        elif key in ("rope_base", "local_rope_base", "rotary_share", "dropout") or key.endswith("_scale"):
             fields[key] = float(value)
         elif key == "loss" and value == "chunked":
             fields[key] = value

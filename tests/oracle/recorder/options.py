@@ -14,8 +14,14 @@ def add_training_options(p):
     net.add_argument("--transformers", metavar="CONFIG.JSON", help="transformers' own modules, instead of a preset")
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
     for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
-                 "expert-ffn", "shared-ffn"):
+                 "expert-ffn", "shared-ffn", "unturned-every", "global-every"):
         net.add_argument("--" + name, type=int, help="replaces the preset's value")
+    net.add_argument("--local-rope-base", type=float, help="llama: of blocks that are not each --global-every-th")
+    net.add_argument("--norm-weight", choices=("plain", "from-one"), help="llama: RMSNorm's, as it is or from one on (Gemma)")
+    net.add_argument("--gate", choices=("silu", "gelu-tanh", "gelu-erf"), help="llama: what opens the hidden layer")
+    for name in ("embed-scale", "attention-scale", "residual-scale", "logits-scale"):
+        net.add_argument("--" + name, type=float, help="llama: Granite's multipliers")
+    net.add_argument("--gate-up", choices=("apart", "joined"), help="llama: the hidden layer's two by a layer each or by one")
     net.add_argument("--tied", action=argparse.BooleanOptionalAction, help="head shares the embedding's weight")
     net.add_argument("--attention", choices=("flash", "math-eager"))
     net.add_argument("--gelu", choices=("tanh", "none", "ops"), help="gpt: ops is tanh's, written out in Python")
@@ -31,7 +37,7 @@ def add_training_options(p):
     net.add_argument("--qkv", choices=("apart", "joined", "sliced"), help="llama: q, k and v by a layer each or by one")
     net.add_argument("--kv", choices=("grouped", "repeated"), help="llama: groups of heads for attention, or copies")
     net.add_argument("--qk-norm", choices=("none", "head", "width"), help="llama: RMSNorm of q and k")
-    net.add_argument("--norm-at", choices=("before", "after"), help="llama: the norms of attention and hidden layer")
+    net.add_argument("--norm-at", choices=("before", "after", "both"), help="llama: the norms of attention and hidden layer")
     net.add_argument("--route-norm", action=argparse.BooleanOptionalAction, help="llama with experts: scores are divided by their sum")
     net.add_argument("--rotary-share", type=float, help="neox, phi: of each head's numbers, those that are turned")
     net.add_argument("--block", choices=("parallel", "sequential"), help="neox: the hidden layer beside attention or behind it")
@@ -109,6 +115,7 @@ def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
+                 "norm_weight", "gate", "global_every", "local_rope_base", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
                  "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
