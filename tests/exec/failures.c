@@ -330,7 +330,7 @@ static const struct {
     {"gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96"},
     {"gpt-toy -n 2 --device tpu", 2, "no device 'tpu'"},
     {"gpt-toy -n 1025", 2, "1025 processes are too many for one machine"},
-    {"gpt-toy -n 2 --steps 0", 2, "--steps must be positive"},
+    {"gpt-toy -n 2 --steps 0", 2, "--steps takes a number from 1"},
 };
 
 static void failures_say_why(void) {
