@@ -1,5 +1,7 @@
 #include "cli/output.h"
 
+#include <errno.h>
+
 #include "plan/file.h"
 #include "trace/text.h"
 
@@ -21,7 +23,10 @@ bool cli_output_write(const char *path, const char *bytes, gsize length, GError 
 
 bool cli_output_can_be_written(const char *path, GError **error) {
     int failed = path && !cli_output_is_standard(path) ? plan_file_may_write(path) : 0;
-    if (failed) {
+    if (failed == EISDIR) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s is a folder; name a file to write",
+                    path);
+    } else if (failed) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", path,
                     g_strerror(failed));
     }

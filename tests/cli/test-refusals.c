@@ -199,7 +199,7 @@ static void output_is_not_lost(void) {
     expect("calibrate -n 1 -o no-such-folder/x.ini", 1, "", "no-such-folder");
     expect("choose gpt-toy --cluster a100-node -o no-such-folder/x", 1, "", "x: cannot be written");
     expect("predict gpt-toy --cluster this-machine --trace /dev/null", 0, "step ", "");
-    expect("calibrate -n 1 -o .", 1, "", ".: cannot be written: Is a directory");
+    expect("calibrate -n 1 -o .", 1, "", ". is a folder; name a file to write");
 }
 
 static void every_rank_refused(void) {
