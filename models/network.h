@@ -77,12 +77,14 @@ typedef enum {
     MODEL_GELU_OPS /* tanh's, by PyTorch's ops where kernels are eager: transformers' gelu_new */
 } ModelGelu;
 
+typedef struct ModelFamily ModelFamily;
+
 typedef struct {
     char *name;
     char *text;       /* of its file */
     char *dropouts;   /* of its config.json, in words, none of which is planned; NULL: none */
     bool from_config; /* its text was a config.json */
-    unsigned family;
+    const ModelFamily *family;
     ModelCode code; /* llama */
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
@@ -159,11 +161,13 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
 uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim);
 
 /* What each family offers; rows of the family table in network.c. */
-typedef struct {
+struct ModelFamily {
     const char *name;
     const char *keys; /* those it needs, then after '|' those that may stand */
     void (*emit)(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
-} ModelFamily;
+};
+
+bool model_family_has_key(const ModelFamily *family, const char *key);
 
 extern const ModelFamily model_gpt, model_llama, model_mlp, model_mpt, model_neox, model_opt,
     model_phi, model_starcoder2, model_t5;

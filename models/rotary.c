@@ -2,6 +2,10 @@
  */
 #include "models/layers.h"
 
+uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim) {
+    return (uint64_t)((double)head_dim * network->rotary_share);
+}
+
 /* From a token's heads, as they are given, to the next token's. */
 static uint64_t stride_of(const ModelRotary *rotary, uint64_t heads, uint64_t head_dim) {
     return rotary->row ? rotary->row : heads * head_dim;

@@ -1,0 +1,163 @@
+#include "models/chunked-loss.h"
+#include "models/known.h"
+#include "models/network.h"
+#include "plan/build.h"
+
+/* The most elements that a tensor may have: a plan's file can say its bytes, and sums of many stay
+ * inside 64 bits. */
+#define MOST_ELEMENTS (UINT64_C(1) << 54)
+
+static bool is_beyond(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    uint64_t product;
+    return !(g_uint64_checked_mul(&product, a, b) && g_uint64_checked_mul(&product, product, c) &&
+             g_uint64_checked_mul(&product, product, d)) ||
+           product > MOST_ELEMENTS;
+}
+
+static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, uint64_t seq,
+                                  GError **error) {
+    uint64_t heads = MAX(network->heads, 1), inner = heads * MAX(network->head_dim, 1);
+    uint64_t of_pairs = network->experts_per_token * MAX(network->width, network->expert_ffn);
+    uint64_t widest = MAX(MAX(MAX(network->vocab, network->ffn), network->shared_ffn),
+                          MAX(MAX(4 * network->width, inner), of_pairs));
+    if (is_beyond(batch, seq, widest, 1) || is_beyond(batch, heads, seq, seq)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "micro_batch %" G_GUINT64_FORMAT " and seq %" G_GUINT64_FORMAT
+                    " make tensors of network %s that no memory holds; lower one of them",
+                    batch, seq, network->name);
+        return false;
+    }
+    return true;
+}
+
+PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
+    uint64_t tokens_per_sequence = pass->seq ? pass->seq : network->seq;
+    if (network->vocab && tokens_per_sequence > network->seq) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
+                    " positions of network %s; lower seq, or edit the network",
+                    tokens_per_sequence, network->seq, network->name);
+        return NULL;
+    }
+    if (!tensors_are_countable(network, pass->batch, tokens_per_sequence, error)) {
+        return NULL;
+    }
+    PlanGraph *graph = plan_graph_new(pass->dtype);
+    graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
+    graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
+    graph->joins_blocks = graph->fused && !pass->is_checkpointed;
+    graph->float8 = (PlanGraphFloat8)pass->float8;
+    graph->compiled_norm = pass->compiled_norm;
+    graph->compiled_loss = pass->compiled_loss;
+    graph->autocasts = pass->autocast != PLAN_AUTOCAST_NONE;
+    graph->lower = pass->autocast == PLAN_AUTOCAST_FP16 ? PLAN_FP16 : PLAN_BF16;
+    graph->keeps_copies = pass->keeps_copies;
+    graph->rms_norm_of_ops = pass->rms_norm_of_ops;
+    graph->before_2_1 = pass->before_2_1;
+    graph->trained = pass->trained;
+    graph->tensor = MAX(pass->tensor, 1);
+    graph->whole_ends = pass->whole_ends;
+    graph->samples = pass->batch;
+    graph->tokens = pass->batch * tokens_per_sequence;
+    network->family->emit(network, pass->batch, tokens_per_sequence, graph);
+    return graph;
+}
+
+/* ---- what is trained ------------------------------------------------------------------------ */
+
+static const char *lora_pattern(const PlanVariant *on) {
+    switch ((PlanLoraOn)on->choice) {
+    case PLAN_LORA_ON_QV:
+        return ".*\\.(q|v|qkv|Wqkv|q_proj|v_proj)";
+    case PLAN_LORA_ON_ALL_LINEAR:
+        return ".*";
+    case PLAN_LORA_ON_MODULE:
+        return on->text;
+    }
+    g_assert_not_reached();
+}
+
+static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex *lora_on) {
+    return (PlanGraphTrained){.frozen = frozen,
+                              .lora_rank = s->lora_rank,
+                              .lora_scale = s->lora_alpha / (double)MAX(s->lora_rank, 1),
+                              .lora_on = lora_on,
+                              .lora_wide = s->lora_rank && s->lora_dtype == PLAN_LORA_FP32};
+}
+
+/* Else a slip of the pen would be planned as a run that trains everything, or nothing. */
+static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GError **error) {
+    unsigned n_trained = 0, n_adapters = 0, n_named = 0;
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        n_trained += !p->frozen;
+        n_named +=
+            graph->trained.frozen && plan_graph_is_in(graph, p->module, graph->trained.frozen);
+        n_adapters += g_str_has_suffix(p->name, ".lora_A.weight");
+    }
+    const char *hint = "`foreshard units NETWORK --tree` lists the modules";
+    if (s->lora_rank && !n_adapters) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "lora_on=%s names no linear layer of a block that takes an adapter (of family "
+                    "mlp none does); %s",
+                    lora_pattern(&s->lora_on), hint);
+        return false;
+    }
+    if (graph->trained.frozen && !n_named) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "freeze=module=%s is the whole name or class of no module that has "
+                    "parameters; %s",
+                    s->freeze.text, hint);
+        return false;
+    }
+    if (!n_trained) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "freeze=module=%s leaves nothing to train; %s", s->freeze.text, hint);
+    }
+    return n_trained > 0;
+}
+
+PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
+                                  GError **error) {
+    if (!model_is_known_with(network, strategy, error)) {
+        return NULL;
+    }
+    g_autoptr(GRegex) frozen = NULL, lora_on = NULL;
+    if (strategy->freeze.choice == PLAN_FREEZE_MODULE) {
+        frozen = plan_graph_whole_regex(strategy->freeze.text);
+    }
+    if (strategy->lora_rank) {
+        lora_on = plan_graph_whole_regex(lora_pattern(&strategy->lora_on));
+    }
+    ModelPass pass = {.batch = strategy->micro_batch,
+                      .seq = strategy->seq,
+                      .tensor = strategy->tensor,
+                      .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,
+                      .dtype = plan_strategy_param_dtype(strategy),
+                      .autocast = strategy->autocast,
+                      .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,
+                      .kernels = (PlanKernels)strategy->kernels,
+                      .float8 = (PlanFloat8)strategy->float8,
+                      .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
+                      .compiled_loss = plan_strategy_is_one_program(strategy),
+                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
+                      .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
+                      .trained = trained_of(strategy, frozen, lora_on),
+                      .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE};
+    g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
+    if (!graph || !trains_as_asked(graph, strategy, error) ||
+        !model_loss_is_chunked_as_known(graph, network->name, error)) {
+        return NULL;
+    }
+    g_autofree bool *joined =
+        strategy->flavour == PLAN_FLAVOUR_FSDP1 ? plan_units_joined(graph, strategy) : NULL;
+    if (joined) { /* walked again: what autograd keeps hangs on which units are trained */
+        pass.trained.joined = joined;
+        plan_graph_free(graph);
+        graph = model_network_emit(network, &pass, error);
+        g_assert(graph);
+    }
+    graph->trained.joined = NULL;
+    graph->trained.frozen = graph->trained.lora_on = NULL; /* nothing more is declared */
+    return g_steal_pointer(&graph);
+}

@@ -1,0 +1,193 @@
+#include "models/known.h"
+
+#include "models/chunked-loss.h"
+#include "plan/plan.h"
+
+/* T5's scores are not scaled; before 2.1 PyTorch's kernel always scaled them. */
+static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *strategy,
+                               GError **error) {
+    bool is_old = strategy->pytorch == PLAN_PYTORCH_2_0 || strategy->pytorch == PLAN_PYTORCH_1_13;
+    bool asks = network->family == &model_t5 && !network->scores_in_memory;
+    if (is_old && asks) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: scaled_dot_product_attention takes no scale before PyTorch 2.1, and T5 "
+                    "has none; set attention = math in the network, or pytorch = 2.4",
+                    network->name);
+    }
+    return !is_old || !asks;
+}
+
+const char *model_eager_alone(const ModelNetwork *network) {
+    bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
+                     network->logits_scale;
+    return is_scaled ? "embed_scale, attention_scale, residual_scale and logits_scale"
+           : network->unturned_every             ? "unturned_every"
+           : network->gate_up_joined             ? "gate_up = joined"
+           : network->norms_from_one             ? "norm_weight = from-one"
+           : network->gate != MODEL_GATE_SILU    ? "gate = gelu"
+           : network->norm_at == MODEL_NORM_BOTH ? "norm_at = both"
+           : network->global_every               ? "global_every"
+                                                 : NULL;
+}
+
+static bool is_eager_alone(const ModelNetwork *network, GError **error) {
+    const char *why = model_eager_alone(network);
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: only eager kernels are known of a network with %s; set kernels = eager",
+                    network->name, why);
+    }
+    return why;
+}
+
+/* What a compiler makes of a block was recorded of GPT's and Llama's, with attention in one kernel
+ * and without dropout. */
+static bool can_be_compiled(const ModelNetwork *network, GError **error) {
+    const ModelFamily *family = network->family;
+    const char *why = NULL;
+    if (family != &model_gpt && family != &model_mpt && family != &model_llama) {
+        why = "a family other than gpt, mpt and llama; set kernels = eager";
+    } else if (network->experts) {
+        why = "experts; set kernels = eager";
+    } else if (network->scores_in_memory) {
+        why = "attention with its scores in memory; set attention = kernel in the network, or "
+              "kernels = eager";
+    } else if (network->dropout > 0) {
+        why = "dropout; set dropout = 0 in the network, or kernels = eager";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: kernels = compiled does not know %s",
+                    network->name, why);
+    }
+    return !why;
+}
+
+/* What was recorded of layers in float8: a Llama's, without biases. */
+static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
+    const char *why = network->family != &model_llama ? "a family other than llama"
+                      : network->qkv_bias             ? "biases of q, k and v; set qkv_bias = no"
+                      : network->norm_at != MODEL_NORM_BEFORE
+                          ? "norms behind the layers; set norm_at = before"
+                          : model_eager_alone(network);
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: float8 does not know %s, or float8 = none", network->name, why);
+    }
+    return !why;
+}
+
+/* A tuned stack turns a part of each head by another kernel than the one that is modelled, and has
+ * experts' rows gathered and scored inside of their products. */
+static bool can_be_fused(const ModelNetwork *network, GError **error) {
+    const char *why = network->experts            ? "experts"
+                      : network->rotary_share < 1 ? "rotary_share below 1"
+                                                  : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: kernels = fused does not know %s; set kernels = eager", network->name,
+                    why);
+    }
+    return !why;
+}
+
+static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strategy,
+                          GError **error) {
+    const ModelFamily *family = network->family;
+    bool known = family == &model_gpt || family == &model_mpt || family == &model_llama;
+    return network->loss != MODEL_LOSS_CHUNKED ||
+           model_loss_can_be_chunked(network, strategy, known, error);
+}
+
+/* What was recorded of them, and of no older PyTorch than that which has the grouped product. */
+static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+    const char *why = s->autocast != PLAN_AUTOCAST_NONE
+                          ? "under autocast; set autocast = none, and param_dtype = bf16"
+                      : s->pytorch != PLAN_PYTORCH_CURRENT
+                          ? "of a PyTorch before 2.8, which lacks their grouped product; set "
+                            "pytorch = current"
+                      : plan_strategy_param_dtype(s) == PLAN_FP16
+                          ? "in fp16, which PyTorch's grouped product does not take; set "
+                            "param_dtype = bf16"
+                      : s->lora_rank ? "with adapters; leave lora_rank at 0"
+                      : s->freeze.choice == PLAN_FREEZE_MODULE
+                          ? "with parameters that are frozen; set freeze = none"
+                          : NULL;
+    if (network->experts && why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: experts are not known %s",
+                    network->name, why);
+        return false;
+    }
+    return true;
+}
+
+/* Matrices one behind the other want an adapter whose product leaves them so. */
+static bool takes_adapters(const ModelNetwork *network, GError **error) {
+    bool is_neox = network->family == &model_neox;
+    if (is_neox || network->gate_up_joined) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: lora_rank does not know %s; leave lora_rank at 0", network->name,
+                    is_neox ? "a layer that gives q, k and v at once, as family neox has it"
+                            : "gate_up = joined");
+        return false;
+    }
+    return true;
+}
+
+/* How ranks share layers is recorded of torchtitan's plan for a Llama. */
+static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    uint64_t kv_heads = n->kv_heads ? n->kv_heads : n->heads, seq = s->seq ? s->seq : n->seq;
+    const struct {
+        const char *name;
+        uint64_t number;
+    } parts[] = {{"heads", n->heads},
+                 {"kv_heads", kv_heads},
+                 {"ffn", n->ffn},
+                 {"vocab", n->vocab},
+                 {"seq", seq}};
+    const char *why = NULL;
+    if (n->family != &model_llama) {
+        why = "a family other than llama";
+    } else if (n->experts) {
+        why = "a hidden layer of experts";
+    } else if (model_eager_alone(n)) {
+        why = model_eager_alone(n);
+    } else if (n->tied) {
+        why = "a head that is the embedding; set tied = no";
+    } else if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
+        why = "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE || n->norm_at != MODEL_NORM_BEFORE) {
+        why = "norms of q and k, or norms behind the layers; set qk_norm = none and norm_at = "
+              "before";
+    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL ||
+               n->loss == MODEL_LOSS_CHUNKED) {
+        why = "a loss but PyTorch's own; set loss = ops or fp32";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: tensor=%" G_GUINT64_FORMAT " does not know %s, or tensor=1", n->name,
+                    s->tensor, why);
+        return false;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (parts[i].number % s->tensor) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s: tensor=%" G_GUINT64_FORMAT " does not divide %s (%" G_GUINT64_FORMAT
+                        "); set a tensor that does",
+                        n->name, s->tensor, parts[i].name, parts[i].number);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
+                         GError **error) {
+    return pytorch_has_kernel(network, strategy, error) &&
+           can_have_experts(network, strategy, error) && loss_is_known(network, strategy, error) &&
+           (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, error)) &&
+           (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
+           (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
+           (!strategy->float8 || can_be_in_float8(network, error)) &&
+           (!strategy->lora_rank || takes_adapters(network, error)) &&
+           (strategy->tensor <= 1 || can_be_shared(network, strategy, error));
+}

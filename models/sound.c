@@ -1,0 +1,165 @@
+#include "models/sound.h"
+
+#include "models/known.h"
+
+/* Rotary embedding turns pairs of numbers. */
+static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    uint64_t head_dim =
+        network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
+    bool turns = model_family_has_key(network->family, "rope_base");
+    uint64_t turned = model_rotary_part(network, head_dim);
+    if (!turns || (turned > 0 && turned % 2 == 0)) {
+        return true;
+    }
+    if (turned < head_dim) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rotary_share"), error,
+                               "of a head's %" G_GUINT64_FORMAT " numbers %" G_GUINT64_FORMAT
+                               " would be turned, and rotary embedding turns pairs; make them an "
+                               "even number",
+                               head_dim, turned);
+    }
+    const char *key = network->head_dim ? "head_dim" : "heads";
+    return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                           "a head of family %s has %" G_GUINT64_FORMAT
+                           " numbers, and rotary embedding turns pairs; make them an even number",
+                           network->family->name, head_dim);
+}
+
+/* A block has one hidden layer or experts. */
+static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    bool is_llama = network->family == &model_llama;
+    const PlanIniEntry *first = plan_ini_first(ini, "network");
+    const PlanIniEntry *experts = plan_ini_find(ini, "network", "experts");
+    const PlanIniEntry *ffn = plan_ini_find(ini, "network", "ffn");
+    if (is_llama && !network->experts) {
+        static const char *const theirs[] = {"experts_per_token", "expert_ffn", "shared_ffn",
+                                             "route_norm"};
+        for (unsigned i = 0; i < G_N_ELEMENTS(theirs); i++) {
+            const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
+            if (entry) {
+                return plan_ini_refuse(ini, entry, error,
+                                       "%s is of a network with experts; add experts, or remove it",
+                                       theirs[i]);
+            }
+        }
+        return ffn || plan_ini_refuse(ini, first, error,
+                                      "[network] lacks 'ffn', the width of a block's hidden layer; "
+                                      "add it, or experts, experts_per_token and expert_ffn");
+    }
+    if (!network->experts) {
+        return true;
+    }
+    if (ffn) {
+        return plan_ini_refuse(
+            ini, ffn, error, "a block has experts or a hidden layer of ffn, not both; remove one");
+    }
+    if (!network->experts_per_token || !network->expert_ffn) {
+        return plan_ini_refuse(ini, experts, error,
+                               "a network with experts needs experts_per_token and expert_ffn");
+    }
+    if (network->experts_per_token > network->experts) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "experts_per_token"), error,
+                               "a token goes to %" G_GUINT64_FORMAT
+                               " experts, and there are %" G_GUINT64_FORMAT "; lower it",
+                               network->experts_per_token, network->experts);
+    }
+    if (network->width % 8 || network->expert_ffn % 8) {
+        const char *key = network->width % 8 ? "width" : "expert_ffn";
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                               "PyTorch's grouped product takes rows of 16 bytes or a multiple; "
+                               "make %s a multiple of 8",
+                               key);
+    }
+    return true;
+}
+
+static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    if (network->kv_heads && network->heads % network->kv_heads) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
+                               "heads %" G_GUINT64_FORMAT " do not divide by %" G_GUINT64_FORMAT
+                               " kv_heads; change one",
+                               network->heads, network->kv_heads);
+    }
+    if (network->heads && !network->head_dim && network->width % network->heads) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "heads"), error,
+                               "width %" G_GUINT64_FORMAT " does not divide by %" G_GUINT64_FORMAT
+                               " heads; change one",
+                               network->width, network->heads);
+    }
+    if (network->wide_softmax && !g_str_equal(network->family->name, "llama")) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "attention"), error,
+                               "attention = math-fp32 is of family llama; set attention = math");
+    }
+    if (network->rope != MODEL_ROPE_REAL && network->scores_in_memory) {
+        const PlanIniEntry *rope = plan_ini_find(ini, "network", "rope");
+        return plan_ini_refuse(ini, rope, error,
+                               "rope = %s is known with attention's kernel alone; set "
+                               "attention = kernel, or rope = real",
+                               rope->value);
+    }
+    if (network->qkv != MODEL_QKV_APART && network->rope == MODEL_ROPE_COMPLEX) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rope"), error,
+                               "rope = complex is known of layers apart; set qkv = apart, or "
+                               "rope = real");
+    }
+    if (network->qkv != MODEL_QKV_APART && network->qk_norm != MODEL_QK_NORM_NONE) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
+                               "q and k are normalized behind layers of their own; set qkv = "
+                               "apart, or qk_norm = none");
+    }
+    if (!network->global_every != !network->local_rope_base) {
+        const char *key = network->global_every ? "global_every" : "local_rope_base";
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
+                               "global_every and local_rope_base go together; give both");
+    }
+    if (network->global_every && (network->rope != MODEL_ROPE_REAL || network->unturned_every)) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "global_every"), error,
+                               "global_every is known with rope = real, of blocks that all turn");
+    }
+    if (network->experts && network->gate != MODEL_GATE_SILU) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "gate"), error,
+                               "experts are opened by SiLU; set gate = silu");
+    }
+    if (network->residual_scale && network->norm_at != MODEL_NORM_BEFORE) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "residual_scale"), error,
+                               "residual_scale is known of a block with its norms before; set "
+                               "norm_at = before");
+    }
+    if (network->qk_norm == MODEL_QK_NORM_HEAD && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
+                               "qk_norm = head is known with attention's kernel alone; set "
+                               "attention = kernel");
+    }
+    if (network->rotary_share < 1 && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rotary_share"), error,
+                               "rotary_share below 1 is known with attention's kernel alone; set "
+                               "attention = kernel");
+    }
+    bool is_recorded = !network->experts && network->qkv == MODEL_QKV_APART &&
+                       !network->kv_repeated && network->rope == MODEL_ROPE_REAL &&
+                       network->norm_at == MODEL_NORM_BEFORE && !model_eager_alone(network) &&
+                       network->qk_norm != MODEL_QK_NORM_WIDTH && !network->scores_in_memory;
+    if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded) {
+        return plan_ini_refuse(
+            ini, plan_ini_find(ini, "network", "code"), error,
+            "code = transformers is known of a network without experts, with q, k "
+            "and v by layers apart, groups of heads, attention's kernel, real "
+            "rotary embedding, norms before and nothing of Granite, SmolLM3, Phi-3 or Gemma; set "
+            "code = own");
+    }
+    if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,
+                               "loss = metered holds the logits anyhow; set loss_at = model");
+    }
+    if (network->alibi && network->scores_in_memory) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "positions"), error,
+                               "positions = alibi belongs to attention's kernel; set attention = "
+                               "kernel, or positions = learned");
+    }
+    return true;
+}
+
+bool model_network_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    return hidden_layer_is_sound(network, ini, error) && parts_fit(network, ini, error) &&
+           head_is_even(network, ini, error);
+}
