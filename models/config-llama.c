@@ -1,0 +1,210 @@
+#include <math.h>
+
+#include "models/config-families.h"
+
+/* Of a Llama with any activation. */
+static bool append_llama(const ModelConfig *c) {
+    if (model_config_flag(c, "attention_bias", false) || model_config_flag(c, "mlp_bias", false)) {
+        return model_config_refuse(c, "attention_bias and mlp_bias are not known; qwen2's biases "
+                                      "of q, k and v are");
+    }
+    const char *model_type = model_config_text(c, "model_type", "");
+    if (g_str_equal(model_type, "qwen2")) {
+        g_string_append(c->ini, "qkv_bias = yes\n");
+    } else if (g_str_has_prefix(model_type, "qwen3")) {
+        g_string_append(c->ini, "qk_norm = head\n");
+    } else if (g_str_equal(model_type, "olmo2")) {
+        g_string_append(c->ini, "qk_norm = width\nnorm_at = after\n");
+    }
+    return model_config_seq(c);
+}
+
+bool model_config_rest_of_llama(const ModelConfig *c) {
+    const char *act = model_config_text(c, "hidden_act", "silu");
+    if (!g_str_equal(act, "silu")) {
+        return model_config_refuse(c, "hidden_act '%s' is not known; silu is", act);
+    }
+    return append_llama(c) && model_config_rope(c);
+}
+
+static bool append_scale(const ModelConfig *c, const char *key, const char *name, bool divides) {
+    double value;
+    if (!model_config_number(c, name, 1, &value)) {
+        return false;
+    }
+    model_config_append_double(c, key, divides ? 1 / value : value, name);
+    return true;
+}
+
+bool model_config_rest_of_granite(const ModelConfig *c) {
+    static const struct {
+        const char *key, *name;
+        bool divides;
+    } scales[] = {{"embed_scale", "embedding_multiplier", false},
+                  {"attention_scale", "attention_multiplier", false},
+                  {"residual_scale", "residual_multiplier", false},
+                  {"logits_scale", "logits_scaling", true}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(scales); i++) {
+        if (!append_scale(c, scales[i].key, scales[i].name, scales[i].divides)) {
+            return false;
+        }
+    }
+    return model_config_rest_of_llama(c);
+}
+
+/* Blocks that turn nothing are every so many-th: the list of those that do says no more. */
+bool model_config_rest_of_smollm3(const ModelConfig *c) {
+    gint64 interval;
+    if (!model_config_count(c, "no_rope_layer_interval", 4, &interval)) {
+        return false;
+    }
+    JsonArray *turns = model_config_array(c, "no_rope_layers");
+    for (guint i = 0; turns && i < json_array_get_length(turns); i++) {
+        JsonNode *one = json_array_get_element(turns, i);
+        if (!model_config_is_whole(one) ||
+            (json_node_get_int(one) != 0) != ((i + 1) % (guint64)interval != 0)) {
+            return model_config_refuse(
+                c,
+                "no_rope_layers is known as 0 at each no_rope_layer_interval-th block "
+                "(%" G_GINT64_FORMAT ") and 1 elsewhere; block %u differs",
+                interval, i + 1);
+        }
+    }
+    model_config_append_whole(c, "unturned_every", interval, "no_rope_layer_interval");
+    return model_config_rest_of_llama(c);
+}
+
+bool model_config_rest_of_phi3(const ModelConfig *c) {
+    ModelConfig rope;
+    JsonNode *share = model_config_field(c, "partial_rotary_factor");
+    if (!share && model_config_within(c, "rope_parameters", &rope)) {
+        share = model_config_field(&rope, "partial_rotary_factor");
+    }
+    if (share && (!JSON_NODE_HOLDS_VALUE(share) || json_node_get_double(share) != 1)) {
+        return model_config_refuse(
+            c, "a Phi-3 with a partial_rotary_factor other than 1 is not known");
+    }
+    g_string_append(c->ini, "qkv = sliced\nrope = partial\ngate_up = joined\n");
+    return model_config_rest_of_llama(c);
+}
+
+/* What all Gemmas have: RMSNorm that scales by one more than its weights, embeddings times the root
+ * of their width, and a hidden layer that GELU opens. */
+static bool append_gemma(const ModelConfig *c, const char *activation) {
+    static const char *const words[][2] = {{"gelu_pytorch_tanh", "gelu-tanh"},
+                                           {"gelu", "gelu-erf"}};
+    if (model_config_flag(c, "use_bidirectional_attention", false)) {
+        return model_config_refuse(c, "use_bidirectional_attention is not known");
+    }
+    double width = model_config_double(c, "hidden_size", 0);
+    model_config_append_double(c, "embed_scale", sqrt(width), "hidden_size");
+    g_string_append(c->ini, "norm_weight = from-one\n");
+    const char *act = model_config_text(c, activation, words[0][0]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_str_equal(act, words[i][0])) {
+            model_config_append(c, "gate", words[i][1], activation);
+            return true;
+        }
+    }
+    return model_config_refuse(c, "%s '%s' is not known; gelu_pytorch_tanh and gelu are",
+                               activation, act);
+}
+
+bool model_config_rest_of_gemma(const ModelConfig *c) {
+    bool renamed =
+        model_config_field(c, "hidden_activation"); /* what Google's files were mended by */
+    return append_gemma(c, renamed ? "hidden_activation" : "hidden_act") && append_llama(c) &&
+           model_config_rope(c);
+}
+
+/* Whether each so many-th block looks back all the way, and no other. */
+static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
+    JsonArray *types = model_config_array(c, "layer_types");
+    for (guint i = 0; types && i < json_array_get_length(types); i++) {
+        JsonNode *one = json_array_get_element(types, i);
+        bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
+        const char *expected = (i + 1) % (guint64)every ? "sliding_attention" : "full_attention";
+        if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
+            return model_config_refuse(
+                c,
+                "layer_types is known as full_attention at each sliding_window_pattern-th "
+                "block (%" G_GINT64_FORMAT ") and sliding_attention elsewhere; block %u "
+                "differs",
+                every, i + 1);
+        }
+    }
+    return true;
+}
+
+/* Angles of blocks that look back all the way and of others: where they stand depends on who wrote
+ * the file. */
+static bool append_two_ropes(const ModelConfig *c) {
+    ModelConfig both, full, local;
+    bool is_nested = model_config_within(c, "rope_parameters", &both) &&
+                     model_config_within(&both, "full_attention", &full) &&
+                     model_config_within(&both, "sliding_attention", &local);
+    if (is_nested) {
+        return model_config_append_number(&full, "rope_base=rope_theta:1000000") &&
+               model_config_append_number(&local, "local_rope_base=rope_theta:10000") &&
+               model_config_rope_scaling(&both, "full_attention");
+    }
+    return model_config_append_number(c, "rope_base=rope_theta:1000000") &&
+           model_config_append_number(c, "local_rope_base=rope_local_base_freq:10000") &&
+           model_config_rope_scaling(c, "rope_scaling");
+}
+
+/* Gemma 3's text. Its files give the window in two fields, of which the pattern is not kept by
+ * transformers from 4.53 on: six, unless layer_types says otherwise. */
+bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
+    static const char *const caps[] = {"final_logit_softcapping", "attn_logit_softcapping"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(caps); i++) {
+        if (model_config_field(c, caps[i])) {
+            return model_config_refuse(c, "%s is not known; set it to null", caps[i]);
+        }
+    }
+    gint64 every;
+    if (!model_config_count(c, "sliding_window_pattern", 6, &every)) {
+        return false;
+    }
+    model_config_append_whole(c, "global_every", every, "sliding_window_pattern");
+    g_string_append(c->ini, "qk_norm = head\nnorm_at = both\n");
+    double squared = model_config_double(c, "query_pre_attn_scalar", 256);
+    model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
+    return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
+           append_two_ropes(c) && append_llama(c);
+}
+
+/* What adds a loss that balances the experts is no part of a plan. */
+static bool has_plain_router(const ModelConfig *c) {
+    if (model_config_flag(c, "output_router_logits", false)) {
+        return model_config_refuse(
+            c, "output_router_logits adds a loss of the router's, which is not known; set "
+               "it to false");
+    }
+    return model_config_double(c, "router_jitter_noise", 0) <= 0 ||
+           model_config_refuse(c, "router_jitter_noise above 0 is not known");
+}
+
+bool model_config_rest_of_mixtral(const ModelConfig *c) {
+    return has_plain_router(c) && model_config_rest_of_llama(c);
+}
+
+/* Blocks without experts among those that have them are not known. */
+bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
+    JsonNode *dense = model_config_field(c, "mlp_only_layers");
+    bool has_dense = dense && (!JSON_NODE_HOLDS_ARRAY(dense) ||
+                               json_array_get_length(json_node_get_array(dense)) > 0);
+    if (has_dense || !model_config_is(c, "decoder_sparse_step", 1)) {
+        return model_config_refuse(c,
+                                   "blocks without experts are not known beside those with them: "
+                                   "decoder_sparse_step must be 1 and mlp_only_layers empty");
+    }
+    model_config_append(c, "route_norm",
+                        model_config_flag(c, "norm_topk_prob", false) ? "yes" : "no",
+                        "norm_topk_prob");
+    /* transformers 5 may write it under the name that Mixtral has. */
+    const char *experts =
+        model_config_field(c, "num_experts") ? "experts=num_experts" : "experts=num_local_experts";
+    return model_config_append_number(c, experts) && has_plain_router(c) &&
+           model_config_rest_of_llama(c);
+}
