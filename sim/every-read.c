@@ -63,7 +63,8 @@ static void read_flops(SimEvery *every) {
     }
     for (guint i = 0; i < every->costs->len; i++) {
         const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
-        SimWork work = sim_verdict_work(&every->plan->roles[costs->role], costs->cluster);
+        SimWork work =
+            sim_work_of_step(&every->plan->roles[costs->role], costs->cluster, SIM_WORK_ASKED);
         double share = (double)n_of[i] / every->plan->world;
         mean.flops += share * work.flops;
         mean.least_seconds += share * work.least_seconds;

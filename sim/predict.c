@@ -10,22 +10,17 @@
 
 /* ---- playing ---- */
 
-static PlanAnswer play_to(SimDevice *device, PlanPlayer *player, uint32_t index, GError **error) {
-    PlanAnswer answer = plan_player_run_to(player, index, error);
-    while (answer == PLAN_NOT_YET) {
-        sim_device_resume(device);
-        answer = plan_player_run_to(player, index, error);
-    }
-    return answer;
-}
+#define SECTION_END UINT32_MAX
 
-static PlanAnswer play_to_end(SimDevice *device, PlanPlayer *player, GError **error) {
-    PlanAnswer answer = plan_player_run_section(player, error);
-    while (answer == PLAN_NOT_YET) {
+static PlanAnswer play_to(SimDevice *device, PlanPlayer *player, uint32_t index, GError **error) {
+    while (true) {
+        PlanAnswer answer = index == SECTION_END ? plan_player_run_section(player, error)
+                                                 : plan_player_run_to(player, index, error);
+        if (answer != PLAN_NOT_YET) {
+            return answer;
+        }
         sim_device_resume(device);
-        answer = plan_player_run_section(player, error);
     }
-    return answer;
 }
 
 /* Up to where it is known that nothing more need be played, or to the last moment to ask. */
@@ -67,7 +62,7 @@ static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
             answer = play_passes(device, player, passes, error);
         }
         if (answer == PLAN_DONE && !repeats) {
-            answer = play_to_end(device, player, error);
+            answer = play_to(device, player, SECTION_END, error);
         }
     }
     if (!repeats) {
@@ -107,7 +102,7 @@ static void read_play(const Task *task, SimDevice *device) {
     sim_verdict_memory(prediction, role, device);
     read_steps(prediction, device);
     sim_verdict_times(prediction, device);
-    SimWork work = sim_verdict_work(role, task->cluster);
+    SimWork work = sim_work_of_step(role, task->cluster, SIM_WORK_ASKED);
     sim_verdict_flops(prediction, &work);
 }
 

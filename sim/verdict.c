@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "plan/op-work.h"
-
 static SimMoment moment(const PlanRole *role, const SimMemoryPlace *place, SimTime host_ns,
                         const MemoryTotals *now) {
     const PlanInstr *instr = &role->sections[place->section][place->index];
@@ -161,24 +159,6 @@ void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
     divide_by_steps(prediction);
     name_shares(prediction, device);
     prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
-}
-
-/* Arithmetic that the model asks for, without what is recomputed. */
-SimWork sim_verdict_work(const PlanRole *role, const ModelCluster *cluster) {
-    SimWork work = {0};
-    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
-        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
-        if (instr->kind != PLAN_LAUNCH || instr->phase == PLAN_PHASE_RECOMPUTE) {
-            continue;
-        }
-        const PlanOp *op = &role->ops[instr->arg];
-        double flops = plan_op_model_flops(role, op);
-        if (flops > 0) {
-            work.flops += flops;
-            work.least_seconds += flops / model_cluster_peak_flops(cluster, op->dtype);
-        }
-    }
-    return work;
 }
 
 void sim_verdict_flops(SimPrediction *prediction, const SimWork *work) {

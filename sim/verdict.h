@@ -7,6 +7,7 @@
 
 #include "sim/device.h"
 #include "sim/predict.h"
+#include "sim/work.h"
 
 void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevice *device);
 void sim_verdict_oom(SimPrediction *prediction, const PlanRole *role, SimDevice *device);
@@ -19,9 +20,4 @@ void sim_verdict_steps(SimPrediction *prediction, SimTime zero, const SimTime *e
 /* Shares, lanes, collectives and host of the steady steps. */
 void sim_verdict_times(SimPrediction *prediction, SimDevice *device);
 
-typedef struct {
-    double flops, least_seconds; /* of a step; the latter at peak */
-} SimWork;
-
-SimWork sim_verdict_work(const PlanRole *role, const ModelCluster *cluster);
 void sim_verdict_flops(SimPrediction *prediction, const SimWork *work); /* after the steps */

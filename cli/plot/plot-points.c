@@ -11,8 +11,6 @@
 #include "cli/validate/validate.h"
 #include "trace/text.h"
 
-#define GIB 1073741824.0
-
 static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
                     CliPlanSource *source, GError **error) {
     if (options->cluster == NULL) {
@@ -138,10 +136,11 @@ static GArray *validation_points(const CliValidation *validation) {
                                .most_ns = NAN,
                                .cost_ns = NAN,
                                .allocated_bytes = NAN,
-                               .reserved_bytes = row->predicted_gib * GIB,
+                               .reserved_bytes = row->predicted_gib * CLI_BYTES_PER_GIB,
                                .flops_per_s = NAN,
-                               .published_bytes =
-                                   isnan(row->measured_gib) ? 0 : row->measured_gib * GIB};
+                               .published_bytes = isnan(row->measured_gib)
+                                                      ? 0
+                                                      : row->measured_gib * CLI_BYTES_PER_GIB};
             g_array_append_val(points, point);
         }
     }

@@ -8,11 +8,10 @@
 #include "memory/options.h"
 #include "models/network.h"
 #include "plan/build.h"
-#include "plan/op-work.h"
 #include "plan/strategy.h"
 #include "sim/predict.h"
+#include "sim/work.h"
 
-#define GIB     1073741824.0
 #define CLUSTER "cluster." /* before a number of the cluster */
 
 enum {
@@ -335,20 +334,9 @@ static void build(Case *c) {
 
 /* ---- what was measured ---------------------------------------------------------------------- */
 
-/* Products and attention of a step, recomputed ones included; attention's backward makes its scores
- * again, which nobody counts. In seconds at that machine's peak; of NULL, in operations. */
-static double all_work(const Plan *plan, const ModelCluster *peak) {
-    const PlanRole *role = &plan->roles[plan_role_of_rank(plan, 0)];
-    double sum = 0;
-    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
-        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
-        const PlanOp *op = instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
-        double flops = op ? plan_op_model_flops(role, op) : 0;
-        if (flops > 0) {
-            sum += peak ? flops / model_cluster_peak_flops(peak, op->dtype) : flops;
-        }
-    }
-    return sum;
+static SimWork work_done(const Case *c) {
+    const PlanRole *role = &c->plan->roles[plan_role_of_rank(c->plan, 0)];
+    return sim_work_of_step(role, c->cluster, SIM_WORK_DONE);
 }
 
 static bool tflops_are_all(const Case *c) {
@@ -359,7 +347,7 @@ static bool tflops_are_all(const Case *c) {
 static double measured_ms(const Case *c, const SimPrediction *prediction) {
     CliTrainWork work = {.tokens = (double)c->plan->tokens_per_rank,
                          .model_flops = prediction->flops,
-                         .all_flops = all_work(c->plan, NULL),
+                         .all_flops = work_done(c).flops,
                          .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
                          .tflops_are_all = tflops_are_all(c)};
     return cli_train_row_measured_ms(c->csv, &c->row, &work);
@@ -408,10 +396,10 @@ static bool play(Case *c, CliTrainRow *row) {
     row->bound_by = g_intern_string(prediction->bound_by);
     row->measured_ms = measured_ms(c, prediction);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
-    row->at_peak_ms = all_work(c->plan, c->cluster) * 1e3;
+    row->at_peak_ms = work_done(c).least_seconds * 1e3;
     double peak = number(c, "peak_mem_gib");
     row->measured_gib = peak > 0 ? peak : NAN;
-    row->predicted_gib = predicted_bytes(c, prediction) / GIB;
+    row->predicted_gib = predicted_bytes(c, prediction) / CLI_BYTES_PER_GIB;
     return !(isnan(row->measured_ms) && isnan(row->measured_gib)) ||
            skip(c, "neither a time nor a peak of memory is given");
 }

@@ -5,6 +5,8 @@
 
 extern const CliRuleWords cli_train_words;
 
+#define CLI_BYTES_PER_GIB 1073741824.0
+
 typedef struct {
     unsigned line;
     char *label;    /* network, GPUs, sequence and batch */

@@ -1,0 +1,19 @@
+/* sim/work.h - the arithmetic of a step: products and attention, by the published formulas of
+ * plan/op-work.h.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+
+typedef enum {
+    SIM_WORK_ASKED, /* what the model asks for, each op once */
+    SIM_WORK_DONE   /* with what is recomputed by checkpoints; attention's backward makes its scores
+                       again, which nobody counts */
+} SimWorkKind;
+
+typedef struct {
+    double flops, least_seconds; /* of a step; the latter at the cluster's peak */
+} SimWork;
+
+SimWork sim_work_of_step(const PlanRole *role, const ModelCluster *cluster, SimWorkKind kind);
