@@ -29,38 +29,26 @@ has_times = most_x > 0
 if (has_times) {
     set lmargin at screen left
     set rmargin at screen (published_known ? 0.415 : left + 0.5)
-    low = (least_x < least_step_ns ? least_x : least_step_ns) / ns_per_unit / 1.5
-    high = (most_x > most_step_ns ? most_x : most_step_ns) / ns_per_unit * 1.5
-    load scripts."/both-log.gp"
-    set xrange [low:high]
-    set yrange [low:high]
-    set title "step time" font ",13"
-    set xlabel sprintf("measured (%s)", time_unit)
-    set ylabel sprintf("predicted (%s)", time_unit)
-    plot '+' using 1:($1 * 0.9):($1 * 1.1) with filledcurves fc rgb "#dddddd" fs solid noborder, \
-         x with lines lc rgb "black" lw 1.2, \
-         x * 1.25 with lines lc rgb "#777777" lw 1 dt (2, 3), x / 1.25 with lines lc rgb "#777777" lw 1 dt (2, 3), \
-         for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-             using (column(1) / ns_per_unit):(column(3) / ns_per_unit) \
-             with points pt filled(k) ps 1.2 lc rgb dark(k)
+    panel_title = "step time"
+    panel_low = least_x < least_step_ns ? least_x : least_step_ns
+    panel_high = most_x > most_step_ns ? most_x : most_step_ns
+    per_unit = ns_per_unit
+    unit = time_unit
+    measured = 1
+    predicted = 3
+    load scripts."/validation-panel.gp"
     do for [n = 1:1100] { unset label n }
 }
 if (published_known) {
     set lmargin at screen (has_times ? 0.455 : left)
     set rmargin at screen (has_times ? 0.80 : left + 0.5)
-    low = least_peak / bytes_per_unit / 1.5
-    high = most_peak / bytes_per_unit * 1.5
-    load scripts."/both-log.gp"
-    set xrange [low:high]
-    set yrange [low:high]
-    set title "peak of memory" font ",13"
-    set xlabel sprintf("measured (%s)", size_unit)
-    set ylabel sprintf("predicted (%s)", size_unit)
-    plot '+' using 1:($1 * 0.9):($1 * 1.1) with filledcurves fc rgb "#dddddd" fs solid noborder, \
-         x with lines lc rgb "black" lw 1.2, \
-         x * 1.25 with lines lc rgb "#777777" lw 1 dt (2, 3), x / 1.25 with lines lc rgb "#777777" lw 1 dt (2, 3), \
-         for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-             using (column(11) / bytes_per_unit):(column(7) / bytes_per_unit) \
-             with points pt filled(k) ps 1.2 lc rgb dark(k)
+    panel_title = "peak of memory"
+    panel_low = least_peak
+    panel_high = most_peak
+    per_unit = bytes_per_unit
+    unit = size_unit
+    measured = 11
+    predicted = 7
+    load scripts."/validation-panel.gp"
 }
 unset multiplot
