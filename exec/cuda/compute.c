@@ -443,7 +443,6 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         return exec_cuda_share(t, k);
-    case PLAN_OP_CHUNKED_LOSS:
     case PLAN_OP_TOP_K:
     case PLAN_OP_PICK_COLUMNS:
     case PLAN_OP_PICK_COLUMNS_BACKWARD:
@@ -460,7 +459,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ADD_TO_ROWS:
     case PLAN_OP_TOTAL_COLUMNS:
         return exec_cuda_experts(t, k);
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses it, those before it, and FLOAT8_OP */
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, and FLOAT8_OP */
+    case PLAN_OP_CHUNKED_LOSS:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

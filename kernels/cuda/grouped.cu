@@ -359,33 +359,22 @@ template <typename T> __device__ bool is_whole(const T *at, size_t cols) {
     return is_aligned(at) && cols % VECTOR<T> == 0;
 }
 
-template <typename T>
-__global__ void __launch_bounds__(BLOCK)
-    forward_kernel(T *y, const T *x, const T *w, Ends ends, size_t n, size_t k, unsigned across) {
+/* Rows of `from` columns times their group's matrix, as rows of `to`: matrices are [to, from], or
+ * [from, to] if W_DEEP. */
+template <typename T, bool W_DEEP>
+__global__ void __launch_bounds__(BLOCK) rows_kernel(T *out, const T *in, const T *w, Ends ends,
+                                                     size_t to, size_t from, unsigned across) {
     check(ends);
     Tile tile = tile_of_rows<Size<T>::TILE>(ends, across);
     if (tile.is_there) {
         Rows rows = rows_of(ends, tile.group);
-        multiply<T, false, false>(Task<T>{{x + rows.begin * k, rows.n, k, is_whole(x, k)},
-                                          {w + tile.group * n * k, n, k, is_whole(w, k)},
-                                          y + rows.begin * n,
-                                          tile.row,
-                                          tile.column});
-    }
-}
-
-template <typename T>
-__global__ void __launch_bounds__(BLOCK)
-    input_kernel(T *dx, const T *dy, const T *w, Ends ends, size_t n, size_t k, unsigned across) {
-    check(ends);
-    Tile tile = tile_of_rows<Size<T>::TILE>(ends, across);
-    if (tile.is_there) {
-        Rows rows = rows_of(ends, tile.group);
-        multiply<T, false, true>(Task<T>{{dy + rows.begin * n, rows.n, n, is_whole(dy, n)},
-                                         {w + tile.group * n * k, k, n, is_whole(w, k)},
-                                         dx + rows.begin * k,
-                                         tile.row,
-                                         tile.column});
+        bool w_is_whole = is_whole(w, W_DEEP ? to : from);
+        multiply<T, false, W_DEEP>(
+            Task<T>{{in + rows.begin * from, rows.n, from, is_whole(in, from)},
+                    {w + tile.group * to * from, to, from, w_is_whole},
+                    out + rows.begin * to,
+                    tile.row,
+                    tile.column});
     }
 }
 
@@ -415,20 +404,19 @@ KernelCudaFault check_grid(const char *name, size_t blocks) {
                               : NULL;
 }
 
-/* Products of rows: `cols` columns of the output. */
-template <typename T, typename K>
-KernelCudaFault launch_rows(KernelCuda *lane, const char *name, K kernel, void *out, const void *a,
-                            const void *w, const int32_t *ends, size_t m, size_t n, size_t k,
-                            size_t groups, size_t cols) {
-    size_t across = divide_up(cols, Size<T>::TILE);
+template <typename T, bool W_DEEP>
+KernelCudaFault launch_rows(KernelCuda *lane, const char *name, void *out, const void *in,
+                            const void *w, const int32_t *ends, size_t m, size_t to, size_t from,
+                            size_t groups) {
+    size_t across = divide_up(to, Size<T>::TILE);
     size_t blocks = across * most_down(m, groups, Size<T>::TILE);
     if (!blocks) {
         return NULL;
     }
     KERNEL_CUDA_TRY(check_grid(name, blocks));
-    return launch(lane, name, kernel, dim3((unsigned)blocks), dim3(BLOCK), 0, (T *)out,
-                  (const T *)a, (const T *)w, Ends{ends, m, groups, lane->flag, lane->tag}, n, k,
-                  (unsigned)across);
+    return launch(lane, name, rows_kernel<T, W_DEEP>, dim3((unsigned)blocks), dim3(BLOCK), 0,
+                  (T *)out, (const T *)in, (const T *)w,
+                  Ends{ends, m, groups, lane->flag, lane->tag}, to, from, (unsigned)across);
 }
 
 } // namespace
@@ -439,8 +427,7 @@ KernelCudaFault kernel_cuda_grouped_linear_forward(KernelCuda *lane, void *y, co
                                                    KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch_rows<T>(lane, "grouped_linear", forward_kernel<T>, y, x, w, ends, m, n, k,
-                              groups, n);
+        return launch_rows<T, false>(lane, "grouped_linear", y, x, w, ends, m, n, k, groups);
     });
 }
 
@@ -451,8 +438,7 @@ KernelCudaFault kernel_cuda_grouped_linear_backward_input(KernelCuda *lane, void
                                                           KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch_rows<T>(lane, "grouped_linear_dx", input_kernel<T>, dx, dy, w, ends, m, n, k,
-                              groups, k);
+        return launch_rows<T, true>(lane, "grouped_linear_dx", dx, dy, w, ends, m, k, n, groups);
     });
 }
 
