@@ -158,12 +158,14 @@ static bool options_suit(PictureKind kind, const char *name, const Options *opti
                      "%s is nothing to --picture %s; leave it away, or choose "
                      "another picture",
                      other, name);
-    } else if (points->where != NULL && points->published == NULL) {
-        other = "--where";
+        return false;
+    }
+    bool lacks_table = points->where != NULL && points->published == NULL;
+    if (lacks_table) {
         cli_complain(CLI_BAD_INPUT,
                      "--where chooses rows of a table of published runs; add --published FILE.csv");
     }
-    return other == NULL;
+    return !lacks_table;
 }
 
 /* The picture's name; without one, memory, or sweep when a knob is given. */
