@@ -108,12 +108,13 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
            exec_data_fits(context->data, (uint64_t)d[1], d[2], error);
 }
 
-/* Some ops move numbers, or hand them to MPI, as they are stored; the others compute in fp32. */
+/* Some ops move or fill numbers, or hand them to MPI, as they are stored; the others compute in
+ * fp32. */
 static bool works_on_storage(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_CAST || kind == PLAN_OP_COPY ||
            kind == PLAN_OP_FLATTEN || kind == PLAN_OP_PART || kind == PLAN_OP_GATHER_COPY_IN ||
            kind == PLAN_OP_GATHER_COPY_OUT || kind == PLAN_OP_REDUCE_COPY_IN ||
-           kind == PLAN_OP_BUCKET_COPY_OUT;
+           kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY;
 }
 
 bool exec_host_run(const ExecTask *t, GError **error) {

@@ -277,6 +277,31 @@ static void casts(PlanDtype dtype) {
     }
 }
 
+/* Whoever reads what deterministic algorithms fill before it is written shall see it: not a number,
+ * to the last. */
+static void fill(PlanDtype dtype) {
+    enum {
+        N = 33
+    };
+    Bench b;
+    begin(&b, dtype, PLAN_OP_LINEAR); /* leaves numbers in the thread's scratch */
+    memcpy(b.dims, (int64_t[]){N, 1, N}, 3 * sizeof *b.dims);
+    input(&b, N * N);
+    input(&b, N);
+    input(&b, 1);
+    output(&b, N);
+    run(&b);
+    end(&b);
+    begin(&b, dtype, PLAN_OP_FILL_EMPTY);
+    b.dims[0] = N;
+    unsigned y = output(&b, N);
+    run(&b);
+    for (unsigned i = 0; i < N; i++) {
+        g_assert_true(isnan(stored(&b, y, i)));
+    }
+    end(&b);
+}
+
 static void in_both(gconstpointer test) {
     void (*run_test)(PlanDtype) = (void (*)(PlanDtype))test;
     run_test(PLAN_BF16);
@@ -289,6 +314,7 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/exec/half/layernorm", (gconstpointer)layernorm, in_both);
     g_test_add_data_func("/exec/half/attention", (gconstpointer)attention, in_both);
     g_test_add_data_func("/exec/half/lists", (gconstpointer)mixed_lists, in_both);
+    g_test_add_data_func("/exec/half/fill", (gconstpointer)fill, in_both);
     g_test_add_data_func("/exec/half/casts", (gconstpointer)casts, in_both);
     return g_test_run();
 }
