@@ -13,7 +13,11 @@ struct _ExecDevice {
     const char *name;
     unsigned opening_s;             /* what open() may take, however short the watchdog's time is */
     const PlanDevice *instructions; /* self: the ExecPlay */
-    /* Fails when the plan asks for what the device cannot do. comm says which rank this is. */
+    /* For exec_play_fits(). False with error: an op, or what is asked for beside the plan (NULL: it
+     * can do whatever is asked), is beyond the device. */
+    bool (*knows)(const ExecContext *context, const PlanOp *op, GError **error);
+    bool (*suits)(const ExecComm *comm, const ExecOptions *options, GError **error);
+    /* Of a plan that exec_play_fits(). comm says which rank this is. */
     ExecPlay *(*open)(const Plan *plan, const ExecComm *comm, uint32_t steps,
                       const ExecOptions *options, GError **error);
     void (*close)(ExecPlay *play);

@@ -42,24 +42,40 @@ static int status_of(const GError *error) {
     return input ? 2 : 1;
 }
 
-/* What is wrong with the input, or with where output is to go, every rank finds at once, and rank
- * 0, which then ends all, speaks for them. A rank that alone has found something is still there
- * after two seconds. */
-static void let_rank_0_speak(const Run *run) {
-    for (unsigned tenths = 0; tenths < 20; tenths++) {
+static int say(const Run *run, const GError *error) {
+    fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
+    return status_of(error);
+}
+
+/* Of input that is found wrong only as it is used (a token, what a GPU lacks) ranks may find the
+ * same at about the same time: rank 0, which then ends all, has two seconds to say so first. */
+static int complain(const Run *run, const GError *error) {
+    bool may_be_shared = status_of(error) == 2 && !exec_results_speaks(&run->comm);
+    for (unsigned tenths = 0; tenths < 20 && may_be_shared; tenths++) {
         exec_watchdog_beat(run->watchdog);
         g_usleep(G_USEC_PER_SEC / 10);
     }
+    return say(run, error);
 }
 
-static int complain(const Run *run, const GError *error) {
-    int status = status_of(error);
-    bool all_find = status == 2 || g_error_matches(error, EXEC_ERROR, EXEC_ERROR_OUTPUT);
-    if (all_find && !exec_results_speaks(&run->comm)) {
-        let_rank_0_speak(run);
+/* What is wrong with the input, or with where output is to go, every rank finds before it plays.
+ * Rank 0 says it for all, and then tells them that it has: they wait to be ended. A rank that alone
+ * has found something hears that rank 0 has not, and says it itself. The status to end with. wrong
+ * NULL: this one has found nothing. */
+static int complain_of_input(const Run *run, const GError *wrong) {
+    const ExecComm *comm = &run->comm;
+    bool speaks = exec_results_speaks(comm);
+    int said = wrong && speaks ? say(run, wrong) : 0; /* the status that it comes to */
+    g_autoptr(GError) error = NULL;
+    if (!comm->share(comm->self, &said, sizeof said, &error)) {
+        return say(run, error);
     }
-    fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
-    return status;
+    if (said && !speaks) {
+        comm->barrier(comm->self, NULL);
+    } else if (wrong && !said) {
+        said = say(run, wrong);
+    }
+    return said;
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
@@ -242,43 +258,67 @@ static void leave_oom(const Run *run, ExecPlay *play) {
     }
 }
 
+/* ---- a plan --------------------------------------------------------------------------------- */
+
+typedef struct {
+    Plan *plan;
+    ExecWeights *weights;
+    ExecData *data;
+    ExecPace *pace;
+    ExecOptions options; /* of the play; it borrows the others */
+} Input;
+
+static void input_clear(Input *input) {
+    exec_pace_free(input->pace);
+    exec_data_free(input->data);
+    exec_weights_free(input->weights);
+    plan_free(input->plan);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Input, input_clear)
+
+/* All that can be found wrong with what was asked for before it is played. */
+static bool read_input(Run *run, const char *path, Input *input, GError **error) {
+    const ExecArguments *asked = run->options;
+    unsigned token_bytes = (unsigned)asked->token_bytes;
+    run->plan = input->plan = plan_read_file(path, error);
+    if (!run->plan ||
+        (asked->rehearse >= 0 &&
+         !exec_rehearse_open(run->plan, (uint32_t)asked->rehearse, &run->comm, error)) ||
+        (asked->save && !can_save(asked->save, error)) ||
+        (asked->trace && !can_write(asked->trace, error)) ||
+        (asked->load && !(input->weights = exec_weights_open(asked->load, run->plan, error))) ||
+        (asked->data && !(input->data = exec_data_open(asked->data, token_bytes, error))) ||
+        (asked->pace && !(input->pace = exec_pace_read(asked->pace, run->plan, error)))) {
+        return false;
+    }
+    input->options = (ExecOptions){.seed = (uint64_t)asked->seed,
+                                   .memory_limit_bytes = (uint64_t)asked->memory_limit,
+                                   .keep_rows = asked->trace != NULL,
+                                   .no_op_times = asked->no_op_times,
+                                   .comm = asked->comm,
+                                   .weights = input->weights,
+                                   .data = input->data,
+                                   .pace = input->pace};
+    return exec_play_fits(run->device, run->plan, &run->comm, &input->options, error);
+}
+
 static int run_plan(Run *run, const char *path) {
     const ExecArguments *options = run->options;
     g_autoptr(GError) error = NULL;
-    g_autoptr(Plan) plan = plan_read_file(path, &error);
-    if (!plan) {
-        return complain(run, error);
+    g_auto(Input) input = {0};
+    int status = complain_of_input(run, read_input(run, path, &input, &error) ? NULL : error);
+    if (status) {
+        return status;
     }
-    run->plan = plan;
-    g_autoptr(ExecWeights) weights = NULL;
-    g_autoptr(ExecData) data = NULL;
-    g_autoptr(ExecPace) pace = NULL;
-    unsigned token_bytes = (unsigned)options->token_bytes;
-    if ((options->rehearse >= 0 &&
-         !exec_rehearse_open(plan, (uint32_t)options->rehearse, &run->comm, &error)) ||
-        (options->save && !can_save(options->save, &error)) ||
-        (options->trace && !can_write(options->trace, &error)) ||
-        (options->load && !(weights = exec_weights_open(options->load, plan, &error))) ||
-        (options->data && !(data = exec_data_open(options->data, token_bytes, &error))) ||
-        (options->pace && !(pace = exec_pace_read(options->pace, plan, &error)))) {
-        return complain(run, error);
-    }
-    ExecOptions play_options = {.seed = (uint64_t)options->seed,
-                                .memory_limit_bytes = (uint64_t)options->memory_limit,
-                                .keep_rows = options->trace != NULL,
-                                .no_op_times = options->no_op_times,
-                                .comm = options->comm,
-                                .weights = weights,
-                                .data = data,
-                                .pace = pace};
     uint32_t steps = (uint32_t)options->steps;
-    exec_results_init(&run->results, plan, &run->comm, steps);
+    exec_results_init(&run->results, run->plan, &run->comm, steps);
     run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->device->opening_s,
                                       run->comm.rank, explain, run);
-    g_autoptr(ExecPlay) play = run->device->open(plan, &run->comm, steps, &play_options, &error);
+    g_autoptr(ExecPlay) play =
+        run->device->open(run->plan, &run->comm, steps, &input.options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {
         bool lane_failed;
-        int status = complain_of_play(run, play, error, &lane_failed);
+        status = complain_of_play(run, play, error, &lane_failed);
         if (play && play->out_of_memory && options->trace && !lane_failed) {
             leave_oom(run, play);
         }

@@ -11,35 +11,67 @@
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-static bool knows_plan(const ExecContext *context, ExecKnows knows, GError **error) {
+static ExecContext context_of(const Plan *plan, const ExecComm *comm, const ExecOptions *options) {
+    return (ExecContext){.plan = plan,
+                         .role = &plan->roles[plan_role_of_rank(plan, comm->rank)],
+                         .comm = comm,
+                         .seed = options->seed,
+                         .weights = options->weights,
+                         .data = options->data};
+}
+
+static bool fits_ranks(const Plan *plan, const ExecComm *comm, GError **error) {
+    if (comm->world != plan->world) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "the plan is for %u rank%s, but %u %s started; start as many as the plan has",
+                    plan->world, plan->world == 1 ? "" : "s", comm->world,
+                    comm->world == 1 ? "is" : "are");
+    }
+    return comm->world == plan->world;
+}
+
+static bool knows_plan(const ExecDevice *device, const ExecContext *context, GError **error) {
     for (uint32_t i = 0; i < context->role->n_ops; i++) {
-        if (!knows(context, &context->role->ops[i], error)) {
+        if (!device->knows(context, &context->role->ops[i], error)) {
             return false;
         }
     }
     return true;
 }
 
-bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
-                    const ExecComm *comm, uint32_t steps, const ExecOptions *options,
-                    ExecKnows knows, GError **error) {
-    if (comm->world != plan->world) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "the plan is for %u rank%s, but %u %s started; start as many as the plan has",
-                    plan->world, plan->world == 1 ? "" : "s", comm->world,
-                    comm->world == 1 ? "is" : "are");
+static bool allocator_of(const Plan *plan, MemoryOptions *ret_allocator, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    const char *conf;
+    if (plan_allocator_conf(plan->strategy, &conf, &cause) && !conf) {
+        g_set_error_literal(&cause, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "allocator=arena is a what-if of the predictor; set "
+                            "allocator=caching to run");
+    }
+    if (cause || !memory_options_parse(conf, ret_allocator, &cause)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
+    }
+    return !cause;
+}
+
+bool exec_play_fits(const ExecDevice *device, const Plan *plan, const ExecComm *comm,
+                    const ExecOptions *options, GError **error) {
+    MemoryOptions unasked;
+    if ((device->suits && !device->suits(comm, options, error)) || !fits_ranks(plan, comm, error)) {
         return false;
     }
+    ExecContext context = context_of(plan, comm, options);
+    return knows_plan(device, &context, error) && allocator_of(plan, &unasked, error);
+}
+
+bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
+                    const ExecComm *comm, uint32_t steps, const ExecOptions *options,
+                    GError **error) {
+    g_assert(comm->world == plan->world);
     play->device = device;
     play->role_id = plan_role_of_rank(plan, comm->rank);
     const PlanRole *role = &plan->roles[play->role_id];
-    play->context = (ExecContext){.plan = plan,
-                                  .role = role,
-                                  .comm = comm,
-                                  .seed = options->seed,
-                                  .weights = options->weights,
-                                  .data = options->data,
-                                  .stepping = &play->stepping};
+    play->context = context_of(plan, comm, options);
+    play->context.stepping = &play->stepping;
     play->options = *options;
     play->steps = steps;
     play->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
@@ -50,9 +82,6 @@ bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
     play->step_end_ns = g_new0(int64_t, steps);
     for (uint32_t i = 0; i < steps; i++) {
         play->losses[i] = NAN;
-    }
-    if (!knows_plan(&play->context, knows, error)) {
-        return false;
     }
     if (!comm->join(comm->self, plan, error)) {
         g_prefix_error(error, "the ranks find each other: ");
@@ -65,19 +94,7 @@ bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer 
                            GError **error) {
     MemoryOptions allocator;
     g_autoptr(GError) cause = NULL;
-    const char *conf;
-    if (!plan_allocator_conf(play->context.plan->strategy, &conf, &cause)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
-        return false;
-    }
-    if (!conf) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "allocator=arena is a what-if of the predictor; set "
-                            "allocator=caching to run");
-        return false;
-    }
-    if (!memory_options_parse(conf, &allocator, &cause)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, cause->message);
+    if (!allocator_of(play->context.plan, &allocator, error)) {
         return false;
     }
     play->caching = memory_caching_new(&allocator, source, self, &cause);

@@ -60,13 +60,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPlay, exec_play_free)
 
 /* ---- for devices ---------------------------------------------------------------------------- */
 
-typedef bool (*ExecKnows)(const ExecContext *context, const PlanOp *op, GError **error);
-
-/* Of zeros. Fails when the plan is for another number of ranks or has an op that is not known;
- * else the ranks have joined. */
+/* Of zeros, for a plan that exec_play_fits(). The ranks join. */
 bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
                     const ExecComm *comm, uint32_t steps, const ExecOptions *options,
-                    ExecKnows knows, GError **error);
+                    GError **error);
 /* The plan's allocator over the device's segments. */
 bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer self,
                            GError **error);
@@ -101,6 +98,11 @@ void exec_play_say_where(const ExecPlay *play, int32_t step, const PlanOp *op, u
 
 /* ---- for whoever plays ---------------------------------------------------------------------- */
 
+/* To be asked before a device is opened, and answered from the input alone, so that all ranks find
+ * the same. False with error: the plan is for another number of ranks, has an op that the device
+ * does not know or asks for an allocator that none is, or the device cannot do what is asked. */
+bool exec_play_fits(const ExecDevice *device, const Plan *plan, const ExecComm *comm,
+                    const ExecOptions *options, GError **error);
 /* Where a live buffer lies, in the device's memory. */
 gpointer exec_play_pointer(const ExecPlay *play, uint32_t buffer);
 bool exec_play_step_has_ended(const ExecPlay *play, uint32_t step);

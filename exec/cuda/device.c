@@ -472,19 +472,24 @@ static bool open_gpu(ExecCuda *cuda, GError **error) {
     return ok;
 }
 
+static bool suits(const ExecComm *comm, const ExecOptions *options, GError **error) {
+    ExecCudaCommKind unasked;
+    if (options->pace && !comm->rehearsed) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "between GPUs collectives take what they take; leave --pace away, or "
+                            "rehearse");
+        return false;
+    }
+    return exec_cuda_comm_kind(options->comm, &unasked, error);
+}
+
 static ExecPlay *open_cuda(const Plan *plan, const ExecComm *comm, uint32_t steps,
                            const ExecOptions *options, GError **error) {
     ExecCuda *cuda = g_new0(ExecCuda, 1);
     g_autoptr(ExecPlay) play = &cuda->play;
     play->device = &exec_cuda;
     cuda->idle_events = g_ptr_array_new();
-    if (options->pace && !comm->rehearsed) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "between GPUs collectives take what they take; leave --pace away, or "
-                            "rehearse");
-        return NULL;
-    }
-    return exec_play_init(play, &exec_cuda, plan, comm, steps, options, exec_cuda_knows, error) &&
+    return exec_play_init(play, &exec_cuda, plan, comm, steps, options, error) &&
                    open_gpu(cuda, error)
                ? g_steal_pointer(&play)
                : NULL;
@@ -593,6 +598,8 @@ const ExecDevice exec_cuda = {
     .name = "cuda",
     .opening_s = OPENING_S,
     .instructions = &instructions,
+    .knows = exec_cuda_knows,
+    .suits = suits,
     .open = open_cuda,
     .close = close_cuda,
     .drain = drain,

@@ -254,7 +254,7 @@ static ExecPlay *open_host(const Plan *plan, const ExecComm *comm, uint32_t step
     ExecHost *host = g_new0(ExecHost, 1);
     g_autoptr(ExecPlay) play = &host->play;
     play->device = &exec_host;
-    if (!exec_play_init(play, &exec_host, plan, comm, steps, options, exec_host_knows, error)) {
+    if (!exec_play_init(play, &exec_host, plan, comm, steps, options, error)) {
         return NULL;
     }
     play->context.slots = exec_slots_new(play->context.role, NULL);
@@ -300,6 +300,7 @@ static void describe(const ExecPlay *play, Trace *trace) {
 const ExecDevice exec_host = {
     .name = "host",
     .instructions = &instructions,
+    .knows = exec_host_knows,
     .open = open_host,
     .close = close_host,
     .drain = drain,

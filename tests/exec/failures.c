@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/exec/runs.h"
 #include "trace/ended.h"
@@ -234,6 +235,30 @@ static void one_rank_says(const char *words, unsigned rank, const char *expected
     test_run_clear(&run);
 }
 
+/* No plan, for whoever reads the pipe, and late. */
+static gpointer write_late(gpointer pipe) {
+    g_autoptr(GError) error = NULL;
+    g_usleep(3 * G_USEC_PER_SEC);
+    g_autofree char *command = g_strdup_printf("sh -c 'echo rubbish > %s'", (const char *)pipe);
+    g_spawn_command_line_sync(command, NULL, NULL, NULL, &error);
+    g_assert_no_error(error);
+    return NULL;
+}
+
+/* However slow it is, the others wait for it. */
+static void a_slow_rank_0_speaks_first(void) {
+    Scene scene = set_scene();
+    g_autofree char *exec = exec_path(), *pipe = g_strconcat(scene.folder, "/pipe", NULL);
+    g_autofree char *words =
+        g_strdup_printf("--oversubscribe -n 1 %s %s : -n 2 %s /no-such.plan", exec, pipe, exec);
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    GThread *writer = g_thread_new("late", write_late, pipe);
+    one_rank_says(words, 0, "/pipe:1: expected 'foreshard-plan', not 'rubbish'");
+    g_thread_join(writer);
+    g_unlink(pipe);
+    leave_scene(&scene);
+}
+
 static void wrong_input_is_said_once_under_mpirun(void) {
     Scene scene = set_scene();
     g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
@@ -245,7 +270,7 @@ static void wrong_input_is_said_once_under_mpirun(void) {
     test_run_ok("plan gpt-toy -n 2 -o %s", plan);
     one_rank_says(none, 0, "/no-such.plan: cannot be read");
     one_rank_says(other, 0, "the plan is for 2 ranks, but 3 are started");
-    one_rank_says(alone, 1, "/no-such.plan: cannot be read"); /* others wait for it */
+    one_rank_says(alone, 1, "/no-such.plan: cannot be read"); /* rank 0 has found nothing */
     g_unlink(plan);
     leave_scene(&scene);
 }
@@ -463,6 +488,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/wardens name a killed rank", wardens_name_a_killed_rank);
     g_test_add_func("/exec/failures/wrong input is said once under mpirun",
                     wrong_input_is_said_once_under_mpirun);
+    g_test_add_func("/exec/failures/a slow rank 0 speaks first", a_slow_rank_0_speaks_first);
     g_test_add_func("/exec/failures/errors of MPI say where", mpi_errors_say_where);
     g_test_add_func("/exec/failures/slow results are no hang", slow_results_are_no_hang);
     g_test_add_func("/exec/failures/an MPI of one thread at a time is refused",

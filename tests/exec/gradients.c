@@ -564,6 +564,9 @@ static void edited_plans_are_safe(gconstpointer words) {
             continue;
         }
         ExecOptions options = {.seed = 1, .memory_limit_bytes = 1 << 28};
+        if (!exec_play_fits(&exec_host, edited, &exec_comm_alone, &options, &error)) {
+            continue;
+        }
         g_autoptr(ExecPlay) host = exec_host.open(edited, &exec_comm_alone, 3, &options, &error);
         if (!host) {
             continue;
