@@ -23,10 +23,6 @@ typedef enum {
 const char *plan_dtype_name(PlanDtype dtype);
 bool plan_dtype_parse(const char *name, PlanDtype *ret_dtype);
 
-static inline bool plan_dtype_is_integer(PlanDtype dtype) {
-    return dtype == PLAN_INT64 || dtype == PLAN_INT32;
-}
-
 static inline bool plan_dtype_is_float8(PlanDtype dtype) {
     return dtype == PLAN_E4M3 || dtype == PLAN_E5M2;
 }

@@ -12,6 +12,5 @@ enum {
 };
 extern const char *const trace_text_table_names[TRACE_TEXT_N_TABLES];
 
-/* The header's order: known keys in the order of this list, then the free facts by name. */
-extern const char *const trace_text_known_keys[];
+/* The header's order: known keys as write.c lists them, then the free facts by name. */
 int trace_text_compare_keys(const char *a, const char *b);

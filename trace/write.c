@@ -6,23 +6,24 @@
 #include "plan/file.h"
 #include "trace/text-private.h"
 
-const char *const trace_text_known_keys[] = {
-    "side",      "digest", "title", "network", "strategy", "device",    "cluster",
-    "allocator", "world",  "steps", "seed",    "paced",    "rehearsed", NULL};
+static const char *const known_keys[] = {"side",   "digest",  "title",     "network", "strategy",
+                                         "device", "cluster", "allocator", "world",   "steps",
+                                         "seed",   "paced",   "rehearsed"};
 
 const char *const trace_text_table_names[TRACE_TEXT_N_TABLES] = {
     "lanes", "units", "phases", "categories", "modules", "kinds", "roles", "ranks"};
 
+/* Of a free fact, their number. */
+static guint place_of(const char *key) {
+    guint place = 0;
+    while (place < G_N_ELEMENTS(known_keys) && !g_str_equal(known_keys[place], key)) {
+        place++;
+    }
+    return place;
+}
+
 int trace_text_compare_keys(const char *a, const char *b) {
-    guint place_a = 0, place_b = 0;
-    while (trace_text_known_keys[place_a] != NULL &&
-           !g_str_equal(trace_text_known_keys[place_a], a)) {
-        place_a++;
-    }
-    while (trace_text_known_keys[place_b] != NULL &&
-           !g_str_equal(trace_text_known_keys[place_b], b)) {
-        place_b++;
-    }
+    guint place_a = place_of(a), place_b = place_of(b);
     return place_a != place_b ? (place_a < place_b ? -1 : 1) : strcmp(a, b);
 }
 

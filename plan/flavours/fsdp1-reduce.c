@@ -251,7 +251,8 @@ bool plan_fsdp1_has_views(const PlanRun *run, uint32_t u) {
     return has_views(run, u, true);
 }
 
-bool plan_fsdp1_shows_gradients(const PlanRun *run, uint32_t u) {
+/* Whether a trained parameter is such a view. */
+static bool shows_gradients(const PlanRun *run, uint32_t u) {
     return has_views(run, u, false);
 }
 
@@ -269,7 +270,7 @@ void plan_fsdp1_raise(PlanRun *run, uint32_t u) {
                   plan_fsdp1_elements(run, b->low_grad));
     unit->grad = b->raised;
     unit->holds_low = true;
-    if (!plan_fsdp1_shows_gradients(run, u)) {
+    if (!shows_gradients(run, u)) {
         let_go_of_low(run, unit);
     }
 }
@@ -402,7 +403,7 @@ void plan_fsdp1_drop_unseen_gradients(PlanRun *run) {
     const PlanFsdp1 *f = run->state;
     for (uint32_t u = 0; u < run->n_units && f->keeps_views; u++) {
         bool is_reduced = f->units[u].flat_grad.storage == PLAN_NONE;
-        if (has_gradient(run, u) && is_reduced && !plan_fsdp1_shows_gradients(run, u)) {
+        if (has_gradient(run, u) && is_reduced && !shows_gradients(run, u)) {
             plan_fsdp1_drop_gradient(run, u);
         }
     }

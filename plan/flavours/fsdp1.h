@@ -76,10 +76,8 @@ static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
     return f->replicas > 1 && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
 }
 
-/* With use_orig_params: whether some parameter of the unit is a view of what this rank has, and
- * whether one that is trained is. */
+/* With use_orig_params: whether some parameter of the unit is a view of what this rank has. */
 bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit);
-bool plan_fsdp1_shows_gradients(const PlanRun *run, uint32_t unit);
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
 bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer);
