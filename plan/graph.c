@@ -90,16 +90,17 @@ bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value) {
     return value != PLAN_NONE && plan_graph_at(graph->values, PlanGraphValue, value)->requires_grad;
 }
 
+bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
+    const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    return g_regex_match(whole, m->name, 0, NULL) || g_regex_match(whole, m->class_name, 0, NULL);
+}
+
 bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
-    for (uint32_t m = module; m != PLAN_NONE;) {
-        const PlanGraphModule *at = plan_graph_at(graph->modules, PlanGraphModule, m);
-        if (g_regex_match(whole, at->name, 0, NULL) ||
-            g_regex_match(whole, at->class_name, 0, NULL)) {
-            return true;
-        }
-        m = at->parent;
+    uint32_t m = module;
+    while (m != PLAN_NONE && !plan_graph_is_named(graph, m, whole)) {
+        m = plan_graph_at(graph->modules, PlanGraphModule, m)->parent;
     }
-    return false;
+    return m != PLAN_NONE;
 }
 
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {

@@ -216,7 +216,9 @@ void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
 
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
-/* Whether the module, or one that it is in, has a name or class that the regex matches. */
+/* Whether the regex matches its whole name (layers.0.attn) or its class (GptAttention), which
+ * PyTorch's policies go by; or those of a module that it is in. */
+bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
 /* A regex of whole names. */

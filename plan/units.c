@@ -65,16 +65,10 @@ static void wrap_linear(Wrap *w) {
     }
 }
 
-/* By the whole name (layers.0.attn) or the class (GptAttention), which PyTorch's policies go by. */
-static bool is_named(const PlanGraphModule *module, const GRegex *whole) {
-    return g_regex_match(whole, module->name, 0, NULL) ||
-           g_regex_match(whole, module->class_name, 0, NULL);
-}
-
 /* The first module so named from number m on; else one beyond the last. */
 static uint32_t next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m) {
     uint32_t n = graph->modules->len;
-    while (m < n && !(whole && is_named(module_at(graph, m), whole))) {
+    while (m < n && !(whole && plan_graph_is_named(graph, m, whole))) {
         m++;
     }
     return m;
@@ -104,18 +98,11 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
     }
 }
 
-static bool is_in_block(const PlanGraph *graph, uint32_t m) {
-    while (m && !module_at(graph, m)->is_block) {
-        m = module_at(graph, m)->parent;
-    }
-    return m;
-}
-
 /* Tables and the head: modules outside blocks that have a matrix. */
 static void wrap_ends(Wrap *w) {
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
         uint32_t m = parameter_at(w->graph, p)->module;
-        if (m && !is_in_block(w->graph, m) && parameter_at(w->graph, p)->n_dims > 1) {
+        if (m && !plan_graph_is_in_block(w->graph, m) && parameter_at(w->graph, p)->n_dims > 1) {
             wrap(w, m, m);
         }
     }
@@ -125,7 +112,8 @@ static void wrap_ends(Wrap *w) {
 static uint32_t norm_before_head(const PlanGraph *graph) {
     for (uint32_t p = graph->parameters->len; p-- > 0;) {
         uint32_t m = parameter_at(graph, p)->module;
-        if (parameter_at(graph, p)->n_dims == 1 && !is_in_block(graph, m) && !is_linear(graph, m)) {
+        if (parameter_at(graph, p)->n_dims == 1 && !plan_graph_is_in_block(graph, m) &&
+            !is_linear(graph, m)) {
             return m;
         }
     }
@@ -144,7 +132,7 @@ static uint32_t head_of(const PlanGraph *graph) {
 /* The same, but that the head is one with the norm before it, and with the embedding that it is. */
 static void wrap_tail(Wrap *w) {
     uint32_t norm = norm_before_head(w->graph), head = head_of(w->graph);
-    if (!norm || is_in_block(w->graph, head)) {
+    if (!norm || plan_graph_is_in_block(w->graph, head)) {
         return;
     }
     uint32_t first = norm;
@@ -286,7 +274,8 @@ bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit) {
     return run->units[unit].parameters->len > 0 && n_trained(run, unit) == 0;
 }
 
-bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit) {
+/* Some of its parameters are trained, and some are not. */
+static bool is_mixed(const PlanRun *run, uint32_t unit) {
     uint32_t n = n_trained(run, unit);
     return n > 0 && n < run->units[unit].parameters->len;
 }
@@ -308,7 +297,7 @@ bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
     PlanRun run = {.graph = graph, .strategy = strategy};
     plan_assign_units(&run);
     for (uint32_t p = 0; p < n; p++) {
-        joined[p] = plan_unit_is_mixed(&run, run.unit_of_parameter[p]);
+        joined[p] = is_mixed(&run, run.unit_of_parameter[p]);
         any |= joined[p];
     }
     plan_clear_units(&run);
@@ -403,7 +392,7 @@ static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
     const PlanStrategy *s = run->strategy;
     bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
     for (uint32_t u = 0; u < run->n_units && is_flat; u++) {
-        if (plan_unit_is_mixed(run, u)) {
+        if (is_mixed(run, u)) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
                         "set use_orig_params=yes, or flavour=fsdp2",

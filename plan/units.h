@@ -6,7 +6,6 @@
 void plan_assign_units(PlanRun *run); /* run has its graph and its strategy */
 void plan_clear_units(PlanRun *run);
 bool plan_check_units(const PlanRun *run, GError **error);
-/* Whether it has parameters, of which none is trained; and whether only a part is. */
+/* Whether it has parameters, of which none is trained. */
 bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit);
-bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit);
 bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy);
