@@ -193,8 +193,11 @@ static bool read_dtype(PlanReader *r, uint8_t *ret) {
     char *w = plan_reader_word(r);
     PlanDtype dtype;
     if (!w || !plan_dtype_parse(w, &dtype)) {
-        return plan_reader_fail(r, "'%s' is no dtype; they are fp32, bf16, fp16, int64, uint8",
-                                w ? w : "");
+        g_autoptr(GString) names = g_string_new(NULL);
+        for (unsigned i = 0; i < PLAN_N_DTYPES; i++) {
+            g_string_append_printf(names, "%s%s", i ? ", " : "", plan_dtype_name((PlanDtype)i));
+        }
+        return plan_reader_fail(r, "'%s' is no dtype; they are %s", w ? w : "", names->str);
     }
     *ret = (uint8_t)dtype;
     return true;
