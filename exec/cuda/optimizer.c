@@ -80,7 +80,7 @@ static KernelCudaFault norms(const ExecTask *t, KernelCuda *kernels) {
 }
 
 KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
-    switch (t->op->kind) {
+    switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_ADAM_DECAY:
         return each(t, k, 1, KERNEL_CUDA_EACH_MUL, 1 - attr(t, 0) * attr(t, 1));
     case PLAN_OP_ADAM_MOMENT:
@@ -120,7 +120,16 @@ KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
         return scale_all(t, k);
     case PLAN_OP_ZERO_ALL:
         return each(t, k, 1, KERNEL_CUDA_EACH_ZERO, 0);
-    default:
-        g_assert_not_reached();
+    case PLAN_OP_UNSCALE_ALL: /* knows.c refuses both */
+    case PLAN_OP_ADAM_FUSED_SCALED:
+#define OP(id, ...)      case PLAN_OP_##id:
+#define LIST_OP(id, ...) /* those above */
+#include "plan/ops.def"
+#define COLLECTIVE(id, ...) case PLAN_OP_##id:
+#include "plan/collectives.def"
+#undef COLLECTIVE
+    case PLAN_N_OP_KINDS:
+        break;
     }
+    g_assert_not_reached();
 }

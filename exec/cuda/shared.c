@@ -49,7 +49,13 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
                                       type_at(t, 0));
     case PLAN_OP_SPREAD_COUNTED: /* dy target > mask y */
         return kernel_cuda_keep_counted(k, p[2], p[3], p[0], p[1], dim(t, 0), true, type_at(t, 0));
-    default:
+#define OP(id, ...)       case PLAN_OP_##id:
+#define SHARE_OP(id, ...) /* those above */
+#include "plan/ops.def"
+#define COLLECTIVE(id, ...) case PLAN_OP_##id:
+#include "plan/collectives.def"
+#undef COLLECTIVE
+    case PLAN_N_OP_KINDS:
         break;
     }
     g_assert_not_reached();

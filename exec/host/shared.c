@@ -208,7 +208,13 @@ bool exec_shared_compute(const ExecTask *t) {
     case PLAN_OP_SPREAD_COUNTED:
         spread_counted(t);
         return true;
-    default:
+#define OP(id, ...)       case PLAN_OP_##id:
+#define SHARE_OP(id, ...) /* those above */
+#include "plan/ops.def"
+#define COLLECTIVE(id, ...) case PLAN_OP_##id:
+#include "plan/collectives.def"
+#undef COLLECTIVE
+    case PLAN_N_OP_KINDS:
         break;
     }
     g_assert_not_reached();
