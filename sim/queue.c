@@ -141,7 +141,9 @@ static int compare_entries(gconstpointer a, gconstpointer b) {
 
 void sim_queue_append_state(const SimQueue *queue, SimTime now, MemoryWords *state) {
     g_autofree Entry *entries = g_memdup2(queue->heap, queue->n * sizeof *queue->heap);
-    qsort(entries, queue->n, sizeof *entries, compare_entries);
+    if (entries) { /* of an empty queue there are none */
+        qsort(entries, queue->n, sizeof *entries, compare_entries);
+    }
     for (uint32_t i = 0; i < queue->n; i++) {
         memory_words_add(state, entries[i].slot);
         memory_words_add(state, (uint64_t)(entries[i].at - now));
