@@ -46,7 +46,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
     graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
     graph->joins_blocks = graph->fused && !pass->is_checkpointed;
-    graph->float8 = (PlanGraphFloat8)pass->float8;
+    graph->float8 = pass->float8;
     graph->compiled_norm = pass->compiled_norm;
     graph->compiled_loss = pass->compiled_loss;
     graph->autocasts = pass->autocast != PLAN_AUTOCAST_NONE;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "plan/strategy.h"
 
 /* Ops without a kernel forward; what each makes backward:
  *   SPLIT  the columns of x into views; a concatenation
@@ -55,13 +56,6 @@ typedef enum {
     PLAN_GRAPH_SHARED_LOSS,
     PLAN_GRAPH_FLOAT8_LINEAR
 } PlanGraphView;
-
-/* What has a scale of its own, where linear layers cast to float8; the strategy's words. */
-typedef enum {
-    PLAN_GRAPH_FLOAT8_NONE,
-    PLAN_GRAPH_FLOAT8_TENSORWISE,
-    PLAN_GRAPH_FLOAT8_ROWWISE
-} PlanGraphFloat8;
 
 typedef enum {
     PLAN_HEADS_AS_THEY_ARE, /* the gradient is used as it comes */
@@ -184,9 +178,9 @@ struct _PlanGraph {
     bool compiled_norm; /* the norm behind the blocks, too */
     bool compiled_loss; /* and a loss that the network makes */
     bool rms_norm_of_ops;
-    bool weight_first; /* what is written out multiplies weights by rows, not rows by weights */
-    PlanGraphFloat8 float8; /* linear layers of blocks */
-    uint32_t last_float8;   /* op; PLAN_NONE */
+    bool weight_first;    /* what is written out multiplies weights by rows, not rows by weights */
+    PlanFloat8 float8;    /* linear layers of blocks: what has a scale of its own */
+    uint32_t last_float8; /* op; PLAN_NONE */
     PlanGraphTrained trained;
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */

@@ -5,7 +5,7 @@ static const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraph
 }
 
 static bool by_rows(const PlanRun *run) {
-    return run->graph->float8 == PLAN_GRAPH_FLOAT8_ROWWISE;
+    return run->graph->float8 == PLAN_FLOAT8_ROWWISE;
 }
 
 bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op) {
