@@ -4,24 +4,39 @@
 
 #include "trace/scale.h"
 
-/* The least change first. Precision and the batch, which may have been meant so, come later than
- * what changes neither. Offload of parameters is none of them: how much the host holds is not
- * modelled. */
+/* The least change first: an environment variable, the loss, then what costs time. Precision and
+ * the batch, which may have been meant so, come later than what changes neither, and a loss in
+ * chunks, whose products are narrow, behind one in a kernel. Offload of parameters is none of them:
+ * how much the host holds is not modelled. */
 static const char *const settings[] = {
+    "allocator=expandable",
     "limit_all_gathers=2",
+    "network.loss=kernel",
     "checkpointing=full",
     "accumulate_sync=every",
     "sharding=full",
     "optimizer_kernel=fused",
+    "checkpointing=full network.loss=kernel",
     "sharding=full checkpointing=full",
     "checkpointing=full optimizer_kernel=fused",
     "checkpointing=full accumulate_sync=every",
     "sharding=full checkpointing=full optimizer_kernel=fused",
+    "sharding=full checkpointing=full network.loss=kernel",
+    "sharding=full checkpointing=full network.loss=kernel optimizer_kernel=fused",
+    "sharding=full checkpointing=full network.loss=kernel optimizer_kernel=fused "
+    "allocator=expandable",
     "param_dtype=bf16",
     "checkpointing=full param_dtype=bf16",
     "sharding=full checkpointing=full param_dtype=bf16",
+    "sharding=full checkpointing=full param_dtype=bf16 network.loss=kernel",
     "sharding=full checkpointing=full param_dtype=bf16 optimizer_kernel=fused",
     "sharding=full checkpointing=full param_dtype=bf16 accumulate_sync=every",
+    "sharding=full checkpointing=full param_dtype=bf16 network.loss=kernel optimizer_kernel=fused "
+    "allocator=expandable",
+    "network.loss=chunked",
+    "sharding=full checkpointing=full network.loss=chunked",
+    "sharding=full checkpointing=full param_dtype=bf16 network.loss=chunked "
+    "optimizer_kernel=fused allocator=expandable",
     "sharding=full checkpointing=full micro_batch=1",
 };
 
@@ -62,12 +77,13 @@ static void try_settings(const CliWhatIf *what_if, GArray *ways) {
     }
 }
 
-/* More ranks, up to the first number of them with which no memory is given back. */
-static void try_ranks(const CliWhatIf *what_if, GArray *ways) {
+/* More ranks, up to the first number of them with which no memory is given back; and: what else is
+ * changed. */
+static void try_ranks(const CliWhatIf *what_if, const char *and, GArray *ways) {
     uint64_t place = model_cluster_ranks(what_if->cluster);
     for (uint64_t ranks = 2 * what_if->strategy.ranks; ranks <= place; ranks *= 2) {
-        g_autofree char *changes =
-            g_strdup_printf("ranks=%" G_GUINT64_FORMAT " sharding=full checkpointing=full", ranks);
+        g_autofree char *changes = g_strdup_printf(
+            "ranks=%" G_GUINT64_FORMAT " sharding=full checkpointing=full%s", ranks, and);
         CliWay way;
         if (try_way(what_if, changes, &way)) {
             g_array_append_val(ways, way);
@@ -117,7 +133,10 @@ GArray *cli_ways_to_fit(const CliWhatIf *what_if) {
     g_array_set_clear_func(chosen, clear_way);
     try_settings(what_if, ways);
     if (first_of(ways, true) == ways->len) {
-        try_ranks(what_if, ways);
+        try_ranks(what_if, "", ways);
+        if (cli_what_if_changes(what_if, "param_dtype=bf16")) {
+            try_ranks(what_if, " param_dtype=bf16", ways);
+        }
     }
     guint first = first_of(ways, false), calm = first_of(ways, true);
     if (first < ways->len) {
@@ -140,6 +159,18 @@ const CliWay *cli_ways_best(const GArray *ways) {
     return ways->len == 0 ? NULL : way_at(ways, calm < ways->len ? calm : 0);
 }
 
+/* "micro_batch" as an option: "--micro-batch", and what stands between it and its value. */
+static void append_option(GString *text, const char *key) {
+    if (g_str_has_prefix(key, "network.")) {
+        g_string_append_printf(text, "--network-key %s=", key + strlen("network."));
+    } else if (g_str_equal(key, "ranks")) {
+        g_string_append(text, "-n ");
+    } else {
+        g_autofree char *option = g_strdelimit(g_strdup(key), "_", '-');
+        g_string_append_printf(text, "--%s ", option);
+    }
+}
+
 char *cli_changes_as_options(const char *changes) {
     g_auto(GStrv) words = g_strsplit(changes, " ", -1);
     GString *text = g_string_new(NULL);
@@ -149,10 +180,9 @@ char *cli_changes_as_options(const char *changes) {
             continue;
         }
         *equals = '\0';
-        g_strdelimit(words[i], "_", '-');
-        g_autofree char *option =
-            g_str_equal(words[i], "ranks") ? g_strdup("-n") : g_strconcat("--", words[i], NULL);
-        g_string_append_printf(text, "%s%s %s", text->len > 0 ? " " : "", option, equals + 1);
+        g_string_append(text, text->len > 0 ? " " : "");
+        append_option(text, words[i]);
+        g_string_append(text, equals + 1);
     }
     return g_string_free(text, FALSE);
 }

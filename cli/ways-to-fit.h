@@ -1,11 +1,11 @@
 /* cli/ways-to-fit.h - what would make a plan fit that does not.
  *
- * Each way of a short list, the least change first, is predicted; so are more of the cluster's
- * ranks, fully sharded and checkpointed, until no memory is given back. At most three are given:
- * the least change that fits, the quickest one, and, before both, one that fits only by giving
- * memory back, when that is a smaller change.
+ * Each way of a short list, the least change first, is predicted; where none gives back no memory,
+ * so are more of the cluster's ranks, fully sharded and checkpointed, until one does, in the
+ * precision there is and in bf16. At most three are given: the least change that fits, the quickest
+ * one, and, before both, one that fits only by giving memory back, when that is a smaller change.
  *
- * Cost: some twenty predictions.
+ * Cost: some thirty predictions.
  */
 #pragma once
 

@@ -5,6 +5,9 @@
 #include "cli/cluster.h"
 #include "cli/plan-source.h"
 
+/* Of a key that is the network's, not the strategy's: "network.loss". */
+static const char OF_NETWORK[] = "network.";
+
 /* "ranks=2 sharding=full": each pair to take(). */
 typedef bool TakePair(CliWhatIf *what_if, const char *key, const char *value, GError **error);
 
@@ -33,13 +36,56 @@ char *cli_network_name(const Trace *trace) {
     return title != NULL ? g_strndup(title, strcspn(title, ",")) : g_strdup("network");
 }
 
-/* The network's file as far as a trace holds it: its keys. */
-static ModelNetwork *read_network(const Trace *trace, GError **error) {
-    g_auto(GStrv) words = g_strsplit(trace_get(trace, "network"), " ", -1);
-    g_autofree char *lines = g_strjoinv("\n", words);
+/* keys: "key=value" each. */
+static ModelNetwork *read_network(char **keys, const char *name, GError **error) {
+    g_autofree char *lines = g_strjoinv("\n", keys);
     g_autofree char *text = g_strconcat("[network]\n", lines, "\n", NULL);
-    g_autofree char *name = cli_network_name(trace);
     return model_network_read(text, strlen(text), name, error);
+}
+
+/* The network's file as far as a trace holds it, its keys, which are settings too. */
+static bool take_network(CliWhatIf *what_if, const Trace *trace, GError **error) {
+    g_autofree char *name = cli_network_name(trace);
+    what_if->network_keys = g_strsplit(trace_get(trace, "network"), " ", -1);
+    for (char **key = what_if->network_keys; *key != NULL; key++) {
+        const char *equals = strchr(*key, '=');
+        if (equals != NULL) {
+            char *setting = g_strdup_printf("%s%.*s", OF_NETWORK, (int)(equals - *key), *key);
+            g_hash_table_replace(what_if->settings, setting, g_strdup(equals + 1));
+        }
+    }
+    what_if->network = read_network(what_if->network_keys, name, error);
+    return what_if->network != NULL;
+}
+
+static bool is_set_by(const char *key, char **changes) {
+    gsize to_value = strcspn(key, "=") + 1;
+    for (char **change = changes; *change != NULL; change++) {
+        if (g_str_has_prefix(*change, OF_NETWORK) &&
+            strncmp(*change + strlen(OF_NETWORK), key, to_value) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The network with those of the changes that are its own; NULL without an error: none is. */
+static ModelNetwork *change_network(const CliWhatIf *what_if, char **changes, GError **error) {
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    bool any = false;
+    for (char **key = what_if->network_keys; *key != NULL; key++) {
+        if (!is_set_by(*key, changes)) {
+            g_ptr_array_add(keys, *key);
+        }
+    }
+    for (char **change = changes; *change != NULL; change++) {
+        if (g_str_has_prefix(*change, OF_NETWORK)) {
+            g_ptr_array_add(keys, *change + strlen(OF_NETWORK));
+            any = true;
+        }
+    }
+    g_ptr_array_add(keys, NULL);
+    return any ? read_network((char **)keys->pdata, what_if->network->name, error) : NULL;
 }
 
 /* A name may mean another file than it did when the trace was made. */
@@ -105,8 +151,7 @@ CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **err
         !plan_strategy_settle(&what_if->strategy, error)) {
         return NULL;
     }
-    what_if->network = read_network(trace, error);
-    if (what_if->network == NULL || !check_digest(what_if, trace, error)) {
+    if (!take_network(what_if, trace, error) || !check_digest(what_if, trace, error)) {
         return NULL;
     }
     what_if->cluster = read_cluster(trace, cluster, error);
@@ -124,6 +169,7 @@ void cli_what_if_free(CliWhatIf *what_if) {
         return;
     }
     model_network_free(what_if->network);
+    g_strfreev(what_if->network_keys);
     model_cluster_free(what_if->cluster);
     sim_settings_free(what_if->asked);
     g_hash_table_unref(what_if->settings);
@@ -152,28 +198,37 @@ static bool free_flavour(PlanStrategy *strategy, const char *key, GError **error
     return !tied || plan_strategy_set(strategy, "flavour", "auto", error);
 }
 
+/* Those of the changes that are the strategy's, to one that is settled again. */
+static bool change_strategy(PlanStrategy *strategy, char **changes, GError **error) {
+    for (char **change = changes; *change != NULL; change++) {
+        g_auto(GStrv) pair = g_strsplit(*change, "=", 2);
+        bool is_its = pair[0] != NULL && pair[1] != NULL && !g_str_has_prefix(*change, OF_NETWORK);
+        if (is_its && (!free_flavour(strategy, pair[0], error) ||
+                       !plan_strategy_set(strategy, pair[0], pair[1], error))) {
+            return false;
+        }
+    }
+    return plan_strategy_settle(strategy, error);
+}
+
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error) {
     PlanStrategy strategy = what_if->strategy;
     g_auto(GStrv) words = g_strsplit(changes, " ", -1);
-    for (guint i = 0; words[i] != NULL; i++) {
-        char *equals = strchr(words[i], '=');
-        if (equals == NULL) {
-            continue;
-        }
-        *equals = '\0';
-        if (!free_flavour(&strategy, words[i], error) ||
-            !plan_strategy_set(&strategy, words[i], equals + 1, error)) {
-            return NULL;
-        }
-    }
-    if (!plan_strategy_settle(&strategy, error)) {
+    GError *refusal = NULL;
+    g_autoptr(ModelNetwork) other = change_network(what_if, words, &refusal);
+    if (refusal != NULL) {
+        g_propagate_error(error, refusal);
         return NULL;
     }
+    if (!change_strategy(&strategy, words, error)) {
+        return NULL;
+    }
+    const ModelNetwork *network = other != NULL ? other : what_if->network;
     const SimOptions *options = &what_if->asked->options;
     bool for_one = !options->every_rank && options->rank == 0;
-    g_autoptr(Plan) plan = for_one ? cli_plan_build_for_one(what_if->network, &strategy, error)
-                                   : cli_plan_build(what_if->network, &strategy, error);
+    g_autoptr(Plan) plan = for_one ? cli_plan_build_for_one(network, &strategy, error)
+                                   : cli_plan_build(network, &strategy, error);
     if (plan == NULL) {
         return NULL;
     }

@@ -16,9 +16,10 @@
 
 typedef struct {
     ModelNetwork *network;
+    char **network_keys; /* "key=value", as the trace has them */
     ModelCluster *cluster;
     PlanStrategy strategy; /* as the plan had it */
-    GHashTable *settings;  /* key: value, as the trace has them */
+    GHashTable *settings;  /* key: value, as the trace has them; the network's as "network.KEY" */
     SimSettings *asked;    /* how the trace was predicted, and what is asked for is too */
 } CliWhatIf;
 
@@ -30,13 +31,14 @@ CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **err
 void cli_what_if_free(CliWhatIf *what_if); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliWhatIf, cli_what_if_free)
 
-/* The value that the strategy has for a key; NULL: it has none. */
+/* The value that the strategy has for a key, or the network for "network.KEY"; NULL: none. */
 const char *cli_what_if_get(const CliWhatIf *what_if, const char *key);
 
 /* Whether "key=value key=value" changes anything: false when each is so already. */
 bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes);
 
-/* Plays the plan with "key=value key=value" changed ("": as it is), on another cluster unless that
- * is NULL. An error is a refusal: the settings do not go together, or the ranks have no place. */
+/* Plays the plan with "key=value network.key=value" changed ("": as it is), on another cluster
+ * unless that is NULL. An error is a refusal: the settings do not go together, or the ranks have no
+ * place. */
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error);

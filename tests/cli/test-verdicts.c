@@ -239,6 +239,18 @@ static void ways_to_fit(void) {
            "--cluster dgx-h100",
            0, "  fits with --accumulate-sync every: step ", "");
     expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
+    /* Of a long sequence logits are what is too large, and the network's keys are settings too. */
+    expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
+           "--param-dtype bf16 --checkpointing full",
+           0, "  fits with --network-key loss=kernel: step ", "");
+    expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
+           "--param-dtype bf16 --checkpointing full --network-key loss=kernel",
+           0, "fits: yes", "");
+    /* More ranks in fp32, and fewer of them in 16 bits. */
+    expect("predict llama3-70b -n 16 --cluster dgx-h100", 0,
+           "  fits with -n 128 --checkpointing full: step ", "");
+    expect("predict llama3-70b -n 16 --cluster dgx-h100", 0,
+           "  fits with -n 32 --checkpointing full --param-dtype bf16: step ", "");
 }
 
 /* What does not fit is told what would make it fit. */
