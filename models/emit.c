@@ -35,8 +35,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     if (network->vocab && tokens_per_sequence > network->seq) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
-                    " positions of network %s; lower seq, or edit the network",
-                    tokens_per_sequence, network->seq, network->name);
+                    " positions of network %s; lower seq, or let it have more: --network-key "
+                    "seq=%" G_GUINT64_FORMAT,
+                    tokens_per_sequence, network->seq, network->name, tokens_per_sequence);
         return NULL;
     }
     if (!tensors_are_countable(network, pass->batch, tokens_per_sequence, error)) {

@@ -201,8 +201,9 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
 /* ---- beside it ---- */
 
 static void append_counts(GString *text, const CliChosen *chosen) {
-    g_string_append_printf(text, "%u settings predicted, %u of them do not fit",
-                           chosen->n_predicted, chosen->n_not_fitting);
+    g_string_append_printf(text, "%u setting%s predicted, %u of them do not fit",
+                           chosen->n_predicted, chosen->n_predicted == 1 ? "" : "s",
+                           chosen->n_not_fitting);
     if (chosen->n_left_out > 0) {
         g_string_append_printf(text, "; %u left out, for one that holds no more did not fit",
                                chosen->n_left_out);

@@ -60,6 +60,13 @@ static void set_price(ModelCluster *cluster, double price) {
     }
 }
 
+/* A machine is meant by what it was called, by its name, or by that without its :NODES. */
+static bool is_meant(const char *name, const char *called, const ModelCluster *cluster) {
+    gsize without_nodes = strcspn(cluster->name, ":");
+    return g_str_equal(name, called) || g_str_equal(name, cluster->name) ||
+           (strlen(name) == without_nodes && strncmp(name, cluster->name, without_nodes) == 0);
+}
+
 /* "2.50" of all, or "dgx-h100=2.50". */
 static bool take_price(const char *text, char **names, const GPtrArray *clusters, GError **error) {
     const char *equals = strrchr(text, '=');
@@ -75,7 +82,7 @@ static bool take_price(const char *text, char **names, const GPtrArray *clusters
     }
     for (guint i = 0; i < clusters->len; i++) {
         ModelCluster *cluster = clusters->pdata[i];
-        if (name == NULL || g_str_equal(name, names[i]) || g_str_equal(name, cluster->name)) {
+        if (name == NULL || is_meant(name, names[i], cluster)) {
             set_price(cluster, price);
             any = true;
         }

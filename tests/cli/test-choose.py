@@ -123,6 +123,9 @@ def check_money(run):
         for key, value in wanted.items():
             if abs(row[key] - value) > 1e-9 * value:
                 said.append('%s is %s, not %s' % (key, row[key], value))
+    more = run.json('choose', *both[:5], '--cluster', 'dgx-h100:2', '--price', 'dgx-h100=8')
+    if more['choices'][0].get('price_per_billion_tokens', 0) <= 0:
+        said.append('a name without its :NODES has no price')
     return said
 
 

@@ -165,6 +165,8 @@ static void bad_strategies(void) {
     expect("plan gpt-toy --strategy reads.ini --host-reads norm", 2, "", "plan: host_reads=norm");
     expect("plan gpt-toy --strategy reads.ini --clip 1 -o reads.plan", 0, "", "");
     expect("plan gpt-toy --seq 33", 2, "", "longer than the 32 positions");
+    expect("plan gpt-toy --seq 33", 2, "", "let it have more: --network-key seq=33");
+    expect("plan gpt-toy --seq 33 --network-key seq=33", 0, "", "");
 }
 
 static void bad_clusters(void) {
