@@ -317,6 +317,12 @@ Plan *cli_plan_build_for_one(const ModelNetwork *network, const PlanStrategy *st
     return graph ? plan_build_for_one(graph, strategy, network->name, network->text, error) : NULL;
 }
 
+Plan *cli_plan_build_folded(const ModelNetwork *network, const PlanStrategy *strategy,
+                            GError **error) {
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
+    return graph ? plan_build_folded(graph, strategy, network->name, network->text, error) : NULL;
+}
+
 /* What a config.json does not settle. Once, however often the network is planned. */
 static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network,
                               const PlanStrategy *strategy, const char *path) {
@@ -378,6 +384,10 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
 
 Plan *cli_plan_source_load_for_one(CliPlanSource *source, const char *name, GError **error) {
     return load(source, name, cli_plan_build_for_one, error);
+}
+
+Plan *cli_plan_source_load_folded(CliPlanSource *source, const char *name, GError **error) {
+    return load(source, name, cli_plan_build_folded, error);
 }
 
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error) {

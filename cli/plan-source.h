@@ -36,6 +36,9 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
 /* plan_build_for_one(): for a prediction without a trace, in which rank 0 stands for all. */
 Plan *cli_plan_build_for_one(const ModelNetwork *network, const PlanStrategy *strategy,
                              GError **error);
+/* plan_build_folded(): for figures alone, if SIM_ERROR_FOLDED does not say that they need all. */
+Plan *cli_plan_build_folded(const ModelNetwork *network, const PlanStrategy *strategy,
+                            GError **error);
 
 /* name: a plan file (first line "foreshard-plan ..."), "-" for one from standard input, a network's
  * data file, or a network's name. Options given together with a plan are an error. */
@@ -44,3 +47,5 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **err
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error);
 /* The same for a prediction alone: a network's plan is cli_plan_build_for_one()'s. */
 Plan *cli_plan_source_load_for_one(CliPlanSource *source, const char *name, GError **error);
+/* The same, cli_plan_build_folded()'s. */
+Plan *cli_plan_source_load_folded(CliPlanSource *source, const char *name, GError **error);

@@ -211,6 +211,14 @@ static bool change_strategy(PlanStrategy *strategy, char **changes, GError **err
     return plan_strategy_settle(strategy, error);
 }
 
+typedef Plan *Build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
+
+static SimPrediction *play(Build *build, const ModelNetwork *network, const PlanStrategy *strategy,
+                           const ModelCluster *cluster, const SimOptions *options, GError **error) {
+    g_autoptr(Plan) plan = build(network, strategy, error);
+    return plan != NULL ? sim_predict(plan, cluster, options, NULL, error) : NULL;
+}
+
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error) {
     PlanStrategy strategy = what_if->strategy;
@@ -226,11 +234,18 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
     }
     const ModelNetwork *network = other != NULL ? other : what_if->network;
     const SimOptions *options = &what_if->asked->options;
-    bool for_one = !options->every_rank && options->rank == 0;
-    g_autoptr(Plan) plan = for_one ? cli_plan_build_for_one(network, &strategy, error)
-                                   : cli_plan_build(network, &strategy, error);
-    if (plan == NULL) {
-        return NULL;
+    const ModelCluster *on = cluster != NULL ? cluster : what_if->cluster;
+    if (options->every_rank || options->rank != 0) {
+        return play(cli_plan_build, network, &strategy, on, options, error);
     }
-    return sim_predict(plan, cluster != NULL ? cluster : what_if->cluster, options, NULL, error);
+    SimPrediction *prediction =
+        play(cli_plan_build_folded, network, &strategy, on, options, &refusal);
+    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
+        g_clear_error(&refusal);
+        prediction = play(cli_plan_build_for_one, network, &strategy, on, options, &refusal);
+    }
+    if (prediction == NULL) {
+        g_propagate_error(error, refusal);
+    }
+    return prediction;
 }

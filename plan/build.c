@@ -11,8 +11,16 @@
 #include "plan/units.h"
 
 enum {
-    MOST_FORESEEN = 64 /* passes; arrays for more of them grow */
+    MOST_FORESEEN = 64, /* passes; arrays for more of them grow */
+    FOLDED_TO = 16      /* passes: a simulator has seen by then whether they repeat */
 };
+
+/* What of a plan is written. */
+typedef enum {
+    WRITE_ALL,
+    WRITE_FOR_ONE, /* the first role's program */
+    WRITE_FOLDED   /* it alone, of a step some of its passes */
+} Written;
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     switch ((PlanFlavourId)strategy->flavour) {
@@ -145,10 +153,12 @@ static void play_pass(PlanRun *run) {
     plan_run_after_backward(run);
 }
 
+/* Those that are folded would stand before the last. */
 static void play_passes(PlanRun *run) {
+    uint64_t n = run->strategy->accumulate - run->n_folded;
     play_pass(run);
-    for (uint64_t pass = 1; pass < run->strategy->accumulate; pass++) {
-        begin_pass(run, pass);
+    for (uint64_t pass = 1; pass < n; pass++) {
+        begin_pass(run, pass + 1 < n ? pass : run->strategy->accumulate - 1);
         play_pass(run);
     }
 }
@@ -204,6 +214,7 @@ static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, Plan
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         role->n_parameter_elements += run->flavour->owned(run, p).elements;
     }
+    role->n_folded = run->n_folded;
     plan_builder_hand_over(&run->builder, role);
 }
 
@@ -292,9 +303,15 @@ static void find_roles(Plan *plan, const PlanRun *run) {
     }
 }
 
-/* n_programs: as many roles get one, from the first. */
+/* A static layout has a place for each buffer of each pass. */
+static uint32_t count_folded(const PlanStrategy *strategy, Written written) {
+    bool folds = written == WRITE_FOLDED && strategy->accumulate > FOLDED_TO &&
+                 strategy->allocator.choice != PLAN_ALLOCATOR_ARENA;
+    return folds ? (uint32_t)(strategy->accumulate - FOLDED_TO) : 0;
+}
+
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                   const char *network_text, uint32_t n_programs, GError **error) {
+                   const char *network_text, Written written, GError **error) {
     g_autoptr(Plan) plan = plan_new();
     g_autofree char *strategy_text = plan_strategy_text(strategy);
     g_autofree char *strategy_title = plan_strategy_title(strategy);
@@ -321,10 +338,12 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     name_lanes(plan, &run);
     PlanPasses passes;
     const PlanRole *first = NULL;
-    uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate, MOST_FORESEEN);
+    run.n_folded = count_folded(strategy, written);
+    uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run.n_folded, MOST_FORESEEN);
     plan_builder_expect(&run.builder, graph->ops->len * passes_foreseen + graph->parameters->len);
-    plan->for_one = n_programs < plan->n_roles;
-    for (uint32_t i = 0; i < MIN(n_programs, plan->n_roles); i++) {
+    uint32_t n_programs = written == WRITE_ALL ? plan->n_roles : 1;
+    plan->for_one = n_programs < plan->n_roles || run.n_folded > 0;
+    for (uint32_t i = 0; i < n_programs; i++) {
         if (first) {
             run_init(&run, graph, strategy, plan->arena, plan->roles[i].ranks[0]);
             plan_builder_expect_like(&run.builder, first);
@@ -340,10 +359,15 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
 
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                  const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, UINT32_MAX, error);
+    return build(graph, strategy, network_name, network_text, WRITE_ALL, error);
 }
 
 Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
                          const char *network_name, const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, 1, error);
+    return build(graph, strategy, network_name, network_text, WRITE_FOR_ONE, error);
+}
+
+Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
+                        const char *network_name, const char *network_text, GError **error) {
+    return build(graph, strategy, network_name, network_text, WRITE_FOLDED, error);
 }

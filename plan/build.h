@@ -21,3 +21,7 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
  * not handed on, and no other rank can play it. */
 Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
                          const char *network_name, const char *network_text, GError **error);
+/* The same for a prediction's figures alone: of a step of many passes some are written, and one of
+ * them stands for those that are not (plan/fold.h). */
+Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
+                        const char *network_name, const char *network_text, GError **error);

@@ -178,6 +178,7 @@ typedef struct {
      * not repeat another. A step's loss is the mean of its passes'. */
     uint32_t *loss_ops;
     uint32_t n_loss_ops;
+    uint32_t n_folded; /* passes of each step that are not written (plan/fold.h) */
 } PlanRole;
 
 typedef struct _Plan Plan;
@@ -198,7 +199,7 @@ struct _Plan {
     uint32_t n_units;
     PlanRole *roles;
     uint32_t n_roles;
-    bool for_one;     /* plan_build_for_one(): only the first role has a program */
+    bool for_one;     /* only the first role has a program, or not all of it (plan/build.h) */
     PlanArena *arena; /* all of the above, texts too */
     char *digest;     /* made when first asked for */
 };

@@ -449,6 +449,10 @@ uint32_t sim_device_passed_over(const SimDevice *device) {
     return device->passes.n_passed_over;
 }
 
+uint32_t sim_device_lacks(const SimDevice *device) {
+    return device->passes.n_folded;
+}
+
 bool sim_device_repeats_at(SimDevice *device, const PlanPosition *at, unsigned moment) {
     return device->setup.repeats && sim_repeat_at(&device->repeat, at, moment);
 }

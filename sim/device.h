@@ -78,6 +78,8 @@ void sim_device_resume(SimDevice *device);
 const SimPasses *sim_device_passes(SimDevice *device, PlanSection section);
 uint32_t sim_device_pass_begins(SimDevice *device, int32_t step, uint32_t pass);
 uint32_t sim_device_passed_over(const SimDevice *device); /* passes, in all */
+/* Of the section that was played, passes that are not written and were not leapt over. */
+uint32_t sim_device_lacks(const SimDevice *device);
 /* At a moment of a step (sim_repeat_moment()): the rest of it, and all steps after it, are as the
  * one before. Their books are written then, and nothing more is to be played, nor drained. */
 bool sim_device_repeats_at(SimDevice *device, const PlanPosition *at, unsigned moment);

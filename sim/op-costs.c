@@ -1,6 +1,7 @@
 #include "sim/op-costs.h"
 
 #include "plan/alike.h"
+#include "plan/fold.h"
 #include "plan/op-work.h"
 #include "sim/error.h"
 
@@ -62,9 +63,26 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     return g_steal_pointer(&costs);
 }
 
+/* Of passes that are not written. */
+static double folded_ns(const SimOpCosts *costs, const PlanRole *role) {
+    double sum_ns = 0;
+    PlanFold fold;
+    for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+        if (plan_section_repeats(role, s) || !plan_fold_find(role, s, &fold)) {
+            continue;
+        }
+        for (uint32_t i = fold.begin; i < fold.end; i++) {
+            const PlanInstr *instr = &role->sections[s][i];
+            bool is_op = instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP;
+            sum_ns += is_op ? (double)sim_op_cost(costs, instr->arg)->duration_ns : 0;
+        }
+    }
+    return sum_ns * role->n_folded;
+}
+
 bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error) {
     const PlanRole *role = &plan->roles[costs->role];
-    double sum_ns = 0;
+    double sum_ns = folded_ns(costs, role);
     uint32_t slowest = 0;
     for (uint32_t op = 0; op < role->n_ops; op++) {
         SimTime ns = sim_op_cost(costs, op)->duration_ns;

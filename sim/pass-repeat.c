@@ -35,6 +35,7 @@ const SimPasses *sim_pass_repeat_section(SimPassRepeat *repeat, PlanSection sect
     }
     repeat->section = section;
     repeat->tries = 0;
+    repeat->n_folded = section == PLAN_SECTION_CONSTRUCT ? 0 : parts->role->n_folded;
     forget(repeat);
     if (repeat->passes.n > 0 && !repeat->is_made) {
         repeat->is_made = g_new0(bool, parts->role->n_buffers);
@@ -176,13 +177,17 @@ uint32_t sim_pass_repeat_begins(SimPassRepeat *repeat, int32_t step, uint32_t pa
     take_mark(repeat, step, pass - 1);
     for (unsigned period = 1; period <= SIM_MOST_PERIOD; period++) {
         const SimMark *since = &repeat->marks[period - 1];
-        uint32_t times = count_alike(passes, pass, period) / period;
-        if (times > 0 && sim_mark_equal(since, &repeat->here)) {
-            uint32_t to = pass + times * period;
+        uint32_t written = count_alike(passes, pass, period);
+        bool up_to_last = pass + written + 1 == passes->n;
+        uint32_t all = written + (written > 0 && up_to_last ? repeat->n_folded : 0);
+        uint32_t times = all / period, rest = all % period;
+        if (written > rest && sim_mark_equal(since, &repeat->here)) {
+            uint32_t to = pass + written - rest;
             leap(repeat, step, since, times);
             rename_buffers(repeat, pass - 1, to - 1);
             rename_events(repeat, step, pass - 1, to - 1);
-            repeat->n_passed_over += to - pass;
+            repeat->n_passed_over += times * period;
+            repeat->n_folded = up_to_last ? 0 : repeat->n_folded;
             forget(repeat);
             return passes->begins[to] - passes->begins[pass];
         }

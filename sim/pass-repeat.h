@@ -9,8 +9,8 @@
  * over would have called it. An allocator may come back to where it was in every other pass alone;
  * then pairs of them repeat.
  *
- * Tries are few: what has not settled by then is
- * played.
+ * Tries are few: what has not settled by then is played. Passes that are not written
+ * (plan/fold.h) can only be leapt over.
  *
  * Owns: the states where the last passes began. Borrows: the device's parts. Threads: one. Cost:
  * O(buffers, and instructions of a pass) a try.
@@ -29,6 +29,7 @@ typedef struct {
     PlanSection section; /* whose passes are known */
     SimPasses passes;
     uint32_t tries;                 /* in this section */
+    uint32_t n_folded;              /* of its passes that are not written, those not leapt over */
     SimMark marks[SIM_MOST_PERIOD]; /* where the last passes began, the newest first */
     SimMark here;
     bool *is_made;          /* by buffer: by the pass at hand; false between tries */

@@ -61,6 +61,12 @@ static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
         if (answer == PLAN_DONE && !repeats && accumulates) {
             answer = play_passes(device, player, passes, error);
         }
+        if (answer == PLAN_DONE && !repeats && sim_device_lacks(device) > 0) {
+            g_set_error(error, SIM_ERROR, SIM_ERROR_FOLDED,
+                        "%u passes of step %d are not written and do not repeat those that are",
+                        sim_device_lacks(device), at->step);
+            return PLAN_FAILED;
+        }
         if (answer == PLAN_DONE && !repeats) {
             answer = play_to(device, player, SECTION_END, error);
         }
@@ -193,6 +199,19 @@ static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **
     return !what;
 }
 
+/* Only who leaps over passes can play those that are not written. */
+static bool check_folded(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                         GError **error) {
+    bool leaps = cluster->device_lane_wake_us == 0 && !options->arena;
+    if (plan->roles[0].n_folded > 0 && !leaps) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_FOLDED,
+                    "all passes are played on cluster %s, or all placed; build the plan whole",
+                    cluster->name);
+        return false;
+    }
+    return true;
+}
+
 static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError **error) {
     if (plan->world > model_cluster_ranks(cluster)) {
         g_set_error(
@@ -276,6 +295,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
     g_assert(options->rank < plan->world);
     g_assert(!plan->for_one || (!options->every_rank && options->rank == 0));
+    g_assert(plan->roles[0].n_folded == 0 || trace == NULL);
     g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
@@ -288,7 +308,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
         own.allocator = &asked;
         own.arena |= !conf;
     }
-    if (!check_cluster(plan, cluster, error) ||
+    if (!check_cluster(plan, cluster, error) || !check_folded(plan, cluster, &own, error) ||
         !(own.every_rank ? check_every(plan, &own, error) : check_alike(plan, cluster, error))) {
         return NULL;
     }

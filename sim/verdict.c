@@ -2,13 +2,22 @@
 
 #include <stdlib.h>
 
+#include "plan/fold.h"
+
+/* As if all passes were written. */
+static uint32_t whole_index(const PlanRole *role, const SimMemoryPlace *place) {
+    PlanFold fold;
+    bool is_behind = plan_fold_find(role, place->section, &fold) && place->index >= fold.end;
+    return place->index + (is_behind ? role->n_folded * (fold.end - fold.begin) : 0);
+}
+
 static SimMoment moment(const PlanRole *role, const SimMemoryPlace *place, SimTime host_ns,
                         const MemoryTotals *now) {
     const PlanInstr *instr = &role->sections[place->section][place->index];
     return (SimMoment){
         .step = place->step,
         .section = place->section,
-        .index = place->index,
+        .index = whole_index(role, place),
         .phase = instr->phase,
         .unit = instr->unit,
         .host_ns = host_ns,

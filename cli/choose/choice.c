@@ -21,9 +21,9 @@ static void take_prediction(CliChoice *choice, const SimPrediction *prediction) 
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
                         CliChoice *ret, GError **error) {
     PlanStrategy strategy;
-    g_autoptr(Plan) plan = cli_plan_source_load_for_one(source, network, error);
+    g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        plan != NULL ? cli_predict_play(plan, cluster, NULL, error) : NULL;
+        cli_predict_figures(source, network, cluster, &plan, error);
     if (prediction == NULL || !cli_plan_source_strategy(source, &strategy, error)) {
         return false;
     }

@@ -381,8 +381,7 @@ static bool try_listed(Search *search, const ModelCluster *cluster, char **value
     return true;
 }
 
-/* A step of many passes takes long to predict, and small batches are the slow ones: a global batch
- * is begun with few passes. */
+/* Small batches are the slow ones: a global batch is begun with few passes. */
 static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
     Misfit place = place_of(search, cluster, values);
     uint64_t size = 1;

@@ -25,7 +25,34 @@ typedef struct {
     gboolean json;
 } Options;
 
-static int predict(const Plan *plan, const Options *options, CliEveryRank *every) {
+/* What was asked for: a plan or network, and how it is played. */
+typedef struct {
+    CliPlanSource *source;
+    const char *name;
+    const ModelCluster *cluster;
+    const SimOptions *options;
+} Asked;
+
+/* Of a step of many passes some are planned, or all where those do not repeat. */
+static SimPrediction *play(const Asked *asked, Plan **plan, Trace *trace, GError **error) {
+    GError *refusal = NULL;
+    SimPrediction *prediction = sim_predict(*plan, asked->cluster, asked->options, trace, &refusal);
+    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
+        g_clear_error(&refusal);
+        plan_free(*plan);
+        *plan = cli_plan_source_load_for_one(asked->source, asked->name, &refusal);
+        prediction =
+            *plan ? sim_predict(*plan, asked->cluster, asked->options, trace, &refusal) : NULL;
+    }
+    if (!prediction) {
+        g_propagate_error(error, refusal);
+    }
+    return prediction;
+}
+
+static int predict(CliPlanSource *source, const char *name, Plan *loaded, const Options *options,
+                   CliEveryRank *every) {
+    g_autoptr(Plan) plan = loaded;
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = cli_cluster_read(options->cluster, &error);
     if (!cluster) {
@@ -40,7 +67,8 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
     if (!cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &sim_options, trace, &error);
+    Asked asked = {source, name, cluster, &sim_options};
+    g_autoptr(SimPrediction) prediction = play(&asked, &plan, trace, &error);
     cli_every_rank_played(every);
     if (!prediction) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -63,7 +91,7 @@ static int predict(const Plan *plan, const Options *options, CliEveryRank *every
 static Plan *load(CliPlanSource *source, const char *name, const Options *options,
                   const CliEveryRank *every, GError **error) {
     bool for_one = !options->trace && !options->json && !cli_every_rank_is_asked(every);
-    return for_one ? cli_plan_source_load_for_one(source, name, error)
+    return for_one ? cli_plan_source_load_folded(source, name, error)
                    : cli_plan_source_load(source, name, error);
 }
 
@@ -130,12 +158,12 @@ int cmd_predict(int argc, char **argv) {
     }
     g_autoptr(GError) error = NULL;
     const char *const inputs[] = {argv[1], options.cluster};
-    g_autoptr(Plan) plan =
+    Plan *plan =
         cli_cluster_check_nccl(options.nccl_algo, options.nccl_proto, &error) &&
                 exec_option_is_file("--trace", options.trace, &error) &&
                 cli_plan_source_spares(source, options.trace, inputs, G_N_ELEMENTS(inputs), &error)
             ? load(source, argv[1], &options, every, &error)
             : NULL;
-    return plan ? predict(plan, &options, every)
+    return plan ? predict(source, argv[1], plan, &options, every)
                 : cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }

@@ -133,9 +133,9 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
             return false;
         }
     }
-    g_autoptr(Plan) plan = cli_plan_source_load_for_one(source, network, error);
+    g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        plan != NULL ? cli_predict_play(plan, cluster, NULL, error) : NULL;
+        cli_predict_figures(source, network, cluster, &plan, error);
     if (prediction == NULL) {
         g_prefix_error(error, "%s: ", label_of(points, values, 0));
         return false;

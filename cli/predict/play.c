@@ -20,3 +20,23 @@ SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, T
     }
     return g_steal_pointer(&prediction);
 }
+
+SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
+                                   const ModelCluster *cluster, Plan **ret_plan, GError **error) {
+    g_autoptr(GError) refusal = NULL;
+    g_autoptr(Plan) plan = cli_plan_source_load_folded(source, name, &refusal);
+    SimPrediction *prediction =
+        plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
+    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
+        g_clear_error(&refusal);
+        plan_free(plan);
+        plan = cli_plan_source_load_for_one(source, name, &refusal);
+        prediction = plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
+    }
+    if (prediction == NULL) {
+        g_propagate_error(error, g_steal_pointer(&refusal));
+        return NULL;
+    }
+    *ret_plan = g_steal_pointer(&plan);
+    return prediction;
+}

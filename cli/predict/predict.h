@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "cli/plan-source.h"
 #include "models/cluster.h"
 #include "sim/predict.h"
 
@@ -26,6 +27,11 @@ const char *cli_predict_other_dtype(const SimPrediction *prediction);
  * lacks is an error, for then nothing is predicted. trace: NULL, or a fresh one, to be filled. */
 SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
                                 GError **error);
+
+/* Likewise what a plan or network comes to, without a trace: of a step of many passes some are
+ * planned (plan/fold.h), or all where those do not repeat. ret_plan: as it was played. */
+SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
+                                   const ModelCluster *cluster, Plan **ret_plan, GError **error);
 
 /* Print to standard output. */
 void cli_predict_print_text(const CliPredictReport *report);

@@ -173,10 +173,11 @@ struct _PlanRun {
     const PlanGraph *graph;
     const PlanStrategy *strategy;
     const PlanFlavour *flavour;
-    gpointer state; /* the flavour's */
-    uint64_t pass;  /* of its step's forward and backward passes, the one that runs */
-    bool reduces;   /* that pass reduces gradients, and does not only add them up */
-    uint32_t rank;  /* of those that play this role, the first */
+    gpointer state;    /* the flavour's */
+    uint64_t pass;     /* of its step's forward and backward passes, the one that runs */
+    uint32_t n_folded; /* passes of a step that are not written (plan/fold.h) */
+    bool reduces;      /* that pass reduces gradients, and does not only add them up */
+    uint32_t rank;     /* of those that play this role, the first */
     const PlanParameter *parameters; /* the plan's, whose names buffers bear */
 
     PlanRunUnit *units;

@@ -1,5 +1,8 @@
 /* Steps and passes that are as those before them are not played, and nothing shows it: a prediction
- * with a trace, for which all are played, says the same in every figure. */
+ * with a trace, for which all are played, says the same in every figure. Nor are all passes
+ * written, and that does not show either. */
+#include <string.h>
+
 #include "memory/options.h"
 #include "sim/predict.h"
 #include "tests/sim/toy.h"
@@ -156,6 +159,86 @@ static void passes_repeat(void) {
     }
 }
 
+/* Where memory ended, if it did. */
+static void same_oom(const SimOom *a, const SimOom *b) {
+    g_assert_cmpint(a->at.step, ==, b->at.step);
+    g_assert_cmpint(a->at.section, ==, b->at.section);
+    g_assert_cmpuint(a->at.index, ==, b->at.index);
+    g_assert_cmpint(a->at.host_ns, ==, b->at.host_ns);
+    g_assert_cmpuint(a->at.unit, ==, b->at.unit);
+    g_assert_cmpstr(a->buffer, ==, b->buffer);
+    g_assert_cmpuint(a->bytes, ==, b->bytes);
+    g_assert_cmpmem(a->by_sub, sizeof a->by_sub, b->by_sub, sizeof b->by_sub);
+}
+
+/* Returns whether some passes were not written, and all the same nothing lacks. */
+static bool nothing_lacks(const char *network, const char *strategy, const ModelCluster *cluster) {
+    g_autoptr(Plan) whole = toy_network_plan(network, strategy);
+    g_autoptr(Plan) folded = toy_folded_plan(network, strategy);
+    g_autoptr(SimPrediction) wanted = predict(whole, cluster, NULL);
+    SimOptions options = {.steps = STEPS};
+    g_autoptr(GError) refusal = NULL;
+    g_autoptr(SimPrediction) got = sim_predict(folded, cluster, &options, NULL, &refusal);
+    g_assert_true(folded->for_one || folded->roles[0].n_folded == 0);
+    if (got == NULL) {
+        g_assert_error(refusal, SIM_ERROR, SIM_ERROR_FOLDED);
+        return false;
+    }
+    same_times(wanted, got);
+    same_memory(wanted, got);
+    same_oom(&wanted->oom, &got->oom);
+    g_assert_cmpfloat(wanted->flops, ==, got->flops);
+    g_assert_cmpuint(wanted->n_passed_over, ==, got->n_passed_over);
+    g_assert_cmpuint(whole->tokens_per_rank, ==, folded->tokens_per_rank);
+    return folded->roles[0].n_instrs[PLAN_SECTION_FIRST] <
+           whole->roles[0].n_instrs[PLAN_SECTION_FIRST];
+}
+
+/* An odd number of passes is left out, and an even one: where pairs repeat one may be left. */
+static void passes_fold(void) {
+    static const unsigned numbers[] = {16, 17, 26};
+    g_autoptr(ModelCluster) cluster = read_cluster("a100-node.ini");
+    for (unsigned i = 0; i < G_N_ELEMENTS(passes); i++) {
+        bool is_arena = strstr(passes[i].strategy, "arena") != NULL;
+        for (unsigned n = 0; n < G_N_ELEMENTS(numbers); n++) {
+            g_autofree char *strategy =
+                g_strdup_printf("%s accumulate=%u", passes[i].strategy, numbers[n]);
+            bool folds = nothing_lacks(passes[i].network, strategy, cluster);
+            g_assert_true(folds == (numbers[n] > 16 && !is_arena));
+        }
+    }
+}
+
+/* Where memory ends, in the first step or the second, a plan is played again without a limit; where
+ * it is given back in each pass, passes do not repeat, and the plan has to be written whole. */
+static void folded_and_pressed(void) {
+    static const char strategy[] = "ranks=8 flavour=fsdp1 limit_all_gathers=0 param_dtype=bf16 "
+                                   "accumulate=24";
+    g_autoptr(ModelCluster) cluster = read_cluster("a100-node.ini");
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", strategy);
+    g_autoptr(SimPrediction) free = predict(plan, cluster, NULL);
+    uint64_t outside = cluster->device_memory_bytes - free->allocator_bytes;
+    unsigned n_folded = 0;
+    for (unsigned percent = 60; percent <= 100; percent += 10) {
+        cluster->device_memory_bytes = outside + free->peak_reserved_bytes / 100 * percent;
+        bool folds = nothing_lacks("gpt2", strategy, cluster);
+        g_test_message("%u %%: %s", percent, folds ? "folded" : "to be written whole");
+        n_folded += folds;
+    }
+    g_assert_cmpuint(n_folded, >=, 2);
+}
+
+/* What does not repeat itself, or is not asked whether it does, has to be written. */
+static void refused_where_all_are_played(void) {
+    g_autoptr(ModelCluster) cluster = read_cluster("this-machine.ini");
+    g_autoptr(Plan) plan = toy_folded_plan("gpt-toy", "ranks=2 accumulate=40");
+    SimOptions options = {.steps = STEPS};
+    g_autoptr(GError) error = NULL;
+    cluster->device_lane_wake_us = 50;
+    g_assert_null(sim_predict(plan, cluster, &options, NULL, &error));
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_FOLDED);
+}
+
 static void settings_repeat(void) {
     static const char *const names[] = {"a100-node.ini", "a100-roce.ini"};
     for (unsigned c = 0; c < G_N_ELEMENTS(names); c++) {
@@ -205,5 +288,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/repeat/passes", passes_repeat);
     g_test_add_func("/sim/repeat/pressed for memory", pressed_for_memory);
     g_test_add_func("/sim/repeat/lanes that wake", lanes_that_wake);
+    g_test_add_func("/sim/repeat/passes fold", passes_fold);
+    g_test_add_func("/sim/repeat/folded and pressed", folded_and_pressed);
+    g_test_add_func("/sim/repeat/refused where all are played", refused_where_all_are_played);
     return g_test_run();
 }

@@ -73,7 +73,10 @@ Plan *toy_plan(const char *body, const char *buffers) {
     return plan;
 }
 
-static Plan *plan_of(const ModelNetwork *read, const char *settings) {
+typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
+                    const char *network_text, GError **error);
+
+static Plan *plan_of(const ModelNetwork *read, const char *settings, Build *build) {
     g_autoptr(GError) error = NULL;
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
@@ -87,25 +90,33 @@ static Plan *plan_of(const ModelNetwork *read, const char *settings) {
     g_assert_no_error(error);
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, &error);
     g_assert_no_error(error);
-    Plan *plan = plan_build(graph, &strategy, read->name, read->text, &error);
+    Plan *plan = build(graph, &strategy, read->name, read->text, &error);
     g_assert_no_error(error);
     return plan;
 }
 
-Plan *toy_network_plan(const char *network, const char *settings) {
+static Plan *network_plan(const char *network, const char *settings, Build *build) {
     g_autoptr(GError) error = NULL;
     g_autofree char *file = g_strconcat(network, ".ini", NULL);
     g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
     g_autoptr(ModelNetwork) read = model_network_read_file(path, &error);
     g_assert_no_error(error);
-    return plan_of(read, settings);
+    return plan_of(read, settings, build);
+}
+
+Plan *toy_network_plan(const char *network, const char *settings) {
+    return network_plan(network, settings, plan_build);
+}
+
+Plan *toy_folded_plan(const char *network, const char *settings) {
+    return network_plan(network, settings, plan_build_folded);
 }
 
 Plan *toy_written_plan(const char *ini, const char *settings) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);
     g_assert_no_error(error);
-    return plan_of(read, settings);
+    return plan_of(read, settings, plan_build);
 }
 
 char *toy_timeline(const Trace *trace, int32_t step) {
