@@ -159,6 +159,20 @@ const CliWay *cli_ways_best(const GArray *ways) {
     return ways->len == 0 ? NULL : way_at(ways, calm < ways->len ? calm : 0);
 }
 
+void cli_ways_add_json(JsonBuilder *json, const GArray *ways) {
+    trace_json_begin_array(json, "ways_to_fit");
+    for (guint i = 0; ways != NULL && i < ways->len; i++) {
+        const CliWay *way = way_at(ways, i);
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "settings", way->changes);
+        trace_json_add_real(json, "step_ms", way->step_ns / 1e6);
+        trace_json_add_number(json, "peak_reserved_bytes", way->reserved_bytes);
+        trace_json_add_int(json, "alloc_retries", way->retries);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
 /* "micro_batch" as an option: "--micro-batch", and what stands between it and its value. */
 static void append_option(GString *text, const char *key) {
     if (g_str_has_prefix(key, "network.")) {

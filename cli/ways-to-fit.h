@@ -10,6 +10,7 @@
 #pragma once
 
 #include "cli/what-if.h"
+#include "trace/json.h"
 
 typedef struct {
     char *changes; /* "checkpointing=full param_dtype=bf16", what is not so already */
@@ -28,5 +29,7 @@ const CliWay *cli_ways_best(const GArray *ways);
 /* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB"; reserved: the bytes
  * in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);
+/* An array "ways_to_fit"; ways: NULL is empty. */
+void cli_ways_add_json(JsonBuilder *json, const GArray *ways);
 /* "key=value key=value" as options. Transfer full. */
 char *cli_changes_as_options(const char *changes);

@@ -136,7 +136,8 @@ static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **
     return true;
 }
 
-CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error) {
+/* All of the trace but where it is predicted. */
+static CliWhatIf *read_asked(const Trace *trace, GError **error) {
     const char *strategy = trace_get(trace, "strategy");
     if (strategy == NULL || trace_get(trace, "network") == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
@@ -154,14 +155,30 @@ CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **err
     if (!take_network(what_if, trace, error) || !check_digest(what_if, trace, error)) {
         return NULL;
     }
-    what_if->cluster = read_cluster(trace, cluster, error);
-    what_if->asked = what_if->cluster != NULL ? sim_settings_read(trace, error) : NULL;
+    return g_steal_pointer(&what_if);
+}
+
+/* Takes the cluster; NULL: error says why there is none. */
+static CliWhatIf *put_on(CliWhatIf *asked, ModelCluster *cluster, const Trace *trace,
+                         GError **error) {
+    g_autoptr(CliWhatIf) what_if = asked;
+    what_if->cluster = cluster;
+    what_if->asked = cluster != NULL ? sim_settings_read(trace, error) : NULL;
     if (what_if->asked == NULL) {
         return NULL;
     }
-    model_cluster_force_nccl(what_if->cluster, what_if->asked->nccl_algo,
-                             what_if->asked->nccl_proto);
+    model_cluster_force_nccl(cluster, what_if->asked->nccl_algo, what_if->asked->nccl_proto);
     return g_steal_pointer(&what_if);
+}
+
+CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error) {
+    CliWhatIf *asked = read_asked(trace, error);
+    return asked != NULL ? put_on(asked, read_cluster(trace, cluster, error), trace, error) : NULL;
+}
+
+CliWhatIf *cli_what_if_on(const Trace *trace, const ModelCluster *cluster, GError **error) {
+    CliWhatIf *asked = read_asked(trace, error);
+    return asked != NULL ? put_on(asked, model_cluster_copy(cluster), trace, error) : NULL;
 }
 
 void cli_what_if_free(CliWhatIf *what_if) {

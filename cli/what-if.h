@@ -28,6 +28,8 @@ char *cli_network_name(const Trace *trace);
 
 /* cluster: a name or a file; NULL: the one that the trace names. */
 CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error);
+/* The same on a cluster that was read. */
+CliWhatIf *cli_what_if_on(const Trace *trace, const ModelCluster *cluster, GError **error);
 void cli_what_if_free(CliWhatIf *what_if); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliWhatIf, cli_what_if_free)
 

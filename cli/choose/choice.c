@@ -4,6 +4,8 @@
 #include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "plan/plan.h"
+#include "sim/settings.h"
+#include "trace/from-plan.h"
 
 static void take_prediction(CliChoice *choice, const SimPrediction *prediction) {
     choice->step_ns = (double)prediction->median_step_ns;
@@ -16,6 +18,14 @@ static void take_prediction(CliChoice *choice, const SimPrediction *prediction) 
     choice->reserved_bytes = prediction->peak_reserved_bytes;
     choice->allocator_bytes = prediction->allocator_bytes;
     choice->retries = prediction->alloc_retries;
+}
+
+static Trace *header_of(const Plan *plan, const ModelCluster *cluster) {
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    Trace *header = trace_new();
+    trace_name_plan(header, plan);
+    sim_settings_write(header, cluster, &options);
+    return header;
 }
 
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
@@ -38,6 +48,7 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
                        .kwh_per_billion = 1e3 * spending.kwh_per_million,
                        .price_per_billion = 1e3 * spending.price_per_million};
     take_prediction(ret, prediction);
+    ret->header = prediction->fits ? NULL : header_of(plan, cluster);
     return true;
 }
 
@@ -62,6 +73,7 @@ void cli_choice_clear(CliChoice *choice) {
     g_clear_pointer(&choice->title, g_free);
     g_clear_pointer(&choice->settings, g_strfreev);
     g_clear_pointer(&choice->strategy, g_free);
+    g_clear_pointer(&choice->header, trace_free);
 }
 
 void cli_choice_free(CliChoice *choice) {

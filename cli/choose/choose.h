@@ -17,12 +17,15 @@
  * Beside them stands the simplest strategy that fits on the first one's GPUs, tuned in batch and
  * checkpointing: DDP, or where that does not fit FSDP2 with all defaults.
  *
+ * Where nothing fits, more is asked of what lacks least (cli/ways-to-fit.h).
+ *
  * Owns: what was chosen owns all of it. Cost: a prediction each.
  */
 #pragma once
 
 #include "cli/plan-source.h"
 #include "models/cluster.h"
+#include "trace/trace.h"
 
 typedef struct {
     CliPlanSource *source; /* what is as it was given; is changed */
@@ -48,6 +51,7 @@ typedef struct {
     bool fits, trains_well;
     uint64_t reserved_bytes, allocator_bytes, retries;
     double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */
+    Trace *header; /* of what does not fit, to ask what else would (cli/what-if.h); else NULL */
 } CliChoice;
 
 typedef struct {
@@ -55,6 +59,7 @@ typedef struct {
     GArray *choices;     /* CliChoice that fit, the first the best */
     CliChoice *baseline; /* NULL: none fits, or nothing does */
     CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
+    GArray *ways;       /* CliWay: what makes that fit; NULL: something fits */
     guint n_predicted;  /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
     char *refusal;  /* the first */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
+#include "cli/ways-to-fit.h"
 #include "trace/json.h"
 
 static void add_settings(JsonBuilder *json, char **settings) {
@@ -81,6 +82,9 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
     json_builder_end_array(json);
     add_one(json, "baseline", chosen->baseline, view);
     add_one(json, "nearest", chosen->choices->len > 0 ? NULL : chosen->nearest, view);
+    if (chosen->ways != NULL) {
+        cli_ways_add_json(json, chosen->ways);
+    }
     json_builder_end_object(json);
     return trace_json_text(json);
 }

@@ -6,6 +6,7 @@
 #include "cli/diagnose/diagnose.h"
 #include "cli/knob.h"
 #include "cli/progress.h"
+#include "cli/ways-to-fit.h"
 #include "plan/plan.h"
 
 static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
@@ -335,6 +336,7 @@ static void keep(Search *search, CliChoice *choice) {
             (double)chosen->nearest->reserved_bytes - (double)chosen->nearest->allocator_bytes;
     if (nearer) {
         cli_choice_free(chosen->nearest);
+        g_clear_pointer(&chosen->ways, g_array_unref);
         chosen->nearest = g_memdup2(choice, sizeof *choice);
     } else {
         cli_choice_clear(choice);
@@ -616,6 +618,14 @@ static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError
     return source != NULL;
 }
 
+/* ---- nothing fits ---- */
+
+static void find_ways(CliChosen *chosen) {
+    const CliChoice *nearest = chosen->nearest;
+    g_autoptr(CliWhatIf) what_if = cli_what_if_on(nearest->header, nearest->cluster, NULL);
+    chosen->ways = what_if != NULL ? cli_ways_to_fit(what_if) : NULL;
+}
+
 /* ---- the whole ---- */
 
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
@@ -631,6 +641,9 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
                         : "no batch divides the global batch over these GPUs; choose one that is a "
                           "multiple of --knob micro_batch=N times the GPUs");
         return NULL;
+    }
+    if (chosen->choices->len == 0 && chosen->nearest != NULL) {
+        find_ways(chosen);
     }
     return g_steal_pointer(&chosen);
 }

@@ -201,7 +201,7 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
 /* ---- beside it ---- */
 
 static void append_counts(GString *text, const CliChosen *chosen) {
-    g_string_append_printf(text, "%u setting%s predicted, %u of them do not fit",
+    g_string_append_printf(text, "%u setting%s predicted, %u of them too large",
                            chosen->n_predicted, chosen->n_predicted == 1 ? "" : "s",
                            chosen->n_not_fitting);
     if (chosen->n_left_out > 0) {
@@ -251,9 +251,18 @@ static void append_none(GString *text, const CliChosen *chosen) {
             nearest->cluster->name, options, (double)nearest->reserved_bytes / GIB,
             (double)nearest->allocator_bytes / GIB);
     }
-    g_string_append(
-        text, "\ntry more GPUs (without -n all of the cluster's are tried; --cluster NAME:NODES "
-              "has more), a shorter sequence (--seq), or GPUs with more memory\n");
+    g_string_append_c(text, '\n');
+    for (guint i = 0; chosen->ways != NULL && i < chosen->ways->len; i++) {
+        const CliWay *way = &g_array_index(chosen->ways, CliWay, i);
+        g_autofree char *reserved = g_strdup_printf("%.2f GiB", way->reserved_bytes / GIB);
+        g_autofree char *line = cli_way_text(way, reserved);
+        g_string_append_printf(text, "  it fits with %s\n", line);
+    }
+    if (chosen->ways == NULL || chosen->ways->len == 0) {
+        g_string_append(text, "try more GPUs (without -n all of the cluster's are tried; --cluster "
+                              "NAME:NODES has more),\na shorter sequence (--seq), adapters alone "
+                              "(--lora-rank 16), or GPUs with more memory\n");
+    }
 }
 
 static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {

@@ -136,20 +136,6 @@ static void add_remedies(JsonBuilder *json, const CliDiagnosis *diagnosis) {
     json_builder_end_array(json);
 }
 
-static void add_ways(JsonBuilder *json, const CliDiagnosis *diagnosis) {
-    trace_json_begin_array(json, "ways_to_fit");
-    for (guint i = 0; diagnosis->ways_to_fit != NULL && i < diagnosis->ways_to_fit->len; i++) {
-        const CliWay *way = &g_array_index(diagnosis->ways_to_fit, CliWay, i);
-        json_builder_begin_object(json);
-        trace_json_add_text(json, "settings", way->changes);
-        trace_json_add_real(json, "step_ms", ms(way->step_ns));
-        trace_json_add_number(json, "peak_reserved_bytes", way->reserved_bytes);
-        trace_json_add_int(json, "alloc_retries", way->retries);
-        json_builder_end_object(json);
-    }
-    json_builder_end_array(json);
-}
-
 static void add_batch(JsonBuilder *json, const CliDiagnosis *diagnosis) {
     if (diagnosis->larger_batch > 0) {
         trace_json_begin_object(json, "larger_batch");
@@ -201,7 +187,7 @@ void cli_diagnosis_add_json(const CliDiagnosis *diagnosis, JsonBuilder *json) {
     add_steps(json, diagnosis);
     add_compute_lane(json, diagnosis);
     add_remedies(json, diagnosis);
-    add_ways(json, diagnosis);
+    cli_ways_add_json(json, diagnosis->ways_to_fit);
     add_batch(json, diagnosis);
     add_baselines(json, diagnosis);
 }

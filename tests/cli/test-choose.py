@@ -144,7 +144,31 @@ def check_nothing_fits(run):
     if status or 'nothing fits, so none.ini was not written' not in err or os.path.exists(
             os.path.join(run.folder, 'none.ini')):
         said.append('no file, and not a word: ' + err)
-    return said + (['rows of what does not fit'] if chosen['choices'] or 'nearest' not in chosen else [])
+    if chosen['ways_to_fit']:
+        said.append('ways: %s' % chosen['ways_to_fit'])
+    said += ['rows of what does not fit'] if chosen['choices'] or 'nearest' not in chosen else []
+    return said + check_ways(run)
+
+
+def check_ways(run):
+    """What the text offers is what JSON lists, and it does fit."""
+    words = ['llama3-70b', '-n', '16', '--cluster', 'dgx-h100']
+    ways = run.json('choose', *words)['ways_to_fit']
+    _, out, _ = run('choose', *words)
+    said = [] if ways and out.count('  it fits with ') == len(ways) else ['%s, but: %s' % (ways, out)]
+    for way in ways:
+        options = [word for pair in way['settings'].split() for word in as_options(*pair.split('=', 1))]
+        fits = run.json('predict', 'llama3-70b', '--cluster', 'dgx-h100', '--param-dtype', 'bf16',
+                        '--checkpointing', 'full', *(['-n', '16'] if '-n' not in options else []), *options)
+        if not fits['fits'] or fits['peak_reserved_bytes'] != way['peak_reserved_bytes']:
+            said.append('%s: %s' % (options, fits['peak_reserved_bytes']))
+    return said
+
+
+def as_options(key, value):
+    if key.startswith('network.'):
+        return ['--network-key', '%s=%s' % (key[len('network.'):], value)]
+    return ['-n' if key == 'ranks' else '--' + key.replace('_', '-'), value]
 
 
 def check_few_predictions(run):
