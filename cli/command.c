@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/help.h"
 #include "cli/nearest.h"
+#include "cli/other-words.h"
 
 /* Every "--name" of the help: GLib tells an option's name in no other way. */
 static GPtrArray *known_options(GOptionContext *context) {
@@ -34,7 +36,9 @@ static int complain_of_option(GOptionContext *context, const GError *error) {
     }
     g_autofree char *word = g_strndup(unknown, strcspn(unknown, "= "));
     g_autoptr(GPtrArray) names = known_options(context);
-    g_autofree char *near = cli_did_you_mean(word, (const char *const *)names->pdata);
+    const char *const *known = (const char *const *)names->pdata;
+    g_autofree char *other = cli_other_word(word, known);
+    g_autofree char *near = *other != '\0' ? g_strdup(other) : cli_did_you_mean(word, known);
     return cli_complain(CLI_BAD_INPUT, "%s%s", error->message,
                         *near != '\0' ? near : "; --help lists those there are");
 }
@@ -49,6 +53,7 @@ GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntr
 
 bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv) {
     g_autoptr(GError) error = NULL;
+    cli_help_fit_terminal();
     if (!g_option_context_parse(context, argc, argv, &error)) {
         complain_of_option(context, error);
         return false;

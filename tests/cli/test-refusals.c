@@ -277,6 +277,9 @@ static void slips(void) {
     expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
     expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
+    expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
+    expect("predict gpt2 --gradient_checkpointing", 2, "", "here it is --checkpointing full");
+    expect("compare a b --gpus 8", 2, "", "Unknown option --gpus; --help lists");
     expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
     expect("predict something-else --cluster dgx-h100", 2, "", "there are: gpt-100b, ");
     expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");

@@ -1,0 +1,69 @@
+#include "cli/other-words.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Words without "--", with '-' for '_'. ours begins with the option that is meant. */
+static const struct {
+    const char *theirs, *ours;
+} words[] = {
+    {"gpus num-gpus world-size nproc n-gpus nproc-per-node num-processes",
+     "--ranks (-n), of all nodes"},
+    {"nodes num-nodes nnodes num-machines",
+     "--ranks (-n), of all nodes; --cluster NAME:NODES has more of them"},
+    {"gpu machine hardware device-type", "--cluster"},
+    {"bf16 fp16 half dtype precision mixed-precision torch-dtype",
+     "--param-dtype (bf16 or fp16; with DDP --autocast)"},
+    {"fp8", "--float8"},
+    {"fsdp zero zero-stage deepspeed ddp data-parallel strategy-name",
+     "--sharding (full is ZeRO 3, grad-op 2, optimizer-only 1, none DDP)"},
+    {"gradient-checkpointing activation-checkpointing ac checkpoint recompute "
+     "activation-checkpoint "
+     "recompute-granularity",
+     "--checkpointing full"},
+    {"gradient-accumulation-steps grad-accum gradient-accumulation grad-accum-steps",
+     "--accumulate"},
+    {"per-device-train-batch-size micro-batch-size local-batch-size batch mbs batch-size",
+     "--micro-batch, of a rank and pass"},
+    {"train-batch-size global-batch-size gbs", "--global-batch, in sequences"},
+    {"seq-len seq-length max-seq-len max-seq-length max-length context-length sequence-length "
+     "block-size "
+     "model-max-length",
+     "--seq"},
+    {"tp tensor-parallel tensor-parallel-size tensor-model-parallel-size tensor-parallel-degree",
+     "--tensor"},
+    {"pp pipeline-parallel pipeline-model-parallel-size", "--pipeline (not planned yet)"},
+    {"cp context-parallel context-parallel-size", "--context"},
+    {"ep expert-parallel expert-model-parallel-size", "--expert (not planned yet)"},
+    {"max-grad-norm clip-grad gradient-clipping max-norm", "--clip"},
+    {"cpu-offload offload-params offload-optimizer", "--offload params (or optimizer)"},
+    {"torch-compile jit", "--kernels compiled"},
+    {"optim", "--optimizer, and --optimizer-kernel"},
+    {"lora-r lora use-lora peft", "--lora-rank"},
+    {"learning-rate", "--lr"},
+    {"model", "--network-key of a key; a network is the word behind the command"},
+    {"cost", "--price"},
+    {"num-tokens train-tokens total-tokens", "--tokens"},
+};
+
+static bool is_one_of(const char *word, const char *list) {
+    g_auto(GStrv) all = g_strsplit(list, " ", -1);
+    return g_strv_contains((const char *const *)all, word);
+}
+
+/* "--ranks" of "--ranks (-n), of all nodes". */
+static char *option_of(const char *ours) {
+    return g_strndup(ours, strcspn(ours, " ,;"));
+}
+
+char *cli_other_word(const char *word, const char *const *options) {
+    g_autofree char *plain = g_strdelimit(g_ascii_strdown(word, -1), "_", '-');
+    const char *name = plain + strspn(plain, "-");
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *option = option_of(words[i].ours);
+        if (is_one_of(name, words[i].theirs) && g_strv_contains(options, option)) {
+            return g_strconcat("; here it is ", words[i].ours, NULL);
+        }
+    }
+    return g_strdup("");
+}

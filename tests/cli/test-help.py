@@ -1,0 +1,66 @@
+"""tests/cli/test-help.py FORESHARD - each command's help on a terminal: no line is wider than that, no
+word is lost, and a file gets it as it is, a line an option."""
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from tap import Tap
+
+WIDEST = 100
+COLUMNS = [80, 240]
+
+
+def on_terminal(words, columns):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 50, columns, 0, 0))
+    got = []
+    with subprocess.Popen(words, stdout=theirs) as process:
+        os.close(theirs)
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # nobody writes there any more
+                break
+            if not part:
+                break
+            got.append(part)
+        process.wait()
+    os.close(ours)
+    return b''.join(got).decode().replace('\r\n', '\n')
+
+
+def check(program, command):
+    said = []
+    words = [program, command, '--help-all']
+    plain = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    for columns in COLUMNS:
+        shown = on_terminal(words, columns)
+        wide = [line for line in shown.split('\n') if len(line) > min(columns, WIDEST) and
+                len(line.split()) > 2]  # else it is a word longer than its room
+        if wide:
+            said.append('%d columns: %s' % (columns, wide[0]))
+        if shown.split() != plain.split():
+            said.append('%d columns: other words' % columns)
+    options = re.findall(r'^  (?:-\w, )?--.*', plain, re.MULTILINE)
+    broken = [line for line in plain.split('\n') if re.match(r' {20,}\S', line)]
+    return said + (['in a file: %s' % broken[0]] if broken or not options else [])
+
+
+def main(program):
+    tap = Tap()
+    listed = subprocess.run([program, '--help'], capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r'^  (\w+) {2,}', listed.split('Commands:')[1].split('\n\n')[0], re.MULTILINE)
+    tap.case('there are commands', [] if len(commands) > 10 else commands)
+    for command in commands:
+        tap.case(command, check(program, command))
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1]))
