@@ -1,7 +1,8 @@
 /* models/attention.c - attention as one kernel, or with its scores in memory. */
-#include "models/layers.h"
-
 #include <math.h>
+
+#include "models/layers.h"
+#include "models/window.h"
 
 /* What autocast makes of a product's input, before that is copied to where the product wants it. */
 static uint32_t cast_for_product(const ModelWalk *w, uint32_t x) {
@@ -12,7 +13,8 @@ static uint32_t cast_for_product(const ModelWalk *w, uint32_t x) {
 
 static bool repeats(const ModelWalk *w, const ModelAttention *a) {
     return a->kv_heads < a->heads && !a->groups_alone &&
-           (a->in_memory || plan_graph_product_dtype(w->graph) == PLAN_FP32);
+           (a->in_memory || a->mask != PLAN_NONE ||
+            plan_graph_product_dtype(w->graph) == PLAN_FP32);
 }
 
 /* Only the flash kernel knows groups of heads: elsewhere PyTorch repeats the heads of k and v. */
@@ -21,8 +23,8 @@ static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32
     uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
     int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
                       (int64_t)a->head_dim, a->in_memory,    (int64_t)stride};
-    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &w->graph->dtype, &elements, 1,
-                         dims, NULL);
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &dtype, &elements, 1, dims, NULL);
 }
 
 /* 16-bit goes to the flash kernel; fp32, and what has a bias, to the memory-efficient one, which
@@ -33,6 +35,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     bool has_bias = a->bias != PLAN_NONE;
     PlanDtype dtype = plan_graph_product_dtype(w->graph);
     bool flash = dtype != PLAN_FP32 && !has_bias, repeated = repeats(w, a);
+    int64_t causal = a->window ? (int64_t)a->window : a->causal;
     uint32_t given[] = {q, k, v};
     uint32_t bias = has_bias ? cast_for_product(w, a->bias) : PLAN_NONE;
     uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
@@ -45,7 +48,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     v = cast_for_product(w, v);
     k = cast_for_product(w, k);
     q = cast_for_product(w, q);
-    if (has_bias) {
+    if (has_bias && a->mask == PLAN_NONE) {
         bias = plan_graph_repeated(w->graph, bias, w->batch);
     }
     if (repeated) {
@@ -62,7 +65,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
         w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, 4, dtypes, elements, 4,
         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
                     (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)k_stride,
-                    (int64_t)lse_stride, a->causal, (int64_t)w->graph->ops->len, (int64_t)v_stride},
+                    (int64_t)lse_stride, causal, (int64_t)w->graph->ops->len, (int64_t)v_stride},
         (double[]){a->scale, w->dropout, a->alibi});
     /* Where nothing keeps them the others go from the last to the first: they are a tuple of the
      * recorder's Python, whose first item is asked for. */
@@ -75,6 +78,33 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     } else {
         plan_graph_let_go_of_casts(w->graph, given, (uint32_t[]){q, k, v}, 3, lse);
     }
+    return o;
+}
+
+/* With a mask Python repeats k and v, whatever the kernel knows, and PyTorch casts what it is given
+ * before it makes numbers of the mask. All go when the call returns. */
+static uint32_t run_masked(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
+                           uint32_t v) {
+    PlanGraph *graph = w->graph;
+    ModelAttention alone = *a;
+    if (a->kv_heads < a->heads) {
+        k = repeat_heads(w, a, k, a->k_stride);
+        v = repeat_heads(w, a, v, a->v_stride);
+        alone.kv_heads = a->heads;
+        alone.k_stride = alone.v_stride = a->heads * a->head_dim;
+    }
+    uint32_t given[] = {q, k, v}, used[3];
+    for (unsigned i = G_N_ELEMENTS(given); i-- > 0;) {
+        used[i] = cast_for_product(w, given[i]);
+    }
+    alone.bias = model_window_bias(w, a->mask);
+    uint32_t o = run_kernel(w, &alone, used[0], used[1], used[2]), lse = o + 1;
+    plan_graph_let_go_of_casts(graph, given, used, G_N_ELEMENTS(given), lse);
+    plan_graph_let_go_after(graph, alone.bias, lse);
+    plan_graph_keep(graph, k);
+    plan_graph_let_go_after(graph, k, alone.bias);
+    plan_graph_keep(graph, v);
+    plan_graph_let_go_after(graph, v, k);
     return o;
 }
 
@@ -265,8 +295,10 @@ static uint32_t copy(const ModelWalk *w, uint32_t x) {
  * of it. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v) {
-    uint32_t o = a->in_memory ? run_in_memory(w, a, q, k, v) : run_kernel(w, a, q, k, v);
-    bool apart = a->joined_apart && a->heads > 1 && w->seq > 1 &&
+    uint32_t o = a->in_memory           ? run_in_memory(w, a, q, k, v)
+                 : a->mask == PLAN_NONE ? run_kernel(w, a, q, k, v)
+                                        : run_masked(w, a, q, k, v);
+    bool apart = a->joined_apart && a->heads > 1 && w->seq > 1 && a->mask == PLAN_NONE &&
                  plan_graph_product_dtype(w->graph) != PLAN_FP32;
     return apart ? copy(w, o) : o;
 }

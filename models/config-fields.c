@@ -144,31 +144,47 @@ bool model_config_gelu(const ModelConfig *c, const char *name, const char *other
     return model_config_refuse(c, "%s '%s' is not known; gelu_new and gelu are", name, act);
 }
 
-/* No further than attention looks back (Mistral's sliding_window, 4096 unless
- * it says otherwise; Qwen's where it is used), for within it attention is causal and no more. */
-bool model_config_seq(const ModelConfig *c) {
+/* Mistral's window is 4096 unless its file says otherwise, and so is Gemma 3's. */
+static bool read_window(const ModelConfig *c, gint64 *ret_window) {
+    static const char *const windowed[] = {"mistral", "gemma3_text", NULL};
     const char *model_type = model_config_text(c, "model_type", "");
     bool is_asked = g_str_has_prefix(model_type, "qwen") || g_str_equal(model_type, "smollm3");
-    bool slides = model_config_flag(c, "use_sliding_window", !is_asked);
-    bool is_windowed = g_str_equal(model_type, "mistral") || g_str_equal(model_type, "gemma3_text");
-    bool slides_unsaid = is_windowed && !json_object_has_member(c->fields, "sliding_window");
-    const char *names[] = {"max_position_embeddings", "sliding_window"};
-    gint64 seq = slides_unsaid ? 4096 : G_MAXINT64;
-    const char *from = names[slides_unsaid];
-    for (unsigned i = 0; i < 1 + (unsigned)slides; i++) {
-        JsonNode *node = model_config_field(c, names[i]);
-        bool is_int = model_config_is_whole(node);
-        if (!is_int && (node || i == 0)) {
-            return model_config_refuse(
-                c, node ? "the field '%s' must be a number" : "the field '%s' is missing",
-                names[i]);
-        }
-        if (is_int && json_node_get_int(node) < seq) {
-            seq = json_node_get_int(node);
-            from = names[i];
-        }
+    JsonNode *node = model_config_field(c, "sliding_window");
+    *ret_window = 0;
+    if (!model_config_flag(c, "use_sliding_window", !is_asked)) {
+        return true;
     }
-    model_config_append_whole(c, "seq", seq, from);
+    if (node && !model_config_is_whole(node)) {
+        return model_config_refuse(c, "the field 'sliding_window' must be a number");
+    }
+    bool is_unsaid = g_strv_contains(windowed, model_type) &&
+                     !json_object_has_member(c->fields, "sliding_window");
+    *ret_window = node ? json_node_get_int(node) : is_unsaid ? 4096 : 0;
+    return true;
+}
+
+/* Of Qwen's the last blocks slide, and StarCoder 2 is of a family without windows: their sequences
+ * end where the window does, for within it attention is causal and no more. */
+bool model_config_seq(const ModelConfig *c) {
+    static const char *const planned[] = {"mistral", "mixtral", "phi3", "gemma3_text", NULL};
+    JsonNode *node = model_config_field(c, "max_position_embeddings");
+    gint64 window;
+    if (!model_config_is_whole(node)) {
+        return model_config_refuse(
+            c, node ? "the field '%s' must be a number" : "the field '%s' is missing",
+            "max_position_embeddings");
+    }
+    if (!read_window(c, &window)) {
+        return false;
+    }
+    gint64 seq = json_node_get_int(node);
+    bool is_planned = g_strv_contains(planned, model_config_text(c, "model_type", ""));
+    if (window && is_planned) {
+        model_config_append_whole(c, "window", window, "sliding_window");
+    }
+    bool ends = window && !is_planned && window < seq;
+    model_config_append_whole(c, "seq", ends ? window : seq,
+                              ends ? "sliding_window" : "max_position_embeddings");
     return true;
 }
 

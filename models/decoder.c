@@ -141,7 +141,8 @@ static uint32_t run_attention(const Decoder *d, const Block *block, uint32_t x) 
                                 .in_memory = d->in_memory,
                                 .joined_apart = d->rotary.part > 0,
                                 .turned_together = turns && !w->graph->fused,
-                                .bias = PLAN_NONE};
+                                .bias = PLAN_NONE,
+                                .mask = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, d->rotary.cosines, d->rotary.sines},
                      turns ? 3 : 1);
     uint32_t qkv[3];

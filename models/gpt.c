@@ -63,7 +63,8 @@ static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
                                 .causal = true,
                                 .in_memory = gpt->in_memory,
                                 .k_inside = true,
-                                .bias = PLAN_NONE};
+                                .bias = PLAN_NONE,
+                                .mask = PLAN_NONE};
     uint32_t views[3];
     plan_graph_enter(w->graph, block->attn, &x, 1);
     uint32_t qkv = model_run_linear(w, &block->qkv, x, 3 * w->width, w->width);

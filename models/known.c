@@ -180,10 +180,30 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
     return true;
 }
 
+/* What a compiler or ranks that share layers make of a mask was not recorded. */
+static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    uint64_t seq = s->seq ? s->seq : n->seq;
+    bool is_masked = n->window && n->window_by == MODEL_WINDOW_BY_MASK && seq >= n->window &&
+                     s->kernels != PLAN_KERNELS_FUSED;
+    const char *why = !is_masked                            ? NULL
+                      : s->kernels == PLAN_KERNELS_COMPILED ? "compiled kernels"
+                      : s->tensor > 1                       ? "layers shared by ranks"
+                                                            : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: the mask of its window of %" G_GUINT64_FORMAT " tokens is not known with "
+                    "%s; lower seq below that, or set window_by = kernel where the program calls "
+                    "FlashAttention-2",
+                    n->name, n->window, why);
+    }
+    return !why;
+}
+
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
                          GError **error) {
     return pytorch_has_kernel(network, strategy, error) &&
-           can_have_experts(network, strategy, error) && loss_is_known(network, strategy, error) &&
+           mask_is_known(network, strategy, error) && can_have_experts(network, strategy, error) &&
+           loss_is_known(network, strategy, error) &&
            (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&

@@ -315,13 +315,10 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
 
 void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
                        const uint32_t *others, unsigned n_others) {
-    enum {
-        MOST_OTHERS = 3
-    };
-    uint32_t arguments[2 + MOST_OTHERS] = {stream.a, stream.r};
+    uint32_t arguments[2 + MODEL_MOST_OTHERS] = {stream.a, stream.r};
     bool is_joined = stream.r != PLAN_NONE;
     unsigned n = is_joined ? 2 : 1;
-    g_assert(n_others <= MOST_OTHERS);
+    g_assert(n_others <= MODEL_MOST_OTHERS);
     for (unsigned i = 0; i < n_others; i++) {
         arguments[n + i] = others[i];
     }

@@ -84,6 +84,9 @@ typedef struct {
 } ModelStream;
 
 /* A block is entered with it, and with what else it is given, and has left it. */
+enum {
+    MODEL_MOST_OTHERS = 4
+};
 void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
                        const uint32_t *others, unsigned n_others);
 ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term);
@@ -129,6 +132,8 @@ typedef struct {
     bool joined_apart; /* q and k were joined of parts, head by head */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
+    uint64_t window;      /* of causal attention: a token sees so many, itself among them; 0: all */
+    uint32_t mask;        /* that says so to a kernel that knows no window; PLAN_NONE */
 } ModelAttention;
 
 /* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */

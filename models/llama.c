@@ -11,6 +11,7 @@
 #include "models/experts.h"
 #include "models/layers.h"
 #include "models/transformers.h"
+#include "models/window.h"
 
 static const double EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 
@@ -63,11 +64,15 @@ typedef struct {
     ModelQkNorm qk_norm;
     ModelExperts experts;             /* n 0: each block has one hidden layer */
     ModelRotary rotary, local_rotary; /* of blocks that look back all the way, and of others */
+    bool has_local_rotary;
+    uint64_t window; /* of these others, where a sequence reaches it; 0: none */
+    bool is_masked;  /* attention is told of it by a mask ... */
+    uint32_t mask;   /* ... which is this, once it is made; PLAN_NONE */
 } Llama;
 
 typedef struct {
-    bool turns;                      /* q and k ... */
-    bool is_local;                   /* ... by the angles of blocks that look back a little */
+    bool turns;                      /* q and k by their places */
+    bool is_local;                   /* not of those that look back all the way */
     uint32_t module, attn, mlp, act; /* act PLAN_NONE: what opens the hidden layer is no module */
     ModelLayer after_1, after_2;     /* norms of their results, beside norms of what they get */
     ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate_up, gate, up, down;
@@ -315,8 +320,18 @@ static void repeat_k_and_v(const Llama *llama, ModelAttention *attention, Heads 
     attention->k_stride = attention->v_stride = attention->q_stride;
 }
 
+/* Whose attention has the window. */
+static bool slides(const Llama *llama, const Block *block) {
+    return llama->window && block->is_local;
+}
+
+/* PLAN_NONE: it has none, or its kernel knows windows. */
+static uint32_t mask_of(const Llama *llama, const Block *block) {
+    return slides(llama, block) ? llama->mask : PLAN_NONE;
+}
+
 static const ModelRotary *rotary_of(const Llama *llama, const Block *block) {
-    return block->is_local ? &llama->local_rotary : &llama->rotary;
+    return block->is_local && llama->has_local_rotary ? &llama->local_rotary : &llama->rotary;
 }
 
 static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x) {
@@ -340,9 +355,12 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
         .k_inside = llama->qkv != MODEL_QKV_APART,
         .joined_apart = joins && !w->graph->fused,
         .turned_together = joins || together,
-        .bias = PLAN_NONE};
+        .bias = PLAN_NONE,
+        .window = slides(llama, block) ? llama->window : 0,
+        .mask = mask_of(llama, block)};
     const ModelRotary *rotary = rotary_of(llama, block);
-    plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3);
+    uint32_t given[] = {x, rotary->cosines, rotary->sines, attention.mask};
+    plan_graph_enter(w->graph, block->attn, given, attention.mask == PLAN_NONE ? 3 : 4);
     uint32_t own = x;
     x = gather_tokens(llama, x);
     Heads h = llama->qkv == MODEL_QKV_APART ? run_layers(llama, block, &attention, own, x)
@@ -491,14 +509,30 @@ static ModelStream run_in_order(const Llama *llama, const Block *block, ModelStr
     g_assert_not_reached();
 }
 
+/* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's names
+ * positions before the tables, Llama's behind them. */
+static unsigned block_arguments(const Llama *llama, const Block *block, uint32_t *ret_arguments) {
+    const ModelRotary *rotary = rotary_of(llama, block);
+    uint32_t mask = mask_of(llama, block);
+    bool is_mistral = llama->positions != PLAN_NONE && mask != PLAN_NONE;
+    uint32_t all[] = {is_mistral ? PLAN_NONE : llama->positions, rotary->cosines, rotary->sines,
+                      is_mistral ? llama->positions : PLAN_NONE, mask};
+    unsigned n = 0;
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        if (all[i] != PLAN_NONE) {
+            ret_arguments[n++] = all[i];
+        }
+    }
+    return n;
+}
+
 static ModelStream run_block(const Llama *llama, const Block *block, bool is_first,
                              ModelStream stream) {
     const ModelWalk *w = &llama->between;
     model_begin_block(w);
-    const ModelRotary *rotary = rotary_of(llama, block);
-    uint32_t others[] = {llama->positions, rotary->cosines, rotary->sines};
-    unsigned first = llama->positions == PLAN_NONE ? 1 : 0;
-    model_enter_block(w, block->module, stream, others + first, 3 - first);
+    uint32_t others[MODEL_MOST_OTHERS];
+    unsigned n = block_arguments(llama, block, others);
+    model_enter_block(w, block->module, stream, others, n);
     if (w->graph->whole_ends && is_first) {
         PlanGraphTokens tokens = tokens_between(llama);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
@@ -571,7 +605,7 @@ static Block *declare_blocks(const Llama *llama, const ModelNetwork *network, ui
     Block *blocks = g_new(Block, network->layers);
     for (uint64_t i = 0; i < network->layers; i++) {
         blocks[i] = declare_block(llama, parent, i);
-        blocks[i].is_local = local && (i + 1) % local != 0;
+        blocks[i].is_local = !local || (i + 1) % local != 0;
         blocks[i].turns = !unturned || (i + 1) % unturned != 0;
     }
     return blocks;
@@ -596,6 +630,12 @@ static uint32_t scale_logits(const Llama *llama, uint32_t logits, uint32_t sum) 
     return scaled;
 }
 
+static void make_mask(Llama *llama) {
+    if (llama->is_masked) {
+        llama->mask = model_window_mask(&llama->walk, llama->window);
+    }
+}
+
 static void walk_own(Llama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
@@ -611,7 +651,7 @@ static void walk_own(Llama *llama, const ModelNetwork *network) {
         share_out(llama, &embed, PLAN_SHARE_ROWS);
     }
     plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
-    if (network->global_every) {
+    if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
     }
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
@@ -619,8 +659,9 @@ static void walk_own(Llama *llama, const ModelNetwork *network) {
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     uint32_t x = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
+    make_mask(llama);
     model_cast_tables(w, &llama->rotary, 0);
-    if (network->global_every) {
+    if (llama->has_local_rotary) {
         model_cast_tables(w, &llama->local_rotary, 1);
     }
     ModelStream stream = {x, PLAN_NONE};
@@ -628,6 +669,9 @@ static void walk_own(Llama *llama, const ModelNetwork *network) {
         stream = run_block(llama, &blocks[i], i == 0, stream);
     }
     uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets), stream.a);
+    if (llama->is_masked) {
+        plan_graph_let_go_after(graph, llama->mask, logits);
+    }
     model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
 }
 
@@ -652,6 +696,7 @@ static void walk_transformers(Llama *llama, const ModelNetwork *network) {
     ModelStream stream = {embedded, PLAN_NONE};
     plan_graph_hold(graph, embedded);
     llama->positions = model_transformers_positions(w);
+    make_mask(llama);
     model_transformers_tables(w, rotary, stream.a, llama->positions, &llama->rotary);
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(llama, &blocks[i], i == 0, stream);
@@ -660,6 +705,9 @@ static void walk_transformers(Llama *llama, const ModelNetwork *network) {
     if (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD) {
         /* Qwen's has both in a dictionary, too. */
         plan_graph_let_go_after(graph, llama->positions, embedded);
+    }
+    if (llama->is_masked) {
+        plan_graph_let_go_after(graph, llama->mask, embedded);
     }
     plan_graph_leave(graph, &normed, 1);
     plan_graph_hold(graph, normed);
@@ -676,8 +724,14 @@ static const char *transformers_prefix(const ModelNetwork *network) {
                                                     : "Llama";
 }
 
+/* As transformers has it, a sequence as long as the window has a mask already. */
+static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_masked) {
+    return seq > network->window || (is_masked && seq == network->window) ? network->window : 0;
+}
+
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
     uint64_t parts = graph->tensor;
+    bool is_masked = network->window_by == MODEL_WINDOW_BY_MASK && !graph->fused;
     bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
     Llama shape = {.walk = {.graph = graph,
                             .batch = batch,
@@ -708,12 +762,16 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .residual_scale = network->residual_scale,
                    .logits_scale = network->logits_scale,
                    .positions = PLAN_NONE,
+                   .has_local_rotary = network->local_rope_base > 0,
+                   .window = window_of(network, seq, is_masked),
+                   .mask = PLAN_NONE,
                    .qkv = network->qkv,
                    .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
                    .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     Llama *llama = &shape;
+    shape.is_masked = shape.window && is_masked;
     if (!shape.attention_scale) {
         shape.attention_scale = 1 / sqrt((double)shape.head_dim);
     }
@@ -734,5 +792,5 @@ const ModelFamily model_llama = {
     "shared_ffn route_norm kv_heads head_dim tied "
     "code rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
-    "global_every local_rope_base loss loss_at rope",
+    "global_every local_rope_base window window_by loss loss_at rope",
     emit};

@@ -38,6 +38,7 @@ static const struct {
     {"shared_ffn", offsetof(ModelNetwork, shared_ffn), 1 << 22},
     {"global_every", offsetof(ModelNetwork, global_every), 10000},
     {"unturned_every", offsetof(ModelNetwork, unturned_every), 10000},
+    {"window", offsetof(ModelNetwork, window), 1 << 24},
 };
 
 static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
@@ -158,6 +159,9 @@ static const struct {
      {[MODEL_GATE_SILU] = "silu",
       [MODEL_GATE_GELU_TANH] = "gelu-tanh",
       [MODEL_GATE_GELU_ERF] = "gelu-erf"}},
+    {"window_by",
+     offsetof(ModelNetwork, window_by),
+     {[MODEL_WINDOW_BY_MASK] = "mask", [MODEL_WINDOW_BY_KERNEL] = "kernel"}},
     {"qk_norm",
      offsetof(ModelNetwork, qk_norm),
      {[MODEL_QK_NORM_NONE] = "none",

@@ -63,6 +63,12 @@ typedef enum {
     MODEL_NORM_BOTH    /* four a block: Gemma 3 */
 } ModelNormAt;
 
+/* How attention is told of a window; a file has these words in small. */
+typedef enum {
+    MODEL_WINDOW_BY_MASK,  /* as PyTorch's scaled_dot_product_attention needs it */
+    MODEL_WINDOW_BY_KERNEL /* FlashAttention-2, called by its own name */
+} ModelWindowBy;
+
 /* What opens a gated hidden layer; a file has these words in small. */
 typedef enum {
     MODEL_GATE_SILU,
@@ -117,6 +123,8 @@ typedef struct {
     /* llama: all blocks but each so many-th turn by angles of local_rope_base; 0: none does. */
     uint64_t global_every;
     double local_rope_base;
+    uint64_t window; /* llama: of those others, or of all: a token sees so many; 0: all before it */
+    ModelWindowBy window_by;
     uint64_t unturned_every; /* llama: each so many-th block turns neither q nor k; 0: all do */
     bool gated;              /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory;   /* attention in plain tensors instead of one kernel */

@@ -107,10 +107,22 @@ static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **
                                "q and k are normalized behind layers of their own; set qkv = "
                                "apart, or qk_norm = none");
     }
-    if (!network->global_every != !network->local_rope_base) {
-        const char *key = network->global_every ? "global_every" : "local_rope_base";
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", key), error,
-                               "global_every and local_rope_base go together; give both");
+    if (network->local_rope_base && !network->global_every) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "local_rope_base"), error,
+                               "local_rope_base is of the blocks between those that global_every "
+                               "counts; give it too");
+    }
+    if (network->global_every && !network->local_rope_base && !network->window) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "global_every"), error,
+                               "global_every says which blocks have no window and no "
+                               "local_rope_base; give one of them");
+    }
+    if (network->window && (network->window < 2 || network->scores_in_memory)) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "window"), error,
+                               network->scores_in_memory
+                                   ? "a window is known with attention's kernel alone; set "
+                                     "attention = kernel"
+                                   : "window must be at least 2");
     }
     if (network->global_every && (network->rope != MODEL_ROPE_REAL || network->unturned_every)) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "global_every"), error,

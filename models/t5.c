@@ -135,7 +135,8 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
                                 .v_stride = inner,
                                 .scale = 1,
                                 .in_memory = t5->in_memory,
-                                .bias = bias};
+                                .bias = bias,
+                                .mask = PLAN_NONE};
     uint32_t arguments[] = {x, memory, bias};
     plan_graph_enter(w->graph, a->module, arguments, bias == PLAN_NONE ? 2 : 3);
     uint32_t q = model_run_linear(w, &a->q, x, inner, w->width);

@@ -55,6 +55,9 @@ static uint64_t attention_elements(const uint64_t *d, const char *slot) {
     if (g_str_equal(slot, "lse")) {
         return d[7] < d[3] ? UINT64_MAX : times(times(d[0], d[1]), d[7]);
     }
+    if (d[8] > 1 && g_str_equal(slot, "bias")) { /* the mask of a window */
+        return times(d[0], times(d[3], d[3]));
+    }
     if (g_str_equal(slot, "bias") || g_str_equal(slot, "dbias")) {
         return times(times(slot[0] == 'b' ? 1 : d[0], d[1]), times(d[3], d[3]));
     }
@@ -217,6 +220,13 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_SOFTMAX_BACKWARD:
     case PLAN_OP_UPPER_MASK:
         return times(d[0], d[1]);
+    case PLAN_OP_LATER_MASK:
+    case PLAN_OP_UPTO_MASK:
+        return slot == 2 ? times(d[0], d[1]) : slot == 1 ? d[0] : d[1];
+    case PLAN_OP_BOTH_MASK:
+        return g_str_equal(name, "one_mask") ? d[1] : d[0];
+    case PLAN_OP_MASK_TO_BIAS:
+        return slot == 0 ? d[0] : slot == 3 ? times(d[0], d[1]) : 1;
     case PLAN_OP_NEGATE_HALF:
         return is ? span(d[0] / d[3], d[4], times(d[3], times(2, d[1]))) : times(d[0], d[1]);
     case PLAN_OP_JOIN_HALVES:
@@ -302,6 +312,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_MUL:
     case PLAN_OP_ONES_MASK:
     case PLAN_OP_SHIFT:
+    case PLAN_OP_BACK:
     case PLAN_OP_COS:
     case PLAN_OP_SIN:
     case PLAN_OP_ABSOLUTE:

@@ -1,11 +1,18 @@
 #include "plan/op-work.h"
 
-/* Multiply-adds of both attention products over the pairs that the mask leaves, twice for the two
- * operations each. */
+/* Pairs of a query and a key that it sees; with a window w the first w queries see all before them,
+ * and each other one w keys: w (w + 1) / 2 + (seq - w) w. */
+static double pairs_seen(const int64_t *dims) {
+    double seq = (double)dims[3], window = (double)dims[8];
+    return dims[8] == 0                   ? seq * seq
+           : dims[8] == 1 || window > seq ? seq * (seq + 1) / 2
+                                          : window * (window + 1) / 2 + (seq - window) * window;
+}
+
+/* Multiply-adds of both attention products over what is seen, twice for the two operations each. */
 static double attention_flops(const int64_t *dims) {
-    double batch = (double)dims[0], heads = (double)dims[1], seq = (double)dims[3];
-    double head_dim = (double)dims[4], pairs = dims[8] ? seq * (seq + 1) / 2 : seq * seq;
-    return 4 * batch * heads * pairs * head_dim;
+    double batch = (double)dims[0], heads = (double)dims[1], head_dim = (double)dims[4];
+    return 4 * batch * heads * pairs_seen(dims) * head_dim;
 }
 
 static double flops_of(PlanOpKind kind, const int64_t *dims) {
@@ -77,18 +84,30 @@ bool plan_op_has_bias(const PlanRole *role, const PlanOp *op) {
     return bias_elements(role, op) > 0;
 }
 
+bool plan_op_has_mask(const PlanRole *role, const PlanOp *op) {
+    return plan_op_has_bias(role, op) && plan_op_dims(role, op)[8] > 1;
+}
+
+/* A kernel that has its window as a mask works out all pairs, for each that is seen so many. */
+static double pairs_for_one_seen(const PlanRole *role, const PlanOp *op) {
+    const int64_t *dims = plan_op_dims(role, op);
+    double seq = (double)dims[3];
+    return seq * seq / pairs_seen(dims);
+}
+
 double plan_op_flops(const PlanRole *role, const PlanOp *op) {
     double flops = flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
     if (op->kind == PLAN_OP_CHUNKED_LOSS) { /* forward, dx, and where it is wanted dw */
         flops *= plan_op_buffer(role, op, 5) == PLAN_NONE ? 2 : 3;
     }
-    return flops;
+    return plan_op_has_mask(role, op) ? flops * pairs_for_one_seen(role, op) : flops;
 }
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
     bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     bool again = attends && op->kind != PLAN_OP_ATTENTION;
-    return plan_op_flops(role, op) * (again ? 4.0 / 5.0 : 1.0);
+    double hidden = plan_op_has_mask(role, op) ? pairs_for_one_seen(role, op) : 1;
+    return plan_op_flops(role, op) / hidden * (again ? 4.0 / 5.0 : 1.0);
 }
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
@@ -123,7 +142,8 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
         work.bytes = 2 * (double)dims[0] * (double)dims[1] * size;
     } else {
         work.bytes = traffic_of(role, op);
-        if (plan_op_has_bias(role, op)) { /* every sequence reads it */
+        if (plan_op_has_bias(role, op) &&
+            !plan_op_has_mask(role, op)) { /* every sequence reads it */
             work.bytes += (double)(dims[0] - 1) * (double)bias_elements(role, op) * size;
         }
     }

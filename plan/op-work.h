@@ -15,7 +15,8 @@ typedef struct {
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
 bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
+bool plan_op_has_mask(const PlanRole *role, const PlanOp *op); /* ... that is a window's mask */
 double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arithmetic alone */
 /* Of that, what the model asks for: not the scores that attention's backward makes again, one of
- * its five products. */
+ * its five products, and no pair of a query and a key that a window hides. */
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op);

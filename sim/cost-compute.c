@@ -72,12 +72,13 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
 #define BIASED_OVER_FLASH 0.5
 
 /* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
-static SimAttention attention_of(const PlanOp *op, const int64_t *dims) {
+static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
+    const int64_t *dims = plan_op_dims(role, op);
     return (SimAttention){.batch = (double)dims[0],
                           .heads = (double)dims[1],
                           .seq = (double)dims[3],
                           .head_dim = (double)dims[4],
-                          .causal = dims[8] != 0,
+                          .causal = dims[8] != 0 && !plan_op_has_mask(role, op),
                           .backward = op->kind != PLAN_OP_ATTENTION};
 }
 
@@ -94,13 +95,13 @@ double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
     if (plan_op_info(op->kind)->op_class != PLAN_CLASS_ATTENTION) {
         return 0;
     }
-    SimAttention attention = attention_of(op, plan_op_dims(role, op));
+    SimAttention attention = attention_of(role, op);
     return sim_attention_rows(&attention);
 }
 
 static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                            const PlanOpWork *work, double peak) {
-    SimAttention attention = attention_of(op, plan_op_dims(role, op));
+    SimAttention attention = attention_of(role, op);
     bool has_bias = plan_op_has_bias(role, op);
     set_order(&attention, role, op);
     attention.flops = work->flops;

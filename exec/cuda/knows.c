@@ -143,6 +143,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
+    if (attention && d[8] > 1) {
+        return refuse(op,
+                      "its kernel knows no windows; lower seq below the network's window, or run "
+                      "on CPU ranks (--device host)",
+                      error);
+    }
     if (attention && plan_op_attrs(context->role, op)[1] > 0) {
         return refuse(op,
                       "its kernel drops nothing; set attention = math (or dropout = 0) in the "

@@ -14,6 +14,7 @@
 #include "exec/host/positions.h"
 #include "exec/host/shard.h"
 #include "exec/host/shared.h"
+#include "exec/host/window.h"
 #include "exec/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
@@ -27,6 +28,7 @@
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
 #include "kernels/host/rope.h"
+#include "plan/op-work.h"
 
 static bool bad_index(GError **error, const char *what) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table", what);
@@ -41,6 +43,8 @@ typedef struct {
 } Attention;
 
 static Attention attention_of(const ExecTask *t) {
+    bool masked = plan_op_has_mask(t->context->role, t->op); /* which hides what comes later, too */
+    int64_t causal = masked ? 0 : dims(t)[8];
     return (Attention){.shape = {.batch = dim(t, 0),
                                  .heads = dim(t, 1),
                                  .kv_heads = dim(t, 2),
@@ -48,7 +52,9 @@ static Attention attention_of(const ExecTask *t) {
                                  .seq_kv = dim(t, 3),
                                  .head_dim = dim(t, 4),
                                  .scale = (float)attr(t, 0),
-                                 .causal = dims(t)[8] != 0,
+                                 .causal = causal != 0,
+                                 .window = causal > 1 ? (size_t)causal : 0,
+                                 .masked = masked,
                                  .alibi = (float)attr(t, 2)},
                        .q_stride = dim(t, 5),
                        .k_stride = dim(t, 6),
@@ -300,6 +306,13 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_UPPER_MASK:
         exec_heads_upper_mask(t);
+        return true;
+    case PLAN_OP_BACK:
+    case PLAN_OP_LATER_MASK:
+    case PLAN_OP_UPTO_MASK:
+    case PLAN_OP_BOTH_MASK:
+    case PLAN_OP_MASK_TO_BIAS:
+        exec_window_compute(t);
         return true;
     case PLAN_OP_MASKED_FILL:
         exec_heads_masked_fill(t);

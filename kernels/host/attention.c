@@ -10,7 +10,8 @@
  *     dv += P^T do      dP = do v^T      dS = scale P (dP - D)      dq += dS k      dk += dS^T q
  * and a bias's gradient is P (dP - D).
  * (Dao et al., "FlashAttention", 2022, whose block recurrences these are.) All five products are
- * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality hides are skipped.
+ * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality or a window hides
+ * are skipped.
  */
 #include "kernels/host/attention.h"
 #include "kernels/alibi.h"
@@ -26,12 +27,28 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* How many of the keys first .. first + count - 1 query row sees. */
+/* How many of the keys first .. first + count - 1 query row sees, but for those that a window hides
+ * before them. */
 static size_t keys_seen(const KernelAttentionShape *shape, size_t row, size_t first, size_t count) {
     if (!shape->causal) {
         return count;
     }
     return row < first ? 0 : smaller(count, row - first + 1);
+}
+
+/* The first key that a query sees. */
+static size_t first_seen(const KernelAttentionShape *shape, size_t row) {
+    return shape->window && row >= shape->window ? row - shape->window + 1 : 0;
+}
+
+/* Scores before the window count as what no query sees. */
+KERNEL_INLINE void hide_row(float *row, size_t seen, size_t query, size_t first,
+                            const KernelAttentionShape *shape) {
+    size_t from = first_seen(shape, query);
+    size_t end = from > first ? smaller(seen, from - first) : 0;
+    for (size_t j = 0; j < end; j++) {
+        row[j] = -INFINITY;
+    }
 }
 
 /* Adds slope (key - query) to a row of S. */
@@ -44,10 +61,10 @@ KERNEL_INLINE void lean_row(float *row, size_t seen, float slope, size_t query, 
     }
 }
 
-/* Adds a row of the bias, whose numbers for this head are `heads` apart. */
-KERNEL_INLINE void bias_row(float *row, size_t seen, const float *bias, size_t heads) {
+/* Adds a row of the bias, whose numbers for this head are so far apart. */
+KERNEL_INLINE void bias_row(float *row, size_t seen, const float *bias, size_t apart) {
     for (size_t j = 0; j < seen; j++) {
-        row[j] += bias[j * heads];
+        row[j] += bias[j * apart];
     }
 }
 
@@ -55,10 +72,14 @@ KERNEL_INLINE void bias_row(float *row, size_t seen, const float *bias, size_t h
 typedef struct {
     float slope;
     const float *bias; /* of query 0 and key 0; NULL: none */
+    size_t apart;      /* elements from its number for a key to the next one's */
 } Added;
 
-static Added added_to(const KernelAttentionShape *shape, const float *bias, size_t head) {
-    return (Added){kernel_alibi_slope(head, shape->heads, shape->alibi), bias ? bias + head : NULL};
+static Added added_to(const KernelAttentionShape *shape, const float *bias, size_t batch,
+                      size_t head) {
+    size_t from = shape->masked ? batch * shape->seq_q * shape->seq_kv : head;
+    return (Added){kernel_alibi_slope(head, shape->heads, shape->alibi), bias ? bias + from : NULL,
+                   shape->masked ? 1 : shape->heads};
 }
 
 KERNEL_INLINE void add_to_row(float *row, size_t seen, const Added *added, size_t query,
@@ -67,9 +88,10 @@ KERNEL_INLINE void add_to_row(float *row, size_t seen, const Added *added, size_
         lean_row(row, seen, added->slope, query, first);
     }
     if (added->bias) {
-        bias_row(row, seen, added->bias + (query * shape->seq_kv + first) * shape->heads,
-                 shape->heads);
+        bias_row(row, seen, added->bias + (query * shape->seq_kv + first) * added->apart,
+                 added->apart);
     }
+    hide_row(row, seen, query, first, shape);
 }
 
 /* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum,
@@ -104,6 +126,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
                                  size_t v_stride, size_t q_first, size_t q_count,
                                  const Added *added, const KernelAttentionShape *shape) {
     size_t width = shape->head_dim;
+    size_t kv_start = first_seen(shape, q_first) / KV_BLOCK * KV_BLOCK;
     size_t kv_end = shape->causal ? smaller(shape->seq_kv, q_first + q_count) : shape->seq_kv;
     float maximum[Q_BLOCK];
     float total[Q_BLOCK];
@@ -113,7 +136,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
         maximum[i] = -INFINITY;
         total[i] = 0.0f;
     }
-    for (size_t first = 0; first < kv_end; first += KV_BLOCK) {
+    for (size_t first = kv_start; first < kv_end; first += KV_BLOCK) {
         size_t count = smaller(KV_BLOCK, kv_end - first);
 
         kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, q_count, count, width, shape->scale,
@@ -123,7 +146,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
             add_to_row(block + i * count, seen, added, q_first + i, first, shape);
             float correction = fold_row(block + i * count, seen, count, &maximum[i], &total[i]);
 
-            if (first > 0 && correction != 1.0f) {
+            if (first > kv_start && correction != 1.0f) {
                 float *o_row = o + i * o_stride;
 
                 KERNEL_LOOP
@@ -133,8 +156,8 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
             }
         }
         kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, q_count, width, count, 1.0f,
-                        block, count, v + first * v_stride, v_stride, first > 0 ? 1.0f : 0.0f, o,
-                        o_stride);
+                        block, count, v + first * v_stride, v_stride,
+                        first > kv_start ? 1.0f : 0.0f, o, o_stride);
     }
     for (size_t i = 0; i < q_count; i++) {
         float share = 1.0f / total[i];
@@ -164,7 +187,7 @@ KERNEL(void, kernel_attention_forward_f32)
             const float *v_head = v.data + b * v.batch_stride + h / group * v.head_stride;
             float *o_head = o + b * shape->seq_q * o_stride + h * width;
             size_t lse_first = (b * shape->heads + h) * lse_stride;
-            Added added = added_to(shape, bias, h);
+            Added added = added_to(shape, bias, b, h);
 
             for (size_t first = 0; first < shape->seq_q; first += Q_BLOCK) {
                 forward_block(o_head + first * o_stride, o_stride,
@@ -264,8 +287,11 @@ KERNEL_INLINE void backward_head(const Head *head, const KernelAttentionShape *s
     for (size_t kv_first = 0; kv_first < shape->seq_kv; kv_first += KV_BLOCK) {
         size_t kv_count = smaller(KV_BLOCK, shape->seq_kv - kv_first);
         size_t q_start = shape->causal ? kv_first / Q_BLOCK * Q_BLOCK : 0;
+        size_t q_end = shape->window
+                           ? smaller(shape->seq_q, kv_first + kv_count + shape->window - 1)
+                           : shape->seq_q;
 
-        for (size_t q_first = q_start; q_first < shape->seq_q; q_first += Q_BLOCK) {
+        for (size_t q_first = q_start; q_first < q_end; q_first += Q_BLOCK) {
             backward_block(head, q_first, smaller(Q_BLOCK, shape->seq_q - q_first), kv_first,
                            kv_count, shape);
         }
@@ -303,7 +329,7 @@ KERNEL(void, kernel_attention_backward_f32)
                 .k_stride = k.seq_stride,
                 .v_stride = v.seq_stride,
                 .o_stride = o_stride,
-                .added = added_to(shape, bias, h),
+                .added = added_to(shape, bias, b, h),
             };
 
             if (d_bias && shape->causal) {

@@ -7,10 +7,12 @@
  * q is [batch, seq_q, heads, head_dim]; k and v are [batch, seq_kv, kv_heads, head_dim], all
  * through strided views. Query head h reads key head h / (heads / kv_heads); heads must be a
  * multiple of kv_heads. Causal means that query i sees keys 0 .. i (aligned at the start, as
- * PyTorch's is_causal). seq_kv is at least 1. alibi adds slopes to the scores (../alibi.h), and so
- * does bias [seq_q, seq_kv, heads], the same for every batch element (NULL: none; -INFINITY hides a
- * key, not all keys of a query). No dropout. Bound: arithmetic, 4 (forward) and 10 (backward)
- * operations for each seq_q * seq_kv * head_dim of a head, half of that if causal.
+ * PyTorch's is_causal), with a window of w of these the last w. seq_kv is at least 1. alibi adds
+ * slopes to the scores (../alibi.h), and so does bias [seq_q, seq_kv, heads], the same for every
+ * batch element, or, as a mask, [batch, seq_q, seq_kv], the same for every head (NULL: none;
+ * -INFINITY hides a key, not all keys of a query). No dropout. Bound: arithmetic, 4 (forward) and
+ * 10 (backward) operations for each seq_q * seq_kv * head_dim of a head, half of that if causal;
+ * with a window, for each pair that it leaves, by blocks.
  */
 #pragma once
 #include "kernels/host/view.h"
@@ -26,7 +28,9 @@ typedef struct {
     size_t head_dim;
     float scale; /* usually 1 / sqrt(head_dim) */
     bool causal;
-    float alibi; /* most of kernel_alibi_slope(); 0: none */
+    float alibi;   /* most of kernel_alibi_slope(); 0: none */
+    size_t window; /* of causal attention; 0: none */
+    bool masked;   /* the bias is a mask, which has no gradient */
 } KernelAttentionShape;
 
 /* Writes o[batch, seq_q, heads, head_dim] contiguous, and logsumexp[batch, heads, lse_stride] of

@@ -539,6 +539,11 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_SIN:
     case PLAN_OP_ONES_MASK:
     case PLAN_OP_UPPER_MASK:
+    case PLAN_OP_BACK:
+    case PLAN_OP_LATER_MASK:
+    case PLAN_OP_UPTO_MASK:
+    case PLAN_OP_BOTH_MASK:
+    case PLAN_OP_MASK_TO_BIAS:
     case PLAN_OP_DISTANCES:
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:

@@ -441,6 +441,20 @@ static void t5_one_head_or_token(void) {
                  3, 2e-3);
 }
 
+/* Blocks that look back three tokens, all or every other one: told by a mask or by the kernel. */
+static void windows(void) {
+    static const char *const keys[] = {"window=3\n", "window=3\nwindow_by=kernel\n",
+                                       "window=3\nglobal_every=2\nlocal_rope_base=100\n",
+                                       "window=3\ncode=transformers\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *network =
+            g_strconcat("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\n"
+                        "vocab=11\nseq=7\n",
+                        keys[i], NULL);
+        gradients_of(network, 2, 2e-3);
+    }
+}
+
 /* ReLU's kinks, as in mlp. */
 static void t5_relu(void) {
     gradients_of("[network]\nfamily=t5\nlayers=2\nwidth=12\nheads=2\nhead_dim=8\nffn=20\n"
@@ -645,6 +659,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/t5 in attention's kernel", t5_in_a_kernel);
     g_test_add_func("/exec/gradients/decoders with LayerNorm", decoders);
     g_test_add_func("/exec/gradients/opt", opt);
+    g_test_add_func("/exec/gradients/windows", windows);
     g_test_add_func("/exec/gradients/adapters, and what is not frozen", lora_and_frozen);
     g_test_add_data_func("/exec/training/adapters alone move",
                          "ranks=1 sharding=none lora_rank=2 lora_on=all-linear",

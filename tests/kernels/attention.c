@@ -86,6 +86,10 @@ static double added(const Case *test, const double *in, size_t head, size_t quer
     return slope_of(s, head) * ((double)key - (double)query) + (test->has_bias ? in[at] : 0);
 }
 
+static size_t first_seen(const KernelAttentionShape *s, size_t query) {
+    return s->window && query + 1 > s->window ? query + 1 - s->window : 0;
+}
+
 /* out is o[batch, seq_q, heads, head_dim], then logsumexp[batch, heads, seq_q]. */
 static void plain(const double *in, double *out, gpointer data) {
     const Case *test = data;
@@ -104,9 +108,10 @@ static void plain(const double *in, double *out, gpointer data) {
                 const double *q_row = in + offset(q, base, b, i, h);
                 double *o_row = out + ((b * s->seq_q + i) * s->heads + h) * s->head_dim;
                 size_t seen = s->causal && i + 1 < s->seq_kv ? i + 1 : s->seq_kv;
+                size_t first = first_seen(s, i);
                 double largest = -INFINITY, total = 0.0;
 
-                for (size_t j = 0; j < seen; j++) {
+                for (size_t j = first; j < seen; j++) {
                     p[j] = added(test, in, h, i, j);
                     for (size_t d = 0; d < s->head_dim; d++) {
                         p[j] += (double)s->scale * q_row[d] * in[offset(k, base, b, j, kv) + d];
@@ -116,7 +121,7 @@ static void plain(const double *in, double *out, gpointer data) {
                 for (size_t d = 0; d < s->head_dim; d++) {
                     o_row[d] = 0.0;
                 }
-                for (size_t j = 0; j < seen; j++) {
+                for (size_t j = first; j < seen; j++) {
                     p[j] = exp(p[j] - largest);
                     total += p[j];
                     for (size_t d = 0; d < s->head_dim; d++) {
@@ -200,6 +205,11 @@ static void test_forward(void) {
     try_forward((KernelAttentionShape){1, 6, 1, 140, 270, 64, 0.125f, true}, LAYOUT_BSHD);
     try_forward((KernelAttentionShape){1, 6, 2, 300, 300, 16, 0.25f, true, 8}, LAYOUT_PACKED);
     try_forward((KernelAttentionShape){2, 8, 8, 40, 40, 16, 0.25f, false, 8}, LAYOUT_BSHD);
+    const size_t windows[] = {1, 2, 127, 128, 129, 299, 300, 301};
+    for (size_t i = 0; i < G_N_ELEMENTS(windows); i++) {
+        try_forward((KernelAttentionShape){1, 4, 2, 300, 300, 7, 0.4f, true, 0, windows[i]},
+                    LAYOUT_PACKED);
+    }
 }
 
 /* A bias of -INFINITY hides what causality would, and whole blocks of keys before the first one. */
@@ -233,6 +243,52 @@ static void test_hidden_keys(void) {
     }
 }
 
+/* A mask that hides what a window does, another window in each sequence, gives what it gives. */
+static void test_masks(void) {
+    enum {
+        SEQ = 150,
+        HEADS = 3,
+        DIM = 4,
+        N = SEQ * HEADS * DIM
+    };
+    KernelAttentionShape one = {1, HEADS, HEADS, SEQ, SEQ, DIM, 0.5f, true}, masked = one;
+    g_autofree float *in = check_random(2 * 4 * N, -2, 2, 1), *mask = g_new(float, 2 * SEQ * SEQ);
+    g_autofree float *want = check_poisoned(2 * 4 * N), *out = check_poisoned(2 * 4 * N);
+    g_autofree float *lse = check_poisoned(2 * HEADS * SEQ);
+
+    masked.batch = 2;
+    masked.causal = false;
+    masked.masked = true;
+    for (size_t b = 0; b < 2; b++) {
+        float *x = in + b * N, *y = want + b * N;
+        KernelConstView q = kernel_const_view_bshd(x, SEQ, HEADS, DIM);
+        KernelConstView k = kernel_const_view_bshd(x + 2 * N, SEQ, HEADS, DIM);
+        KernelConstView v = kernel_const_view_bshd(x + 4 * N, SEQ, HEADS, DIM);
+        one.window = 10 + 130 * b;
+        for (size_t i = 0; i < SEQ; i++) {
+            for (size_t j = 0; j < SEQ; j++) {
+                bool seen = j <= i && i - j < one.window;
+                mask[(b * SEQ + i) * SEQ + j] = seen ? 0.0f : -INFINITY;
+            }
+        }
+        kernel_attention_forward_f32(y, lse, SEQ, q, k, v, NULL, &one);
+        kernel_attention_backward_f32(kernel_view_bshd(y + 2 * N, SEQ, HEADS, DIM),
+                                      kernel_view_bshd(y + 4 * N, SEQ, HEADS, DIM),
+                                      kernel_view_bshd(y + 6 * N, SEQ, HEADS, DIM), NULL, x + 6 * N,
+                                      q, k, v, NULL, y, lse, SEQ, &one);
+    }
+    KernelConstView q = kernel_const_view_bshd(in, SEQ, HEADS, DIM);
+    KernelConstView k = kernel_const_view_bshd(in + 2 * N, SEQ, HEADS, DIM);
+    KernelConstView v = kernel_const_view_bshd(in + 4 * N, SEQ, HEADS, DIM);
+    kernel_attention_forward_f32(out, lse, SEQ, q, k, v, mask, &masked);
+    kernel_attention_backward_f32(kernel_view_bshd(out + 2 * N, SEQ, HEADS, DIM),
+                                  kernel_view_bshd(out + 4 * N, SEQ, HEADS, DIM),
+                                  kernel_view_bshd(out + 6 * N, SEQ, HEADS, DIM), NULL, in + 6 * N,
+                                  q, k, v, mask, out, lse, SEQ, &masked);
+    g_autofree double *wide = check_doubles(want, 2 * 4 * N);
+    check_close("attention, masks", out, wide, 2 * 4 * N, 1e-5, 1e-5);
+}
+
 /* The backward in double, from formulas; itself held against central differences below. */
 static void plain_backward(const Case *test, const double *in, const float *d_o, double *d_in) {
     const KernelAttentionShape *s = &test->shape;
@@ -258,7 +314,7 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
                 for (size_t d = 0; d < s->head_dim; d++) {
                     dot += (double)d_o[at_o + d] * out[at_o + d];
                 }
-                for (size_t j = 0; j < seen; j++) {
+                for (size_t j = first_seen(s, i); j < seen; j++) {
                     size_t at_k = offset(k, base, b, j, kv);
                     size_t at_v = offset(v, base, b, j, kv);
                     double score = added(test, in, h, i, j), dp = 0.0;
@@ -364,6 +420,8 @@ static void test_backward_differences(void) {
         shape = (KernelAttentionShape){1, 6, 2, 7, 7, 3, 0.6f, causal != 0, 8};
         try_backward(shape, LAYOUT_PACKED, AGAINST_DIFFERENCES);
     }
+    try_backward((KernelAttentionShape){2, 4, 2, 7, 7, 3, 0.6f, true, 0, 3}, LAYOUT_PACKED,
+                 AGAINST_DIFFERENCES);
 }
 
 static void test_backward_blocks(void) {
@@ -378,6 +436,11 @@ static void test_backward_blocks(void) {
         try_backward(shape, LAYOUT_BHSD, AGAINST_FORMULAS);
         shape.seq_q = 33;
         try_backward(shape, LAYOUT_BSHD, AGAINST_FORMULAS);
+    }
+    const size_t windows[] = {1, 127, 128, 129, 299};
+    for (size_t i = 0; i < G_N_ELEMENTS(windows); i++) {
+        try_backward((KernelAttentionShape){1, 4, 2, 300, 300, 9, 0.3f, true, 0, windows[i]},
+                     LAYOUT_PACKED, AGAINST_FORMULAS);
     }
 }
 
@@ -399,6 +462,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/attention/forward", test_forward);
     g_test_add_func("/kernels/attention/hidden-keys", test_hidden_keys);
+    g_test_add_func("/kernels/attention/masks", test_masks);
     g_test_add_func("/kernels/attention/backward-differences", test_backward_differences);
     g_test_add_func("/kernels/attention/backward-blocks", test_backward_blocks);
     g_test_add_func("/kernels/attention/large-scores", test_large_scores);

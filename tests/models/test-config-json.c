@@ -195,6 +195,7 @@ static const struct {
     uint64_t parameters, seq;
     double rope_base;
     const char *rope_scaling, *dropouts;
+    uint64_t window;
 } published[] = {
 #define GPT2_DROPS "resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1"
     {"gpt2", GPT2(12, 768, 12), 124439808, 1024, 10000, NULL, GPT2_DROPS},
@@ -243,7 +244,7 @@ static const struct {
      MISTRAL(32, 4096, 14336, 32000,
              "\"max_position_embeddings\": 32768, \"rope_theta\": 10000.0,"
              "\"sliding_window\": 4096"),
-     7241732096, 4096, 10000},
+     7241732096, 32768, 10000, NULL, NULL, 4096},
     {"Mistral-7B-v0.3",
      MISTRAL(32, 4096, 14336, 32768,
              "\"max_position_embeddings\": 32768, \"rope_theta\": 1000000.0,"
@@ -261,8 +262,8 @@ static const struct {
      23572403200, 32768, 100000000},
     /* transformers' Mistral slides unless the file says null. */
     {"a Mistral without sliding_window",
-     MISTRAL(32, 4096, 14336, 32000, "\"max_position_embeddings\": 32768"), 7241732096, 4096,
-     10000},
+     MISTRAL(32, 4096, 14336, 32000, "\"max_position_embeddings\": 32768"), 7241732096, 32768,
+     10000, NULL, NULL, 4096},
 
     {"Qwen2-0.5B",
      QWEN2(24, 896, 14, 2, 4864, 151936, true,
@@ -372,6 +373,7 @@ static void becomes_a_network(gconstpointer data) {
     g_assert_cmpfloat(network->rope_base, ==, published[i].rope_base);
     g_assert_cmpstr(network->rope_scaling, ==, published[i].rope_scaling);
     g_assert_cmpstr(network->dropouts, ==, published[i].dropouts);
+    g_assert_cmpuint(network->window, ==, published[i].window);
 }
 
 /* Which of q and k is normalized, and where a block's norms stand. */

@@ -307,7 +307,19 @@ static void bad_files(void) {
          "n.ini:10: residual_scale is known of a block with its norms before"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "global_every=6\n",
-         "n.ini:9: global_every and local_rope_base go together"},
+         "n.ini:9: global_every says which blocks have no window and no local_rope_base"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "local_rope_base=100\n",
+         "n.ini:9: local_rope_base is of the blocks between those that global_every counts"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "window=1\n",
+         "n.ini:9: window must be at least 2"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "window=2\nattention=math\n",
+         "n.ini:9: a window is known with attention's kernel alone"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "window_by=flash\n",
+         "n.ini:9: window_by must be mask or kernel, not 'flash'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "global_every=6\nlocal_rope_base=100\nrope=partial\n",
          "n.ini:9: global_every is known with rope = real"},
@@ -347,6 +359,8 @@ static void not_compiled(void) {
          "n: only eager kernels are known of a network with gate_up = joined"},
         {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nnorm_weight=from-one\n",
          "n: only eager kernels are known of a network with norm_weight = from-one"},
+        {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nwindow=4\n",
+         "n: the mask of its window of 4 tokens is not known with compiled kernels"},
     };
     PlanStrategy strategy;
     plan_strategy_init(&strategy);

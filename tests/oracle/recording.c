@@ -203,9 +203,9 @@ static char *network_text(JsonObject *shape) {
             g_string_append_printf(text, "%s = %s\n", words[i], text_of(shape, words[i]));
         }
     }
-    static const char *const numbers[] = {"embed_scale",    "attention_scale", "residual_scale",
-                                          "logits_scale",   "unturned_every",  "global_every",
-                                          "local_rope_base"};
+    static const char *const numbers[] = {"embed_scale",     "attention_scale", "residual_scale",
+                                          "logits_scale",    "unturned_every",  "global_every",
+                                          "local_rope_base", "window"};
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
         if (real_of(shape, numbers[i]) > 0) {

@@ -14,12 +14,13 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 # ATen/native/cuda: layer_norm_kernel.cu, Dropout.cu, ForeachUnaryOp.cu, ForeachBinaryOpScalar.cu,
-# ForeachReduceOp.cu; ATen/native/transformers/cuda: attention.cu, attention_backward.cu; of the last two
+# ForeachReduceOp.cu; ATen/native/TensorFactories.cpp: scalar_tensor, which has a way of its own for CPUs;
+# ATen/native/transformers/cuda: attention.cu, attention_backward.cu; of the last two
 # torch/distributed: _functional_collectives (clones) and fsdp/_fully_shard/_fsdp_collectives.py (torch.empty).
 CUDA_ONLY = ("native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward", "native_dropout",
              "native_dropout_backward", "_scaled_dot_product_flash_attention",
              "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention",
-             "_scaled_dot_product_efficient_attention_backward", "_foreach_sqrt", "_foreach_add", "_foreach_norm",
+             "_scaled_dot_product_efficient_attention_backward", "scalar_tensor", "_foreach_sqrt", "_foreach_add", "_foreach_norm",
              "all_reduce", "all_gather_copy_in")
 
 aten = torch.ops.aten
@@ -33,11 +34,12 @@ mask = torch.zeros(8, 16, dtype=torch.bool)
 FILLING = {
     "empty": lambda: torch.empty(3), "empty_like": lambda: torch.empty_like(x), "new_empty": lambda: x.new_empty(3),
     "zeros": lambda: torch.zeros(3), "zeros_like": lambda: torch.zeros_like(x), "new_zeros": lambda: x.new_zeros(3),
-    "ones": lambda: torch.ones(3), "ones_like": lambda: torch.ones_like(x), "full": lambda: torch.full((3,), 2.0), "arange": lambda: torch.arange(3),
+    "ones": lambda: torch.ones(3), "ones_like": lambda: torch.ones_like(x), "new_ones": lambda: x.new_ones(3), "full": lambda: torch.full((3,), 2.0), "arange": lambda: torch.arange(3),
     "_to_copy": lambda: aten._to_copy(x, dtype=torch.bfloat16), "clone": lambda: x.clone(),
     "constant_pad_nd": lambda: aten.constant_pad_nd(x, [0, 4]),
     "slice_backward": lambda: aten.slice_backward(x, [8, 32], 1, 0, 16, 1),
     "masked_fill": lambda: x.masked_fill(mask, 1.0), "abs": lambda: rows.abs(),
+    "where": lambda: torch.where(mask, 0.0, torch.scalar_tensor(1.0)),
     "embedding": lambda: aten.embedding(x, rows),
     "embedding_dense_backward": lambda: aten.embedding_dense_backward(torch.rand(5, 16), rows, 8, -1, False),
     "native_layer_norm": lambda: aten.native_layer_norm(x, [16], None, None, 1e-5),
@@ -56,7 +58,7 @@ NOT_FILLING = {
     "_log_softmax_backward_data": lambda: aten._log_softmax_backward_data(x, x, -1, torch.float32),
     "nll_loss_forward": lambda: aten.nll_loss_forward(log_p, targets, None, 1, -100),
     "sum of fp32": lambda: x.sum(1), "mean of fp32": lambda: x.mean(1), "triu": lambda: mask.triu(1),
-    "clamp": lambda: x.clamp(max=1.0), "gt": lambda: x > 2, "linalg_vector_norm": lambda: torch.linalg.vector_norm(x),
+    "clamp": lambda: x.clamp(max=1.0), "gt": lambda: x > 2, "le": lambda: x <= 2, "bitwise_and": lambda: mask & mask, "linalg_vector_norm": lambda: torch.linalg.vector_norm(x),
     "a storage's resize_": lambda: empty.untyped_storage().resize_(64),
 }
 empty = torch.empty(0)
