@@ -16,7 +16,7 @@ static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelClu
                                                    plan_op_work(role, op).bytes);
             g_string_append_printf(text, "%u %u %.0f %u\n", r, i,
                                    cost.latency_ns + cost.transfer_ns,
-                                   sim_collective_channels(cluster, &path));
+                                   sim_collective_channels(&path));
         }
     }
 }

@@ -100,6 +100,8 @@ void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other
         }
     }
     memcpy(cluster->kernel_gb_per_s, other->kernel_gb_per_s, sizeof cluster->kernel_gb_per_s);
+    memcpy(cluster->nvlinks, other->nvlinks, sizeof cluster->nvlinks);
+    cluster->has_nvlinks = other->has_nvlinks;
     cluster->device_kind = other->device_kind;
     g_free(cluster->model);
     cluster->model = g_strdup(other->model);
@@ -119,6 +121,9 @@ static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEn
                       GError **error) {
     if (g_str_equal(entry->section, "kernels")) {
         return read_kernel(cluster, ini, entry, error);
+    }
+    if (g_str_equal(entry->section, "intra_node") && g_str_equal(entry->key, "nvlinks")) {
+        return model_cluster_read_links(cluster, ini, entry, error);
     }
     if (g_str_equal(entry->section, "cluster") && g_str_equal(entry->key, "title")) {
         g_free(cluster->title);
@@ -197,8 +202,11 @@ bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
                                          NULL};
     static const char *const rings[] = {"device.compute_capability", "intra_node.nccl_channels",
                                         "intra_node.nccl_channel_gb_per_s", NULL};
+    static const char *const links[] = {"intra_node.nvls_heads", "intra_node.pcie_gb_per_s", "like",
+                                        NULL};
     return check_memory(cluster, ini, last_that_sets(entries, memory), error) &&
-           check_nccl(cluster, ini, last_that_sets(entries, rings), error);
+           check_nccl(cluster, ini, last_that_sets(entries, rings), error) &&
+           model_cluster_check_links(cluster, ini, last_that_sets(entries, links), error);
 }
 
 static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
@@ -228,7 +236,9 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError 
     }
     const char *rings =
         cluster->intra_node_nccl_channels > 0 ? "nccl_channel_gb_per_s" : "nccl_channels";
-    return check_nccl(cluster, ini, plan_ini_find(ini, "intra_node", rings), error);
+    return check_nccl(cluster, ini, plan_ini_find(ini, "intra_node", rings), error) &&
+           model_cluster_check_links(cluster, ini, plan_ini_find(ini, "intra_node", "nvlinks"),
+                                     error);
 }
 
 static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **error) {

@@ -21,6 +21,10 @@ typedef enum {
     MODEL_DEVICE_CPU
 } ModelDeviceKind;
 
+enum {
+    MODEL_MOST_LINKED = 8 /* GPUs that NVLinks of their own join, without a switch */
+};
+
 typedef struct _ModelCluster ModelCluster;
 struct _ModelCluster {
     char *name;   /* of the file, without folder and ending; of a kind of node: the kind's */
@@ -36,6 +40,10 @@ struct _ModelCluster {
 #undef REAL
     /* [kernels]: what an op kind's bytes go at where that was measured, in GB/s; 0: as any other */
     double kernel_gb_per_s[PLAN_N_OP_KINDS];
+    /* [intra_node] nvlinks: how many join each two GPUs of a node; without them a switch does, or
+     * PCIe. */
+    bool has_nvlinks;
+    uint8_t nvlinks[MODEL_MOST_LINKED][MODEL_MOST_LINKED];
     /* [nodes NAME]: nodes that differ, each kind a cluster of its own that has no kinds. */
     ModelCluster **kinds;
     uint32_t n_kinds;
@@ -72,6 +80,9 @@ double model_cluster_attention_efficiency(const ModelCluster *cluster, bool back
 double model_cluster_reduction_efficiency(const ModelCluster *cluster);
 double model_cluster_bus_gb_per_s(const ModelCluster *cluster, bool adds);
 double model_cluster_core_gb_per_s(const ModelCluster *cluster, bool adds);
+/* Which share of a node's rings NCCL finds among some of its GPUs (bit i: the i-th): 1 on a switch;
+ * 0 where NVLinks leave some of them apart, so that rings take PCIe. */
+double model_cluster_links_share(const ModelCluster *cluster, uint32_t gpus);
 /* What is left of the device's memory to the framework's allocator. */
 uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);
 /* What matrix products hold of PyTorch's allocator all along, beside what a plan asks for. */

@@ -2,26 +2,52 @@
 
 #include <math.h>
 
+/* Rings that NCCL's search finds in a node, and what each carries. */
+typedef struct {
+    double channels, gb_per_s;
+    bool nvlink;
+} Rings;
+
+static Rings rings_among(const ModelCluster *cluster, uint32_t gpus) {
+    double share = model_cluster_links_share(cluster, gpus);
+    return share > 0 ? (Rings){share * (double)cluster->intra_node_nccl_channels,
+                               cluster->intra_node_nccl_channel_gb_per_s, cluster->intra_node_ll128}
+                     : (Rings){1, cluster->intra_node_pcie_gb_per_s, false};
+}
+
+/* Of ranks on one node: gpus has a bit for each. */
+static uint64_t links_among(const ModelCluster *cluster, uint32_t gpus) {
+    if (!cluster->has_nvlinks || model_cluster_links_share(cluster, gpus) == 0) {
+        return SIM_LINKS_NODE;
+    }
+    uint64_t links = 0;
+    for (unsigned a = 0; a < MODEL_MOST_LINKED; a++) {
+        for (unsigned b = a + 1; b < MODEL_MOST_LINKED; b++) {
+            bool joins = (gpus >> a & 1) && (gpus >> b & 1) && cluster->nvlinks[a][b];
+            links |= (uint64_t)joins << (a * MODEL_MOST_LINKED + b);
+        }
+    }
+    return links;
+}
+
 /* Between nodes each NIC beside a rank of the group carries a ring. */
-static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath *path) {
+static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath *path,
+                               const Rings *near) {
     bool far = path->nodes > 1;
-    double near_gb_per_s = cluster->intra_node_nccl_channel_gb_per_s;
-    double near_channels = (double)cluster->intra_node_nccl_channels;
     double nics = far ? MIN(path->ranks_a_node * cluster->inter_node_nic_gb_per_s,
-                            near_channels * near_gb_per_s)
+                            near->channels * near->gb_per_s)
                       : 0;
     return (SimNcclGroup){
         .generation = sim_nccl_generation(cluster->device_compute_capability),
         .ranks = path->ranks,
         .nodes = path->nodes,
         .ranks_a_node = path->ranks_a_node,
-        .channels = far ? path->ranks_a_node : near_channels,
-        .channel_gb_per_s = far ? nics / path->ranks_a_node : near_gb_per_s,
-        .node_channel_gb_per_s = near_gb_per_s,
+        .channels = far ? path->ranks_a_node : near->channels,
+        .channel_gb_per_s = far ? nics / path->ranks_a_node : near->gb_per_s,
         .nvls_heads = (double)cluster->intra_node_nvls_heads,
         .nvls_head_gb_per_s = cluster->intra_node_nvls_head_gb_per_s,
         .barred = {[SIM_NCCL_LL] = far && !cluster->inter_node_ll,
-                   [SIM_NCCL_LL128] = (path->ranks_a_node > 1 && !cluster->intra_node_ll128) ||
+                   [SIM_NCCL_LL128] = (path->ranks_a_node > 1 && !near->nvlink) ||
                                       (far && !cluster->inter_node_ll128)},
     };
 }
@@ -39,15 +65,17 @@ SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan
         .reduce_bytes_per_ns = model_cluster_bus_gb_per_s(cluster, true),
         .slowest = "intra-node links",
     };
-    uint32_t here = 0;
+    uint32_t here = 0, gpus = 0, most_gpus = 0; /* a bit each, of the node that has most of them */
     uint64_t node = first / a_node;
     for (uint64_t i = 0; i < path.ranks; i++) {
         if ((first + i * stride) / a_node != node) {
             node = (first + i * stride) / a_node;
             path.nodes++;
-            here = 0;
+            here = gpus = 0;
         }
         here++;
+        gpus |= 1u << MIN((first + i * stride) % a_node, 31);
+        most_gpus = here > path.ranks_a_node ? gpus : most_gpus;
         path.ranks_a_node = MAX(path.ranks_a_node, here);
     }
     /* NCCL lays as many rings as a node has NICs, so every NIC beside a rank of the group carries a
@@ -60,16 +88,28 @@ SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan
     if (path.nodes > 1) {
         path.reduce_bytes_per_ns = MIN(path.reduce_bytes_per_ns, network);
     }
+    Rings near = rings_among(cluster, most_gpus);
+    path.links = path.nodes > 1 ? SIM_LINKS_NETWORK : links_among(cluster, most_gpus);
+    path.node_channels = near.channels;
     path.nccl = cluster->device_compute_capability > 0;
     if (path.nccl) {
-        path.group = nccl_group(cluster, &path);
+        path.group = nccl_group(cluster, &path, &near);
         path.slowest = path.nodes > 1 ? "inter-node network" : "intra-node links";
     }
     return path;
 }
 
+/* Groups lie in each node as in the first. */
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis) {
-    return sim_network_path_of(cluster, plan, axis, 0);
+    SimNetworkPath slowest = sim_network_path_of(cluster, plan, axis, 0);
+    uint32_t n = cluster->has_nvlinks ? MIN(plan->world, cluster->topology_gpus_per_node) : 0;
+    for (uint32_t rank = 1; rank < n; rank++) {
+        SimNetworkPath path = sim_network_path_of(cluster, plan, axis, rank);
+        bool slower = path.group.channels * path.group.channel_gb_per_s <
+                      slowest.group.channels * slowest.group.channel_gb_per_s;
+        slowest = slower ? path : slowest;
+    }
+    return slowest;
 }
 
 static SimNcclAlgo forced_algo(const ModelCluster *cluster) {

@@ -3,7 +3,9 @@
  * GPUs (a cluster with compute_capability): as NCCL chooses (nccl.h), and of the choice's terms,
  * latency l and transfer t: extra + latency_factor l + t / bandwidth_factor +
  * ramp_factor sqrt(l t). The four are measured, within a node and over several;
- * models/clusters/README.md says how.
+ * models/clusters/README.md says how. Where NVLinks join the GPUs of a node pair by pair, without a
+ * switch, rings are as many as fit among the group's own (model_cluster_links_share); where they
+ * leave some apart there is one, over PCIe.
  *
  * CPUs: a ring of n ranks on N nodes. Constants, path and formula stand apart:
  *   constants  the cluster's: base latency, latency a step and bandwidth of each kind of link
@@ -20,6 +22,11 @@
 #include "sim/nccl.h"
 #include "sim/time.h"
 
+/* What rings go over, a bit each; those of equal bits share. Where NVLinks join the GPUs of a node
+ * pair by pair there is a bit below these two for each pair. */
+static const uint64_t SIM_LINKS_NETWORK = (uint64_t)1 << 63;
+static const uint64_t SIM_LINKS_NODE = (uint64_t)1 << 62; /* the node's switch, or its PCIe */
+
 typedef struct {
     uint32_t ranks;        /* on the axis */
     uint32_t nodes;        /* that the group touches */
@@ -27,6 +34,8 @@ typedef struct {
     double intra_step_ns, inter_step_ns;
     double bytes_per_ns;        /* of the slowest link; GB/s and bytes a nanosecond are equal */
     double reduce_bytes_per_ns; /* the same for collectives that add */
+    uint64_t links;             /* that its rings go over */
+    double node_channels;       /* NCCL's rings among its ranks of one node */
     const char *slowest;        /* "intra-node links" or "inter-node network" */
     bool nccl;                  /* then by this group: */
     SimNcclGroup group;
@@ -35,7 +44,8 @@ typedef struct {
 /* The ring over one axis of the mesh, through a rank; ranks fill nodes in order. */
 SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
                                    uint32_t rank);
-/* The same through rank 0. */
+/* The same through rank 0, which stands for all; where NVLinks join the GPUs of a node pair by
+ * pair, through the rank of the first node whose rings are the slowest. */
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis);
 
 typedef struct {

@@ -219,7 +219,8 @@ static bool play(SimEvery *every, GError **error) {
 
 static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        if (a[axis].nodes != b[axis].nodes || a[axis].ranks_a_node != b[axis].ranks_a_node) {
+        if (a[axis].nodes != b[axis].nodes || a[axis].ranks_a_node != b[axis].ranks_a_node ||
+            a[axis].node_channels != b[axis].node_channels || a[axis].links != b[axis].links) {
             return false;
         }
     }
@@ -278,6 +279,7 @@ static SimFabric *fabric_for(const Plan *plan, const ModelCluster *cluster,
         .nvlink = 1,
         .nic = 1,
         .uplink = (double)cluster->inter_node_nodes_per_leaf / cluster->inter_node_oversubscription,
+        .pairs = cluster->has_nvlinks ? cluster : NULL,
     };
     SimFabric *fabric = sim_fabric_new(&shape);
     for (uint32_t i = 0; i < options->n_troubles; i++) {

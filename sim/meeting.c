@@ -60,15 +60,13 @@ static void add_hop(Communicator *communicator, const SimFabric *fabric, uint32_
     g_array_append_vals(communicator->links, path, n);
 }
 
-/* Within a node: from each to the next. Over several: each NIC to that of the same place in the
+/* Within a node as the fabric has it. Over several: each NIC to that of the same place in the
  * group's next node, for there is a ring for each; a place that the next node lacks has none. */
 static void lay_ring(Communicator *communicator, const SimFabric *fabric) {
     const uint32_t *ranks = communicator->ranks;
     uint32_t n = communicator->n_ranks, a_node = fabric->shape.ranks_a_node;
     if (ranks[0] / a_node == ranks[n - 1] / a_node) {
-        for (uint32_t i = 0; i < n; i++) {
-            add_hop(communicator, fabric, ranks[i], ranks[(i + 1) % n]);
-        }
+        sim_fabric_ring(fabric, ranks, n, communicator->links);
         return;
     }
     g_autoptr(GArray) starts = g_array_new(FALSE, FALSE, sizeof(uint32_t)); /* of each node */

@@ -42,7 +42,6 @@ typedef struct {
     SimNcclGeneration generation;
     uint32_t ranks, nodes, ranks_a_node;
     double channels, channel_gb_per_s;     /* rings and trees */
-    double node_channel_gb_per_s;          /* of one channel inside a node */
     double nvls_heads, nvls_head_gb_per_s; /* heads 0: there is no NVLS */
     bool barred[SIM_NCCL_N_PROTOS];        /* not used here unless forced: the links may reorder */
 } SimNcclGroup;

@@ -8,8 +8,8 @@ static const double LEAST_LEFT = 0.1;
 /* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a
  * node and takes at most 32 of them (src/graph/connect.cc and NCCL_MAX_CTAS); over several nodes
  * two for each NIC, of which a GPU of these clusters has a share of eight: assumed 16. */
-unsigned sim_collective_channels(const ModelCluster *cluster, const SimNetworkPath *path) {
-    unsigned near = (unsigned)MIN(2 * cluster->intra_node_nccl_channels, 32);
+unsigned sim_collective_channels(const SimNetworkPath *path) {
+    unsigned near = (unsigned)MIN(2 * path->node_channels, 32);
     return path->nodes > 1 ? MIN(near, 16) : near;
 }
 
@@ -24,14 +24,13 @@ void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPa
     double n = (double)path->ranks, ns = use->network.latency_ns + use->network.transfer_ns;
     double passed_on = bytes * (double)plan_op_info(kind)->ring_steps * (n - 1) / n;
     double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
-    use->far = path->nodes > 1;
+    use->links = path->links;
     double core_rate = model_cluster_core_gb_per_s(cluster, plan_op_info(kind)->adds);
     if (core_rate > 0 && ns > 0) { /* GB/s are bytes a ns */
         use->cores = MIN(1, passed_on / core_rate / ns);
     }
     if (cluster->device_compute_capability && cluster->device_sms && ns > 0) {
-        use->sm_share =
-            MIN(1, sim_collective_channels(cluster, path) / (double)cluster->device_sms);
+        use->sm_share = MIN(1, sim_collective_channels(path) / (double)cluster->device_sms);
         use->memory_share = MIN(1, traffic_per_byte(kind) * passed_on / ns / memory);
     }
 }
@@ -59,20 +58,28 @@ static double core_speed(const SimUse *const *running, unsigned n, double cores)
     return cores > 0 && wanted > cores ? cores / wanted : 1;
 }
 
+/* Collectives that run over some of these links. */
+static unsigned users_of(const SimUse *const *running, unsigned n, uint64_t links) {
+    unsigned users = 0;
+    for (unsigned i = 0; i < n; i++) {
+        users += running[i] && running[i]->collective && (running[i]->links & links);
+    }
+    return users;
+}
+
 void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds) {
     double core = core_speed(running, n, cores);
     double sms_left = 1, memory_left = 1;
-    unsigned n_on_link[2] = {0, 0}; /* near, far */
+    bool kernels_alone = true;
     for (unsigned i = 0; i < n; i++) {
         if (running[i] && running[i]->collective) {
             sms_left -= running[i]->sm_share;
             memory_left -= running[i]->memory_share;
-            n_on_link[running[i]->far]++;
+            kernels_alone = false;
         }
     }
     sms_left = MAX(sms_left, LEAST_LEFT);
     memory_left = MAX(memory_left, LEAST_LEFT);
-    bool kernels_alone = !n_on_link[0] && !n_on_link[1];
     for (unsigned i = 0; i < n; i++) {
         if (!running[i]) {
             continue;
@@ -80,9 +87,9 @@ void sim_share(const SimUse *const *running, unsigned n, double cores, double *s
         speeds[i] = core;
         if (!running[i]->collective && !kernels_alone) {
             speeds[i] *= kernel_speed(&running[i]->compute, sms_left, memory_left);
-        } else if (running[i]->collective && n_on_link[running[i]->far] > 1) {
-            speeds[i] *=
-                sim_collective_speed(&running[i]->network, 1.0 / n_on_link[running[i]->far]);
+        } else if (running[i]->collective) {
+            unsigned users = users_of(running, n, running[i]->links);
+            speeds[i] *= users > 1 ? sim_collective_speed(&running[i]->network, 1.0 / users) : 1;
         }
     }
 }

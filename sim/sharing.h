@@ -4,7 +4,8 @@
  *   - a kernel loses the multiprocessors that running collectives occupy and the memory bandwidth
  *     that they draw: overhead + max(arithmetic / (1 - their multiprocessors),
  *     bytes / (1 - their bandwidth));
- *   - collectives whose slowest link is of one kind share it evenly: latency + n * transfer.
+ *   - collectives whose slowest link is of one kind share it evenly: latency + n * transfer. Rings
+ *     over other pairs of GPUs, where each pair has NVLinks of its own, have nothing in common.
  * Collectives themselves are not slowed by kernels: NCCL's blocks are resident, and links are
  * slower than memory. On CPU ranks they are: a kernel keeps a core busy, a collective for as long
  * as copying takes, and where that is more cores than the rank has, all go slower alike.
@@ -20,14 +21,14 @@ typedef struct {
     bool collective;
     SimComputeCost compute; /* of a kernel */
     SimNetworkCost network; /* of a collective, and: */
-    bool far;               /* its slowest link leaves the node */
+    uint64_t links;         /* that it goes over, as in cost-network.h */
     double sm_share;        /* of the multiprocessors */
     double memory_share;    /* of the memory bandwidth */
     double cores;           /* of a collective, how busy a core is with it */
 } SimUse;
 
 /* Of NCCL, on this path; 0 on CPUs. */
-unsigned sim_collective_channels(const ModelCluster *cluster, const SimNetworkPath *path);
+unsigned sim_collective_channels(const SimNetworkPath *path);
 /* Fills in the shares of a collective of so many bytes that lasts so long alone. */
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes);

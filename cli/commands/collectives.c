@@ -50,6 +50,19 @@ static void print_times(const ModelCluster *cluster, const SimNetworkPath *path)
     }
 }
 
+/* Of a node whose GPUs have NVLinks to each other, without a switch. */
+static void print_rings(const ModelCluster *cluster, const SimNetworkPath *path) {
+    if (path->links == SIM_LINKS_NODE) {
+        printf("no NVLinks join them all: a ring over PCIe, of %.3g GB/s\n",
+               path->group.channel_gb_per_s);
+    } else {
+        printf("joined pair by pair: in a node they have %.3g of the %" G_GUINT64_FORMAT
+               " rings that its links make, of %.3g GB/s each\n",
+               path->node_channels, cluster->intra_node_nccl_channels,
+               cluster->intra_node_nccl_channel_gb_per_s);
+    }
+}
+
 /* All that NCCL weighs, as NCCL_DEBUG_SUBSYS=TUNING prints it: latency us / bandwidth GB/s. */
 static void print_table(const SimNcclGroup *group, double bytes) {
     printf("\nNCCL's own expectation, latency us / bandwidth GB/s (1e9 bytes), of %.0f bytes\n",
@@ -112,6 +125,9 @@ static int show(const Options *o) {
     SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
     printf("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path.nodes,
            path.nodes == 1 ? "" : "s", path.ranks_a_node);
+    if (cluster->has_nvlinks && path.nccl) {
+        print_rings(cluster, &path);
+    }
     print_times(cluster, &path);
     if (o->table && path.nccl) {
         print_table(&path.group, o->bytes);

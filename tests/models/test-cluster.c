@@ -122,6 +122,40 @@ static void test_refusals(void) {
                    "outside_allocator_bytes = 9", "leaves nothing");
 }
 
+/* How many of a GPU's rings its fellows and it have, of those a whole node has: "6/18" for two of
+ * four that are all joined by six links. The cube mesh's are as NCCL was seen to use them. */
+static void test_links_share(void) {
+    static const struct {
+        const char *file;
+        uint32_t gpus;
+        double share;
+    } cases[] = {
+        {"a100-node.ini", 0x03, 1},
+        {"a100-perlmutter.ini", 0x03, 1 / 3.0},
+        {"a100-perlmutter.ini", 0x0b, 2 / 3.0},
+        {"a100-perlmutter.ini", 0x0f, 1},
+        {"a100-perlmutter.ini", 0x04, 1},
+        {"v100-dgx.ini", 0x03, 1 / 6.0},
+        {"v100-dgx.ini", 0x09, 2 / 6.0},
+        {"v100-dgx.ini", 0x07, 2 / 6.0},
+        {"v100-dgx.ini", 0x0f, 4 / 6.0},
+        {"v100-dgx.ini", 0x1f, 2 / 6.0},
+        {"v100-dgx.ini", 0x3f, 2 / 6.0},
+        {"v100-dgx.ini", 0x7f, 4 / 6.0},
+        {"v100-dgx.ini", 0xff, 1},
+        {"v100-dgx.ini", 0x21, 0},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_build_filename(folder, cases[i].file, NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
+        g_assert_no_error(error);
+        double off = model_cluster_links_share(cluster, cases[i].gpus) - cases[i].share;
+        g_test_message("%s, GPUs %02x", cases[i].file, cases[i].gpus);
+        g_assert_cmpfloat(off < 0 ? -off : off, <, 1e-12);
+    }
+}
+
 /* Several nodes need a network; the message stands where it would be added, or names the file. */
 static void test_network_is_needed(void) {
     assert_refused("nodes = 1\n", "nodes = 2\n[inter_node]\nstep_latency_us = 14\n[topology]\n",
@@ -226,6 +260,29 @@ static void test_kinds_refused(void) {
     assert_kind_refused("[jitter]\nkernel_percent = -5\n", "kernel_percent", "out of bounds");
 }
 
+/* In the file of a node whose eight GPUs a switch joins. */
+static void test_links_refused(void) {
+    static const char *const bad[] = {"0-1",    "0:6",    "0-1:x",   "1-1:6",  "0-8:6",
+                                      "0-1:0",  "0-1:65", "0-1:6, ", "a-b:6",  "0-1-2:6",
+                                      "0-1:6;", "",       "-1-0:6",  "0-1:6.5"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *line = g_strdup_printf("nccl_channels = 12\nnvlinks = %s", bad[i]);
+        assert_refused("nccl_channels = 12", line, "nvlinks", "");
+    }
+    assert_refused("nccl_channels = 12", "nccl_channels = 12\nnvlinks = 0-1:6, 1-0:6", "nvlinks",
+                   "twice");
+    assert_refused("nccl_channels = 12", "nccl_channels = 12\nnvlinks = 0-1:6", "nvlinks",
+                   "as pcie_gb_per_s");
+    assert_refused("nccl_channels = 12",
+                   "nccl_channels = 12\nnvlinks = 0-1:6\npcie_gb_per_s = 12\nnvls_heads = 8",
+                   "nvlinks", "a switch's");
+    assert_refused("gpus_per_node = 8",
+                   "gpus_per_node = 4\n[intra_node]\nnvlinks = 0-7:6\npcie_gb_per_s = 12",
+                   "nvlinks", "name GPU 7");
+    assert_kind_refused("[nodes a]\nat = 1\nlike = v100-dgx.ini\nintra_node.nvls_heads = 8\n",
+                        "intra_node.nvls_heads", "a switch's");
+}
+
 static void check_like(const char *beside, const char *words) {
     g_autoptr(GError) error = NULL;
     g_autofree char *home = g_dir_make_tmp("cluster-XXXXXX", &error);
@@ -293,6 +350,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     folder = g_getenv("FORESHARD_TEST_CLUSTERS");
     g_assert_nonnull(folder);
+    g_test_add_func("/models/cluster/links refused", test_links_refused);
+    g_test_add_func("/models/cluster/links share", test_links_share);
     g_test_add_func("/models/cluster/files_are_read", test_files_are_read);
     g_test_add_func("/models/cluster/numbers", test_numbers);
     g_test_add_func("/models/cluster/workspaces", test_workspaces);

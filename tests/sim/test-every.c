@@ -137,6 +137,13 @@ static void test_law(void) {
         check_law("gpt-toy", strategies[i], slow, i % 2);
     }
     check_law("mlp-toy", strategies[0], fast, false);
+    g_autoptr(ModelCluster) pairs = cluster_named("a100-perlmutter"); /* four, without a switch */
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        check_law("gpt-toy", strategies[i], pairs, false);
+    }
+    check_law("gpt-toy", "ranks=4 sharding=hybrid replicate=2", pairs, false);
+    check_law("gpt-toy", "ranks=4 sharding=full reshard_after_forward=2 accumulate=2", pairs,
+              false);
     g_autoptr(ModelCluster) cores = cluster_named("this-machine");
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         cores->device_lane_wake_us = 3 * i;

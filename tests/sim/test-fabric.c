@@ -43,6 +43,36 @@ static void test_hops(void) {
     assert_hop(one_switch, 0, 3, "25 25");
 }
 
+static char *ring(const SimFabric *fabric, const uint32_t *ranks, uint32_t n) {
+    g_autoptr(GArray) links = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    GString *line = g_string_new(NULL);
+    sim_fabric_ring(fabric, ranks, n, links);
+    for (guint i = 0; i < links->len; i++) {
+        double carries = fabric->capacities[g_array_index(links, uint32_t, i)];
+        g_string_append_printf(line, "%s%g", i ? " " : "", carries);
+    }
+    return g_string_free(line, FALSE);
+}
+
+/* Bridges join 0 and 1, and 2 and 3: one ring takes both ways of a bridge; one over all four takes
+ * each GPU's PCIe, in and out. Of the second node rank 5's bridge is slow. */
+static void test_bridges(void) {
+    ModelCluster cluster = {.has_nvlinks = true};
+    cluster.nvlinks[0][1] = cluster.nvlinks[1][0] = cluster.nvlinks[2][3] = cluster.nvlinks[3][2] =
+        4;
+    const SimFabricShape bridged = {
+        .ranks = 8, .ranks_a_node = 4, .nvlink = 240, .nic = 25, .pairs = &cluster};
+    const uint32_t ranks[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    g_autoptr(SimFabric) fabric = sim_fabric_new(&bridged);
+    sim_fabric_scale_nvlink(fabric, 5, 0.5);
+    g_autofree char *pair = ring(fabric, ranks, 2), *slow = ring(fabric, ranks + 4, 2);
+    g_autofree char *other = ring(fabric, ranks + 6, 2), *all = ring(fabric, ranks, 4);
+    g_assert_cmpstr(pair, ==, "240 240");
+    g_assert_cmpstr(slow, ==, "120 120");
+    g_assert_cmpstr(other, ==, "240 240");
+    g_assert_cmpstr(all, ==, "240 240 240 240 240 240 240 240");
+}
+
 /* Each way is a link of its own, and no two hops of a ring over a rail share one. */
 static void test_links_are_apart(void) {
     g_autoptr(SimFabric) fabric = sim_fabric_new(&shape);
@@ -90,6 +120,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/fabric/hops", test_hops);
     g_test_add_func("/sim/fabric/links are apart", test_links_are_apart);
+    g_test_add_func("/sim/fabric/bridges", test_bridges);
     g_test_add_func("/sim/jitter/mean, spread, no memory", test_jitter);
     return g_test_run();
 }

@@ -144,6 +144,36 @@ static void test_spine(Fixture *fixture, gconstpointer data) {
     assert_log(fixture, "0!2000 2!2000 1!2000 3!2000 0.5700 2.5700 1.5700 3.5700");
 }
 
+/* Four of a node, each two with a link of their own: rings over other pairs have nothing in common,
+ * where a switch would halve them (test_links_are_shared). Rank 3's links carry half: the ring of
+ * ranks 1 and 3 is slower, 100 + 900 * 2, that of 0 and 2 is not. */
+static void test_pairs(Fixture *fixture, gconstpointer data) {
+    ModelCluster cluster = {.has_nvlinks = true};
+    for (unsigned a = 0; a < 4; a++) {
+        for (unsigned b = 0; b < 4; b++) {
+            cluster.nvlinks[a][b] = a != b;
+        }
+    }
+    const SimFabricShape shape = {
+        .ranks = 4, .ranks_a_node = 4, .nvlink = 1, .nic = 1, .pairs = &cluster};
+    tear_down(fixture, NULL);
+    make(fixture, &plan, &shape);
+    come(fixture, 0, &shard, 0);
+    come(fixture, 1, &shard, 0);
+    come(fixture, 0, &replicate, 500);
+    come(fixture, 2, &replicate, 500);
+    assert_log(fixture, "0!0 1!0 0.1000 1.1000 0!500 2!500 0.1500 2.1500");
+    tear_down(fixture, NULL);
+    fixture->log = g_string_new(NULL);
+    fixture->fabric = sim_fabric_new(&shape);
+    sim_fabric_scale_nvlink(fixture->fabric, 3, 0.5);
+    fixture->meetings = sim_meetings_new(&plan, fixture->fabric, false, 0, &none, &hooks, fixture);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        come(fixture, rank, &replicate, 0);
+    }
+    assert_log(fixture, "0!0 2!0 0.1000 2.1000 1!0 3!0 1.1900 3.1900");
+}
+
 static void test_broken_plan(Fixture *fixture, gconstpointer data) {
     const PlanOp other = {.kind = PLAN_OP_REDUCE_SCATTER, .axis = PLAN_AXIS_SHARD};
     SimArrival arrival = {.lane = 1, .op = &other, .cost = &cost, .at = 10};
@@ -165,6 +195,7 @@ int main(int argc, char **argv) {
     ADD("/sim/meeting/links are shared", test_links_are_shared);
     ADD("/sim/meeting/a degraded link", test_degraded);
     ADD("/sim/meeting/an oversubscribed spine", test_spine);
+    ADD("/sim/meeting/links of pairs", test_pairs);
     ADD("/sim/meeting/a broken plan", test_broken_plan);
     return g_test_run();
 }

@@ -5,6 +5,7 @@
 
 #include "cli/data-dir.h"
 #include "cli/validate/rows-collectives.h"
+#include "sim/sharing.h"
 #include "trace/quantile.h"
 
 /* ---- NCCL's own numbers --------------------------------------------------------------------- */
@@ -17,7 +18,6 @@ static SimNcclGroup hoppers(uint32_t ranks, uint32_t nodes) {
                           .ranks_a_node = ranks / nodes,
                           .channels = far ? 8 : 12,
                           .channel_gb_per_s = far ? 48 : 30,
-                          .node_channel_gb_per_s = 30,
                           .nvls_heads = 8,
                           .nvls_head_gb_per_s = 40};
 }
@@ -140,6 +140,103 @@ static void barred_by_cluster(void) {
     }
 }
 
+/* ---- published tables ------------------------------------------------------------------------ */
+
+static CliPublished *open_tables(void) {
+    g_autoptr(GError) error = NULL;
+    CliPublished *tables = cli_published_open("collectives", &cli_collective_words, &error);
+    g_assert_no_error(error);
+    return tables;
+}
+
+static GArray *read_rows(CliPublished *tables) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliCsv) csv = cli_csv_read(g_getenv("FORESHARD_TEST_COLLECTIVES"), &error);
+    g_assert_no_error(error);
+    GArray *rows = cli_collective_rows(csv, tables, &error);
+    g_assert_no_error(error);
+    return rows;
+}
+
+/* ---- without a switch ----------------------------------------------------------------------- */
+
+static SimNetworkPath near_path(const ModelCluster *cluster, uint32_t stride, uint32_t ranks,
+                                uint32_t first) {
+    Plan plan = {.world = stride * ranks, .axes = {1, ranks, stride, 1, 1}};
+    return sim_network_path_of(cluster, &plan, PLAN_AXIS_REPLICATE, first);
+}
+
+/* Four GPUs, joined pair by pair by a third of their links each: two have four of twelve rings and
+ * share no link with two others; what takes all four shares with all. */
+static void pairs_of_four(void) {
+    ModelCluster cluster = {.device_compute_capability = 90,
+                            .topology_nodes = 2,
+                            .topology_gpus_per_node = 4,
+                            .intra_node_nccl_channels = 12,
+                            .intra_node_nccl_channel_gb_per_s = 30,
+                            .intra_node_ll128 = 1,
+                            .inter_node_nic_gb_per_s = 50,
+                            .inter_node_ll = 1,
+                            .inter_node_ll128 = 1,
+                            .has_nvlinks = true};
+    for (unsigned a = 0; a < 4; a++) {
+        for (unsigned b = 0; b < 4; b++) {
+            cluster.nvlinks[a][b] = a == b ? 0 : 6;
+        }
+    }
+    SimNetworkPath neighbours = near_path(&cluster, 1, 2, 0), apart = near_path(&cluster, 2, 2, 0);
+    SimNetworkPath other = near_path(&cluster, 2, 2, 1), all = near_path(&cluster, 1, 4, 0);
+    SimNetworkPath nodes = near_path(&cluster, 4, 2, 0);
+    g_assert_cmpfloat(fabs(neighbours.group.channels - 4), <, 1e-9);
+    g_assert_cmpfloat(fabs(apart.group.channels - 4), <, 1e-9);
+    g_assert_cmpfloat(fabs(all.group.channels - 12), <, 1e-9);
+    g_assert_cmpfloat(nodes.group.channels * nodes.group.channel_gb_per_s, ==, 50);
+    g_assert_cmpuint(sim_collective_channels(&neighbours), ==, 8);
+    g_assert_cmpuint(neighbours.links & apart.links, ==, 0);
+    g_assert_cmpuint(other.links & apart.links, ==, 0);
+    g_assert_cmpuint(all.links & apart.links, ==, apart.links);
+    g_assert_cmpuint(nodes.links, ==, SIM_LINKS_NETWORK);
+    SimNcclTerms nvls =
+        sim_nccl_expect(&all.group, PLAN_OP_ALL_REDUCE, SIM_NCCL_NVLS, SIM_NCCL_SIMPLE, 1e8);
+    g_assert_cmpfloat(nvls.gb_per_s, ==, 0); /* the switch adds, and there is none */
+    /* Bridges in pairs: two have all of their links, four go over PCIe, where LL128 is barred. */
+    memset(cluster.nvlinks, 0, sizeof cluster.nvlinks);
+    cluster.nvlinks[0][1] = cluster.nvlinks[1][0] = 12;
+    cluster.nvlinks[2][3] = cluster.nvlinks[3][2] = 12;
+    cluster.intra_node_pcie_gb_per_s = 20;
+    neighbours = near_path(&cluster, 1, 2, 0);
+    all = near_path(&cluster, 1, 4, 0);
+    g_assert_cmpfloat(neighbours.group.channels, ==, 12);
+    g_assert_false(neighbours.group.barred[SIM_NCCL_LL128]);
+    g_assert_cmpfloat(all.group.channels * all.group.channel_gb_per_s, ==, 20);
+    g_assert_true(all.group.barred[SIM_NCCL_LL128]);
+    g_assert_cmpuint(all.links, ==, SIM_LINKS_NODE);
+}
+
+/* The rate of the largest all-reduce of each number of GPUs of a DGX-1, over what the rings of its
+ * cube mesh make of links of 22 to 23 GB/s: equal, but of five GPUs, one of which has a single
+ * neighbour that passes on what is not its own (NCCL's path by another GPU), a fifth more. */
+static void rings_of_the_cube_mesh(void) {
+    g_autoptr(CliPublished) tables = open_tables();
+    g_autoptr(GArray) rows = read_rows(tables);
+    double busiest[9] = {0};
+    for (guint i = 0; i < rows->len; i++) {
+        const CliCollectiveRow *row = &g_array_index(rows, CliCollectiveRow, i);
+        if (!row->skipped && g_str_equal(row->cluster->name, "v100-dgx")) {
+            double rate = row->bytes / row->time_us / 1e3 * 2 * (row->ranks - 1) / row->ranks;
+            busiest[row->ranks] = fmax(busiest[row->ranks], rate);
+            g_assert_cmpuint(row->ranks, <=, 8);
+            double rings = 6 * model_cluster_links_share(row->cluster, (1u << row->ranks) - 1);
+            g_assert_cmpfloat(rate, <, 23 * rings);
+        }
+    }
+    for (unsigned n = 2; n <= 8; n++) {
+        static const unsigned rings[] = {0, 0, 1, 2, 4, 2, 2, 4, 6};
+        g_test_message("%u GPUs: %.1f GB/s, %.1f a ring", n, busiest[n], busiest[n] / rings[n]);
+        g_assert_cmpfloat(busiest[n], >, (n == 5 ? 18.5 : 21) * rings[n]);
+    }
+}
+
 /* ---- measurements --------------------------------------------------------------------------- */
 
 static void add(GHashTable *bins, const char *name, double error) {
@@ -158,22 +255,6 @@ static void print_bins(GHashTable *bins) {
         g_test_message("%-28s %3u rows, median error %5.1f %%", (const char *)i->data, errors->len,
                        trace_median_of(errors) * 100);
     }
-}
-
-static CliPublished *open_tables(void) {
-    g_autoptr(GError) error = NULL;
-    CliPublished *tables = cli_published_open("collectives", &cli_collective_words, &error);
-    g_assert_no_error(error);
-    return tables;
-}
-
-static GArray *read_rows(CliPublished *tables) {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(CliCsv) csv = cli_csv_read(g_getenv("FORESHARD_TEST_COLLECTIVES"), &error);
-    g_assert_no_error(error);
-    GArray *rows = cli_collective_rows(csv, tables, &error);
-    g_assert_no_error(error);
-    return rows;
 }
 
 /* Rows held out of fitting: every third. */
@@ -270,6 +351,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/nccl/choices", choices);
     g_test_add_func("/sim/nccl/barred protocols", barred_protocols);
     g_test_add_func("/sim/nccl/barred by cluster", barred_by_cluster);
+    g_test_add_func("/sim/nccl/pairs of four", pairs_of_four);
+    g_test_add_func("/sim/nccl/rings of the cube mesh", rings_of_the_cube_mesh);
     g_test_add_func("/sim/nccl/measurements held out", measurements);
     g_test_add_func("/sim/nccl/sixteen GPUs tell a thousand", sixteen_gpus_tell_a_thousand);
     g_test_add_func("/sim/nccl/shared layers stay in a node", shared_layers_stay_in_a_node);

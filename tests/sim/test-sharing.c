@@ -9,11 +9,12 @@ static const SimUse arithmetic = {.compute = {.overhead_ns = 0, .flops_ns = 100,
 static const SimUse traffic = {.compute = {.overhead_ns = 5, .flops_ns = 10, .bytes_ns = 95}};
 static const SimUse near = {.collective = true,
                             .network = {.latency_ns = 20, .transfer_ns = 80},
+                            .links = SIM_LINKS_NODE,
                             .sm_share = 0.2,
                             .memory_share = 0.5};
 static const SimUse far = {.collective = true,
                            .network = {.latency_ns = 10, .transfer_ns = 90},
-                           .far = true,
+                           .links = SIM_LINKS_NETWORK,
                            .sm_share = 0.1};
 
 static void speeds_of(const SimUse *a, const SimUse *b, const SimUse *c, double *speeds) {
@@ -35,6 +36,16 @@ static void speeds(void) {
     g_assert_cmpfloat(fabs(s[0] - 100.0 / 195), <, 1e-12);
     speeds_of(&near, &near, NULL, s); /* two equal flows double the bandwidth term */
     g_assert_cmpfloat(fabs(s[0] - 100.0 / 180), <, 1e-12);
+    SimUse pair = near, other_pair = near, both_pairs = near;
+    pair.links = 1; /* NVLinks of one pair of GPUs, of another, and of both */
+    other_pair.links = 2;
+    both_pairs.links = 3;
+    speeds_of(&pair, &other_pair, NULL, s);
+    g_assert_cmpfloat(s[0], ==, 1);
+    g_assert_cmpfloat(s[1], ==, 1);
+    speeds_of(&pair, &both_pairs, NULL, s);
+    g_assert_cmpfloat(fabs(s[0] - 100.0 / 180), <, 1e-12);
+    g_assert_cmpfloat(s[0], ==, s[1]);
     speeds_of(&near, &far, &arithmetic, s); /* other links; multiprocessors add up */
     g_assert_cmpfloat(s[0], ==, 1);
     g_assert_cmpfloat(s[1], ==, 1);
@@ -88,9 +99,8 @@ static void shares(void) {
     ModelCluster cluster = {.device_compute_capability = 80,
                             .device_sms = 108,
                             .device_memory_gb_per_s = 2000,
-                            .device_memory_efficiency = 0.9,
-                            .intra_node_nccl_channels = 12};
-    SimNetworkPath path = {.ranks = 8, .nodes = 1};
+                            .device_memory_efficiency = 0.9};
+    SimNetworkPath path = {.ranks = 8, .nodes = 1, .node_channels = 12};
     SimUse use = {.collective = true, .network = {.latency_ns = 0, .transfer_ns = 1e6}};
     sim_use_shares(&use, &cluster, &path, PLAN_OP_ALL_GATHER, 2e8);
     g_assert_cmpfloat(fabs(use.sm_share - 24.0 / 108), <, 1e-12);
