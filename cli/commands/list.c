@@ -1,26 +1,32 @@
-/* cli/commands/list.c - foreshard list: the networks and clusters that a name can mean. */
+/* cli/commands/list.c - foreshard list: the networks and clusters that a name can mean, and the
+ * file of one of them. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/data-dir.h"
+#include "cli/output.h"
 #include "models/cluster.h"
 #include "models/network.h"
+#include "plan/file.h"
 
 static const CliCommand command = {
-    .words = "[networks | clusters]",
+    .words = "[networks | clusters | NAME]",
     .most = 1,
-    .give = "networks, clusters, or nothing for both",
+    .give = "networks, clusters, nothing for both, or one name of them for its file",
     .summary = "Lists the networks and the clusters that can be named: those that come with "
                "foreshard, and "
-               "those\nin $FORESHARD_DATA.",
+               "those\nin $FORESHARD_DATA. Of one NAME it prints the file, to begin one of your "
+               "own with.",
     .examples = "Examples:\n"
                 "  foreshard list\n"
                 "  foreshard list clusters\n"
                 "  foreshard list networks --names\n"
+                "  foreshard list a100-p4d -o ours.ini\n"
                 "\n"
-                "Exit status: 0 listed; 2 there is no such list, or a file cannot be read.",
+                "Exit status: 0 listed; 1 the file cannot be written; 2 there is no such list or "
+                "name, or a file\ncannot be read.",
 };
 
 static char *size_text(uint64_t parameters) {
@@ -97,19 +103,56 @@ static int list_all(const char *what, bool names_alone) {
         }
     }
     return any ? CLI_OK
-               : cli_complain(CLI_BAD_INPUT, "there is no list of '%s'; give %s", what,
-                              command.give);
+               : cli_complain(CLI_BAD_INPUT,
+                              "there is no list of '%s', nor a network or cluster of that name; "
+                              "give %s",
+                              what, command.give);
+}
+
+/* The path of a name's file; NULL: nothing has that name. */
+static char *find_named(const char *name) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(lists); i++) {
+        g_auto(GStrv) names = cli_data_names(lists[i].kind);
+        if (g_strv_contains((const char *const *)names, name)) {
+            return cli_data_find(lists[i].kind, name, NULL);
+        }
+    }
+    return NULL;
+}
+
+static int print_file(const char *path, const char *output) {
+    g_autoptr(GError) error = NULL;
+    gsize length;
+    g_autofree char *text = plan_file_text(path, &length, &error);
+    if (!text) {
+        return cli_complain(CLI_BAD_INPUT, "%s: %s", path, error->message);
+    }
+    if (!cli_spares_inputs(output, (const char *const[]){path}, 1, &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    return cli_output_write(output, text, length, &error)
+               ? CLI_OK
+               : cli_complain(CLI_FAILED, "%s", error->message);
 }
 
 int cmd_list(int argc, char **argv) {
     gboolean names = FALSE;
+    g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
         {"names", 0, 0, G_OPTION_ARG_NONE, &names, "names alone, one a line", NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+         "of a NAME: write its file here; - is standard output", "FILE.ini"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    return list_all(argc == 2 ? argv[1] : NULL, names);
+    const char *what = argc == 2 ? argv[1] : NULL;
+    g_autofree char *path = what ? find_named(what) : NULL;
+    if (!path && output) {
+        return cli_complain(CLI_BAD_INPUT, "-o is for the file of one network or cluster; give its "
+                                           "name, as in: foreshard list a100-p4d -o ours.ini");
+    }
+    return path ? print_file(path, output ? output : "-") : list_all(what, names);
 }

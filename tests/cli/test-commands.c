@@ -199,6 +199,11 @@ static void lists(void) {
     expect("list clusters", 0, "  dgx-h100             128 ranks: 16 nodes of 8 x H100", "");
     expect("list networks --names", 0, "\ngpt2\ngpt2-large\n", "");
     expect("list nothing", 2, "", "there is no list of 'nothing'");
+    expect("list a100-p4d", 0, "\nnic_gb_per_s = 6.25\n", "");
+    expect("list gpt2 -o own.ini", 0, "", "");
+    expect("plan own.ini", 0, "own, ", "");
+    expect("list clusters -o own.ini", 2, "", "-o is for the file of one network or cluster");
+    expect("list gpt2 -o no/such/own.ini", 1, "", "no/such/own.ini");
 }
 
 int main(int argc, char **argv) {
