@@ -30,7 +30,7 @@ GArray *cli_chosen_shown(const CliChosen *chosen, guint top) {
 /* ---- the table ---- */
 
 typedef struct {
-    GPtrArray *cells; /* rows of n_columns; the first is the head */
+    GPtrArray *cells; /* rows of n_columns; the first two are the head */
     guint n_columns;
     bool left[32]; /* a column of words */
 } Table;
@@ -43,11 +43,25 @@ static void add_cell(Table *table, char *cell) {
     g_ptr_array_add(table->cells, cell);
 }
 
+/* name: on two lines where they are in it. */
 static void add_head(Table *table, const char *name, bool is_words) {
     if (table->n_columns < MOST_COLUMNS) {
+        g_auto(GStrv) lines = g_strsplit(name, "\n", 2);
+        bool has_second = lines[0] != NULL && lines[1] != NULL;
+        g_ptr_array_insert(table->cells, (gint)table->n_columns,
+                           g_strdup(lines[0] != NULL ? lines[0] : ""));
         table->left[table->n_columns++] = is_words;
-        add_cell(table, g_strdup(name));
+        add_cell(table, g_strdup(has_second ? lines[1] : ""));
     }
+}
+
+/* A long key, by its last word, on two lines. */
+static void add_head_of_key(Table *table, const char *key) {
+    const char *last = strrchr(key, '_');
+    bool is_ranks = g_str_equal(key, "ranks"), is_long = last != NULL && strlen(key) > 10;
+    g_autofree char *broken =
+        is_long ? g_strdup_printf("%.*s\n%s", (int)(last - key), key, last) : g_strdup(key);
+    add_head(table, is_ranks ? "GPUs" : broken, !is_ranks);
 }
 
 static guint width_of(const Table *table, guint column) {
@@ -101,23 +115,22 @@ static void add_heads(Table *table, const CliChosen *chosen, const Columns *colu
         add_head(table, "cluster", true);
     }
     for (guint i = 0; chosen->keys[i] != NULL; i++) {
-        bool is_ranks = g_str_equal(chosen->keys[i], "ranks");
-        add_head(table, is_ranks ? "GPUs" : chosen->keys[i], !is_ranks);
+        add_head_of_key(table, chosen->keys[i]);
     }
     if (columns->accumulate) {
         add_head(table, "accumulate", false);
     }
-    add_head(table, "step (s)", false);
-    add_head(table, "tokens/s/GPU", false);
-    add_head(table, "MFU %", false);
-    add_head(table, "works %", false);
-    add_head(table, "reserved (GiB)", false);
-    add_head(table, "of (GiB)", false);
+    add_head(table, "step\n(s)", false);
+    add_head(table, "tokens/s\n/GPU", false);
+    add_head(table, "MFU\n%", false);
+    add_head(table, "works\n%", false);
+    add_head(table, "reserved\n(GiB)", false);
+    add_head(table, "of\n(GiB)", false);
     if (columns->energy) {
-        add_head(table, "kWh/1e9 tokens", false);
+        add_head(table, "kWh/1e9\ntokens", false);
     }
     if (columns->price) {
-        add_head(table, "price/1e9 tokens", false);
+        add_head(table, "price/1e9\ntokens", false);
     }
     if (columns->training) {
         add_head(table, "days", false);
@@ -228,8 +241,8 @@ static void append_baseline(GString *text, const CliChosen *chosen) {
     double rate = cli_choice_tokens_per_s(baseline);
     double more = cli_choice_tokens_per_s(best) / rate - 1;
     g_string_append_printf(text,
-                           "the simplest that fits there, tuned: %s: %.1f tokens/s/GPU, reserves "
-                           "%.2f GiB; ",
+                           "the simplest that fits there, tuned: %s\n"
+                           "  %.1f tokens/s/GPU, reserves %.2f GiB; ",
                            baseline->title, rate / (double)baseline->ranks,
                            (double)baseline->reserved_bytes / GIB);
     if (fabs(more) < 0.01) {
@@ -247,7 +260,7 @@ static void append_none(GString *text, const CliChosen *chosen) {
         g_autofree char *all = g_strjoinv(" ", nearest->settings);
         g_autofree char *options = cli_changes_as_options(all);
         g_string_append_printf(
-            text, "; nearest on %s: %s, which would reserve %.2f GiB of %.2f GiB",
+            text, "; nearest on %s: %s,\nwhich would reserve %.2f GiB of %.2f GiB",
             nearest->cluster->name, options, (double)nearest->reserved_bytes / GIB,
             (double)nearest->allocator_bytes / GIB);
     }
@@ -277,7 +290,7 @@ static void append_next(GString *text, const CliChosen *chosen, const CliChooseV
             view->written, view->network, view->written, best->cluster->name);
     } else {
         g_string_append(text, "-o FILE writes the first's strategy, for --strategy FILE of the "
-                              "other commands; foreshard diagnose says what else would help\n");
+                              "other commands;\nforeshard diagnose says what else would help\n");
     }
 }
 

@@ -204,8 +204,8 @@ static void print_time(const CliPredictReport *report) {
                cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank),
                report->plan->tokens_per_rank);
     }
-    printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (operations of matrix products and attention, nothing "
-           "counted twice for recomputation, over step time; MFU: over peak of their dtype)\n",
+    printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (of products and attention, what is computed again not "
+           "counted)\n",
            cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     print_spending(report);
     bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
