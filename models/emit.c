@@ -33,11 +33,15 @@ static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, u
 PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
     uint64_t tokens_per_sequence = pass->seq ? pass->seq : network->seq;
     if (network->vocab && tokens_per_sequence > network->seq) {
+        const char *unless = network->from_config
+                                 ? ", unless its sliding_window ends them: the mask "
+                                   "of longer ones is not planned"
+                                 : "";
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
                     " positions of network %s; lower seq, or let it have more: --network-key "
-                    "seq=%" G_GUINT64_FORMAT,
-                    tokens_per_sequence, network->seq, network->name, tokens_per_sequence);
+                    "seq=%" G_GUINT64_FORMAT "%s",
+                    tokens_per_sequence, network->seq, network->name, tokens_per_sequence, unless);
         return NULL;
     }
     if (!tensors_are_countable(network, pass->batch, tokens_per_sequence, error)) {

@@ -414,6 +414,18 @@ static void says_both_bases(void) {
     }
 }
 
+/* A sequence longer than its own is refused; there is no network to edit. */
+static void says_where_sequences_end(void) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelNetwork) network =
+        read_config(MISTRAL(2, 64, 160, 100, "\"max_position_embeddings\": 64"), &error);
+    g_assert_no_error(error);
+    g_assert_null(model_network_emit(network, &(ModelPass){.batch = 1, .seq = 65}, &error));
+    g_assert_error(error, PLAN_ERROR, PLAN_ERROR_VALUE);
+    g_assert_nonnull(strstr(error->message, "longer than the 64 positions"));
+    g_assert_nonnull(strstr(error->message, "unless its sliding_window ends them"));
+}
+
 /* Whose modules a run has: transformers' where these were recorded. */
 static void says_whose_code_it_is(void) {
     static const struct {
@@ -600,6 +612,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
     g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
+    g_test_add_func("/models/config.json/says where sequences end", says_where_sequences_end);
     g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
     g_test_add_func("/models/config.json/says both bases of Gemma 3", says_both_bases);
     g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
