@@ -144,9 +144,9 @@ bool model_config_gelu(const ModelConfig *c, const char *name, const char *other
     return model_config_refuse(c, "%s '%s' is not known; gelu_new and gelu are", name, act);
 }
 
-/* Mistral's window is 4096 unless its file says otherwise, and so is Gemma 3's. */
+/* Mistral's window is 4096 unless its file says otherwise, and so are Gemma 3's and OLMo 3's. */
 static bool read_window(const ModelConfig *c, gint64 *ret_window) {
-    static const char *const windowed[] = {"mistral", "gemma3_text", NULL};
+    static const char *const windowed[] = {"mistral", "gemma3_text", "olmo3", NULL};
     const char *model_type = model_config_text(c, "model_type", "");
     bool is_asked = g_str_has_prefix(model_type, "qwen") || g_str_equal(model_type, "smollm3");
     JsonNode *node = model_config_field(c, "sliding_window");
@@ -166,7 +166,8 @@ static bool read_window(const ModelConfig *c, gint64 *ret_window) {
 /* Of Qwen's the last blocks slide, and StarCoder 2 is of a family without windows: their sequences
  * end where the window does, for within it attention is causal and no more. */
 bool model_config_seq(const ModelConfig *c) {
-    static const char *const planned[] = {"mistral", "mixtral", "phi3", "gemma3_text", NULL};
+    static const char *const planned[] = {"mistral",     "mixtral", "phi3",
+                                          "gemma3_text", "olmo3",   NULL};
     JsonNode *node = model_config_field(c, "max_position_embeddings");
     gint64 window;
     if (!model_config_is_whole(node)) {

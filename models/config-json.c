@@ -121,6 +121,7 @@ static const Type types[] = {
     {"qwen3_moe", "llama", EXPERT_NUMBERS "expert_ffn=moe_intermediate_size", "attention_dropout:0",
      false, model_config_rest_of_qwen3_moe},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
+    {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
     {"gemma", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256", "attention_dropout:0",
      true, model_config_rest_of_gemma},
     {"gemma3_text", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256",

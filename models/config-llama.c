@@ -13,18 +13,22 @@ static bool append_llama(const ModelConfig *c) {
         g_string_append(c->ini, "qkv_bias = yes\n");
     } else if (g_str_has_prefix(model_type, "qwen3")) {
         g_string_append(c->ini, "qk_norm = head\n");
-    } else if (g_str_equal(model_type, "olmo2")) {
+    } else if (g_str_has_prefix(model_type, "olmo")) {
         g_string_append(c->ini, "qk_norm = width\nnorm_at = after\n");
     }
     return model_config_seq(c);
 }
 
-bool model_config_rest_of_llama(const ModelConfig *c) {
+static bool append_silu_llama(const ModelConfig *c) {
     const char *act = model_config_text(c, "hidden_act", "silu");
     if (!g_str_equal(act, "silu")) {
         return model_config_refuse(c, "hidden_act '%s' is not known; silu is", act);
     }
-    return append_llama(c) && model_config_rope(c);
+    return append_llama(c);
+}
+
+bool model_config_rest_of_llama(const ModelConfig *c) {
+    return append_silu_llama(c) && model_config_rope(c);
 }
 
 static bool append_scale(const ModelConfig *c, const char *key, const char *name, bool divides) {
@@ -127,9 +131,8 @@ static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
         if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
             return model_config_refuse(
                 c,
-                "layer_types is known as full_attention at each sliding_window_pattern-th "
-                "block (%" G_GINT64_FORMAT ") and sliding_attention elsewhere; block %u "
-                "differs",
+                "layer_types is known as full_attention at each %" G_GINT64_FORMAT
+                "-th block and sliding_attention elsewhere; block %u differs",
                 every, i + 1);
         }
     }
@@ -137,19 +140,19 @@ static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
 }
 
 /* Angles of blocks that look back all the way and of others: where they stand depends on who wrote
- * the file. */
-static bool append_two_ropes(const ModelConfig *c) {
-    ModelConfig both, full, local;
+ * the file. local_own: of a file that has them side by side. */
+static bool append_two_ropes(const ModelConfig *c, const char *global, const char *local,
+                             const char *local_own) {
+    ModelConfig both, of_global, of_local;
     bool is_nested = model_config_within(c, "rope_parameters", &both) &&
-                     model_config_within(&both, "full_attention", &full) &&
-                     model_config_within(&both, "sliding_attention", &local);
+                     model_config_within(&both, "full_attention", &of_global) &&
+                     model_config_within(&both, "sliding_attention", &of_local);
     if (is_nested) {
-        return model_config_append_number(&full, "rope_base=rope_theta:1000000") &&
-               model_config_append_number(&local, "local_rope_base=rope_theta:10000") &&
+        return model_config_append_number(&of_global, global) &&
+               model_config_append_number(&of_local, local) &&
                model_config_rope_scaling(&both, "full_attention");
     }
-    return model_config_append_number(c, "rope_base=rope_theta:1000000") &&
-           model_config_append_number(c, "local_rope_base=rope_local_base_freq:10000") &&
+    return model_config_append_number(c, global) && model_config_append_number(c, local_own) &&
            model_config_rope_scaling(c, "rope_scaling");
 }
 
@@ -171,7 +174,19 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
     double squared = model_config_double(c, "query_pre_attn_scalar", 256);
     model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
     return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
-           append_two_ropes(c) && append_llama(c);
+           append_two_ropes(c, "rope_base=rope_theta:1000000", "local_rope_base=rope_theta:10000",
+                            "local_rope_base=rope_local_base_freq:10000") &&
+           append_llama(c);
+}
+
+/* OLMo 2's blocks, of which each fourth looks back all the way. Both kinds have one base, and
+ * tables of their own, for only that fourth's angles are stretched. */
+bool model_config_rest_of_olmo3(const ModelConfig *c) {
+    const gint64 every = 4;
+    const char *local = "local_rope_base=rope_theta:500000";
+    model_config_append_whole(c, "global_every", every, "layer_types");
+    return layer_types_are_every(c, every) &&
+           append_two_ropes(c, "rope_base=rope_theta:500000", local, local) && append_silu_llama(c);
 }
 
 /* What adds a loss that balances the experts is no part of a plan. */

@@ -426,6 +426,29 @@ static void says_where_sequences_end(void) {
     g_assert_nonnull(strstr(error->message, "unless its sliding_window ends them"));
 }
 
+/* OLMo 3's files have a base for all blocks, as published and as transformers 5 writes it. */
+static void says_which_blocks_slide(void) {
+    static const char *const texts[] = {
+        SMALL("olmo3", "\"rope_theta\": 1000.0, \"sliding_window\": 16, \"rope_scaling\":"
+                       "{\"rope_type\": \"yarn\", \"factor\": 8.0}"),
+        SMALL("olmo3", "\"sliding_window\": 16, \"rope_parameters\": {\"full_attention\": "
+                       "{\"rope_type\": \"yarn\", \"factor\": 8.0, \"rope_theta\": 1000.0},"
+                       "\"sliding_attention\": {\"rope_type\": \"default\","
+                       "\"rope_theta\": 1000.0}}")};
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(texts[i], &error);
+        g_assert_no_error(error);
+        g_assert_cmpfloat(network->rope_base, ==, 1000);
+        g_assert_cmpfloat(network->local_rope_base, ==, 1000);
+        g_assert_cmpstr(network->rope_scaling, ==, "yarn");
+        g_assert_cmpuint(network->global_every, ==, 4);
+        g_assert_cmpuint(network->window, ==, 16);
+        g_assert_cmpint(network->qk_norm, ==, MODEL_QK_NORM_WIDTH);
+        g_assert_cmpint(network->norm_at, ==, MODEL_NORM_AFTER);
+    }
+}
+
 /* Whose modules a run has: transformers' where these were recorded. */
 static void says_whose_code_it_is(void) {
     static const struct {
@@ -615,6 +638,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/config.json/says where sequences end", says_where_sequences_end);
     g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
     g_test_add_func("/models/config.json/says both bases of Gemma 3", says_both_bases);
+    g_test_add_func("/models/config.json/says which blocks slide", says_which_blocks_slide);
     g_test_add_func("/models/config.json/bad ones name the field", bad_configs);
     g_test_add_func("/models/config.json/keys changed as it is read", changed_keys);
     return g_test_run();
