@@ -461,6 +461,11 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return exec_cuda_experts(t, k);
     case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, and FLOAT8_OP */
     case PLAN_OP_CHUNKED_LOSS:
+    case PLAN_OP_BACK:
+    case PLAN_OP_LATER_MASK:
+    case PLAN_OP_UPTO_MASK:
+    case PLAN_OP_BOTH_MASK:
+    case PLAN_OP_MASK_TO_BIAS:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

@@ -122,6 +122,11 @@ static bool scales_loss(PlanOpKind kind) {
            kind == PLAN_OP_STEP_IF_FINITE || kind == PLAN_OP_ADAM_FUSED_SCALED;
 }
 
+static bool makes_window_mask(PlanOpKind kind) {
+    return kind == PLAN_OP_BACK || kind == PLAN_OP_LATER_MASK || kind == PLAN_OP_UPTO_MASK ||
+           kind == PLAN_OP_BOTH_MASK || kind == PLAN_OP_MASK_TO_BIAS;
+}
+
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     if (scales_loss((PlanOpKind)op->kind)) {
         return refuse(op,
@@ -143,11 +148,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
-    if (attention && d[8] > 1) {
-        return refuse(op,
-                      "its kernel knows no windows; lower seq below the network's window, or run "
-                      "on CPU ranks (--device host)",
-                      error);
+    if (makes_window_mask((PlanOpKind)op->kind) || (attention && d[8] > 1)) {
+        return refuse(
+            op,
+            "its attention knows no windows; lower seq below the network's window, or run "
+            "on CPU ranks (--device host)",
+            error);
     }
     if (attention && plan_op_attrs(context->role, op)[1] > 0) {
         return refuse(op,
