@@ -170,6 +170,8 @@ int main(int argc, char **argv) {
                          agrees);
     g_test_add_data_func("/oracle/numbers/llama with norms from one on, at both ends", "gemma3",
                          agrees);
+    g_test_add_data_func("/oracle/numbers/llama within a window, of transformers' modules",
+                         "window", agrees);
     g_test_add_data_func("/oracle/numbers/mpt", "mpt", agrees);
     g_test_add_data_func("/oracle/numbers/t5 tied, gated", "t5", agrees);
     g_test_add_data_func("/oracle/numbers/t5 in attention's kernel", "t5-kernel", agrees);

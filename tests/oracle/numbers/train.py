@@ -21,7 +21,7 @@ import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
 NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq",
-           "experts", "experts_per_token", "expert_ffn", "shared_ffn", "unturned_every", "global_every")
+           "experts", "experts_per_token", "expert_ffn", "shared_ffn", "unturned_every", "global_every", "window")
 
 
 def read_options():
@@ -72,12 +72,15 @@ def read_shape(path):
 
 def made_by_transformers(shape):
     """A family llama of `code = transformers`: their own modules, called as a network of the recorder's is."""
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-    config = LlamaConfig(hidden_size=shape.width, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
+    make_config, make_model, window = LlamaConfig, LlamaForCausalLM, {}
+    if shape.window:
+        make_config, make_model, window = MistralConfig, MistralForCausalLM, {"sliding_window": shape.window}
+    config = make_config(hidden_size=shape.width, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
                          num_key_value_heads=shape.kv_heads, intermediate_size=shape.ffn, vocab_size=shape.vocab,
-                         max_position_embeddings=shape.seq, rms_norm_eps=1e-5, use_cache=False)
-    network = LlamaForCausalLM(config)
+                         max_position_embeddings=shape.seq, rms_norm_eps=1e-5, use_cache=False, **window)
+    network = make_model(config)
     network.block_classes = (type(network.model.layers[0]),)
     return network
 
