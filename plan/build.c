@@ -310,15 +310,22 @@ static uint32_t count_folded(const PlanStrategy *strategy, Written written) {
     return folds ? (uint32_t)(strategy->accumulate - FOLDED_TO) : 0;
 }
 
+/* A network is called as its file is, whose name may be what no line of a text can hold. */
+static const char *title_of(PlanArena *arena, const char *network_name,
+                            const PlanStrategy *strategy) {
+    g_autofree char *strategy_title = plan_strategy_title(strategy);
+    g_autofree char *name = g_utf8_make_valid(network_name, -1);
+    g_autofree char *title = g_strdup_printf("%s, %s", name, strategy_title);
+    return plan_arena_text(arena, g_strdelimit(title, "\r\n", ' '));
+}
+
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                    const char *network_text, Written written, GError **error) {
     g_autoptr(Plan) plan = plan_new();
     g_autofree char *strategy_text = plan_strategy_text(strategy);
-    g_autofree char *strategy_title = plan_strategy_title(strategy);
-    g_autofree char *title = g_strdup_printf("%s, %s", network_name, strategy_title);
     plan->network = plan_arena_text(plan->arena, network_text);
     plan->strategy = plan_arena_text(plan->arena, strategy_text);
-    plan->title = plan_arena_text(plan->arena, title);
+    plan->title = title_of(plan->arena, network_name, strategy);
     plan->world = (uint32_t)strategy->ranks;
     plan->axes[PLAN_AXIS_NONE] = 1;
     plan->axes[PLAN_AXIS_SHARD] = (uint32_t)plan_strategy_shard_ranks(strategy);

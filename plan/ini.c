@@ -54,6 +54,12 @@ static void cut_comment(char *line) {
     }
 }
 
+bool plan_ini_can_hold(const char *value) {
+    g_autofree char *line = g_strconcat(" ", value, NULL); /* as behind the '=' */
+    cut_comment(line);
+    return !strchr(value, '\n') && g_str_equal(g_strstrip(line), value);
+}
+
 static bool read_line(PlanIni *ini, GArray *entries, GHashTable *seen, const char **section,
                       char *line, unsigned number, GError **error) {
     cut_comment(line);

@@ -36,6 +36,10 @@ const PlanIniEntry *plan_ini_find(const PlanIni *ini, const char *section, const
 /* Of that section, where a key that it lacks would be added; NULL: it has none. */
 const PlanIniEntry *plan_ini_first(const PlanIni *ini, const char *section);
 
+/* Whether a line "key = value" is read with this value: one line without a comment, or space around
+ * it. */
+bool plan_ini_can_hold(const char *value);
+
 /* Sets error to "FILE:LINE: message" (entry NULL: "FILE: message"); returns false. */
 bool plan_ini_refuse(const PlanIni *ini, const PlanIniEntry *entry, GError **error,
                      const char *format, ...) G_GNUC_PRINTF(4, 5);

@@ -223,6 +223,13 @@ static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GEr
 }
 
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
+    if (!plan_ini_can_hold(value)) { /* a plan has its strategy as such lines */
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s must be one line without a comment (from '#' or ';' after a blank on), or "
+                    "blanks around it, not '%s'",
+                    key, value);
+        return false;
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (g_str_equal(keys[i].key, key)) {
             bool good = g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)

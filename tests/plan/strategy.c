@@ -364,6 +364,20 @@ static void kernels_that_were_not(void) {
     g_assert_cmpuint(plan->world, ==, 2);
 }
 
+/* What a plan could not say again is not planned. */
+static void values_that_no_line_holds(void) {
+    static const char *const values[] = {"module=h.0\nranks = 3", "module=h.0|(a # b)",
+                                         "module=h.0|(a ; b)", " block", "block "};
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    for (unsigned i = 0; i < G_N_ELEMENTS(values); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_false(plan_strategy_set(&strategy, "wrap", values[i], &error));
+        g_assert_true(g_str_has_prefix(error->message, "wrap must be one line without a comment"));
+    }
+    g_assert_true(plan_strategy_set(&strategy, "wrap", "module=h.0|a#b", NULL));
+}
+
 /* A plan says its strategy; in words of another version the allocator is not guessed. */
 static void allocators(void) {
     static const struct {
@@ -422,6 +436,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/adapters of one layer", adapters_of_one_layer);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/strategy/allocators", allocators);
+    g_test_add_func("/plan/strategy/values that no line holds", values_that_no_line_holds);
     g_test_add_func("/plan/strategy/layers that are not shared", layers_that_are_not_shared);
     g_test_add_func("/plan/strategy/tensors beyond all memory", tensors_beyond_all_memory);
     g_test_add_func("/plan/ini/comments", comments);

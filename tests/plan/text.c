@@ -1,6 +1,8 @@
 /* The text form: what is written reads back the same, and whatever is broken ends in a message. */
 #include <string.h>
 
+#include "models/network.h"
+#include "plan/build.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
@@ -27,6 +29,27 @@ static void round_trip(void) {
         for (uint32_t l = 0; l < plan->roles[0].n_loss_ops; l++) {
             g_assert_cmpuint(again->roles[0].loss_ops[l], ==, plan->roles[0].loss_ops[l]);
         }
+    }
+}
+
+/* A file may be called what it will. */
+static void odd_names(void) {
+    static const char *const names[][2] = {{"two\nlines\r", "two lines "},
+                                           {"caf\xe9", "caf\xef\xbf\xbd"}}; /* U+FFFD */
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network =
+            model_network_read(MLP_TOY, strlen(MLP_TOY), "toy.ini", &error);
+        PlanStrategy strategy;
+        plan_strategy_init(&strategy);
+        g_assert_true(plan_strategy_settle(&strategy, &error));
+        g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, &error);
+        g_autoptr(Plan) plan = plan_build(graph, &strategy, names[i][0], network->text, &error);
+        g_autoptr(GString) text = plan_text(plan);
+        g_autoptr(Plan) again = plan_read(text->str, text->len, "x.plan", &error);
+        g_assert_no_error(error);
+        g_assert_true(g_str_has_prefix(again->title, names[i][1]));
+        g_assert_cmpstr(again->title, ==, plan->title);
     }
 }
 
@@ -127,6 +150,7 @@ static void names_line(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/text/reads back what was written", round_trip);
+    g_test_add_func("/plan/text/odd names", odd_names);
     g_test_add_func("/plan/text/a section that repeats another stands once", repeats);
     g_test_add_func("/plan/text/digest covers the program", digest_covers_the_program);
     g_test_add_func("/plan/text/a file cut short is refused", cut_short);
