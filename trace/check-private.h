@@ -3,11 +3,12 @@
 
 #include "trace/trace.h"
 
-/* What is remembered of a rank while its rows go by; it begins as {role, -1, -1, 0}. */
+/* What is remembered of a rank while its rows go by; it begins as {role, -1, -1}, and zeros. */
 typedef struct {
     uint32_t role;
     int32_t op_step, memory_step;
     uint64_t allocated;
+    int64_t lasted_ns; /* all ops together */
 } TraceRankState;
 
 bool trace_is_key(const char *key);

@@ -102,6 +102,10 @@ bool trace_check_op(const Trace *trace, const TraceOpRow *row, TraceRankState *s
                      row->rank, row->step, row->instruction, (gint64)row->end_ns,
                      (gint64)row->start_ns);
     }
+    /* Whatever part of them is added up, it is a number of ns. */
+    if (__builtin_add_overflow(state->lasted_ns, row->end_ns - row->start_ns, &state->lasted_ns)) {
+        return fault(error, "the ops of rank %u last longer in all than 2^63 ns", row->rank);
+    }
     state->op_step = row->step;
     return true;
 }
@@ -198,7 +202,7 @@ bool trace_check(const Trace *trace, GError **error) {
             return fault(error, "rank %u plays role %u; there are %u", entry->rank, entry->role,
                          trace->roles->len);
         }
-        TraceRankState state = {entry->role, -1, -1, 0};
+        TraceRankState state = {entry->role, -1, -1, 0, 0};
         g_array_append_val(states, state);
         if (!g_hash_table_insert(ranks, GUINT_TO_POINTER(entry->rank),
                                  GUINT_TO_POINTER(states->len))) {

@@ -349,7 +349,7 @@ static bool read_rows(Reader *reader) {
                 "groups of rows come in order of rank and step, none empty");
         }
         if (!any || last.rank != group.rank) {
-            state = (TraceRankState){trace_role_of_rank(reader->trace, group.rank), -1, -1, 0};
+            state = (TraceRankState){trace_role_of_rank(reader->trace, group.rank), -1, -1, 0, 0};
             if (state.role == TRACE_NONE) {
                 return trace_words_complain(words, TRACE_ERROR_SYNTAX, "rank %u has no role",
                                             group.rank);

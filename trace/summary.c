@@ -211,7 +211,8 @@ static void walk_memory(const Trace *trace, TraceSummary *summary) {
             at++;
         }
         TraceStepSummary *step = &summary->steps[at];
-        held[row->category] += row->delta;
+        /* Of one category alone it may be more than a number holds; then it wraps. */
+        held[row->category] = (int64_t)((uint64_t)held[row->category] + (uint64_t)row->delta);
         uint64_t now = (uint64_t)MAX(0, held[row->category]);
         step->category_peaks[row->category] = MAX(step->category_peaks[row->category], now);
         summary->category_peaks[row->category] = MAX(summary->category_peaks[row->category], now);

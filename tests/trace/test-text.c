@@ -224,6 +224,20 @@ static void messages(void) {
     }
 }
 
+/* Each op's end is a possible time, and all readers add up how long ops last. */
+static void no_sum_of_ops_overflows(void) {
+    g_autoptr(Trace) trace = toy_trace(&TOY_DEFAULT);
+    g_autoptr(GError) error = NULL;
+    for (guint i = 0; i < 5; i++) {
+        TraceOpRow *row = &g_array_index(trace->ops, TraceOpRow, i);
+        row->end_ns = row->start_ns + INT64_C(2000000000000000000);
+        g_autoptr(GString) text = trace_text(trace, &error);
+        g_assert_cmpint(text == NULL, ==, i == 4);
+    }
+    g_assert_error(error, TRACE_ERROR, TRACE_ERROR_VALUE);
+    g_assert_cmpstr(error->message, ==, "the ops of rank 0 last longer in all than 2^63 ns");
+}
+
 static void writing_is_safe(void) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-trace-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "a.trace", NULL);
@@ -271,6 +285,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/trace/text/cut-short", cut_short);
     g_test_add_func("/trace/text/mutations", mutations);
     g_test_add_func("/trace/text/messages", messages);
+    g_test_add_func("/trace/text/no sum of ops overflows", no_sum_of_ops_overflows);
     g_test_add_func("/trace/text/writing-is-safe", writing_is_safe);
     return g_test_run();
 }
