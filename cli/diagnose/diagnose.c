@@ -31,6 +31,7 @@ static void faster_near_link(ModelCluster *cluster) {
     cluster->intra_node_bus_gb_per_s *= FASTER_LINK;
     cluster->intra_node_nccl_channel_gb_per_s *= FASTER_LINK;
     cluster->intra_node_nvls_head_gb_per_s *= FASTER_LINK;
+    cluster->intra_node_pcie_gb_per_s *= FASTER_LINK;
 }
 
 static void faster_host_link(ModelCluster *cluster) {
