@@ -100,6 +100,21 @@ static const char *what_it_is(const char *path, const Kind *kind) {
                          : "this is no regular file; name one";
 }
 
+/* "meta-llama/Llama-3-70B" is no path, but a model's name where others keep it. */
+static char *hint_at(const CliDataPlaces *places, CliDataKind kind, const char *path) {
+    g_auto(GStrv) names = cli_data_names_in(places, kind);
+    g_autofree char *base = g_path_get_basename(path);
+    bool exists = g_file_test(path, G_FILE_TEST_EXISTS);
+    char *near = exists ? g_strdup("") : cli_did_you_mean(base, (const char *const *)names);
+    bool is_named = *near == '\0' && !exists && kinds[kind].in_folder != NULL;
+    if (is_named) {
+        g_free(near);
+        near = g_strdup("; a model of the Hub is planned by its config.json, and `foreshard list "
+                        "networks` names others");
+    }
+    return near;
+}
+
 /* With the names that are near, or else with all. */
 static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
                           GPtrArray *folders, GError **error) {
@@ -130,8 +145,9 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
         }
         char *inside = file_in(name, row);
         if (inside == NULL) {
-            g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s", name,
-                        what_it_is(name, row));
+            g_autofree char *hint = hint_at(places, kind, name);
+            g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s%s", name,
+                        what_it_is(name, row), hint);
         }
         return inside;
     }

@@ -275,6 +275,9 @@ static void options_that_do_not_go_together(void) {
 static void slips(void) {
     expect("predcit gpt2", 2, "", "did you mean predict?");
     expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
+    expect("predict meta-llama/Llama-3-70B --cluster dgx-h100", 2, "",
+           "there is no such file; did you mean llama3-70b?");
+    expect("predict nobody/none-such --cluster dgx-h100", 2, "", "planned by its config.json");
     expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
     expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
