@@ -162,6 +162,7 @@ struct _PlanGraph {
     GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
     PlanGraphRope ropes[2]; /* most have one or none */
     unsigned n_ropes;
+    bool has_complex_ropes; /* a table of complex numbers is both to a program that has it */
     /* Or, where each pass makes its own, the buffer that positions are multiplied by [dim / 2]. */
     uint32_t rope_frequencies;
     uint64_t rope_dim;

@@ -142,6 +142,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_FLOAT8_CAST:
     case PLAN_OP_FLOAT8_CAST_ROWS:
         return g_str_equal(name, "scale") ? d[1] : d[0];
+    case PLAN_OP_FLOAT8_TURN:
+    case PLAN_OP_FLOAT8_PASS:
+        return g_str_equal(name, "scale") ? 1 : d[0];
     case PLAN_OP_FLOAT8_UNSCALE:
         return is ? d[0] : slot == 1 ? d[1] : times(d[0], d[1]);
     case PLAN_OP_FLOAT8_LINEAR:
@@ -204,6 +207,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_GATHER_COPY_IN:
     case PLAN_OP_GATHER_COPY_OUT:
     case PLAN_OP_REDUCE_COPY_IN:
+    case PLAN_OP_FLOAT8_COPY_IN:
+    case PLAN_OP_FLOAT8_COPY_OUT:
         return times(d[0], d[1]);
     case PLAN_OP_RMSNORM:
     case PLAN_OP_RMSNORM_BACKWARD:
@@ -328,6 +333,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_RELU_BACKWARD:
     case PLAN_OP_FILL:
     case PLAN_OP_FILL_EMPTY:
+    case PLAN_OP_FLOAT8_LARGEST:
     case PLAN_OP_CAST:
     case PLAN_OP_FLATTEN:
     case PLAN_OP_COPY:
@@ -368,15 +374,26 @@ static bool wants_integers(PlanOpKind kind, const PlanSlot *slot, const uint64_t
            (kind == PLAN_OP_BATCH && d[2] > 0);
 }
 
+static bool counts_bytes(PlanOpKind kind) {
+    return kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_OUT;
+}
+
+static PlanDtype dtype_of(const PlanRole *role, const PlanOperand *o) {
+    return (PlanDtype)role->buffers[o->buffer].dtype;
+}
+
 /* What a list's tensor i takes of what its op counts; UINT64_MAX with a fault. */
-static uint64_t taken_by(const PlanOp *op, const PlanOperand *o, const uint64_t *d,
-                         const char **ret_fault) {
-    if (op->kind == PLAN_OP_GATHER_COPY_OUT) {
+static uint64_t taken_by(const PlanRole *role, const PlanOp *op, const PlanOperand *o,
+                         const uint64_t *d, const char **ret_fault) {
+    uint64_t count = counts_bytes((PlanOpKind)op->kind)
+                         ? times(o->elements, plan_dtype_bytes(dtype_of(role, o)))
+                         : o->elements;
+    if (op->kind == PLAN_OP_GATHER_COPY_OUT || op->kind == PLAN_OP_FLOAT8_COPY_OUT) {
         if (o->elements % d[1]) {
             *ret_fault = "a gathered parameter does not divide by the ranks";
             return UINT64_MAX;
         }
-        return o->elements / d[1];
+        return count / d[1];
     }
     if (op->kind == PLAN_OP_REDUCE_COPY_IN) {
         if (!o->rows || o->elements % o->rows) {
@@ -389,14 +406,14 @@ static uint64_t taken_by(const PlanOp *op, const PlanOperand *o, const uint64_t 
         *ret_fault = "a part does not divide by the rows";
         return UINT64_MAX;
     }
-    return o->elements;
+    return count;
 }
 
 /* One number a tensor, whatever the other lists' sizes. */
 static bool counts_tensors(const PlanOp *op, unsigned list) {
     return ((op->kind == PLAN_OP_ADAM_FUSED || op->kind == PLAN_OP_ADAM_FUSED_SCALED) &&
             list == 4) ||
-           (op->kind == PLAN_OP_NORMS && list == 1);
+           ((op->kind == PLAN_OP_NORMS || op->kind == PLAN_OP_FLOAT8_LARGEST) && list == 1);
 }
 
 static uint64_t size_in(const PlanRole *role, const PlanOp *op, unsigned list, PlanRef first) {
@@ -415,7 +432,7 @@ static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *
         of_first = is_list && list == 0 ? first : of_first;
         for (unsigned i = 0; is_list && i < length && !fault; i++) {
             PlanOperand o = plan_operand(role, operands[first + i]);
-            total = plus(total, taken_by(op, &o, d, &fault));
+            total = plus(total, taken_by(role, op, &o, d, &fault));
             if (!fault && list > 0 &&
                 o.elements != size_in(role, op, list, operands[of_first + i])) {
                 fault = "the lists' tensors are not of the same sizes";
@@ -467,7 +484,8 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         if (reaches_beyond(&o, b)) {
             return g_strdup_printf("operand %s reaches beyond b%u", info->name, o.buffer);
         }
-        bool takes_any = kind == PLAN_OP_FILL_EMPTY;
+        bool takes_any = kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) ||
+                         (kind == PLAN_OP_ALL_GATHER && b->dtype == PLAN_UINT8);
         if (!takes_any &&
             ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask ||
              (b->dtype == PLAN_INT32) != wants_int32 ||
@@ -559,7 +577,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (kind == PLAN_OP_HOST_ROUND && d[2] != 7 && d[2] != 10) {
         return g_strdup("mantissa_bits are 7 (bf16) or 10 (fp16)");
     }
-    bool asks_rank = kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_PART;
+    bool asks_rank =
+        kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_PART;
     if ((asks_rank && d[1] != plan->axes[op->axis]) ||
         (kind == PLAN_OP_OWN_PARTS && d[2] != plan->axes[op->axis])) {
         return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],

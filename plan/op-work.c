@@ -129,7 +129,7 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_PICK_COLUMN || kind == PLAN_OP_PUT_COLUMN) {
         /* One number of a row is read, and written elsewhere; putting also reads which row. */
         work.bytes = (double)dims[0] * (2 * size + (kind == PLAN_OP_PUT_COLUMN ? 16 : 8));
-    } else if (kind == PLAN_OP_GATHER_COPY_IN) {
+    } else if (kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;
     } else if (plan_op_is_host_init(kind)) {

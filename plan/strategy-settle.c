@@ -268,6 +268,35 @@ static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
                          "kernels=compiled, or compile=block");
 }
 
+static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
+    if (s->float8_gather == PLAN_FLOAT8_GATHER_NO) {
+        return true;
+    }
+    bool shards = s->flavour == PLAN_FLAVOUR_FSDP2 && plan_strategy_shard_ranks(s) > 1;
+    const char *why = NULL;
+    if (s->float8 != PLAN_FLOAT8_TENSORWISE) {
+        why = "has one scale a weight, which each rank knows before its rows are cast; set "
+              "float8=tensorwise";
+    } else if (!shards) {
+        why = "is FSDP2's, among ranks that shard; set flavour=fsdp2 and more ranks";
+    } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
+        why = "is planned of weights that are whole or sharded; set reshard_after_forward=yes";
+    } else if (s->offload == PLAN_OFFLOAD_PARAMS) {
+        why = "is planned of shards that the device keeps; set offload=none";
+    } else if (plan_strategy_model_dtype(s) != PLAN_FP32) {
+        why = "is planned of shards in fp32; set model_dtype=fp32";
+    } else if (s->deterministic == PLAN_DETERMINISTIC_YES) {
+        why = "is planned without deterministic algorithms; set deterministic=no";
+    } else if (s->pytorch == PLAN_PYTORCH_2_4) {
+        why = "is planned of PyTorch's later versions; set pytorch=2.13";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8_gather %s, or float8_gather=no",
+                    why);
+    }
+    return !why;
+}
+
 /* What a compiler makes of float8 layers is recorded of these. */
 static bool float8_is_known(const PlanStrategy *s, GError **error) {
     const char *why = NULL;
@@ -561,5 +590,6 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
            params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
            compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
-           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
+           float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
+           determinism_is_known(strategy, error);
 }

@@ -403,8 +403,32 @@ static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* torchao casts what a rank has of a weight without its padding, so that ranks would not gather
+ * alike; PyTorch does not look (_fsdp_param.py, all_gather_inputs). */
+static bool float8_shards_are_even(const PlanRun *run, GError **error) {
+    bool in_float8 = run->strategy->float8_gather != PLAN_FLOAT8_GATHER_NO;
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    for (uint32_t i = 0; in_float8 && i < run->graph->ops->len; i++) {
+        const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, i);
+        if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+            continue;
+        }
+        int64_t rows = plan_graph_float8_linear_of(run->graph, op)->n;
+        if ((uint64_t)rows % ranks) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "float8_gather wants shards of one size, and a weight's %" G_GINT64_FORMAT
+                        " rows do not divide by %" G_GUINT64_FORMAT
+                        " ranks; set other ranks, sharding=hybrid, or float8_gather=no",
+                        rows, ranks);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool plan_check_units(const PlanRun *run, GError **error) {
-    if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error)) {
+    if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
+        !float8_shards_are_even(run, error)) {
         return false;
     }
     return run->n_units == 1 || (parameters_are_used_inside(run, error) &&

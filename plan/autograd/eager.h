@@ -126,12 +126,16 @@ typedef struct {
     PlanPlaceHook *arguments_ready;
     /* The parameter as compute uses it. */
     PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
+    /* What a weight was scaled by that is gathered in float8, so that compute uses it as it is;
+     * buffer PLAN_NONE, or no function: none is. */
+    PlanOperand (*float8_scale)(PlanRun *run, uint32_t parameter);
     /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
     PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
     bool has_empty_shards; /* the optimizer sees those of which this rank owns nothing, too */
     PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
     void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
     void (*drop_gradients)(PlanRun *run);
+    PlanPassHook *stepped;  /* the optimizer has, and gradients are there */
     PlanPassHook *end_step; /* after the optimizer */
     /* Whether every later step is as the one that has just been built; NULL: it is. */
     bool (*is_steady)(const PlanRun *run);

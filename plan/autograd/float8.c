@@ -38,10 +38,21 @@ static Source of_tensor(PlanRun *run, PlanTensor x) {
     return (Source){plan_run_operand_of(run, x), nothing, x.elements};
 }
 
+static const PlanGraphValue *weight_of(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_graph_at(run->graph->values, PlanGraphValue,
+                         plan_graph_ref(run->graph, op->values + 1));
+}
+
 static Source of_weight(PlanRun *run, const PlanGraphOp *op) {
-    uint32_t value = plan_graph_ref(run->graph, op->values + 1);
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = weight_of(run, op);
     return (Source){run->flavour->parameter(run, v->parameter), nothing, v->elements};
+}
+
+/* Where the weight is gathered in float8; buffer PLAN_NONE: it is not. */
+static PlanOperand gathered_scale(PlanRun *run, const PlanGraphOp *op) {
+    return run->flavour->float8_scale
+               ? run->flavour->float8_scale(run, weight_of(run, op)->parameter)
+               : nothing;
 }
 
 /* found: whoever makes the numbers looks for the largest as it goes. */
@@ -79,6 +90,27 @@ static Casts cast(PlanRun *run, const Source *source, PlanTensor scale, PlanDtyp
     return casts;
 }
 
+/* A weight that is in float8 already, as the product of dx wants it. */
+static PlanTensor turn(PlanRun *run, const Source *weight) {
+    PlanTensor made = plan_run_new_tensor(run, weight->elements, PLAN_E4M3, "float8_turned");
+    begin_op(run, PLAN_OP_FLOAT8_TURN, (int64_t[]){(int64_t)weight->elements});
+    operand_at(run, weight->x);
+    plan_run_operand(run, made);
+    plan_run_launch(run);
+    return made;
+}
+
+/* What a product divides by is found of the scale. */
+static PlanTensor inverse_of(PlanRun *run, PlanOperand scale) {
+    PlanTensor made = plan_run_new_tensor(run, 1, PLAN_FP32, "scale");
+    begin_op(run, PLAN_OP_FLOAT8_PASS, (int64_t[]){1});
+    operand_at(run, scale);
+    operand_at(run, nothing);
+    plan_run_operand(run, made);
+    plan_run_launch(run);
+    return made;
+}
+
 static PlanTensor cast_rows(PlanRun *run, const Source *source, uint64_t rows,
                             PlanTensor *ret_scale) {
     PlanTensor made = plan_run_new_tensor(run, source->elements, PLAN_E4M3, "float8");
@@ -92,11 +124,11 @@ static PlanTensor cast_rows(PlanRun *run, const Source *source, uint64_t rows,
 }
 
 static void multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d, PlanTensor a,
-                     PlanTensor a_scale, PlanTensor b, PlanTensor b_scale, PlanTensor made) {
+                     PlanTensor a_scale, PlanOperand b, PlanTensor b_scale, PlanTensor made) {
     begin_op(run, kind, (int64_t[]){d->m, d->n, d->k});
     plan_run_operand(run, a);
     plan_run_operand(run, a_scale);
-    plan_run_operand(run, b);
+    operand_at(run, b);
     plan_run_operand(run, b_scale);
     plan_run_operand(run, made);
     plan_run_launch(run);
@@ -145,6 +177,10 @@ static void give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor mad
     plan_vector_push(&run->frame_buffers, buffer);
 }
 
+static void give_none(PlanRun *run, const PlanGraphOp *op, unsigned i) {
+    run->storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] = PLAN_NONE;
+}
+
 /* What is cast of a weight is what backward casts, unless it is by rows, and is left for it by a
  * block that is computed again; and by each under FSDP1, whose parameters are views, so that the
  * compiler keeps the half of one rather than the whole. */
@@ -154,31 +190,129 @@ static void give_weight(PlanRun *run, const PlanGraphOp *op, PlanTensor w8) {
         give(run, op, 2, w8);
         return;
     }
-    run->storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + 2)] = PLAN_NONE;
+    give_none(run, op, 2);
     plan_run_unref(run, w8);
 }
 
-void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraphFloat8Linear *d = shape_of(run, op);
+/* ---- what a compiler keeps of weights that are gathered in float8 --------------------------- */
+
+static uint32_t block_of(const PlanGraph *graph, uint32_t module) {
+    const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    while (!m->is_block && m->parent != PLAN_NONE) {
+        module = m->parent;
+        m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    }
+    return module;
+}
+
+static bool is_weight_in_float8(PlanRun *run, uint32_t value) {
+    uint32_t p = plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter;
+    return p != PLAN_NONE && run->flavour->float8_scale(run, p).buffer != PLAN_NONE;
+}
+
+/* What the block's program is given, in the order of first use: of each whether it is a parameter,
+ * and that of the weight, counted with scales as inputs of their own. */
+typedef struct {
+    GArray *is_parameter; /* bool */
+    unsigned n_with_scales, of_weight;
+} Given;
+
+static void count_inputs(PlanRun *run, const PlanGraphOp *op, uint32_t weight, bool *is_known,
+                         Given *given) {
+    for (unsigned i = 0; i < op->n_inputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + i);
+        const PlanGraphValue *v =
+            value == PLAN_NONE ? NULL : plan_graph_at(run->graph->values, PlanGraphValue, value);
+        if (!v || is_known[v->base]) {
+            continue;
+        }
+        is_known[v->base] = true;
+        bool is_parameter = v->parameter != PLAN_NONE;
+        given->of_weight = value == weight ? given->n_with_scales : given->of_weight;
+        given->n_with_scales += is_weight_in_float8(run, value) ? 2 : 1;
+        g_array_append_val(given->is_parameter, is_parameter);
+    }
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        is_known[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] = true;
+    }
+}
+
+/* PyTorch 2.13 keeps parameters for backward rather than what is made of them, for they are free to
+ * keep (torch._functorch.config.treat_parameters_as_free_to_save). It knows them by their numbers
+ * among a program's inputs before weights are taken apart in numbers and scale, and looks for them
+ * by these numbers afterwards: of a weight that is another's number then, a copy as backward
+ * wants it is kept instead, all of backward long. What is computed again is not. */
+static bool keeps_turned(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    if (run->checkpoint != PLAN_NONE || run->builder.phase != PLAN_PHASE_FORWARD) {
+        return false;
+    }
+    g_autofree bool *is_known = g_new0(bool, graph->values->len);
+    g_autoptr(GArray) is_parameter = g_array_new(FALSE, FALSE, sizeof(bool));
+    Given given = {.is_parameter = is_parameter};
+    for (unsigned i = 0; i < graph->n_ropes && graph->has_complex_ropes; i++) {
+        is_known[graph->ropes[i].sines] = true;
+    }
+    uint32_t block = block_of(graph, op->module), weight = plan_graph_ref(graph, op->values + 1);
+    const PlanGraphOp *first = plan_graph_at(graph->ops, PlanGraphOp, 0), *o = op;
+    while (o > first && block_of(graph, o[-1].module) == block) {
+        o--;
+    }
+    const PlanGraphOp *end = first + graph->ops->len;
+    for (; o < end && block_of(graph, o->module) == block; o++) {
+        count_inputs(run, o, weight, is_known, &given);
+    }
+    return given.of_weight >= is_parameter->len ||
+           !g_array_index(is_parameter, bool, given.of_weight);
+}
+
+static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8,
+                             PlanTensor w_scale) {
+    const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
+                                            plan_graph_ref(run->graph, op->values + op->n_inputs));
+    PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
+    multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), run->float8.cast, run->float8.scale, w8,
+             w_scale, made);
+    return made;
+}
+
+static void forward_of_gathered(PlanRun *run, const PlanGraphOp *op, PlanOperand scale) {
+    Source w = of_weight(run, op);
+    PlanTensor w_scale = inverse_of(run, scale);
+    give(run, op, 0, multiplied(run, op, w.x, w_scale));
+    give(run, op, 1, w_scale);
+    if (keeps_turned(run, op)) {
+        give(run, op, 2, turn(run, &w));
+    } else {
+        give_none(run, op, 2);
+    }
+}
+
+static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
     Source w = of_weight(run, op);
     PlanTensor w_scale, w8;
-    if (!has_cast(run, op, false)) {
-        cast_input(run, op);
-    }
     if (by_rows(run)) {
-        w8 = cast_rows(run, &w, (uint64_t)d->n, &w_scale);
+        w8 = cast_rows(run, &w, (uint64_t)shape_of(run, op)->n, &w_scale);
     } else {
         w_scale = scale_of(run, &w, 1, false);
         w8 = cast(run, &w, w_scale, PLAN_E4M3, true, false).as_is;
     }
-    const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
-                                            plan_graph_ref(run->graph, op->values + op->n_inputs));
-    PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
-    multiply(run, PLAN_OP_FLOAT8_LINEAR, d, run->float8.cast, run->float8.scale, w8, w_scale, made);
-    give(run, op, 0, made);
+    give(run, op, 0, multiplied(run, op, plan_run_operand_of(run, w8), w_scale));
     give(run, op, 1, w_scale);
     give_weight(run, op, w8);
-    if (!d->again) {
+}
+
+void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
+    PlanOperand scale = gathered_scale(run, op);
+    if (!has_cast(run, op, false)) {
+        cast_input(run, op);
+    }
+    if (scale.buffer != PLAN_NONE) {
+        forward_of_gathered(run, op, scale);
+    } else {
+        forward_of_cast(run, op);
+    }
+    if (!shape_of(run, op)->again) {
         plan_float8_forget(run);
     }
 }
@@ -233,19 +367,35 @@ static Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear
     return g;
 }
 
+/* The weight as the product of dx takes it, and its scale. */
+typedef struct {
+    PlanTensor numbers, scale;
+} Weight;
+
+static Weight weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    Weight weight;
+    Source w = of_weight(run, b->op);
+    PlanOperand gathered = gathered_scale(run, b->op);
+    bool is_gathered = gathered.buffer != PLAN_NONE;
+    bool has_kept = run->nodes.items[b->node].n_saved && !by_rows(run);
+    weight.scale = has_kept      ? plan_run_ref(run, plan_run_value(run, value_at(b, 3)))
+                   : is_gathered ? inverse_of(run, gathered)
+                                 : scale_of(run, &w, by_rows(run) ? (uint64_t)d->k : 1, false);
+    PlanTensor left = has_kept ? plan_run_value(run, value_at(b, 4)) : PLAN_NO_TENSOR;
+    weight.numbers = left.storage != PLAN_NONE ? plan_run_ref(run, left)
+                     : is_gathered             ? turn(run, &w)
+                                   : cast(run, &w, weight.scale, PLAN_E4M3, true, false).as_is;
+    return weight;
+}
+
 static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Gradient *g) {
-    Source w = of_weight(b->run, b->op);
-    bool has_kept = b->run->nodes.items[b->node].n_saved && !by_rows(b->run);
-    PlanTensor scale = has_kept ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 3)))
-                                : scale_of(b->run, &w, by_rows(b->run) ? (uint64_t)d->k : 1, false);
-    PlanTensor left = has_kept ? plan_run_value(b->run, value_at(b, 4)) : PLAN_NO_TENSOR;
-    PlanTensor w8 = left.storage != PLAN_NONE
-                        ? plan_run_ref(b->run, left)
-                        : cast(b->run, &w, scale, PLAN_E4M3, true, false).as_is;
+    Weight w = weight_for_dx(b, d);
     b->dx[0] = like_input(b, 0, "dx");
-    multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, g->as_is, g->as_is_scale, w8, scale, b->dx[0]);
-    plan_run_unref(b->run, w8);
-    plan_run_unref(b->run, scale);
+    multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, g->as_is, g->as_is_scale,
+             plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0]);
+    plan_run_unref(b->run, w.numbers);
+    plan_run_unref(b->run, w.scale);
 }
 
 /* What x is made of: itself, where it is kept. */
@@ -313,8 +463,8 @@ static bool go_through_swiglu(const PlanBackward *b, const PlanGraphFloat8Linear
 static void make_dw(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Gradient *g) {
     PlanTensor x8 = b->run->float8.cast, x_scale = b->run->float8.scale;
     b->dx[1] = like_input(b, 1, "dw");
-    multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, g->turned, g->turned_scale, x8, x_scale,
-             b->dx[1]);
+    multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, g->turned, g->turned_scale,
+             plan_run_operand_of(b->run, x8), x_scale, b->dx[1]);
     if (by_rows(b->run)) {
         begin_op(b->run, PLAN_OP_FLOAT8_UNSCALE, (int64_t[]){d->n, d->k});
         plan_run_operand(b->run, g->turned_scale);

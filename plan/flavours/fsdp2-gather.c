@@ -4,6 +4,7 @@
  * parameters, one after the other. Two ops know this layout:
  *   gather_copy_in   shard* -> slice number rank of gathered
  *   gather_copy_out  gathered -> parameter*, each [ranks * chunk rows] with the padding at its end
+ * (float8_copy_in and float8_copy_out of bytes, where some are gathered in float8: fsdp2-float8.c).
  * When parameters are resharded to parts after forward, the ranks that share them are fewer, and a
  * slice is made of parts: the n-th of part_ranks equal ranges of a padded parameter.
  */
@@ -37,20 +38,29 @@ static bool stages(const PlanRun *run, const PlanFsdp2 *f, uint32_t u) {
 }
 
 static void append_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
+    const PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        plan_builder_whole(&run->builder, pieces->pieces[plan_fsdp2_parameter_of(run, u, i)]);
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        if (!f->in_float8[p]) {
+            plan_builder_whole(&run->builder, pieces->pieces[p]);
+        }
     }
 }
 
 /* Mixed precision: what the rank has in one flat buffer of what is gathered. */
 static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     const PlanFsdp2 *f = run->state;
+    const PlanFsdp2Unit *unit = &f->units[u];
+    uint64_t elements = unit->gathers == PLAN_UINT8 ? unit->plain : pieces->slice;
+    if (!elements) {
+        return PLAN_NONE;
+    }
     uint32_t flat =
-        plan_builder_buffer(&run->builder, pieces->slice, f->param, PLAN_COMMUNICATION_GATHER,
+        plan_builder_buffer(&run->builder, elements, f->param, PLAN_COMMUNICATION_GATHER,
                             PLAN_FSDP2_COPY_IN, "cast_shards");
     plan_builder_alloc_empty(&run->builder, flat);
     plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)pieces->slice}, NULL);
+                          (int64_t[]){(int64_t)elements}, NULL);
     append_pieces(run, u, pieces);
     plan_builder_whole(&run->builder, flat);
     plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
@@ -102,8 +112,10 @@ static void drop_staged(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
         uint32_t *staged = &f->staged[plan_fsdp2_parameter_of(run, u, i)];
-        plan_builder_free(&run->builder, *staged);
-        *staged = PLAN_NONE;
+        if (*staged != PLAN_NONE) {
+            plan_builder_free(&run->builder, *staged);
+            *staged = PLAN_NONE;
+        }
     }
 }
 
@@ -115,6 +127,26 @@ static void copy_in(PlanRun *run, uint32_t u, const Pieces *pieces, uint32_t fla
         append_pieces(run, u, pieces);
     } else {
         plan_builder_whole(&run->builder, flat);
+    }
+    plan_builder_whole(&run->builder, f->units[u].gathered);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
+}
+
+/* Casts, and what is not in float8 as it lies in flat. */
+static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
+    const PlanFsdp2 *f = run->state;
+    int64_t dims[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
+    uint64_t at = 0;
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_COPY_IN, PLAN_AXIS_SHARD, dims, NULL);
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint64_t elements = plan_fsdp2_chunk(f, p);
+        if (f->in_float8[p]) {
+            plan_builder_whole(&run->builder, f->staged[p]);
+        } else {
+            plan_builder_operand(&run->builder, flat, at, elements);
+            at += elements * plan_dtype_bytes(f->param);
+        }
     }
     plan_builder_whole(&run->builder, f->units[u].gathered);
     plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
@@ -156,13 +188,24 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
         stage_shards(run, u);
         pieces.pieces = f->staged;
     }
+    bool is_in_bytes = unit->gathers == PLAN_UINT8;
+    if (is_in_bytes) {
+        plan_fsdp2_stage_float8(run, u);
+    }
     bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
-    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, f->param,
+    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, unit->gathers,
                                          PLAN_COMMUNICATION_GATHER, PLAN_FSDP2_COPY_IN, "gathered");
     plan_builder_alloc_empty(&run->builder, unit->gathered);
-    copy_in(run, u, &pieces, flat);
+    if (is_in_bytes) {
+        copy_in_bytes(run, u, flat);
+    } else {
+        copy_in(run, u, &pieces, flat);
+    }
     all_gather(run, unit, &pieces);
+    if (is_in_bytes) {
+        drop_staged(run, u);
+    }
     if (flat != PLAN_NONE) {
         plan_builder_free(&run->builder, flat);
     }
@@ -184,7 +227,10 @@ static void unpack(PlanRun *run, uint32_t u) {
     const PlanFsdp2 *f = run->state;
     Pieces pieces = pieces_of(f, u);
     int64_t dims[] = {(int64_t)pieces.slice, (int64_t)pieces.ranks};
-    plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_OUT, PLAN_AXIS_NONE, dims, NULL);
+    bool is_in_bytes = f->units[u].gathers == PLAN_UINT8;
+    plan_builder_begin_op(&run->builder,
+                          is_in_bytes ? PLAN_OP_FLOAT8_COPY_OUT : PLAN_OP_GATHER_COPY_OUT,
+                          PLAN_AXIS_NONE, dims, NULL);
     plan_builder_whole(&run->builder, f->units[u].gathered);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         plan_builder_whole(&run->builder, f->whole[plan_fsdp2_parameter_of(run, u, i)]);
@@ -205,9 +251,9 @@ static void drop_parts(PlanRun *run, uint32_t u) {
 /* The first gather makes a tensor, later ones give its storage its size back. */
 static void make_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    f->whole[p] =
-        plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->param,
-                            PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+    f->whole[p] = plan_builder_buffer(
+        &run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->in_float8[p] ? PLAN_E4M3 : f->param,
+        PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
     if (f->has_storage[p]) {
         plan_builder_alloc(&run->builder, f->whole[p]);
     } else {
@@ -252,6 +298,7 @@ static void copy_out(PlanRun *run, uint32_t u) {
         make_whole(run, plan_fsdp2_parameter_of(run, u, i));
     }
     unpack(run, u);
+    plan_fsdp2_name_scales(run, u);
     drop_parts(run, u);
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
 }

@@ -41,9 +41,15 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
             f->trained_start[p] = unit->trained;
             unit->slice += plan_fsdp2_chunk(f, p);
+            unit->plain += f->in_float8[p] ? 0 : plan_fsdp2_chunk(f, p);
             unit->trained += plan_run_is_frozen(run, p) ? 0 : plan_fsdp2_chunk(f, p);
             f->whole[p] = f->parts[p] = f->staged[p] = f->offload_events[p] = PLAN_NONE;
             f->accumulated[p] = PLAN_NO_TENSOR;
+        }
+        unit->gathers = f->param;
+        if (unit->plain < unit->slice) {
+            unit->gathers = PLAN_UINT8;
+            unit->slice += unit->plain * (plan_dtype_bytes(f->param) - 1);
         }
     }
 }
@@ -176,6 +182,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->accumulated = g_new0(PlanTensor, n);
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->held = f->reducing = f->post_reduce_event = PLAN_NONE;
+    plan_fsdp2_find_float8(run);
     lay_out(run, f);
     PlanConstruct construct;
     plan_construct_init(&construct, run);
@@ -239,6 +246,10 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->first_shards);
         g_free(f->offload_events);
         g_free(f->accumulated);
+        g_free(f->in_float8);
+        g_free(f->scales);
+        g_free(f->found);
+        g_free(f->named);
         g_array_unref(f->post_forward_order);
         g_free(f);
     }

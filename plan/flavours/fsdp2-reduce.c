@@ -334,6 +334,7 @@ static void let_go_of_unused(PlanRun *run, uint32_t u) {
     plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, unit->gather_event);
     if (unit->gathered != PLAN_NONE) {
         plan_fsdp2_free_gathered(run, u);
+        plan_fsdp2_forget_scales(run, u);
     }
     unit->pending = false;
 }

@@ -221,8 +221,10 @@ static void drop_gradients(PlanRun *run) {
     }
 }
 
+/* In the second step float8's scales take the place of those that the first one found; and of
+ * weights that are gathered once a step two steps take turns. */
 static bool is_steady(const PlanRun *run) {
-    return true;
+    return run->strategy->float8_gather == PLAN_FLOAT8_GATHER_NO;
 }
 
 /* ---- the passes of another role -------------------------------------------------------------- */
@@ -233,8 +235,10 @@ static bool replays(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     bool adds_shards = s->zero_grad == PLAN_ZERO_KEEP ||
                        (s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_EVERY);
-    bool scales = plan_strategy_first_scale(s) > 0; /* the first pass makes the scale */
-    return !adds_shards && !scales && !plan_offload_has_params(run) && !run->builder.fills;
+    bool scales = plan_strategy_first_scale(s) > 0;         /* the first pass makes the scale */
+    bool casts = s->float8_gather != PLAN_FLOAT8_GATHER_NO; /* the first pass makes scales, too */
+    return !adds_shards && !scales && !casts && !plan_offload_has_params(run) &&
+           !run->builder.fills;
 }
 
 static void renumber(PlanRun *run, uint32_t *buffers) {
@@ -267,11 +271,13 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .gradient_ready = gradient_ready,
     .end_backward = plan_fsdp2_end_backward,
     .parameter = parameter,
+    .float8_scale = plan_fsdp2_float8_scale,
     .owned = owned,
     .has_empty_shards = true,
     .gradient = gradient,
     .clip = clip,
     .drop_gradients = drop_gradients,
+    .stepped = plan_fsdp2_precompute_scales,
     .is_steady = is_steady,
     .replays = replays,
     .renumber = renumber,

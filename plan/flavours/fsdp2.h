@@ -1,5 +1,5 @@
-/* plan/flavours/fsdp2.h - what the files of FSDP2 share: fsdp2-layout.c, -gather.c, -reduce.c and
- * fsdp2.c, where the order of a step stands. Inside plan/ only.
+/* plan/flavours/fsdp2.h - what the files of FSDP2 share: fsdp2-layout.c, -gather.c, -float8.c,
+ * -reduce.c and fsdp2.c, where the order of a step stands. Inside plan/ only.
  */
 #pragma once
 
@@ -14,7 +14,9 @@ enum {
 };
 
 typedef struct {
+    PlanDtype gathers;     /* what is gathered in: bytes, where dtypes differ */
     uint64_t slice;        /* elements of one rank, padded */
+    uint64_t plain;        /* those that are not in float8 */
     uint64_t trained;      /* those of its parameters that are trained: what is reduced */
     uint32_t gathered;     /* buffer; PLAN_NONE when there is none */
     uint32_t gather_event; /* the all-gather has run */
@@ -38,18 +40,24 @@ typedef struct {
     uint64_t part_ranks;             /* that share a parameter between forward and backward, or 0 */
     PlanDtype master, param, reduce; /* of shards, of what is computed in, of what is reduced in */
     PlanFsdp2Unit *units;
-    uint64_t *chunk_rows;       /* of each parameter */
-    uint64_t *row;              /* elements of one row */
-    uint64_t *local;            /* elements that are this rank's */
-    uint64_t *trained_start;    /* elements before it in its unit's slice of what is trained */
-    uint32_t *shards;           /* buffers; offloaded: of construction */
-    uint32_t *staged;           /* their copies or casts, while a gather needs them; PLAN_NONE */
-    uint32_t *first_shards;     /* those that construction made */
-    uint32_t *offload_events;   /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
-    uint32_t *whole;            /* buffers of the gathered parameters, PLAN_NONE while sharded */
-    uint32_t *parts;            /* buffers of their parts, PLAN_NONE */
-    bool *has_storage;          /* it has been gathered before: its storage is there, and grows */
-    PlanTensor *accumulated;    /* gradients of earlier passes in what is reduced in */
+    uint64_t *chunk_rows;     /* of each parameter */
+    uint64_t *row;            /* elements of one row */
+    uint64_t *local;          /* elements that are this rank's */
+    uint64_t *trained_start;  /* elements before it in its unit's slice of what is trained */
+    uint32_t *shards;         /* buffers; offloaded: of construction */
+    uint32_t *staged;         /* their copies or casts, while a gather needs them; PLAN_NONE */
+    uint32_t *first_shards;   /* those that construction made */
+    uint32_t *offload_events; /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
+    uint32_t *whole;          /* buffers of the gathered parameters, PLAN_NONE while sharded */
+    uint32_t *parts;          /* buffers of their parts, PLAN_NONE */
+    bool *has_storage;        /* it has been gathered before: its storage is there, and grows */
+    PlanTensor *accumulated;  /* gradients of earlier passes in what is reduced in */
+    bool *in_float8;          /* of each parameter: it is gathered so */
+    uint32_t *scales;         /* buffers, two a parameter, which take turns; PLAN_NONE */
+    uint8_t *found, *named;   /* which of them was found last, and which compute reads; 2: none */
+    uint32_t all_scales;      /* buffer, of all; PLAN_NONE */
+    uint32_t old_scales;      /* buffer, of the step before, and whether it lives */
+    bool names_old_scales;
     uint32_t held;              /* unit whose gather buffer forward keeps; PLAN_NONE */
     GArray *post_forward_order; /* uint32_t */
     uint32_t reducing;          /* buffer of the input of the last reduce-scatter; PLAN_NONE */
@@ -93,6 +101,14 @@ void plan_fsdp2_copy_out(PlanRun *run, uint32_t unit);
 void plan_fsdp2_free_gathered(PlanRun *run, uint32_t unit);
 void plan_fsdp2_reshard(PlanRun *run, uint32_t unit);
 void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t unit);
+
+/* Gathering in float8. */
+void plan_fsdp2_find_float8(PlanRun *run);
+void plan_fsdp2_stage_float8(PlanRun *run, uint32_t unit); /* its casts, before they are gathered */
+PlanOperand plan_fsdp2_float8_scale(PlanRun *run, uint32_t parameter);
+void plan_fsdp2_name_scales(PlanRun *run, uint32_t unit);   /* behind its copy-out */
+void plan_fsdp2_forget_scales(PlanRun *run, uint32_t unit); /* it is not copied out */
+void plan_fsdp2_precompute_scales(PlanRun *run);
 
 /* Reducing. */
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t unit);

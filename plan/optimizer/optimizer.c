@@ -266,6 +266,7 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     plan_scaler_begin_step(&all);
     optimize(&all, first);
     plan_scaler_end_step(&all);
+    plan_run_hook(run, run->flavour->stepped);
     if (keeps && owns_something(&all)) {
         zero_gradients(&all);
     }

@@ -347,6 +347,11 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
                                ? PLAN_FLOAT8_ROWWISE
                                : PLAN_FLOAT8_TENSORWISE;
     }
+    if (has(options, "float8_gather")) {
+        strategy->float8_gather = g_str_equal(text_of(options, "float8_gather"), "precomputed")
+                                      ? PLAN_FLOAT8_GATHER_PRECOMPUTED
+                                      : PLAN_FLOAT8_GATHER_YES;
+    }
     if (has(options, "compile_network") && flag_of(options, "compile_network")) {
         strategy->kernels = PLAN_KERNELS_COMPILED;
         strategy->compile = PLAN_COMPILE_NETWORK;

@@ -77,7 +77,9 @@ static uint64_t left_by_forward(const Plan *plan) {
             continue;
         }
         const PlanBuffer *buffer = &role->buffers[instr->arg];
-        if (plan_dtype_is_float8((PlanDtype)buffer->dtype)) {
+        bool is_cast = plan_dtype_is_float8((PlanDtype)buffer->dtype) &&
+                       buffer->sub != PLAN_PARAMETERS_UNSHARDED;
+        if (is_cast) {
             bytes += instr->kind == PLAN_ALLOC ? buffer->bytes : -buffer->bytes;
         }
     }
@@ -99,9 +101,69 @@ static void no_cast_is_kept(void) {
     g_assert_cmpuint(left_by_forward(views), ==, BLOCKS * weights);
 }
 
+/* ---- gathered in float8 ---------------------------------------------------------------------- */
+
+static unsigned n_gathers_of(const Plan *plan, uint64_t bytes) {
+    const PlanRole *role = &plan->roles[0];
+    unsigned n = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind != PLAN_LAUNCH || role->ops[instr->arg].kind != PLAN_OP_ALL_GATHER) {
+            continue;
+        }
+        const PlanOp *op = &role->ops[instr->arg];
+        n += (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes((PlanDtype)op->dtype) == bytes;
+    }
+    return n;
+}
+
+/* Half the bytes, but for norms; a rank's shard of each weight is cast for each gather, nothing
+ * whole; and the largest numbers of all weights are found one by one, or behind the step. */
+static void gathered(void) {
+    const unsigned gathers = 2 * BLOCKS, weights = 4 * 64 * 64 + 3 * 96 * 64, norms = 2 * 64 * 2;
+    g_autoptr(Plan) no = test_plan(TOY(96), WORDS "tensorwise");
+    g_assert_cmpuint(n_gathers_of(no, 2 * weights + norms), ==, gathers);
+    static const char *const words[] = {WORDS "tensorwise float8_gather=yes",
+                                        WORDS "tensorwise float8_gather=precomputed"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) plan = test_plan(TOY(96), words[i]);
+        g_autoptr(GError) error = NULL;
+        g_assert_true(plan_check(plan, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(n_gathers_of(plan, weights + norms), ==, gathers);
+        g_assert_cmpuint(n_gathers_of(plan, 2 * weights + norms), ==, 0);
+        unsigned casts = n_in(plan, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_CAST) +
+                         n_in(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_CAST);
+        /* backward has a gradient a layer, and inputs again */
+        g_assert_cmpuint(casts, ==, gathers * LAYERS + BLOCKS * (INPUTS + LAYERS + INPUTS));
+        unsigned searched = n_in(plan, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_LARGEST) +
+                            n_in(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_LARGEST);
+        g_assert_cmpuint(searched, ==, i == 0 ? gathers * LAYERS : 0);
+        g_assert_cmpuint(n_in(plan, PLAN_PHASE_OPTIMIZER, PLAN_OP_FLOAT8_LARGEST), ==, i);
+        g_assert_cmpuint(n_in(plan, PLAN_PHASE_OPTIMIZER, PLAN_OP_ALL_REDUCE), ==, i);
+    }
+}
+
+/* What forward leaves of weights, turned: v's, gate's, up's and down's where cosines and sines are
+ * two inputs, those of the hidden layer where they are one; nothing where blocks are computed
+ * again. */
+static void keeps_some(void) {
+    const uint64_t hidden = 3 * 96 * 64, v = 64 * 64;
+    static const char *const more[] = {"", " checkpointing=full", " checkpointing=selective-op"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(more); i++) {
+        g_autofree char *words =
+            g_strconcat(WORDS "tensorwise float8_gather=precomputed", more[i], NULL);
+        g_autoptr(Plan) real = test_plan(TOY(96), words);
+        g_assert_cmpuint(left_by_forward(real), ==, i == 0 ? BLOCKS * (hidden + v) : 0);
+        g_autoptr(Plan) complex = test_plan(TOY(96) "rope=complex\n", words);
+        g_assert_cmpuint(left_by_forward(complex), ==, i == 0 ? BLOCKS * hidden : 0);
+    }
+}
+
 /* Reads back from its text as it was. */
 static void written(void) {
-    g_autoptr(Plan) plan = test_plan(TOY(96), WORDS "tensorwise checkpointing=selective-op");
+    g_autoptr(Plan) plan = test_plan(TOY(96), WORDS "tensorwise checkpointing=selective-op "
+                                                    "float8_gather=precomputed");
     g_autoptr(GString) text = plan_text(plan);
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) read = plan_read(text->str, text->len, "written", &error);
@@ -128,6 +190,27 @@ static void refused(void) {
          "float8 is planned of PyTorch's FSDP, DDP and one rank"},
         {"family=llama\nffn=32\n", "kernels=compiled param_dtype=bf16 flavour=fsdp1 float8=rowwise",
          "float8 by rows is planned of FSDP2"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 float8=rowwise float8_gather=yes",
+         "float8_gather has one scale a weight"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 flavour=fsdp1 float8_gather=yes",
+         "float8_gather is FSDP2's"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 ranks=1 float8_gather=precomputed",
+         "float8_gather is FSDP2's"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 ranks=4 reshard_after_forward=2 float8_gather=yes",
+         "float8_gather is planned of weights that are whole or sharded"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 offload=params "
+         "float8_gather=yes",
+         "float8_gather is planned of shards that the device keeps"},
+        {"family=llama\nffn=32\n", "kernels=compiled model_dtype=bf16 float8_gather=yes",
+         "float8_gather is planned of shards in fp32"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 ranks=3 float8_gather=precomputed",
+         "float8_gather wants shards of one size, and a weight's 16 rows do not divide by 3 ranks"},
         {"family=gpt\n", "kernels=compiled param_dtype=bf16", "float8 does not know a family"},
         {"family=llama\nffn=32\nqkv_bias=yes\n", "kernels=compiled param_dtype=bf16",
          "float8 does not know biases"},
@@ -149,6 +232,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/float8/how often is cast", how_often);
     g_test_add_func("/plan/float8/computed again", computed_again);
     g_test_add_func("/plan/float8/no cast is kept", no_cast_is_kept);
+    g_test_add_func("/plan/float8/gathered", gathered);
+    g_test_add_func("/plan/float8/some copies of weights are kept", keeps_some);
     g_test_add_func("/plan/float8/written", written);
     g_test_add_func("/plan/float8/refused", refused);
     return g_test_run();

@@ -15,5 +15,24 @@ def convert(network, options):
     def is_chosen(module, name):
         return (isinstance(module, nn.Linear) and id(module) in inside
                 and module.in_features % 16 == 0 and module.out_features % 16 == 0)
-    config = Float8LinearConfig.from_recipe_name(options.float8)
+    if options.float8_gather:
+        if options.float8 != "tensorwise":
+            raise SystemExit("--float8-gather is of --float8 tensorwise")
+        config = Float8LinearConfig(enable_fsdp_float8_all_gather=True)
+    else:
+        config = Float8LinearConfig.from_recipe_name(options.float8)
     convert_to_float8_training(network, module_filter_fn=is_chosen, config=config)
+
+
+def numbers_of(tensor):
+    """Those of torchao's tensors of several, which have no memory themselves."""
+    if not type(tensor).__module__.startswith("torchao."):
+        return tensor
+    return tensor._tensor if hasattr(tensor, "_tensor") else tensor._data
+
+
+def after_step(model, options):
+    """What torchtitan calls behind each optimizer step (precompute_float8_dynamic_scale_for_fsdp)."""
+    if options.float8_gather == "precomputed":
+        from torchao.float8 import precompute_float8_dynamic_scale_for_fsdp
+        precompute_float8_dynamic_scale_for_fsdp(model)

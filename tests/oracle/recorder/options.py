@@ -53,6 +53,8 @@ def add_training_options(p):
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
     net.add_argument("--float8", choices=("tensorwise", "rowwise"), help="blocks' linear layers by torchao.float8")
+    net.add_argument("--float8-gather", choices=("yes", "precomputed"),
+                     help="fsdp2, tensorwise: weights are gathered in float8; scales precomputed behind the step")
     tune = p.add_argument_group("fine-tuning")
     tune.add_argument("--freeze", metavar="REGEX", help="modules, by whole name or class, whose parameters are not trained")
     tune.add_argument("--lora-rank", type=int, default=0, help="LoRA adapters of this rank alone are trained")
