@@ -10,6 +10,8 @@
  */
 #include "models/experts.h"
 
+#include "models/transformers-experts.h"
+
 static const double INIT_STD = 0.02; /* torchtitan's, of a truncated normal distribution */
 
 ModelExperts model_experts_of(const ModelNetwork *network) {
@@ -28,6 +30,9 @@ static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts,
 
 ModelExpertLayer model_experts_declare(const ModelWalk *w, const ModelExperts *experts,
                                        uint32_t parent, const char *name) {
+    if (experts->transformers) {
+        return model_transformers_experts_declare(w, experts, parent, name);
+    }
     ModelExpertLayer layer = {.module =
                                   plan_graph_module(w->graph, parent, name, "Experts", false)};
     uint32_t grouped =
@@ -222,6 +227,9 @@ static uint32_t run_scored(const Walk *walk, uint32_t rows, uint32_t scores) {
 
 uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
                            const ModelExpertLayer *layer, uint32_t x) {
+    if (experts->transformers) {
+        return model_transformers_experts_run(w, experts, layer, x);
+    }
     Walk walk = {w, experts, w->rows * experts->per_token};
     PlanGraph *graph = w->graph;
     int64_t dims[] = {(int64_t)walk.pairs, (int64_t)w->width, (int64_t)w->rows};

@@ -2,7 +2,7 @@
  *
  * Dropless: whatever the router chooses, every token keeps its experts, so that all tensors have
  * tokens x experts-per-token rows and no size depends on the choice. Ops and order are torchtitan's
- * MoE without expert parallelism (experts.c says which).
+ * MoE without expert parallelism (experts.c says which), or transformers' (transformers-experts.h).
  */
 #pragma once
 
@@ -11,13 +11,16 @@
 typedef struct {
     uint64_t n, per_token; /* n 0: there are none */
     uint64_t ffn, shared_ffn;
-    bool keeps_scores; /* a token's scores are not divided by their sum */
+    bool keeps_scores;        /* a token's scores are not divided by their sum */
+    const char *transformers; /* what their class names begin with; NULL: they are not theirs */
 } ModelExperts;
 
 typedef struct {
     uint32_t module, experts, router;
     ModelLayer score;        /* the router's */
     uint32_t gate, down, up; /* of all experts */
+    uint32_t gate_up, act;   /* transformers': rows of gate, then of up; module */
+    bool narrow_scores;      /* they go on in the dtype of compute; else in fp32 */
     uint32_t shared;         /* module */
     ModelLayer shared_gate, shared_up, shared_down;
 } ModelExpertLayer;

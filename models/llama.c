@@ -509,14 +509,14 @@ static ModelStream run_in_order(const Llama *llama, const Block *block, ModelStr
     g_assert_not_reached();
 }
 
-/* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's names
- * positions before the tables, Llama's behind them. */
+/* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's and
+ * those with experts name positions before the tables, Llama's behind them. */
 static unsigned block_arguments(const Llama *llama, const Block *block, uint32_t *ret_arguments) {
     const ModelRotary *rotary = rotary_of(llama, block);
     uint32_t mask = mask_of(llama, block);
-    bool is_mistral = llama->positions != PLAN_NONE && mask != PLAN_NONE;
-    uint32_t all[] = {is_mistral ? PLAN_NONE : llama->positions, rotary->cosines, rotary->sines,
-                      is_mistral ? llama->positions : PLAN_NONE, mask};
+    bool is_before = mask != PLAN_NONE || llama->experts.n;
+    uint32_t all[] = {is_before ? PLAN_NONE : llama->positions, rotary->cosines, rotary->sines,
+                      is_before ? llama->positions : PLAN_NONE, mask};
     unsigned n = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
         if (all[i] != PLAN_NONE) {
@@ -702,8 +702,8 @@ static void walk_transformers(Llama *llama, const ModelNetwork *network) {
         stream = run_block(llama, &blocks[i], i == 0, stream);
     }
     uint32_t x, normed = model_run_last_norm(w, &norm, stream, EPS, &x);
-    if (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD) {
-        /* Qwen's has both in a dictionary, too. */
+    if (!llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD)) {
+        /* Qwen 2's and 3's have both in a dictionary, too. */
         plan_graph_let_go_after(graph, llama->positions, embedded);
     }
     if (llama->is_masked) {
@@ -718,9 +718,11 @@ static void walk_transformers(Llama *llama, const ModelNetwork *network) {
 
 /* Mistral's modules do as Llama's. */
 static const char *transformers_prefix(const ModelNetwork *network) {
+    bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
+           : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
            : network->qkv_bias                      ? "Qwen2"
-           : network->qk_norm == MODEL_QK_NORM_HEAD ? "Qwen3"
+           : normed                                 ? "Qwen3"
                                                     : "Llama";
 }
 
@@ -769,6 +771,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
                    .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
+    shape.experts.transformers = shape.transformers;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     Llama *llama = &shape;
     shape.is_masked = shape.window && is_masked;

@@ -147,15 +147,19 @@ static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **
                                "rotary_share below 1 is known with attention's kernel alone; set "
                                "attention = kernel");
     }
-    bool is_recorded = !network->experts && network->qkv == MODEL_QKV_APART &&
-                       !network->kv_repeated && network->rope == MODEL_ROPE_REAL &&
-                       network->norm_at == MODEL_NORM_BEFORE && !model_eager_alone(network) &&
-                       network->qk_norm != MODEL_QK_NORM_WIDTH && !network->scores_in_memory;
+    bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
+    bool are_theirs = !network->experts || (!network->shared_ffn && !network->qkv_bias &&
+                                            !(is_mixtral && network->keeps_scores));
+    bool is_recorded = are_theirs && network->qkv == MODEL_QKV_APART && !network->kv_repeated &&
+                       network->rope == MODEL_ROPE_REAL && network->norm_at == MODEL_NORM_BEFORE &&
+                       !model_eager_alone(network) && network->qk_norm != MODEL_QK_NORM_WIDTH &&
+                       !network->scores_in_memory;
     if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded) {
         return plan_ini_refuse(
             ini, plan_ini_find(ini, "network", "code"), error,
-            "code = transformers is known of a network without experts, with q, k "
-            "and v by layers apart, groups of heads, attention's kernel, real "
+            "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
+            "3's (no shared one), with q, k and v by layers apart, groups of heads, attention's "
+            "kernel, real "
             "rotary embedding, norms before and nothing of Granite, SmolLM3, Phi-3 or Gemma; set "
             "code = own");
     }

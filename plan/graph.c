@@ -310,6 +310,11 @@ void plan_graph_keep(PlanGraph *graph, uint32_t value) {
     hold_until(graph, value, graph->steps->len - 1);
 }
 
+void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
+    plan_graph_keep(graph, value);
+    plan_graph_at(graph->values, PlanGraphValue, value)->next = next;
+}
+
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
     *plan_graph_at(graph->ranks, uint64_t, value) =
         *plan_graph_at(graph->ranks, uint64_t, other) + 1;
@@ -429,6 +434,18 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
                                    values[n_inputs + n_outputs - 1]);
     }
     return n_outputs ? values[n_inputs] : PLAN_NONE;
+}
+
+uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
+                            const uint32_t *inputs, unsigned n_inputs, const int64_t *dims) {
+    PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, into);
+    PlanDtype dtype = (PlanDtype)of.dtype;
+    uint32_t y = plan_graph_op(graph, kind, inputs, n_inputs, &dtype, &of.elements, 1, dims, NULL);
+    PlanGraphValue *made = plan_graph_at(graph->values, PlanGraphValue, y);
+    made->base = of.base;
+    made->offset = of.offset;
+    hold_until(graph, into, graph->steps->len - 1);
+    return y;
 }
 
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {

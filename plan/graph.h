@@ -98,6 +98,7 @@ typedef struct {
     bool requires_grad;
     bool is_input;
     uint64_t bound; /* inputs: integers are below it; 0: real numbers */
+    uint32_t next;  /* what its variable holds from the step on that makes it; 0: nothing else */
     uint32_t
         behind; /* buffers: made behind so many parameters; PLAN_NONE: behind all, and tables */
 } PlanGraphValue;
@@ -236,6 +237,9 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
                        const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
                        const int64_t *dims, const double *attrs);
+/* The same for an op of one output, which is written where value `into` lies. */
+uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
+                            const uint32_t *inputs, unsigned n_inputs, const int64_t *dims);
 /* x in a dtype: a copy, or x itself where it is in that already. Of a parameter lowered under
  * autocast there is one copy. */
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
@@ -301,6 +305,8 @@ void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
 /* A local variable of a function that is no module holds the value until now. */
 void plan_graph_keep(PlanGraph *graph, uint32_t value);
+/* Its variable has been given what the last op made; cut short, it still has value. */
+void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next);
 /* When both are let go of at once, value goes after the other. */
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
 /* Whether autocast holds the copy of x until its region ends. */

@@ -188,8 +188,14 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_PICK_COLUMNS_BACKWARD:
         return times(d[0], slot == 2 ? d[1] : d[2]);
     case PLAN_OP_COUNT:
+    case PLAN_OP_TALLY:
         return is ? d[0] : d[1];
+    case PLAN_OP_SUM_EACH:
+        return times(d[0], times(is ? d[1] : 1, d[2]));
+    case PLAN_OP_REPEAT_EACH:
+        return times(d[0], times(is ? 1 : d[1], d[2]));
     case PLAN_OP_GROUPED_LINEAR:
+    case PLAN_OP_GROUPED_PARTS:
     case PLAN_OP_GROUPED_LINEAR_DX:
     case PLAN_OP_GROUPED_LINEAR_DW:
         return g_str_equal(name, "ends") ? d[3]
@@ -304,6 +310,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_SORT:
     case PLAN_OP_DIVIDE_DOWN:
     case PLAN_OP_ENDS:
+    case PLAN_OP_NARROW:
+    case PLAN_OP_TALLY_ENDS:
+    case PLAN_OP_INVERT:
 #define HOST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
     case PLAN_OP_TO_HOST:
@@ -549,6 +558,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
         (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
         (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
+        (kind == PLAN_OP_GROUPED_PARTS && d[1] % d[4]) ||
         (kind == PLAN_OP_CHUNKED_LOSS && d[3] > d[0]) ||
         ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
          leaves_rows(d[3], d[1], d[2])) ||

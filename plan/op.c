@@ -59,7 +59,8 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
                                                    "position", "distance",    "counts", "sorted",
                                                    "order",    "local_index", NULL};
             slot->flags |= g_strv_contains(integers, slot->name) ? PLAN_SLOT_INTEGER : 0;
-            slot->flags |= g_str_equal(slot->name, "ends") ? PLAN_SLOT_INT32 : 0;
+            static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
+            slot->flags |= g_strv_contains(narrow, slot->name) ? PLAN_SLOT_INT32 : 0;
             slot->flags |= g_str_has_suffix(slot->name, "mask") ? PLAN_SLOT_MASK : 0;
             slot->flags |= g_str_has_suffix(slot->name, "8") ? PLAN_SLOT_FLOAT8 : 0;
         }

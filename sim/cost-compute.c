@@ -9,17 +9,17 @@
 /* ---- products and attention ----------------------------------------------------------------- */
 
 static bool is_grouped(PlanOpKind kind) {
-    return kind == PLAN_OP_GROUPED_LINEAR || kind == PLAN_OP_GROUPED_LINEAR_DX ||
-           kind == PLAN_OP_GROUPED_LINEAR_DW;
+    return kind == PLAN_OP_GROUPED_LINEAR || kind == PLAN_OP_GROUPED_PARTS ||
+           kind == PLAN_OP_GROUPED_LINEAR_DX || kind == PLAN_OP_GROUPED_LINEAR_DW;
 }
 
 /* A product for each group, which is assumed to have as many rows as the others, as a router gives
  * that balances its experts; as quick as a library's products of one size. */
 static SimProduct grouped_product(PlanOpKind kind, double m, double n, double k, double groups) {
-    return kind == PLAN_OP_GROUPED_LINEAR ? (SimProduct){.batch = groups, .m = m, .n = n, .k = k}
-           : kind == PLAN_OP_GROUPED_LINEAR_DX
-               ? (SimProduct){.batch = groups, .m = m, .n = k, .k = n}
-               : (SimProduct){.batch = groups, .m = n, .n = k, .k = m};
+    return kind == PLAN_OP_GROUPED_LINEAR_DX ? (SimProduct){.batch = groups, .m = m, .n = k, .k = n}
+           : kind == PLAN_OP_GROUPED_LINEAR_DW
+               ? (SimProduct){.batch = groups, .m = n, .n = k, .k = m}
+               : (SimProduct){.batch = groups, .m = m, .n = n, .k = k};
 }
 
 PlanDtype sim_compute_dtype(const PlanOp *op) {
@@ -139,6 +139,7 @@ static const struct {
     [PLAN_OP_MEAN] = {true, 0},
     [PLAN_OP_SUM_COLUMNS] = {true, 0},
     [PLAN_OP_ROWS_OF] = {true, 0},
+    [PLAN_OP_SUM_EACH] = {true, 0},
     [PLAN_OP_ADD_TO_ROWS] = {true, 0},
 };
 

@@ -466,6 +466,13 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_UPTO_MASK:
     case PLAN_OP_BOTH_MASK:
     case PLAN_OP_MASK_TO_BIAS:
+    case PLAN_OP_NARROW:
+    case PLAN_OP_TALLY:
+    case PLAN_OP_TALLY_ENDS:
+    case PLAN_OP_INVERT:
+    case PLAN_OP_SUM_EACH:
+    case PLAN_OP_REPEAT_EACH:
+    case PLAN_OP_GROUPED_PARTS:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

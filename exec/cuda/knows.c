@@ -127,6 +127,12 @@ static bool makes_window_mask(PlanOpKind kind) {
            kind == PLAN_OP_BOTH_MASK || kind == PLAN_OP_MASK_TO_BIAS;
 }
 
+static bool is_of_transformers_experts(PlanOpKind kind) {
+    return kind == PLAN_OP_NARROW || kind == PLAN_OP_TALLY || kind == PLAN_OP_TALLY_ENDS ||
+           kind == PLAN_OP_INVERT || kind == PLAN_OP_SUM_EACH || kind == PLAN_OP_REPEAT_EACH ||
+           kind == PLAN_OP_GROUPED_PARTS;
+}
+
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     if (scales_loss((PlanOpKind)op->kind)) {
         return refuse(op,
@@ -138,6 +144,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
         return refuse(op,
                       "it has no product that adds up what chunks leave; set loss = model in the "
                       "network, or run on CPU ranks (--device host)",
+                      error);
+    }
+    if (is_of_transformers_experts((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "it has no kernels for experts as transformers runs them; set code = own in "
+                      "the network (--network-key code=own), or run on CPU ranks (--device host)",
                       error);
     }
     if (plan_op_is_of_float8((PlanOpKind)op->kind)) {

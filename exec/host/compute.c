@@ -185,6 +185,13 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_GROUPED_LINEAR_DW:
     case PLAN_OP_ROWS_OF:
     case PLAN_OP_ADD_TO_ROWS:
+    case PLAN_OP_NARROW:
+    case PLAN_OP_TALLY:
+    case PLAN_OP_TALLY_ENDS:
+    case PLAN_OP_INVERT:
+    case PLAN_OP_SUM_EACH:
+    case PLAN_OP_REPEAT_EACH:
+    case PLAN_OP_GROUPED_PARTS:
         return exec_experts_run(t, error);
     case PLAN_OP_ROPE:
         exec_fused_rope(t);

@@ -39,6 +39,23 @@ static bool run(const ExecTask *t) {
     case PLAN_OP_GROUPED_LINEAR_DW:
         return kernel_grouped_linear_dw_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
                                             dim(t, 3));
+    case PLAN_OP_GROUPED_PARTS:
+        return kernel_grouped_parts_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
+                                        dim(t, 3), dim(t, 4));
+    case PLAN_OP_NARROW:
+        return kernel_narrow_i64(p[1], p[0], dim(t, 0));
+    case PLAN_OP_TALLY:
+        return kernel_tally_i32(p[1], p[0], dim(t, 0), dim(t, 1));
+    case PLAN_OP_TALLY_ENDS:
+        return kernel_tally_ends_i32(p[1], p[0], dim(t, 0));
+    case PLAN_OP_INVERT:
+        return kernel_invert_i64(p[1], p[2], p[0], dim(t, 0));
+    case PLAN_OP_SUM_EACH:
+        kernel_sum_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
+        return true;
+    case PLAN_OP_REPEAT_EACH:
+        kernel_repeat_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
+        return true;
     case PLAN_OP_ROWS_OF:
         return kernel_embedding_forward_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1));
     case PLAN_OP_ADD_TO_ROWS:

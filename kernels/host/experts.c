@@ -124,6 +124,66 @@ bool kernel_ends_i32(int32_t *ends, const int64_t *counts, size_t groups) {
     return true;
 }
 
+bool kernel_narrow_i64(int32_t *y, const int64_t *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (x[i] < INT32_MIN || x[i] > INT32_MAX) {
+            return false;
+        }
+        y[i] = (int32_t)x[i];
+    }
+    return true;
+}
+
+bool kernel_tally_i32(int32_t *tally, const int32_t *index, size_t n, size_t groups) {
+    memset(tally, 0, groups * sizeof *tally);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_below(index[i], groups)) {
+            return false;
+        }
+        tally[index[i]]++;
+    }
+    return true;
+}
+
+bool kernel_tally_ends_i32(int32_t *ends, const int32_t *tally, size_t groups) {
+    int32_t sum = 0;
+    for (size_t g = 0; g < groups; g++) {
+        if (tally[g] < 0 || tally[g] > INT32_MAX - sum) {
+            return false;
+        }
+        sum += tally[g];
+        ends[g] = sum;
+    }
+    return true;
+}
+
+bool kernel_invert_i64(int64_t *index, int64_t *position, const int64_t *order, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (!is_below(order[i], n)) {
+            return false;
+        }
+        position[i] = (int64_t)i;
+        index[order[i]] = position[i];
+    }
+    return true;
+}
+
+void kernel_sum_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width) {
+    for (size_t r = 0; r < rows; r++) {
+        const float *terms = x + r * each * width;
+        kernel_copy_f32(y + r * width, terms, width);
+        for (size_t e = 1; e < each; e++) {
+            kernel_add_inplace_f32(y + r * width, terms + e * width, width);
+        }
+    }
+}
+
+void kernel_repeat_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width) {
+    for (size_t i = 0; i < rows * each; i++) {
+        kernel_copy_f32(y + i * width, x + i / each * width, width);
+    }
+}
+
 /* ---- products ------------------------------------------------------------------------------- */
 
 static bool are_ends(const int32_t *ends, size_t m, size_t groups) {
@@ -154,6 +214,22 @@ bool kernel_grouped_linear_f32(float *y, const float *x, const float *w, const i
         size_t from = begin_of(ends, g), rows = rows_of(ends, g);
         if (rows) {
             kernel_linear_forward_f32(y + from * n, x + from * k, w + g * n * k, NULL, rows, n, k);
+        }
+    }
+    return true;
+}
+
+bool kernel_grouped_parts_f32(float *y, const float *x, const float *w, const int32_t *ends,
+                              size_t m, size_t n, size_t k, size_t groups, size_t parts) {
+    size_t cols = n / parts;
+    if (!are_ends(ends, m, groups)) {
+        return false;
+    }
+    for (size_t i = 0; i < groups * parts; i++) {
+        size_t g = i / parts, part = i % parts, from = begin_of(ends, g), rows = rows_of(ends, g);
+        if (rows) {
+            kernel_linear_forward_f32(y + (part * m + from) * cols, x + from * k,
+                                      w + (g * n + part * cols) * k, NULL, rows, cols, k);
         }
     }
     return true;

@@ -36,10 +36,25 @@ void kernel_divide_down_i64(int64_t *y, const int64_t *x, int64_t by, size_t n);
 /* ends[g] = counts[0] + ... + counts[g]. False: it is more than 31 bits hold. */
 bool kernel_ends_i32(int32_t *ends, const int64_t *counts, size_t groups);
 
+/* The same numbers in 32 bits, how many are each, and ends of those. False: what does not fit. */
+bool kernel_narrow_i64(int32_t *y, const int64_t *x, size_t n);
+bool kernel_tally_i32(int32_t *tally, const int32_t *index, size_t n, size_t groups);
+bool kernel_tally_ends_i32(int32_t *ends, const int32_t *tally, size_t groups);
+
+/* position[i] = i, and index[order[i]] too, of an order that names each of n places once. */
+bool kernel_invert_i64(int64_t *index, int64_t *position, const int64_t *order, size_t n);
+
+/* y[r, .] = the sum of x[r, e, .] over e; and y[r, e, .] = x[r, .]. */
+void kernel_sum_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width);
+void kernel_repeat_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width);
+
 /* Rows ends[g - 1] to ends[g] of x[m, k] (the last end is m) times w[g, n, k], transposed; its
  * gradients. */
 bool kernel_grouped_linear_f32(float *y, const float *x, const float *w, const int32_t *ends,
                                size_t m, size_t n, size_t k, size_t groups);
+/* The first alone, as so many matrices one behind the other, each of as many columns of y. */
+bool kernel_grouped_parts_f32(float *y, const float *x, const float *w, const int32_t *ends,
+                              size_t m, size_t n, size_t k, size_t groups, size_t parts);
 bool kernel_grouped_linear_dx_f32(float *dx, const float *dy, const float *w, const int32_t *ends,
                                   size_t m, size_t n, size_t k, size_t groups);
 bool kernel_grouped_linear_dw_f32(float *dw, const float *dy, const float *x, const int32_t *ends,

@@ -91,6 +91,9 @@ static inline void launch(const PlanBackward *b) {
     plan_run_launch(b->run);
 }
 
+/* The engine hands each input a gradient in that input's own dtype: casts what was made for i. */
+void plan_give_own_dtype(const PlanBackward *b, unsigned i);
+
 /* differentiate-fused.c */
 void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);
@@ -123,6 +126,8 @@ void plan_bias_add_backward(const PlanBackward *b);
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n);
 /* differentiate-experts.c */
 void plan_pick_columns_backward(const PlanBackward *b);
+void plan_top_k_backward(const PlanBackward *b);
+void plan_sum_each_backward(const PlanBackward *b);
 void plan_total_columns_backward(const PlanBackward *b);
 void plan_divide_column_backward(const PlanBackward *b);
 void plan_grouped_linear_backward(const PlanBackward *b);

@@ -1,15 +1,32 @@
 /* plan/autograd/differentiate-experts.c - the backward of routing and of products by expert.
  *
- * What chooses experts has none: top-k's result goes nowhere, and sorting is of whole numbers.
+ * Sorting is of whole numbers and has none; nor has top-k where its result goes nowhere.
  */
 #include "plan/autograd/backward.h"
 
-/* Zeros, to which dy is added in the columns that were picked. */
-void plan_pick_columns_backward(const PlanBackward *b) {
+/* Zeros, to which dy is added in the columns that value `index` names. */
+static void put_back_columns(const PlanBackward *b, unsigned index) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_PICK_COLUMNS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
+    value_operand(b, index);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+void plan_pick_columns_backward(const PlanBackward *b) {
+    put_back_columns(b, 1);
+}
+
+void plan_top_k_backward(const PlanBackward *b) {
+    put_back_columns(b, 2);
+}
+
+/* Each of a row's terms gets the row's gradient, in a copy of its own. */
+void plan_sum_each_backward(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_REPEAT_EACH, dims(b), NULL);
+    operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
 }

@@ -490,7 +490,14 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_DIVIDE_COLUMN:
         plan_divide_column_backward(b);
         return;
+    case PLAN_OP_TOP_K:
+        plan_top_k_backward(b);
+        return;
+    case PLAN_OP_SUM_EACH:
+        plan_sum_each_backward(b);
+        return;
     case PLAN_OP_GROUPED_LINEAR:
+    case PLAN_OP_GROUPED_PARTS:
         plan_grouped_linear_backward(b);
         return;
     case PLAN_OP_ROWS_OF:
@@ -548,12 +555,15 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_ABSOLUTE:
     case PLAN_OP_CLAMP:
     case PLAN_OP_POSITIVE_MASK:
-    case PLAN_OP_TOP_K:
     case PLAN_OP_ADD_COLUMN:
     case PLAN_OP_COUNT:
     case PLAN_OP_SORT:
     case PLAN_OP_DIVIDE_DOWN:
     case PLAN_OP_ENDS:
+    case PLAN_OP_NARROW:
+    case PLAN_OP_TALLY:
+    case PLAN_OP_TALLY_ENDS:
+    case PLAN_OP_INVERT:
     case PLAN_OP_PART:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
@@ -584,18 +594,15 @@ static void differentiate(const PlanBackward *b) {
     g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)b->op->kind)->name);
 }
 
-/* The engine hands each input a gradient in that input's own dtype. */
-static void give_own_dtypes(const PlanBackward *b) {
-    for (unsigned i = 0; i < b->op->n_inputs; i++) {
-        PlanTensor made = b->dx[i];
-        if (made.storage == PLAN_NONE || !made.elements) {
-            continue;
-        }
-        uint32_t buffer = plan_run_buffer_of(b->run, made);
-        if (plan_builder_at(&b->run->builder, buffer)->dtype != input(b, i)->dtype) {
-            b->dx[i] = cast_of(b, made, (PlanDtype)input(b, i)->dtype, "dx");
-            plan_run_unref(b->run, made);
-        }
+void plan_give_own_dtype(const PlanBackward *b, unsigned i) {
+    PlanTensor made = b->dx[i];
+    if (made.storage == PLAN_NONE || !made.elements) {
+        return;
+    }
+    uint32_t buffer = plan_run_buffer_of(b->run, made);
+    if (plan_builder_at(&b->run->builder, buffer)->dtype != input(b, i)->dtype) {
+        b->dx[i] = cast_of(b, made, (PlanDtype)input(b, i)->dtype, "dx");
+        plan_run_unref(b->run, made);
     }
 }
 
@@ -611,7 +618,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         if (n->checkpoint != PLAN_NONE) {
             plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
         }
-        give_own_dtypes(&b);
+        for (unsigned i = 0; i < op->n_inputs; i++) {
+            plan_give_own_dtype(&b, i);
+        }
     }
 }
 
@@ -635,7 +644,7 @@ typedef struct {
 static bool is_product(uint32_t kind) {
     return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL ||
            kind == PLAN_OP_HEADS_MATMUL || kind == PLAN_OP_GROUPED_LINEAR ||
-           kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
+           kind == PLAN_OP_GROUPED_PARTS || kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
 }
 
 static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
@@ -692,6 +701,8 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_PICK_COLUMNS] = {2, {1, 0}},
         [PLAN_OP_DIVIDE_COLUMN] = {2, {1, 0}},
         [PLAN_OP_GROUPED_LINEAR] = {3, {1, 2, 0}},
+        [PLAN_OP_GROUPED_PARTS] = {3, {1, 2, 0}},
+        [PLAN_OP_TOP_K] = {1, {2}},
         [PLAN_OP_ROWS_OF] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };

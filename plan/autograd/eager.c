@@ -114,6 +114,10 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
             run->storage_of_value[value] = PLAN_NONE;
             continue;
         }
+        if (v->base != value) { /* written in place */
+            hold_value(run, value);
+            continue;
+        }
         PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
                                                 info->slots[op->n_inputs + i].name);
         run->storage_of_value[value] = tensor.storage;

@@ -169,6 +169,13 @@ static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last
         if (until < last_step) {
             continue;
         }
+        uint32_t next = plan_graph_at(graph->values, PlanGraphValue, value)->next;
+        if (next && until == last_step) { /* a variable's still, as next would be */
+            until = g_array_index(graph->holds, uint32_t, next);
+            g_array_append_val(held,
+                               ((Held){value, until, g_array_index(graph->ranks, uint64_t, next)}));
+            continue;
+        }
         bool in_expression =
             until < graph->steps->len &&
             plan_graph_at(graph->steps, PlanGraphStep, until)->kind == PLAN_STEP_OP;

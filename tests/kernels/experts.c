@@ -132,6 +132,83 @@ static void test_products(void) {
     g_assert_false(kernel_grouped_linear_dw_f32(dw, dy, x, falling, ROWS, OUT, WIDTH, GROUPS));
 }
 
+/* The same numbers as the whole product's, one matrix of columns behind the other. */
+static void test_parts(void) {
+    enum {
+        GROUPS = 3,
+        PARTS = 2,
+        COLUMNS = 4
+    };
+    static const int32_t ends[GROUPS] = {10, 10, ROWS}, falling[GROUPS] = {10, 9, ROWS};
+    static double want[ROWS * PARTS * COLUMNS];
+    g_autofree float *x = check_random(ROWS * WIDTH, -1, 1, 2);
+    g_autofree float *w = check_random(GROUPS * PARTS * COLUMNS * WIDTH, -1, 1, 3);
+    g_autofree float *y = check_poisoned(ROWS * PARTS * COLUMNS);
+    for (size_t r = 0; r < ROWS; r++) {
+        size_t g = r < 10 ? 0 : 2; /* no row is the second's */
+        for (size_t c = 0; c < PARTS * COLUMNS; c++) {
+            double *to = &want[(c / COLUMNS * ROWS + r) * COLUMNS + c % COLUMNS];
+            for (size_t k = 0; k < WIDTH; k++) {
+                *to += (double)x[r * WIDTH + k] * (double)w[(g * PARTS * COLUMNS + c) * WIDTH + k];
+            }
+        }
+    }
+    g_assert_true(
+        kernel_grouped_parts_f32(y, x, w, ends, ROWS, PARTS * COLUMNS, WIDTH, GROUPS, PARTS));
+    check_close("grouped_parts", y, want, ROWS * PARTS * COLUMNS, 1e-6, 1e-6);
+    g_assert_false(
+        kernel_grouped_parts_f32(y, x, w, falling, ROWS, PARTS * COLUMNS, WIDTH, GROUPS, PARTS));
+}
+
+static void test_narrow(void) {
+    enum {
+        GROUPS = 4
+    };
+    int64_t x[5] = {0, 0, 3, 1, 3};
+    int32_t narrow[5], tally[GROUPS], ends[GROUPS];
+    static const int32_t of_each[GROUPS] = {2, 1, 0, 2}, up_to[GROUPS] = {2, 3, 3, 5};
+    g_assert_true(kernel_narrow_i64(narrow, x, 5));
+    g_assert_true(kernel_tally_i32(tally, narrow, 5, GROUPS));
+    g_assert_true(kernel_tally_ends_i32(ends, tally, GROUPS));
+    for (size_t i = 0; i < 5; i++) {
+        g_assert_cmpint(narrow[i], ==, x[i]);
+    }
+    for (size_t g = 0; g < GROUPS; g++) {
+        g_assert_cmpint(tally[g], ==, of_each[g]);
+        g_assert_cmpint(ends[g], ==, up_to[g]);
+    }
+    narrow[4] = GROUPS;
+    g_assert_false(kernel_tally_i32(tally, narrow, 5, GROUPS));
+    tally[0] = INT32_MAX;
+    tally[1] = 1;
+    g_assert_false(kernel_tally_ends_i32(ends, tally, GROUPS));
+    x[2] = (int64_t)INT32_MAX + 1;
+    g_assert_false(kernel_narrow_i64(narrow, x, 5));
+}
+
+static void test_invert(void) {
+    int64_t order[4] = {2, 0, 3, 1}, index[4], position[4];
+    g_assert_true(kernel_invert_i64(index, position, order, 4));
+    for (int64_t i = 0; i < 4; i++) {
+        g_assert_cmpint(index[order[i]], ==, i);
+        g_assert_cmpint(position[i], ==, i);
+    }
+    order[1] = 4;
+    g_assert_false(kernel_invert_i64(index, position, order, 4));
+}
+
+static void test_each(void) {
+    const float x[12] = {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60};
+    const double twice[8] = {9, 12, 9, 12, 90, 120, 90, 120};
+    g_autofree float *sums = check_poisoned(4), *repeated = check_poisoned(8);
+    kernel_sum_each_f32(sums, x, 2, 3, 2);
+    check_close("sum_each", sums, (double[]){9, 12, 90, 120}, 4, 0, 0);
+    check_guard("sum_each", sums, 4);
+    kernel_repeat_each_f32(repeated, sums, 2, 2, 2);
+    check_close("repeat_each", repeated, twice, 8, 0, 0);
+    check_guard("repeat_each", repeated, 8);
+}
+
 static void test_add_to_rows(void) {
     const float a[6] = {1, 2, 3, 4, 5, 6}, x[6] = {10, 20, 30, 40, 50, 60};
     int64_t index[3] = {2, 0, 2};
@@ -149,6 +226,10 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/experts/a number a row", test_columns);
     g_test_add_func("/kernels/experts/sorted by expert", test_sort);
     g_test_add_func("/kernels/experts/products by expert", test_products);
+    g_test_add_func("/kernels/experts/products by expert in parts", test_parts);
+    g_test_add_func("/kernels/experts/numbers in 32 bits", test_narrow);
+    g_test_add_func("/kernels/experts/an order turned round", test_invert);
+    g_test_add_func("/kernels/experts/sums of a row's terms", test_each);
     g_test_add_func("/kernels/experts/rows added to rows", test_add_to_rows);
     return g_test_run();
 }

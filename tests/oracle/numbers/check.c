@@ -165,6 +165,9 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/oracle/numbers/llama with one layer for q, k and v", "joined", agrees);
     g_test_add_data_func("/oracle/numbers/llama with experts", "experts", agrees);
     g_test_add_data_func("/oracle/numbers/llama of transformers' modules", "transformers", agrees);
+    g_test_add_data_func("/oracle/numbers/mixtral of transformers' modules", "mixtral", agrees);
+    g_test_add_data_func("/oracle/numbers/qwen 3 moe of transformers' modules", "qwen3-moe",
+                         agrees);
     g_test_add_data_func("/oracle/numbers/llama with its loss in chunks", "chunked", agrees);
     g_test_add_data_func("/oracle/numbers/llama with joined gate and up, multipliers", "phi3",
                          agrees);

@@ -72,15 +72,25 @@ def read_shape(path):
 
 def made_by_transformers(shape):
     """A family llama of `code = transformers`: their own modules, called as a network of the recorder's is."""
-    from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    make_config, make_model, window = LlamaConfig, LlamaForCausalLM, {}
+    normed = shape.qk_norm == "head"
+    kind, own = "llama", {"intermediate_size": shape.ffn}
     if shape.window:
-        make_config, make_model, window = MistralConfig, MistralForCausalLM, {"sliding_window": shape.window}
-    config = make_config(hidden_size=shape.width, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
-                         num_key_value_heads=shape.kv_heads, intermediate_size=shape.ffn, vocab_size=shape.vocab,
-                         max_position_embeddings=shape.seq, rms_norm_eps=1e-5, use_cache=False, **window)
-    network = make_model(config)
+        kind, own = "mistral", {**own, "sliding_window": shape.window}
+    if shape.experts and normed:
+        kind, own = "qwen3_moe", {"num_experts": shape.experts, "moe_intermediate_size": shape.expert_ffn,
+                                  "norm_topk_prob": shape.route_norm, "head_dim": shape.width // shape.heads}
+    elif shape.experts:
+        kind, own = "mixtral", {"num_local_experts": shape.experts, "intermediate_size": shape.expert_ffn}
+    if shape.experts:
+        own["num_experts_per_tok"] = shape.experts_per_token
+    config = AutoConfig.for_model(kind, hidden_size=shape.width, num_hidden_layers=shape.layers,
+                                  num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,
+                                  vocab_size=shape.vocab, max_position_embeddings=shape.seq, rms_norm_eps=1e-5,
+                                  rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+                                  use_cache=False, **own)
+    network = AutoModelForCausalLM.from_config(config)
     network.block_classes = (type(network.model.layers[0]),)
     return network
 
