@@ -104,13 +104,51 @@ static const struct {
     {"ungated", "gelu"},
 };
 
-/* A mixture of experts keeps its words, by which the rules skip it. */
+static bool says_experts(const char *mlp_type) {
+    static const char *const words[] = {"moe", "mixture", "expert"};
+    return named(mlp_type, words, G_N_ELEMENTS(words));
+}
+
+/* Networks that have experts, by name: "8x7b", "30b-a3b". */
+static bool is_named_for_experts(const char *model) {
+    static const char *const names[] = {"moe", "mixtral", "dbrx", "gpt-oss", "llama-4", "llama4"};
+    g_autoptr(GRegex) sizes = g_regex_new("[0-9]+x[0-9.]+b|[0-9.]+b-a[0-9.]+b|deepseek.*v[23]",
+                                          G_REGEX_CASELESS, 0, NULL);
+    return named(model, names, G_N_ELEMENTS(names)) || g_regex_match(sizes, model, 0, NULL);
+}
+
+static void fill_number_of(Filler *f, const char *column, const char *pattern) {
+    g_autoptr(GRegex) regex = g_regex_new(pattern, G_REGEX_CASELESS | G_REGEX_DUPNAMES, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (g_regex_match(regex, text(f, "mlp_type"), 0, &match)) {
+        g_autofree char *digits = g_match_info_fetch_named(match, "n");
+        fill_count(f, column, g_ascii_strtod(digits, NULL), "of mlp_type");
+    }
+}
+
+/* "swiglu MoE 8 experts top-2", "64 experts, 8 active": how many, and the kind in the rules' words,
+ * "swiglu moe" or "mixture of experts". */
+static void say_experts(Filler *f) {
+    bool is_said = says_experts(text(f, "mlp_type")) || number(f, "experts") >= 1;
+    if (!is_said && !is_named_for_experts(text(f, "model"))) {
+        return;
+    }
+    static const char *const gates[] = {"glu", "silu", "swish", "gated"};
+    bool has_gate = !*text(f, "mlp_type") || named(text(f, "mlp_type"), gates, G_N_ELEMENTS(gates));
+    const char *kind = has_gate ? "swiglu moe" : "mixture of experts";
+    fill_number_of(f, "experts", "(?<n>[0-9]+) *(?:routed |local )?experts");
+    fill_number_of(f, "experts_per_token",
+                   "top[- ]?(?<n>[0-9]+)|(?<n>[0-9]+) (?:active|activated|per token)");
+    if (!g_str_equal(text(f, "mlp_type"), kind)) {
+        fill(f, "mlp_type", kind, is_said ? "our word for it" : "by its name");
+    }
+}
+
 static void say_kind_plainly(Filler *f) {
     g_autofree char *given = g_ascii_strdown(text(f, "mlp_type"), -1);
     g_strstrip(given);
-    for (unsigned i = 0; i < G_N_ELEMENTS(mlps); i++) {
-        if (g_str_has_prefix(given, mlps[i].begins) && !contains(given, "moe") &&
-            !contains(given, "mixture") && !contains(given, "expert") &&
+    for (unsigned i = 0; i < G_N_ELEMENTS(mlps) && !says_experts(given); i++) {
+        if (g_str_has_prefix(given, mlps[i].begins) &&
             !g_str_equal(text(f, "mlp_type"), mlps[i].kind)) {
             fill(f, "mlp_type", mlps[i].kind, "our word for it");
             return;
@@ -120,6 +158,7 @@ static void say_kind_plainly(Filler *f) {
 
 static void fill_kind_by_name(Filler *f) {
     const char *model = text(f, "model");
+    say_experts(f);
     say_kind_plainly(f);
     if (is_open(f, "mlp_type") && named(model, gated, G_N_ELEMENTS(gated))) {
         fill(f, "mlp_type", "swiglu", "by its name");
@@ -157,11 +196,13 @@ static void fill_shape(Filler *f) {
         return;
     }
     fill_kind(f);
-    bool gate = g_str_equal(text(f, "mlp_type"), "swiglu");
+    bool gate = g_str_has_prefix(text(f, "mlp_type"), "swiglu");
     fill_count(f, "heads", width / (width >= 1536 ? 128 : 64), "assumed");
     fill_count(f, "kv_heads", number(f, "heads"), "assumed");
     fill_count(f, "vocab", gate ? 32000 : 50304, "assumed");
-    fill_ffn(f, layers, width, gate);
+    if (!says_experts(text(f, "mlp_type"))) { /* whose width nothing else fixes */
+        fill_ffn(f, layers, width, gate);
+    }
 }
 
 /* "bfloat16" is one word for what "float16" stands for elsewhere: the rules know the short ones. */

@@ -93,8 +93,8 @@ static void words(void) {
                 "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
            NULL, NULL, "no rule knows this framework", "no cluster file has this GPU", NULL, NULL,
            "cannot compute in this dtype", "names a network", NULL, NULL, NULL, NULL, "fp8", NULL,
-           "other operations", NULL, NULL, "mixture of experts", "adapters of frozen networks",
-           NULL, "no rule knows this precision");
+           "other operations", NULL, NULL, "how this program runs its experts",
+           "adapters of frozen networks", NULL, "no rule knows this precision");
 }
 
 /* A rule that comes late says an older PyTorch, whose default another rule's word still replaces:
@@ -170,13 +170,15 @@ static void filled(void) {
     g_autofree char *path =
         written("model,gpus,gpus_per_node,sharding_strategy,shard_degree,dp_replicate,seq_len,"
                 "micro_batch,grad_accum,global_batch_seqs,global_batch_tokens,params,layers,"
-                "d_model,heads,kv_heads,d_ff,mlp_type,vocab\n"
-                "llama-7b,16,8,HSDP,,,,2,,64,262144,6738415616,32,4096,,,,,32000\n"
-                "gpt,8,,,,,,,2,32,,,12,768,,,,,\n"
-                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,SwiGLU,\n"
-                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,Gated SiLU (fused),\n"
-                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,GeLU_new,\n"
-                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,SwiGLU MoE 8 experts,\n");
+                "d_model,heads,kv_heads,d_ff,mlp_type,vocab,experts,experts_per_token\n"
+                "llama-7b,16,8,HSDP,,,,2,,64,262144,6738415616,32,4096,,,,,32000,,\n"
+                "gpt,8,,,,,,,2,32,,,12,768,,,,,,,\n"
+                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,SwiGLU,,,\n"
+                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,Gated SiLU (fused),,,\n"
+                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,GeLU_new,,,\n"
+                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,,SwiGLU MoE 8 experts,,,\n"
+                "x,8,8,FSDP,,,2048,1,,,,,32,4096,,,768,\"SwiGLU, 128 experts, 8 active\",,,\n"
+                "Qwen3-30B-A3B,8,8,FSDP,,,2048,1,,,,,48,2048,,,768,,,,\n");
     g_autoptr(CliCsv) csv = cli_csv_read(path, &error);
     g_assert_no_error(error);
     static const struct {
@@ -202,7 +204,16 @@ static void filled(void) {
                     {3, "d_ff", "11008"},
                     {4, "mlp_type", "gelu"},
                     {4, "d_ff", "16384"},
-                    {5, "mlp_type", "SwiGLU MoE 8 experts"}};
+                    {5, "mlp_type", "swiglu moe"},
+                    {5, "experts", "8"},
+                    {5, "experts_per_token", ""},
+                    {5, "d_ff", ""},
+                    {6, "mlp_type", "swiglu moe"},
+                    {6, "experts", "128"},
+                    {6, "experts_per_token", "8"},
+                    {6, "d_ff", "768"},
+                    {7, "mlp_type", "swiglu moe"},
+                    {7, "experts", ""}};
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
         g_autoptr(GString) said = g_string_new(NULL);
         CliCsvRow row = cli_train_row_complete(csv, &csv->rows[expected[i].row], said);
@@ -212,6 +223,32 @@ static void filled(void) {
                       strstr(said->str, expected[i].column));
         cli_train_row_fields_clear(&row);
     }
+}
+
+/* Experts: whose way of running them is known, and what has to be said of them. */
+static void experts(void) {
+#define EXPERTS(framework, date, said, ep)                                                         \
+    "H100," date ",8," framework ",x,2,256,4,2,768," said ",1000,512,2," ep ",11\n"
+    EXPECT("hardware,measured_date,gpus,framework,model,layers,d_model,heads,kv_heads,d_ff,"
+           "mlp_type,vocab,seq_len,micro_batch,ep,step_ms\n" EXPERTS(
+               "torchtitan", "", "SwiGLU MoE 8 experts top-2",
+               "1") EXPERTS("torchtitan", "", "SwiGLU MoE 8 experts top-2", "4")
+               EXPERTS("torchtitan", "", "SwiGLU MoE 8 experts", "")
+                   EXPERTS("torchtitan", "", "gelu moe 8 experts top-2", "")
+                       EXPERTS("HF Trainer FSDP2", "2025-06", "SwiGLU MoE 8 experts top-2", "")
+                           EXPERTS("HF Trainer FSDP2", "2026-06", "SwiGLU MoE 8 experts top-2", "")
+                               EXPERTS("PyTorch FSDP2", "", "SwiGLU MoE 8 experts top-2", ""),
+           NULL, "expert parallel is not", "does not say experts_per_token",
+           "experts without a gate", "one after the other", NULL, "how this program runs");
+    EXPECT("hardware,gpus,framework,model,precision,experts,experts_per_token,layers,d_model,"
+           "seq_len,micro_batch,step_ms\n"
+           "H200,8,torchtitan,Qwen3-30B-A3B,bf16,,,,,512,1,11\n"
+           "H200,8,torchtitan,Mixtral-8x7B,bf16,,,,,512,1,11\n"
+           "H200,8,torchtitan,DBRX,bf16,,,,,512,1,11\n",
+           NULL, NULL, "does not say layers");
+    refuse("hardware,gpus,framework,model,experts,seq_len,micro_batch,step_ms\n"
+           "H200,8,torchtitan,x,many,512,1,11\n",
+           "t.csv:2: experts is 'many'");
 }
 
 /* A table with few columns: what they leave open is filled as empty fields are. */
@@ -591,6 +628,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
     g_test_add_func("/strangers/runs: few columns", few_columns);
+    g_test_add_func("/strangers/runs: experts", experts);
     g_test_add_func("/strangers/runs: words for GPUs", words_for_gpus);
     g_test_add_func("/strangers/runs: racks", racks);
     g_test_add_func("/strangers/runs: named networks", named_networks);
