@@ -176,6 +176,43 @@ static void experts_refused(void) {
     }
 }
 
+/* Transformers has experts of its own, of which two kinds are known, each in its own order. */
+static void experts_of_transformers(void) {
+#define THEIRS                                                                                     \
+    "[network]\nfamily=llama\ncode=transformers\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n"     \
+    "experts=4\nexperts_per_token=2\nexpert_ffn=8\n"
+    static const struct {
+        const char *text;
+        const char *first, *second; /* of experts and router, by the order of their modules */
+    } known[] = {
+        {THEIRS, "model.layers.0.mlp.gate.weight", "model.layers.0.mlp.experts.gate_up_proj"},
+        {THEIRS "qk_norm=head\nroute_norm=no\n", "model.layers.0.mlp.experts.down_proj",
+         "model.layers.0.mlp.gate.weight"}};
+    static const char *const refused[] = {THEIRS "shared_ffn=8\n", THEIRS "qkv_bias=yes\n",
+                                          THEIRS "route_norm=no\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network =
+            model_network_read(known[i].text, strlen(known[i].text), "n.ini", &error);
+        g_assert_no_error(error);
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1}, &error);
+        g_assert_no_error(error);
+        const char *before = "";
+        bool found = false;
+        for (guint p = 0; p < graph->parameters->len; p++) {
+            const char *name = plan_graph_at(graph->parameters, PlanGraphParameter, p)->name;
+            found |= g_str_equal(before, known[i].first) && g_str_equal(name, known[i].second);
+            before = name;
+        }
+        g_assert_true(found);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_null(model_network_read(refused[i], strlen(refused[i]), "n.ini", &error));
+        g_assert_nonnull(strstr(error->message, "code = transformers is known of a network"));
+    }
+}
+
 static void names(void) {
     const char *text = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n";
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
@@ -656,6 +693,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/parameter counts are exact", counts);
     g_test_add_func("/models/network/parameters that a token meets", experts_count);
     g_test_add_func("/models/network/experts that were not recorded", experts_refused);
+    g_test_add_func("/models/network/experts of transformers", experts_of_transformers);
     g_test_add_func("/models/network/names are PyTorch's", names);
     g_test_add_func("/models/network/bad files name line and remedy", bad_files);
     g_test_add_func("/models/network/not compiled", not_compiled);
