@@ -78,6 +78,9 @@ def add_training_options(p):
                      help="with --tensor: the embedding and the logits too, or as KempnerForge has it")
     par.add_argument("--loss-parallel", action=argparse.BooleanOptionalAction, default=True,
                      help="with --tensor: logits stay apart, and so does the loss")
+    par.add_argument("--context", type=int, default=1, help="fsdp2: ranks that share a sequence, side by side in the world")
+    par.add_argument("--rotate", choices=("allgather", "alltoall"), default="allgather",
+                     help="with --context: how keys and values come to the others")
     par.add_argument("--param-dtype", choices=parallel.DTYPES, help="mixed precision: compute and gather dtype")
     par.add_argument("--reduce-dtype", choices=parallel.DTYPES, help="mixed precision: reduce dtype")
     par.add_argument("--strategy", default="FULL_SHARD", choices=(
