@@ -1,9 +1,10 @@
 #include "exec/batch.h"
 
-static bool sample(const ExecTask *t, uint64_t number, float *vector, int64_t *x, int64_t *y,
-                   GError **error) {
+#include <string.h>
+
+static bool sample(const ExecTask *t, uint64_t number, uint64_t n, float *vector, int64_t *x,
+                   int64_t *y, GError **error) {
     const ExecContext *c = t->context;
-    uint64_t n = dim(t, 1);
     int64_t vocab = dims(t)[2];
     if (!vocab) {
         exec_data_vector(vector, n, c->seed, number);
@@ -16,15 +17,34 @@ static bool sample(const ExecTask *t, uint64_t number, float *vector, int64_t *x
     return true;
 }
 
+/* The rank's two parts of a sequence of tokens that it shares with others. */
+static bool parts_of_sample(const ExecTask *t, uint64_t number, int64_t *x, int64_t *y,
+                            GError **error) {
+    const Plan *plan = t->context->plan;
+    uint64_t half = dim(t, 1) / 2, n = dim(t, 1) * plan->axes[PLAN_AXIS_CONTEXT];
+    g_autofree int64_t *whole_x = g_new(int64_t, n), *whole_y = g_new(int64_t, n);
+    if (!sample(t, number, n, NULL, whole_x, whole_y, error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t first = half * plan_part_of_sequence(plan, t->context->comm->rank, i);
+        memcpy(x + i * half, whole_x + first, half * sizeof *x);
+        memcpy(y + i * half, whole_y + first, half * sizeof *y);
+    }
+    return true;
+}
+
 bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) {
     const Plan *plan = t->context->plan;
+    bool shares = plan->axes[PLAN_AXIS_CONTEXT] > 1;
     uint64_t samples = dim(t, 0), n = dim(t, 1);
     uint64_t first =
         (t->turn * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
         samples;
     for (uint64_t i = 0; i < samples; i++) {
-        if (!sample(t, first + i, (float *)x + i * n, (int64_t *)x + i * n, (int64_t *)y + i * n,
-                    error)) {
+        int64_t *x_tokens = (int64_t *)x + i * n, *y_tokens = (int64_t *)y + i * n;
+        if (shares ? !parts_of_sample(t, first + i, x_tokens, y_tokens, error)
+                   : !sample(t, first + i, n, (float *)x + i * n, x_tokens, y_tokens, error)) {
             return false;
         }
     }

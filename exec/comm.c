@@ -33,3 +33,15 @@ bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, 
                : comm->all_reduce(comm->self, axis, buffer, elements, dtype,
                                   reduction == PLAN_REDUCTION_MEAN, error);
 }
+
+bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
+                       gpointer taken, uint64_t elements, PlanDtype dtype, GError **error) {
+    uint32_t ranks = plan->axes[axis], place = plan_rank_on_axis(plan, comm->rank, axis);
+    gsize n = elements * plan_dtype_bytes(dtype);
+    g_autofree char *all = g_malloc(n * ranks);
+    if (!comm->all_gather(comm->self, axis, given, all, elements * ranks, dtype, error)) {
+        return false;
+    }
+    memcpy(taken, all + (place + ranks - 1) % ranks * n, n);
+    return true;
+}

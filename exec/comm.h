@@ -61,3 +61,8 @@ uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank);
  * gather. */
 bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t elements,
                           uint64_t ranks, PlanDtype dtype, PlanReduction reduction, GError **error);
+
+/* taken is what the rank before this one has given, before the first the last: of what all ranks
+ * gather. */
+bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
+                       gpointer taken, uint64_t elements, PlanDtype dtype, GError **error);

@@ -341,7 +341,8 @@ static int print_costs(Run *run) {
                           [PLAN_AXIS_REPLICATE] = 1,
                           [PLAN_AXIS_SHARD] = run->comm.world,
                           [PLAN_AXIS_PART] = 1,
-                          [PLAN_AXIS_TENSOR] = 1}};
+                          [PLAN_AXIS_TENSOR] = 1,
+                          [PLAN_AXIS_CONTEXT] = 1}};
     g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
                                    ? run->device->costs(&run->comm, run->options->comm, &error)
                                    : NULL;

@@ -259,9 +259,21 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     return a->heads == 1 || w->seq == 1 ? mixed : merge(w, a, mixed);
 }
 
+/* As one op of several kernels, which gathers the other ranks' keys and values (ring.h of
+ * plan/autograd). */
+static uint32_t run_ring(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
+                         uint32_t v) {
+    PlanGraphRing ring = {(int64_t)w->batch, (int64_t)a->heads, (int64_t)a->kv_heads,
+                          (int64_t)w->seq, (int64_t)a->head_dim};
+    return plan_graph_ring_attention(w->graph, (uint32_t[]){q, k, v}, &ring, a->scale);
+}
+
 /* With the scores in memory gradients come with heads apart, but for k's of one sequence; where the
  * kernel needs heads repeated, those of k and v are copied. A single head is apart as it is. */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
+    if (a->ring) {
+        return which != 'q' && a->kv_heads > 1;
+    }
     return a->in_memory && w->seq > 1 && (which == 'q' ? a->heads : a->kv_heads) > 1 &&
            (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
 }
@@ -278,9 +290,10 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
     bool turned = a->turned_together && which != 'v' && heads > 1;
     bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) || turned ||
                                  is_transposed(w, a, which));
-    PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
-                          : copied                             ? PLAN_HEADS_COPIED
-                                                               : PLAN_HEADS_AS_THEY_ARE;
+    PlanGraphHeads mode = model_gradient_is_apart(w, a, which)   ? PLAN_HEADS_APART
+                          : a->ring && which == 'q' && heads > 1 ? PLAN_HEADS_OF_RING
+                          : copied                               ? PLAN_HEADS_COPIED
+                                                                 : PLAN_HEADS_AS_THEY_ARE;
     return plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim, mode);
 }
 
@@ -295,6 +308,9 @@ static uint32_t copy(const ModelWalk *w, uint32_t x) {
  * of it. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v) {
+    if (a->ring) {
+        return run_ring(w, a, q, k, v);
+    }
     uint32_t o = a->in_memory           ? run_in_memory(w, a, q, k, v)
                  : a->mask == PLAN_NONE ? run_kernel(w, a, q, k, v)
                                         : run_masked(w, a, q, k, v);

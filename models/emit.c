@@ -63,6 +63,8 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->trained = pass->trained;
     graph->tensor = MAX(pass->tensor, 1);
     graph->whole_ends = pass->whole_ends;
+    graph->context = MAX(pass->context, 1);
+    tokens_per_sequence /= graph->context; /* this rank's */
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     network->family->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -137,6 +139,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     }
     ModelPass pass = {.batch = strategy->micro_batch,
                       .seq = strategy->seq,
+                      .context = strategy->context,
                       .tensor = strategy->tensor,
                       .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,
                       .dtype = plan_strategy_param_dtype(strategy),

@@ -199,6 +199,44 @@ static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError *
     return !why;
 }
 
+/* The ring is recorded of a Llama; in fp32 attention's kernel pads what it keeps of each row. */
+static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    uint64_t seq = s->seq ? s->seq : n->seq, kv_heads = n->kv_heads ? n->kv_heads : n->heads;
+    const char *why = NULL;
+    if (n->family != &model_llama) {
+        why = "a family other than llama";
+    } else if (n->scores_in_memory) {
+        why = "attention with its scores in memory; set attention = kernel";
+    } else if (n->experts) {
+        why = "a hidden layer of experts";
+    } else if (n->window) {
+        why = "a window of attention; set window = 0";
+    } else if (model_eager_alone(n)) {
+        why = model_eager_alone(n);
+    } else if (n->qkv != MODEL_QKV_APART || n->kv_repeated || n->rope != MODEL_ROPE_REAL) {
+        why = "q, k and v of one layer, k and v repeated, or another rotary embedding; set qkv = "
+              "apart, kv = grouped and rope = real";
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE) {
+        why = "norms of q and k; set qk_norm = none";
+    } else if (plan_strategy_param_dtype(s) == PLAN_FP32 &&
+               (kv_heads < n->heads || seq % (64 * s->context))) {
+        why = "groups of heads in fp32, nor a rank's part that 64 does not divide; set "
+              "param_dtype=bf16";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: context=%" G_GUINT64_FORMAT " does not know %s, or context=1", n->name,
+                    s->context, why);
+    } else if (seq % (2 * s->context)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not cut into two parts for "
+                    "each of context=%" G_GUINT64_FORMAT " ranks; set a seq or context that is",
+                    n->name, seq, s->context);
+        return false;
+    }
+    return !why;
+}
+
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
                          GError **error) {
     return pytorch_has_kernel(network, strategy, error) &&
@@ -209,5 +247,6 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&
+           (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
            (strategy->tensor <= 1 || can_be_shared(network, strategy, error));
 }

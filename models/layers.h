@@ -129,6 +129,7 @@ typedef struct {
                      * once more anyhow */
     bool groups_alone; /* k and v are repeated by whoever calls, where they are: what is called for
                         * heads knows nothing of groups, on any kernel */
+    bool ring;         /* ranks share the sequences: w->seq is a rank's part */
     bool joined_apart; /* q and k were joined of parts, head by head */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */

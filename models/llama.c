@@ -357,6 +357,7 @@ static uint32_t run_attention(const Llama *llama, const Block *block, uint32_t x
         .turned_together = joins || together,
         .bias = PLAN_NONE,
         .window = slides(llama, block) ? llama->window : 0,
+        .ring = w->graph->context > 1,
         .mask = mask_of(llama, block)};
     const ModelRotary *rotary = rotary_of(llama, block);
     uint32_t given[] = {x, rotary->cosines, rotary->sines, attention.mask};
@@ -650,7 +651,9 @@ static void walk_own(Llama *llama, const ModelNetwork *network) {
     } else {
         share_out(llama, &embed, PLAN_SHARE_ROWS);
     }
-    plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
+    /* Where ranks share sequences a table has the positions of the rank's tokens. */
+    uint64_t positions = graph->context > 1 ? w->seq : network->seq;
+    plan_graph_rope(graph, positions, llama->head_dim, network->rope_base);
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
     }

@@ -6,6 +6,7 @@
 
 #include "plan/autograd/eager.h"
 #include "plan/autograd/offload.h"
+#include "plan/autograd/ring.h"
 #include "plan/check.h"
 #include "plan/flavours/replay.h"
 #include "plan/units.h"
@@ -267,11 +268,13 @@ static void name_everything(Plan *plan, PlanRun *run) {
 static void name_lanes(Plan *plan, const PlanRun *run) {
     bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
                     run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
+    bool shares = run->strategy->context > 1; /* offloading and this are not planned together */
+    const char *const *more = offloads ? plan_offload_lanes : plan_ring_lanes;
     uint32_t own = run->n_flavour_lanes;
-    plan->n_lanes = own + (offloads ? n_names(plan_offload_lanes) : 0);
+    plan->n_lanes = own + (offloads || shares ? n_names(more) : 0);
     plan->lanes = plan_arena_array(plan->arena, const char *, plan->n_lanes);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
-        plan->lanes[i] = i < own ? run->lanes[i] : plan_offload_lanes[i - own];
+        plan->lanes[i] = i < own ? run->lanes[i] : more[i - own];
     }
 }
 
@@ -319,6 +322,13 @@ static const char *title_of(PlanArena *arena, const char *network_name,
     return plan_arena_text(arena, g_strdelimit(title, "\r\n", ' '));
 }
 
+/* The first role of those whose passes are one program: ranks that have the same place among those
+ * that share a sequence. */
+typedef struct {
+    const PlanRole *role;
+    PlanPasses passes;
+} First;
+
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                    const char *network_text, Written written, GError **error) {
     g_autoptr(Plan) plan = plan_new();
@@ -330,6 +340,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     plan->axes[PLAN_AXIS_NONE] = 1;
     plan->axes[PLAN_AXIS_SHARD] = (uint32_t)plan_strategy_shard_ranks(strategy);
     plan->axes[PLAN_AXIS_TENSOR] = (uint32_t)strategy->tensor;
+    plan->axes[PLAN_AXIS_CONTEXT] = (uint32_t)strategy->context;
     plan->axes[PLAN_AXIS_REPLICATE] =
         plan->world / plan->axes[PLAN_AXIS_TENSOR] / plan->axes[PLAN_AXIS_SHARD];
     plan->axes[PLAN_AXIS_PART] = (uint32_t)MAX(1, plan_strategy_part_ranks(strategy));
@@ -343,22 +354,22 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     find_roles(plan, &run);
     name_everything(plan, &run);
     name_lanes(plan, &run);
-    PlanPasses passes;
-    const PlanRole *first = NULL;
+    g_autofree First *firsts = g_new0(First, strategy->context);
     run.n_folded = count_folded(strategy, written);
     uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run.n_folded, MOST_FORESEEN);
     plan_builder_expect(&run.builder, graph->ops->len * passes_foreseen + graph->parameters->len);
     uint32_t n_programs = written == WRITE_ALL ? plan->n_roles : 1;
     plan->for_one = n_programs < plan->n_roles || run.n_folded > 0;
     for (uint32_t i = 0; i < n_programs; i++) {
-        if (first) {
+        if (i > 0) {
             run_init(&run, graph, strategy, plan->arena, plan->roles[i].ranks[0]);
-            plan_builder_expect_like(&run.builder, first);
+            plan_builder_expect_like(&run.builder, &plan->roles[0]);
         }
         run.parameters = plan->parameters;
-        build_role(&run, &plan->roles[i], first, &passes);
+        First *first = &firsts[run.rank % strategy->context];
+        build_role(&run, &plan->roles[i], first->role, &first->passes);
         run_clear(&run);
-        first = &plan->roles[0];
+        first->role = first->role ? first->role : &plan->roles[i];
     }
     bool is_asked = g_getenv("FORESHARD_CHECK") != NULL;
     return !is_asked || plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;

@@ -36,7 +36,12 @@
  *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
  * Of a linear layer in float8 (autograd/float8.c), also several: casts, and the product of what
  * they make:
- *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; dx and dw */
+ *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; dx and dw
+ * Of sequences that ranks share (autograd/ring.c), several too:
+ *   RING_ATTENTION  of a rank's queries, to all ranks' keys and values: o, the logarithms of its
+ *                   sums, and the random state of the last turn
+ *   RING_ROWS       what that gave, in rows of tokens: a copy on most ranks; the gradient as it
+ *                   comes */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_SLICE,
@@ -54,12 +59,15 @@ typedef enum {
     PLAN_GRAPH_SHARED_WHOLE,
     PLAN_GRAPH_SHARED_ROWS,
     PLAN_GRAPH_SHARED_LOSS,
-    PLAN_GRAPH_FLOAT8_LINEAR
+    PLAN_GRAPH_FLOAT8_LINEAR,
+    PLAN_GRAPH_RING_ATTENTION,
+    PLAN_GRAPH_RING_ROWS
 } PlanGraphView;
 
 typedef enum {
     PLAN_HEADS_AS_THEY_ARE, /* the gradient is used as it comes */
     PLAN_HEADS_COPIED,      /* it is copied */
+    PLAN_HEADS_OF_RING,     /* it is copied where autograd/ring.c puts it together */
     PLAN_HEADS_APART        /* it comes with its heads apart and is copied to where they are not */
 } PlanGraphHeads;
 
@@ -188,6 +196,7 @@ struct _PlanGraph {
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t tensor;       /* ranks that share each layer ... */
     bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
+    uint64_t context;      /* ranks that share a sequence */
     uint64_t samples;      /* sequences a pass */
     uint64_t tokens;       /* tokens a pass */
     GStringChunk *strings;
@@ -298,6 +307,16 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
 static inline const PlanGraphFloat8Linear *plan_graph_float8_linear_of(const PlanGraph *graph,
                                                                        const PlanGraphOp *op) {
     return (const PlanGraphFloat8Linear *)&g_array_index(graph->dims, int64_t, op->dims);
+}
+/* Attention of this rank's part of each sequence to all of it, and its result in rows of tokens. */
+typedef struct {
+    int64_t batch, heads, kv_heads, seq, head_dim;
+} PlanGraphRing;
+uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
+                                   const PlanGraphRing *ring, double scale);
+static inline const PlanGraphRing *plan_graph_ring_of(const PlanGraph *graph,
+                                                      const PlanGraphOp *op) {
+    return (const PlanGraphRing *)&g_array_index(graph->dims, int64_t, op->dims);
 }
 /* Declares the next of ropes. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);

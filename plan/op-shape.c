@@ -70,6 +70,27 @@ static uint64_t attention_elements(const uint64_t *d, const char *slot) {
     return times(rows, times(d[1], d[4])); /* o, dy, dq */
 }
 
+/* Of q, o and dy all rows are there, backward; forward o has those that are worked out. */
+static uint64_t attention_part_elements(PlanOpKind kind, const uint64_t *d, const char *slot) {
+    bool is_key = slot[0] == 'k' || slot[0] == 'v', is_gradient = slot[0] == 'd';
+    uint64_t a_row = times(d[0], d[4]), of_queries = times(a_row, times(d[1], d[5]));
+    if (g_str_equal(slot, "seed") || g_str_equal(slot, "offset")) {
+        return 1;
+    }
+    if (g_str_equal(slot, "lse")) {
+        return times(times(d[0], d[1]), d[5]);
+    }
+    if (is_key) {
+        return times(a_row, times(d[2], d[3]));
+    }
+    if (is_gradient && (slot[1] == 'k' || slot[1] == 'v')) {
+        return times(a_row, times(d[2], d[6]));
+    }
+    bool is_part =
+        g_str_equal(slot, "dq") || (g_str_equal(slot, "o") && kind == PLAN_OP_ATTENTION_PART);
+    return is_part ? of_queries : times(a_row, times(d[1], d[3]));
+}
+
 /* How many elements the kernel touches from the operand's start. d: the op's dims. */
 static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name,
                                 const uint64_t *d) {
@@ -158,6 +179,20 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
     case PLAN_OP_ATTENTION_BACKWARD_ORDERED:
         return attention_elements(d, name);
+    case PLAN_OP_ATTENTION_PART:
+    case PLAN_OP_ATTENTION_PART_BACKWARD:
+        return attention_part_elements(kind, d, name);
+    case PLAN_OP_SUB_ROWS:
+        return times(times(d[0], d[1]), d[is ? 2 : slot == 1 ? 3 : 4]);
+    case PLAN_OP_PUT_ROWS:
+        return times(times(d[0], d[1]), d[slot == 1 ? 3 : 2]);
+    case PLAN_OP_ADD_ROWS:
+    case PLAN_OP_LAST_ROWS:
+        return times(times(d[0], d[1]), d[is ? 2 : 3]);
+    case PLAN_OP_MUL_HEADS:
+        return times(times(d[0], d[1]), times(d[2], slot == 1 ? 1 : d[3]));
+    case PLAN_OP_JOIN:
+        return slot == 2 ? times(2, d[0]) : d[0];
     case PLAN_OP_MEAN:
         return is ? d[0] : 1;
     case PLAN_OP_MEAN_BACKWARD:
@@ -303,6 +338,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? d[0] / d[1] : d[0];
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
+    case PLAN_OP_PASS_ON:
         return d[0];
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
@@ -364,6 +400,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_KEEP_COUNTED:
     case PLAN_OP_DIVIDE:
     case PLAN_OP_PICKED_GRADIENT:
+    case PLAN_OP_SIGMOID:
+    case PLAN_OP_LOG_SIGMOID:
         return d[0];
 #define LIST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
@@ -570,13 +608,18 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         ((kind == PLAN_OP_TOP_K || kind == PLAN_OP_PICK_COLUMNS ||
           kind == PLAN_OP_PICK_COLUMNS_BACKWARD) &&
          d[2] > d[1]) ||
+        (kind == PLAN_OP_SUB_ROWS && (d[4] > d[2] || d[4] > d[3])) ||
+        (kind == PLAN_OP_PUT_ROWS && d[3] > d[2]) || (kind == PLAN_OP_LAST_ROWS && d[3] > d[2]) ||
+        (kind == PLAN_OP_ADD_ROWS && leaves_rows(d[4], d[2], d[3])) ||
+        ((kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) &&
+         (d[5] > d[3] || d[6] > d[3] || (d[7] && (d[5] < d[3] || d[6] < d[3])))) ||
         (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
     if (beyond) {
         return g_strdup("its dims contradict each other");
     }
     if (info->op_class == PLAN_CLASS_COLLECTIVE &&
-        (d[1] != plan->axes[op->axis] ||
-         (kind != PLAN_OP_ALL_REDUCE && kind != PLAN_OP_BROADCAST && d[0] % d[1]))) {
+        (d[1] != plan->axes[op->axis] || (kind != PLAN_OP_ALL_REDUCE && kind != PLAN_OP_BROADCAST &&
+                                          kind != PLAN_OP_PASS_ON && d[0] % d[1]))) {
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
     }

@@ -15,6 +15,13 @@ static double attention_flops(const int64_t *dims) {
     return 4 * batch * heads * pairs_seen(dims) * head_dim;
 }
 
+/* The same of the rows that a part has of both. */
+static double attention_part_flops(const int64_t *dims) {
+    double q_rows = (double)dims[5], pairs = q_rows * (double)dims[6];
+    pairs = dims[7] ? q_rows * (q_rows + 1) / 2 : pairs;
+    return 4 * (double)dims[0] * (double)dims[1] * pairs * (double)dims[4];
+}
+
 static double flops_of(PlanOpKind kind, const int64_t *dims) {
     switch (plan_op_info(kind)->op_class) {
     case PLAN_CLASS_MATMUL:
@@ -24,6 +31,9 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
         }
         return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2];
     case PLAN_CLASS_ATTENTION:
+        if (kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) {
+            return attention_part_flops(dims) * (kind == PLAN_OP_ATTENTION_PART ? 1 : 2.5);
+        }
         /* Backward makes the scores again and has four more products: five for two. */
         return attention_flops(dims) * (kind == PLAN_OP_ATTENTION ? 1 : 2.5);
     case PLAN_CLASS_MEMORY:
@@ -105,7 +115,7 @@ double plan_op_flops(const PlanRole *role, const PlanOp *op) {
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
     bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
-    bool again = attends && op->kind != PLAN_OP_ATTENTION;
+    bool again = attends && op->kind != PLAN_OP_ATTENTION && op->kind != PLAN_OP_ATTENTION_PART;
     double hidden = plan_op_has_mask(role, op) ? pairs_for_one_seen(role, op) : 1;
     return plan_op_flops(role, op) / hidden * (again ? 4.0 / 5.0 : 1.0);
 }

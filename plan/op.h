@@ -91,6 +91,12 @@ static inline bool plan_op_is_collective(PlanOpKind kind) {
     return plan_op_info(kind)->op_class == PLAN_CLASS_COLLECTIVE;
 }
 
+/* How many times the whole tensor a rank of so many sends. */
+static inline double plan_op_sent(PlanOpKind kind, double ranks) {
+    unsigned steps = plan_op_info(kind)->ring_steps;
+    return steps ? steps * (ranks - 1) / ranks : 1;
+}
+
 /* A collective, or what the hosts do together. */
 static inline bool plan_op_joins_ranks(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
@@ -113,6 +119,10 @@ static inline bool plan_op_is_linear(PlanOpKind kind) {
 
 static inline bool plan_op_is_of_float8(PlanOpKind kind) {
     return kind >= PLAN_OP_FLOAT8_SCALE && kind <= PLAN_OP_FLOAT8_LINEAR_DW;
+}
+
+static inline bool plan_op_is_of_ring(PlanOpKind kind) {
+    return kind == PLAN_OP_PASS_ON || (kind >= PLAN_OP_ATTENTION_PART && kind <= PLAN_OP_JOIN);
 }
 
 /* A product of factors in float8. */

@@ -32,7 +32,8 @@ const char *plan_phase_name(PlanPhase phase) {
 }
 
 const char *plan_axis_name(PlanAxis axis) {
-    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard", "part", "tensor"};
+    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard",
+                                                   "part", "tensor",    "context"};
     g_assert(axis < PLAN_N_AXES);
     return names[axis];
 }
@@ -71,6 +72,7 @@ uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis) {
         return plan->axes[PLAN_AXIS_SHARD] * plan->axes[PLAN_AXIS_TENSOR];
     case PLAN_AXIS_SHARD:
     case PLAN_AXIS_PART:
+    case PLAN_AXIS_CONTEXT:
         return plan->axes[PLAN_AXIS_TENSOR];
     case PLAN_AXIS_NONE:
     case PLAN_AXIS_TENSOR:

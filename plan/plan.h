@@ -57,8 +57,9 @@ typedef enum {
     PLAN_AXIS_NONE,
     PLAN_AXIS_REPLICATE,
     PLAN_AXIS_SHARD,
-    PLAN_AXIS_PART,   /* within shard: those that keep a unit between them after forward */
-    PLAN_AXIS_TENSOR, /* those that share each layer, side by side */
+    PLAN_AXIS_PART,    /* within shard: those that keep a unit between them after forward */
+    PLAN_AXIS_TENSOR,  /* those that share each layer, side by side */
+    PLAN_AXIS_CONTEXT, /* within shard: those that share a sequence, side by side */
     PLAN_N_AXES
 } PlanAxis;
 
@@ -227,17 +228,25 @@ uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 whe
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
 /* An axis puts ranks into groups: every stride-th, axes[axis] of them, rank r at a place of its
  * group. Tensor is the innermost axis and shard the next, r = (replicate * axes[SHARD] + shard) *
- * axes[TENSOR] + tensor; part cuts shard; none is for each rank alone. Groups count from 0. */
+ * axes[TENSOR] + tensor; part and context cut shard; none is for each rank alone. Groups count
+ * from 0. */
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
 
-/* Ranks of the tensor axis are given one batch: which of the batches, and how many there are. */
+/* Ranks of the tensor axis are given one batch, and so are those of the context axis: which of the
+ * batches, and how many there are. */
 static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
-    return rank / plan->axes[PLAN_AXIS_TENSOR];
+    return rank / (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
 }
 static inline uint32_t plan_n_batches(const Plan *plan) {
-    return plan->world / plan->axes[PLAN_AXIS_TENSOR];
+    return plan->world / (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
+}
+/* A sequence is cut into twice as many parts as the context axis has ranks, of which each has two,
+ * one from either end: their numbers. */
+static inline uint32_t plan_part_of_sequence(const Plan *plan, uint32_t rank, bool second) {
+    uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_CONTEXT);
+    return second ? 2 * plan->axes[PLAN_AXIS_CONTEXT] - 1 - place : place;
 }
 /* Elements of a parameter that one rank of the tensor axis has. */
 static inline uint64_t plan_parameter_share(const Plan *plan, const PlanParameter *parameter) {

@@ -365,9 +365,7 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     const struct {
         const char *name;
         uint64_t ranks;
-    } axes[] = {{"context", strategy->context},
-                {"pipeline", strategy->pipeline},
-                {"expert", strategy->expert}};
+    } axes[] = {{"pipeline", strategy->pipeline}, {"expert", strategy->expert}};
     for (unsigned i = 0; i < G_N_ELEMENTS(axes); i++) {
         if (axes[i].ranks > 1) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -450,6 +448,35 @@ static bool tensor_is_known(const PlanStrategy *s, GError **error) {
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "tensor=%" G_GUINT64_FORMAT " %s, or tensor=1", s->tensor, why);
+    }
+    return !why;
+}
+
+/* Sequences that ranks share are recorded of FSDP2, whose group they are part of. */
+static bool context_is_known(const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (s->context == 1) {
+        return true;
+    }
+    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
+        why = "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
+              "grad-op";
+    } else if (plan_strategy_shard_ranks(s) % s->context) {
+        why = "needs ranks that it divides; change one of them";
+    } else if (s->tensor > 1) {
+        why = "is not planned beside tensor; set tensor=1";
+    } else if (s->kernels != PLAN_KERNELS_EAGER) {
+        why = "is planned with PyTorch's ops; set kernels=eager";
+    } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
+        why =
+            "is planned with blocks that are checkpointed whole or not; set checkpointing=full or "
+            "none";
+    } else {
+        why = why_not_with(s);
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "context=%" G_GUINT64_FORMAT " %s, or context=1", s->context, why);
     }
     return !why;
 }
@@ -582,14 +609,14 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
            tensor_is_known(strategy, error) && versions_are_known(strategy, error) &&
-           settle_groups(strategy, error) && settle_reshard(strategy, error) &&
-           precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
-           scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
-           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
-           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
-           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
-           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
-           compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
-           float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
-           determinism_is_known(strategy, error);
+           settle_groups(strategy, error) && context_is_known(strategy, error) &&
+           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
+           autocast_is_known(strategy, error) && scale_is_known(strategy, error) &&
+           keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
+           keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
+           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
+           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
+           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
+           float8_is_known(strategy, error) && float8_gathers_are_known(strategy, error) &&
+           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
 }

@@ -400,6 +400,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->tensor > 1) {
         g_string_append_printf(title, ", tensor %" G_GUINT64_FORMAT, strategy->tensor);
     }
+    if (strategy->context > 1) {
+        g_string_append_printf(title, ", context %" G_GUINT64_FORMAT, strategy->context);
+    }
     g_string_append_printf(title, ", %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
                            strategy->ranks, strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
     if (strategy->accumulate > 1) {

@@ -71,9 +71,23 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
  * which PyTorch's memory-efficient one is. */
 #define BIASED_OVER_FLASH 0.5
 
+/* A kernel's blocks are of queries, backward of keys. */
+static SimAttention attention_part_of(const PlanOp *op, const int64_t *dims) {
+    bool backward = op->kind == PLAN_OP_ATTENTION_PART_BACKWARD;
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[backward ? 6 : 5],
+                          .head_dim = (double)dims[4],
+                          .causal = dims[7] != 0,
+                          .backward = backward};
+}
+
 /* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
 static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
     const int64_t *dims = plan_op_dims(role, op);
+    if (plan_op_is_of_ring(op->kind)) {
+        return attention_part_of(op, dims);
+    }
     return (SimAttention){.batch = (double)dims[0],
                           .heads = (double)dims[1],
                           .seq = (double)dims[3],

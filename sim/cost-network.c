@@ -165,11 +165,12 @@ SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPat
         return nccl_cost(cluster, path, kind, bytes);
     }
     double passes = plan_op_info(kind)->ring_steps;
-    double steps = passes * (path->ranks - 1), between = passes * (path->nodes - 1);
+    double steps = passes > 0 ? passes * (path->ranks - 1) : 1;
+    double between = passes > 0 ? passes * (path->nodes - 1) : path->nodes > 1;
     double bytes_per_ns = plan_op_info(kind)->adds ? path->reduce_bytes_per_ns : path->bytes_per_ns;
     return (SimNetworkCost){
         .latency_ns = cluster->collectives_base_latency_us * 1e3 +
                       (steps - between) * path->intra_step_ns + between * path->inter_step_ns,
-        .transfer_ns = bytes * steps / path->ranks / bytes_per_ns,
+        .transfer_ns = bytes * plan_op_sent(kind, path->ranks) / bytes_per_ns,
     };
 }

@@ -85,7 +85,8 @@ static SimTime kernel_cost(const SimIssueCosts *costs, const PlanOp *op) {
 static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *instr,
                                const PlanOp *op) {
     bool of_unit = (op->kind == PLAN_OP_ALL_GATHER || op->kind == PLAN_OP_REDUCE_SCATTER) &&
-                   op->axis != PLAN_AXIS_TENSOR && instr->unit != PLAN_NONE;
+                   op->axis != PLAN_AXIS_TENSOR && op->axis != PLAN_AXIS_CONTEXT &&
+                   instr->unit != PLAN_NONE;
     return sim_time_from_us(costs->collective_us + (of_unit ? costs->unit_us[instr->unit] : 0));
 }
 

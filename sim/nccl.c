@@ -28,7 +28,10 @@ static unsigned column(const SimNcclGroup *group) {
 /* Of a ring. */
 static double steps_of(const Asked *a) {
     double n = a->group->ranks;
-    return a->kind == PLAN_OP_ALL_REDUCE ? 2 * (n - 1) : a->kind == PLAN_OP_BROADCAST ? n : n - 1;
+    return a->kind == PLAN_OP_ALL_REDUCE  ? 2 * (n - 1)
+           : a->kind == PLAN_OP_BROADCAST ? n
+           : a->kind == PLAN_OP_PASS_ON   ? 1
+                                          : n - 1;
 }
 
 static double ll_limit(const SimNcclGroup *group) {
@@ -41,13 +44,17 @@ static double depth(uint32_t nodes) {
 
 static SimNcclTerms ring(const Asked *a) {
     const SimNcclGroup *g = a->group;
-    double bandwidth = g->channels * g->channel_gb_per_s, steps = steps_of(a);
-    double far = (a->kind == PLAN_OP_ALL_REDUCE ? 2.0 : 1.0) * (g->nodes - 1);
+    /* Sends to the next rank: within a node assumed to have the ring's channels, as there is no
+     * published measurement here; to the next node one GPU sends, by its own NIC. */
+    bool one_sends = a->kind == PLAN_OP_PASS_ON && g->nodes > 1;
+    double channels = one_sends ? 1 : g->channels;
+    double bandwidth = channels * g->channel_gb_per_s, steps = steps_of(a);
+    double far = fmin(steps, (a->kind == PLAN_OP_ALL_REDUCE ? 2.0 : 1.0) * (g->nodes - 1));
     double near = nvlink_latency[SIM_NCCL_RING][a->proto];
     if (a->proto == SIM_NCCL_LL) {
         bandwidth = MIN(bandwidth * 0.5, ll_limit(g));
     } else if (a->proto == SIM_NCCL_LL128) {
-        bandwidth = MIN(bandwidth * 0.92, g->channels * ll128_ring_cap[g->generation][column(g)]);
+        bandwidth = MIN(bandwidth * 0.92, channels * ll128_ring_cap[g->generation][column(g)]);
     }
     if (g->nodes > 1) {
         near = MAX(near, posting_us * (a->proto == SIM_NCCL_SIMPLE ? 3 : 1));
@@ -58,7 +65,8 @@ static SimNcclTerms ring(const Asked *a) {
         a->bytes / (g->channels * g->ranks) >= far_ring_bytes) {
         latency *= far_ring_factor[g->generation];
     }
-    return (SimNcclTerms){latency, bandwidth * g->ranks / steps};
+    double share = a->kind == PLAN_OP_PASS_ON ? 1 : g->ranks / steps;
+    return (SimNcclTerms){latency, bandwidth * share};
 }
 
 static SimNcclTerms tree(const Asked *a) {
@@ -88,7 +96,7 @@ static SimNcclTerms nvls(const Asked *a) {
     const SimNcclGroup *g = a->group;
     bool reduces_all = a->kind == PLAN_OP_ALL_REDUCE;
     if (a->proto != SIM_NCCL_SIMPLE || g->nodes > 1 || g->nvls_heads < 2 ||
-        a->kind == PLAN_OP_BROADCAST) {
+        a->kind == PLAN_OP_BROADCAST || a->kind == PLAN_OP_PASS_ON) {
         return (SimNcclTerms){0};
     }
     double heads = MIN(g->nvls_heads, g->ranks);

@@ -22,7 +22,7 @@ static double traffic_per_byte(PlanOpKind kind) {
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes) {
     double n = (double)path->ranks, ns = use->network.latency_ns + use->network.transfer_ns;
-    double passed_on = bytes * (double)plan_op_info(kind)->ring_steps * (n - 1) / n;
+    double passed_on = bytes * plan_op_sent(kind, n);
     double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
     use->links = path->links;
     double core_rate = model_cluster_core_gb_per_s(cluster, plan_op_info(kind)->adds);

@@ -70,8 +70,10 @@ static void print_summary(const Plan *plan, const Facts *facts) {
     if (trained) {
         printf("%s\n", trained);
     }
-    uint32_t tensor = plan->axes[PLAN_AXIS_TENSOR];
-    g_autofree char *shared = tensor > 1 ? g_strdup_printf(" x tensor %u", tensor) : g_strdup("");
+    uint32_t tensor = plan->axes[PLAN_AXIS_TENSOR], context = plan->axes[PLAN_AXIS_CONTEXT];
+    g_autofree char *shared = tensor > 1    ? g_strdup_printf(" x tensor %u", tensor)
+                              : context > 1 ? g_strdup_printf(", %u of them to a sequence", context)
+                                            : g_strdup("");
     printf("ranks         %u (replicate %u x shard %u%s), %u role%s\n", plan->world,
            plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], shared, plan->n_roles,
            plan->n_roles == 1 ? "" : "s");

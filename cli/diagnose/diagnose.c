@@ -286,16 +286,18 @@ static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
     return value ? g_ascii_strtoull(value, NULL, 10) : 0;
 }
 
-/* A simple strategy shares no layers: each rank has its part of the batch to itself, if that comes
- * out even. If not, layers stay shared, and DDP is refused by its name. */
+/* A simple strategy shares no layers and no sequences: each rank has its part of the batch to
+ * itself, if that comes out even. If not, they stay shared, and DDP is refused by its name. */
 static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
-    uint64_t tensor = number_of(what_if, "tensor"), batch = number_of(what_if, "micro_batch");
-    if (tensor > 1 && batch % tensor == 0) {
-        return g_strdup_printf(" tensor=1 tensor_plan=torchtitan micro_batch=%" G_GUINT64_FORMAT,
-                               batch / tensor);
+    uint64_t tensor = number_of(what_if, "tensor"), context = number_of(what_if, "context");
+    uint64_t batch = number_of(what_if, "micro_batch"), share = MAX(tensor, 1) * MAX(context, 1);
+    if (share > 1 && batch % share == 0) {
+        return g_strdup_printf("%s micro_batch=%" G_GUINT64_FORMAT,
+                               tensor > 1 ? " tensor=1 tensor_plan=torchtitan" : " context=1",
+                               batch / share);
     }
     bool is_ddp = g_str_equal(sharding, "none");
-    return g_strdup(tensor > 1 && is_ddp ? " flavour=ddp" : "");
+    return g_strdup(share > 1 && is_ddp ? " flavour=ddp" : "");
 }
 
 /* Each simple strategy at its own defaults, checkpointed or not, whichever is better; the global

@@ -61,6 +61,8 @@ static void fill_batch(Filler *f) {
     double tensor = number(f, "tp"), share = tensor >= 1 ? tensor : 1; /* GPUs of one batch */
     fill_count(f, "gpus", number(f, "shard_degree") * number(f, "dp_replicate") * share,
                "shard_degree x dp_replicate");
+    double context = number(f, "cp");
+    share *= context >= 1 ? context : 1; /* which FSDP's group has in it */
     double gpus = number(f, "gpus") / share, all = number(f, "global_batch_seqs");
     fill_count(f, "seq_len", number(f, "global_batch_tokens") / all, "tokens over sequences");
     if (isnan(all)) {

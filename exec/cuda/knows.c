@@ -158,6 +158,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "float8=none",
                       error);
     }
+    if (plan_op_is_of_ring((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "it has no kernels for sequences that ranks share; set context=1, or run on "
+                      "CPU ranks (--device host)",
+                      error);
+    }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (makes_window_mask((PlanOpKind)op->kind) || (attention && d[8] > 1)) {

@@ -12,6 +12,7 @@
 #include "exec/host/launch.h"
 #include "exec/host/optimizer.h"
 #include "exec/host/positions.h"
+#include "exec/host/ring.h"
 #include "exec/host/shard.h"
 #include "exec/host/shared.h"
 #include "exec/host/window.h"
@@ -250,7 +251,11 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         kernel_mul_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
         return true;
     case PLAN_OP_ROPE_TABLES:
-        kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
+        if (t->context->plan->axes[PLAN_AXIS_CONTEXT] > 1) {
+            exec_ring_tables(t);
+        } else {
+            kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
+        }
         return true;
     case PLAN_OP_ROPE_FREQUENCIES:
     case PLAN_OP_SHIFT:
@@ -489,6 +494,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         break; /* launch.c refuses them */
+#define RING_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        exec_ring_compute(t);
+        return true;
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         return exec_shared_compute(t) || bad_index(error, "a shared table's index");
@@ -522,6 +531,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
+    case PLAN_OP_PASS_ON:
     case PLAN_N_OP_KINDS: /* launch.c's */
         break;
     }

@@ -58,6 +58,10 @@ static bool collective(const ExecTask *t, GError **error) {
         return exec_comm_all_reduce(comm, axis, t->pointers[0], dim(t, 0), dim(t, 1), dtype,
                                     reduction, error);
     }
+    if (t->op->kind == PLAN_OP_PASS_ON) {
+        return exec_comm_pass_on(comm, t->context->plan, axis, t->pointers[0], t->pointers[1],
+                                 dim(t, 0), dtype, error);
+    }
     g_assert(t->op->kind == PLAN_OP_BROADCAST);
     return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
 }
@@ -81,6 +85,7 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
+    case PLAN_OP_PASS_ON:
         return collective(t, error);
     default:
         return exec_host_compute(t, error);
@@ -105,7 +110,8 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     const int64_t *d = plan_op_dims(context->role, op);
     return op->kind != PLAN_OP_BATCH || !context->data ||
-           exec_data_fits(context->data, (uint64_t)d[1], d[2], error);
+           exec_data_fits(context->data, (uint64_t)d[1] * context->plan->axes[PLAN_AXIS_CONTEXT],
+                          d[2], error);
 }
 
 /* Some ops move or fill numbers, or hand them to MPI, as they are stored; the others compute in

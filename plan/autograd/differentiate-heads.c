@@ -1,7 +1,7 @@
 /* plan/autograd/differentiate-heads.c - the backward of ops that know heads: rotary embedding, and
  * attention with its scores in memory.
  */
-#include "plan/autograd/backward.h"
+#include "plan/autograd/ring.h"
 
 /* ---- rotary embedding ----------------------------------------------------------------------- */
 
@@ -126,7 +126,8 @@ void plan_heads_copy_backward(const PlanBackward *b) {
 
 void plan_heads_view_backward(const PlanBackward *b) {
     PlanGraphHeads mode = (PlanGraphHeads)dim(b, 4);
-    if (mode == PLAN_HEADS_AS_THEY_ARE) {
+    bool joined = mode != PLAN_HEADS_OF_RING || plan_ring_joins(b->run);
+    if (mode == PLAN_HEADS_AS_THEY_ARE || !joined) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
         return;
     }

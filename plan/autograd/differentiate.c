@@ -5,6 +5,7 @@
  */
 #include "plan/autograd/backward.h"
 #include "plan/autograd/float8.h"
+#include "plan/autograd/ring.h"
 #include "plan/autograd/shared.h"
 
 /* dx of the first input from dy and one value the op kept. */
@@ -354,6 +355,12 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_FLOAT8_LINEAR:
         plan_float8_backward(b);
         return;
+    case PLAN_GRAPH_RING_ATTENTION:
+        plan_ring_backward(b);
+        return;
+    case PLAN_GRAPH_RING_ROWS:
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        return;
     case PLAN_GRAPH_DETACHED: /* makes no node */
         break;
     }
@@ -532,6 +539,7 @@ static void differentiate(const PlanBackward *b) {
 #define HOST_OP              GRADIENT_OP
 #define SHARE_OP             GRADIENT_OP
 #define FLOAT8_OP            GRADIENT_OP
+#define RING_OP              GRADIENT_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
@@ -588,6 +596,7 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
+    case PLAN_OP_PASS_ON:
     case PLAN_N_OP_KINDS:
         break;
     }
@@ -707,7 +716,8 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
     static const Saved nothing, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
-                                of_shared_loss = {3, {1, 4, 3}};
+                                of_shared_loss = {3, {1, 4, 3}},
+                                of_ring = {7, {1, 0, 2, 4, 3, 6, 5}};
     /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
      * made again. */
     static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
@@ -715,9 +725,10 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
     }
     if (op->kind >= PLAN_N_OP_KINDS) {
-        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
-               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss
-                                                                   : &nothing;
+        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS      ? &of_shared_rows
+               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS    ? &of_shared_loss
+               : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ? &of_ring
+                                                                      : &nothing;
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */
@@ -758,11 +769,12 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         ret_positions[1] = 0;
     }
     uint32_t first = plan_graph_ref(graph, op->values);
-    bool flash = op->kind == PLAN_OP_ATTENTION && n < saved->n &&
+    bool is_ring = (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION;
+    bool flash = (is_ring || (op->kind == PLAN_OP_ATTENTION && n < saved->n)) &&
                  plan_graph_at(graph->values, PlanGraphValue, first)->dtype != PLAN_FP32;
-    if (flash) {
-        ret_positions[5] = 6; /* the flash kernel's random state goes in the other order */
-        ret_positions[6] = 7;
+    if (flash) { /* the flash kernel's random state goes in the other order */
+        ret_positions[5] = is_ring ? 5 : 6;
+        ret_positions[6] = is_ring ? 6 : 7;
     }
     return n;
 }

@@ -1,5 +1,6 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/float8.h"
+#include "plan/autograd/ring.h"
 #include "plan/autograd/shared.h"
 
 #include "plan/units.h"
@@ -239,6 +240,10 @@ static void run_op(PlanRun *run, uint32_t op_id) {
         plan_shared_forward(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         plan_float8_forward(run, op);
+    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION) {
+        plan_ring_forward(run, op);
+    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS) {
+        plan_ring_rows_forward(run, op);
     } else if (op->kind >= PLAN_N_OP_KINDS) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
             hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));

@@ -99,14 +99,19 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
     int64_t ranks = (int64_t)plan_strategy_shard_ranks(run->strategy);
     g_autofree int64_t *had = g_new(int64_t, different->len); /* by the rank before */
     for (uint64_t r = 0; r < run->strategy->ranks; r++) {
-        bool like_before = r > 0;
+        bool like_before = r > 0 && run->strategy->context == 1;
         for (guint i = 0; i < different->len; i++) {
             int64_t place = (int64_t)(r / run->strategy->tensor) % ranks;
             int64_t has = rows_of(g_array_index(different, int64_t, i), ranks, place);
             like_before &= has == had[i];
             had[i] = has;
         }
-        ret_shapes[r] = like_before ? g_strdup(ret_shapes[r - 1]) : text_of(had, different->len);
+        g_autofree char *rows =
+            like_before ? g_strdup(ret_shapes[r - 1]) : text_of(had, different->len);
+        ret_shapes[r] =
+            run->strategy->context == 1
+                ? g_steal_pointer(&rows)
+                : g_strdup_printf("%s at %" G_GUINT64_FORMAT, rows, r % run->strategy->context);
     }
 }
 

@@ -73,11 +73,18 @@ static bool axis_size(PlanReader *r, const char *axis, uint32_t *ret) {
     return axis_size_of(r, axis, plan_reader_word(r), ret);
 }
 
-/* The tensor axis is written where it has several ranks. */
-static bool read_tensor_axis(PlanReader *r) {
+/* The tensor axis and the context axis are written where they have several ranks. */
+static bool read_axes_of_several(PlanReader *r) {
+    uint32_t *axes = r->plan->axes;
+    axes[PLAN_AXIS_TENSOR] = axes[PLAN_AXIS_CONTEXT] = 1;
     const char *w = plan_reader_word(r);
-    r->plan->axes[PLAN_AXIS_TENSOR] = 1;
-    return !w || axis_size_of(r, "tensor", w, &r->plan->axes[PLAN_AXIS_TENSOR]);
+    if (w && !g_str_has_prefix(w, "context")) {
+        if (!axis_size_of(r, "tensor", w, &axes[PLAN_AXIS_TENSOR])) {
+            return false;
+        }
+        w = plan_reader_word(r);
+    }
+    return !w || axis_size_of(r, "context", w, &axes[PLAN_AXIS_CONTEXT]);
 }
 
 static bool read_mesh(PlanReader *r) {
@@ -86,12 +93,15 @@ static bool read_mesh(PlanReader *r) {
     if (!plan_reader_expect(r, "mesh") ||
         !axis_size(r, "replicate", &plan->axes[PLAN_AXIS_REPLICATE]) ||
         !axis_size(r, "shard", &plan->axes[PLAN_AXIS_SHARD]) ||
-        !axis_size(r, "part", &plan->axes[PLAN_AXIS_PART]) || !read_tensor_axis(r)) {
+        !axis_size(r, "part", &plan->axes[PLAN_AXIS_PART]) || !read_axes_of_several(r)) {
         return false;
     }
-    if (plan->axes[PLAN_AXIS_SHARD] % plan->axes[PLAN_AXIS_PART]) {
-        return plan_reader_fail(r, "part=%u does not divide shard=%u", plan->axes[PLAN_AXIS_PART],
-                                plan->axes[PLAN_AXIS_SHARD]);
+    static const PlanAxis cut[] = {PLAN_AXIS_PART, PLAN_AXIS_CONTEXT};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cut); i++) {
+        if (plan->axes[PLAN_AXIS_SHARD] % plan->axes[cut[i]]) {
+            return plan_reader_fail(r, "%s=%u does not divide shard=%u", plan_axis_name(cut[i]),
+                                    plan->axes[cut[i]], plan->axes[PLAN_AXIS_SHARD]);
+        }
     }
     uint64_t world =
         (uint64_t)plan->axes[PLAN_AXIS_REPLICATE] * (uint64_t)plan->axes[PLAN_AXIS_SHARD];

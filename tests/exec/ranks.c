@@ -181,6 +181,16 @@ static const char *const with_llama_clipped[] = {
     NULL,
 };
 
+/* Sequences of 384 tokens: fp32's attention pads what it keeps of rows to 32. */
+#define LONG_LLAMA "llama-toy --network-key kv_heads=4 --network-key seq=384"
+static const char *const with_sequences_shared[] = {
+    "-n 1 --micro-batch 4 --sharding none",
+    "-n 2 --context 2 --micro-batch 4",
+    "-n 3 --context 3 --micro-batch 4 --checkpointing full --sharding grad-op",
+    "-n 4 --context 2 --micro-batch 1 --accumulate 2 --accumulate-sync every",
+    NULL,
+};
+
 /* Adapters alone are trained, or what stands behind frozen blocks. */
 #define LORA "--lora-rank 4 --lora-on all-linear --lr 0.01 "
 static const char *const with_lora[] = {
@@ -387,6 +397,9 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
         "llama-toy -n 2 --tensor 2 --micro-batch 2 --sharding none --clip 1",
+        "llama-toy -n 3 --context 3 --micro-batch 2 --network-key seq=48 --param-dtype bf16 --clip "
+        "1",
+        "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",
@@ -638,6 +651,7 @@ int main(int argc, char **argv) {
                     {"with dropout", {"gpt-toy-dropout", with_dropout}},
                     {"of another family, some of it kept", {"llama-toy", with_llama}},
                     {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
+                    {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
                     {"of adapters", {"llama-toy", with_lora}},
                     {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {

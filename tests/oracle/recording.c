@@ -388,6 +388,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "accelerate") && flag_of(options, "accelerate")) {
         strategy->wrap_ends = PLAN_ENDS_TAIL;
     }
+    if (has(options, "context")) {
+        strategy->context = (uint64_t)int_of(options, "context");
+    }
     if (has(options, "tensor")) {
         strategy->tensor = (uint64_t)int_of(options, "tensor");
     }

@@ -29,16 +29,10 @@ static const char *const networks[] = {
 static const struct {
     const char *key, *values;
 } numbers[] = {
-    {"ranks", "1 2 3 4 5 6 8 12"},
-    {"replicate", "0 2 3"},
-    {"limit_all_gathers", "0 1 2 3"},
-    {"micro_batch", "1 2 3"},
-    {"accumulate", "1 2 3"},
-    {"seq", "0 4"},
-    {"tensor", "1 1 1 2"},
-    {"bucket_mb", "0 0.001 0.01"},
-    {"weight_decay", "-1 0.1"},
-    {"clip", "0 1"},
+    {"ranks", "1 2 3 4 5 6 8 12"}, {"replicate", "0 2 3"},  {"limit_all_gathers", "0 1 2 3"},
+    {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"}, {"seq", "0 4"},
+    {"tensor", "1 1 1 2"},         {"context", "1 1 2 3"},  {"bucket_mb", "0 0.001 0.01"},
+    {"weight_decay", "-1 0.1"},    {"clip", "0 1"},
 };
 
 /* Of choices with an argument. */

@@ -232,7 +232,16 @@ static void contradictions(void) {
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
-        {"ranks=2 context=2", "a mesh with a context axis of 2 cannot be planned yet"},
+        {"ranks=2 pipeline=2", "a mesh with a pipeline axis of 2 cannot be planned yet"},
+        {"ranks=6 context=4", "context=4 needs ranks that it divides"},
+        {"ranks=2 context=2 sharding=none", "context=2 is planned beside FSDP2 in one group"},
+        {"ranks=2 context=2 flavour=fsdp1", "context=2 is planned beside FSDP2 in one group"},
+        {"ranks=4 context=2 sharding=hybrid replicate=2", "context=2 is planned beside FSDP2"},
+        {"ranks=4 context=2 tensor=2", "context=2 is not planned beside tensor"},
+        {"ranks=2 context=2 kernels=compiled", "context=2 is planned with PyTorch's ops"},
+        {"ranks=2 context=2 checkpointing=selective-op", "context=2 is planned with blocks that"},
+        {"ranks=2 context=2 autocast=bf16", "context=2 is planned without autocast"},
+        {"ranks=2 context=2 offload=params", "context=2 is planned without offload"},
         {"ranks=6 tensor=4", "tensor=4 needs ranks that it divides"},
         {"ranks=2 tensor=2", "tensor=2 leaves FSDP2 one group"},
         {"ranks=2 tensor=2 sharding=none optimizer=sgd", "tensor=2 is planned without FSDP for"},
@@ -342,6 +351,29 @@ static void layers_that_are_not_shared(void) {
     }
 }
 
+/* Nor are sequences, of which every rank has two parts. */
+static void sequences_that_are_not_shared(void) {
+    static const struct {
+        const char *more, *words, *expected;
+    } cases[] = {
+        {"family=gpt\nheads=2\n", "param_dtype=bf16", "does not know a family other than llama"},
+        {"family=llama\nheads=2\nattention=math\n", "", "attention with its scores in memory"},
+        {"family=llama\nheads=2\nqkv=joined\n", "param_dtype=bf16", "q, k and v of one layer"},
+        {"family=llama\nheads=2\nrope=complex\n", "param_dtype=bf16", "another rotary embedding"},
+        {"family=llama\nheads=2\nqk_norm=head\n", "param_dtype=bf16", "norms of q and k"},
+        {"family=llama\nheads=2\nkv_heads=1\n", "", "groups of heads in fp32"},
+        {"family=llama\nheads=2\n", "", "a rank's part that 64 does not divide"},
+        {"family=llama\nheads=2\n", "param_dtype=bf16 seq=6", "a sequence of 6 tokens is not cut"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "[network]\n%slayers=1\nwidth=8\nffn=8\nvocab=12\nseq=8\n", cases[i].more);
+        g_autofree char *words = g_strconcat("ranks=2 context=2 ", cases[i].words, NULL);
+        g_autoptr(GError) error = test_plan_error(text, words);
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
+    }
+}
+
 static void adapters_of_one_layer(void) {
     const char *text =
         "[network]\nfamily=neox\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=12\nseq=8\n"
@@ -438,6 +470,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/allocators", allocators);
     g_test_add_func("/plan/strategy/values that no line holds", values_that_no_line_holds);
     g_test_add_func("/plan/strategy/layers that are not shared", layers_that_are_not_shared);
+    g_test_add_func("/plan/strategy/sequences that are not shared", sequences_that_are_not_shared);
     g_test_add_func("/plan/strategy/tensors beyond all memory", tensors_beyond_all_memory);
     g_test_add_func("/plan/ini/comments", comments);
     g_test_add_func("/plan/ini/numbers in as few digits as tell them", numbers_in_few_digits);

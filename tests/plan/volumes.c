@@ -1,4 +1,5 @@
 /* How much is gathered and reduced, by sharding. */
+#include "plan/op-work.h"
 #include <string.h>
 
 #include "plan/text/text.h"
@@ -129,6 +130,49 @@ static void shared_layers(void) {
     g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
 }
 
+/* Ranks that share sequences: a third of the tokens each; keys and values gathered once forward and
+ * once backward, and their gradients passed on as often as there are ranks, in fp32. */
+#define RING "param_dtype=bf16 seq=6 context=3"
+static double attention_flops(const PlanRole *role) {
+    double flops = 0;
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
+        flops += attends ? plan_op_flops(role, op) + plan_op_model_flops(role, op) : 0;
+    }
+    return flops;
+}
+
+static void shared_sequences(void) {
+    enum {
+        KEYS = 2 * 2 * 4, /* numbers of a rank's keys: tokens, heads, their width */
+        BLOCKS = 2
+    };
+    g_autoptr(Plan) alone = test_plan(LLAMA, "ranks=6 param_dtype=bf16 seq=6");
+    g_autoptr(Plan) shared = test_plan(LLAMA, "ranks=6 " RING);
+    g_assert_cmpuint(shared->tokens_per_rank, ==, 2);
+    g_assert_cmpuint(shared->axes[PLAN_AXIS_SHARD], ==, 6);
+    g_assert_cmpuint(plan_n_batches(shared), ==, 2);
+    g_assert_cmpuint(plan_part_of_sequence(shared, 4, false), ==, 1);
+    g_assert_cmpuint(plan_part_of_sequence(shared, 4, true), ==, 4);
+    TestCounts before = test_count_steady(alone), with = test_count_steady(shared);
+    g_assert_cmpuint(with.n[PLAN_OP_ALL_GATHER], ==, before.n[PLAN_OP_ALL_GATHER] + 2 * BLOCKS);
+    g_assert_cmpuint(with.bytes[PLAN_OP_ALL_GATHER], ==,
+                     before.bytes[PLAN_OP_ALL_GATHER] + 2 * BLOCKS * 3 * 2 * KEYS * 2);
+    g_assert_cmpuint(with.n[PLAN_OP_PASS_ON], ==, 3 * BLOCKS);
+    g_assert_cmpuint(with.bytes[PLAN_OP_PASS_ON], ==, 3 * BLOCKS * 2 * KEYS * sizeof(float));
+    g_assert_cmpuint(with.bytes[PLAN_OP_REDUCE_SCATTER], ==, before.bytes[PLAN_OP_REDUCE_SCATTER]);
+    for (uint32_t r = 0; r < shared->n_roles; r++) { /* a third of the pairs, wherever they lie */
+        g_assert_cmpfloat(3 * attention_flops(&shared->roles[r]), ==,
+                          attention_flops(&alone->roles[0]));
+    }
+    g_autoptr(GString) text = plan_text(shared);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "shared.plan", &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
+}
+
 /* 2 copies, each over 3 ranks; and parts of 2 ranks of 4. */
 static void groups_of_ranks(void) {
     static const struct {
@@ -148,9 +192,11 @@ static void groups_of_ranks(void) {
         {"ranks=4 reshard_after_forward=2", PLAN_AXIS_PART, {0, 0, 1, 1}, {0, 1, 0, 1}},
         {"ranks=6 tensor=2", PLAN_AXIS_TENSOR, {0, 0, 1, 1, 2, 2}, {0, 1, 0, 1, 0, 1}},
         {"ranks=6 tensor=2", PLAN_AXIS_SHARD, {0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 2, 2}},
+        {RING " ranks=6", PLAN_AXIS_CONTEXT, {0, 0, 0, 1, 1, 1}, {0, 1, 2, 0, 1, 2}},
+        {RING " ranks=6", PLAN_AXIS_SHARD, {0, 0, 0, 0, 0, 0}, {0, 1, 2, 3, 4, 5}},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        bool is_shared = strstr(rows[i].words, "tensor");
+        bool is_shared = strstr(rows[i].words, "tensor") || strstr(rows[i].words, "context");
         g_autoptr(Plan) plan = test_plan(is_shared ? LLAMA : GPT_TOY, rows[i].words);
         for (uint32_t rank = 0; rank < plan->world; rank++) {
             uint32_t group = plan_group_of_rank(plan, rank, rows[i].axis);
@@ -168,6 +214,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/volumes/other strategies", volumes_of_other_strategies);
     g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
     g_test_add_func("/plan/volumes/shared layers", shared_layers);
+    g_test_add_func("/plan/volumes/shared sequences", shared_sequences);
     g_test_add_func("/plan/volumes/groups of ranks", groups_of_ranks);
     return g_test_run();
 }

@@ -38,6 +38,9 @@ static void expectations(void) {
         {PLAN_OP_ALL_GATHER, 16, 2, {23.3, 44.6, 70, 0}, {42, 313, 410, 0}},
         {PLAN_OP_ALL_GATHER, 64, 8, {81.5, 148, 297, 0}, {21, 298, 390, 0}},
         {PLAN_OP_ALL_REDUCE, 16, 2, {0, 0, 0, 66.8}, {0, 0, 0, 246}},
+        /* To the next rank: one step, of its own; to the next node by one of eight NICs. */
+        {PLAN_OP_PASS_ON, 8, 1, {7.2, 15.9, 11.8, 0}, {141, 331, 360, 0}},
+        {PLAN_OP_PASS_ON, 16, 2, {9.3, 18, 22.4, 0}, {24, 36.7, 48, 0}},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         SimNcclGroup group = hoppers(cases[i].ranks, cases[i].nodes);
