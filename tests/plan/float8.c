@@ -144,6 +144,21 @@ static void gathered(void) {
     }
 }
 
+/* Scales live on from step to step; of units that are gathered once a step two take turns. */
+static void scales_live_on(void) {
+    static const char *const more[] = {" sharding=grad-op", " reshard_last=no",
+                                       " sharding=hybrid replicate=2 ranks=4", " accumulate=3",
+                                       " sharding=grad-op accumulate=2"};
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(more); i++) {
+        g_autofree char *words = g_strconcat(
+            WORDS "tensorwise float8_gather=", i % 2 ? "yes" : "precomputed", more[i / 2], NULL);
+        g_autoptr(Plan) plan = test_plan(TOY(96), words);
+        g_autoptr(GError) error = NULL;
+        g_assert_true(plan_check(plan, &error));
+        g_assert_no_error(error);
+    }
+}
+
 /* What forward leaves of weights, turned: v's, gate's, up's and down's where cosines and sines are
  * two inputs, those of the hidden layer where they are one; nothing where blocks are computed
  * again. */
@@ -233,6 +248,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/float8/computed again", computed_again);
     g_test_add_func("/plan/float8/no cast is kept", no_cast_is_kept);
     g_test_add_func("/plan/float8/gathered", gathered);
+    g_test_add_func("/plan/float8/scales live on", scales_live_on);
     g_test_add_func("/plan/float8/some copies of weights are kept", keeps_some);
     g_test_add_func("/plan/float8/written", written);
     g_test_add_func("/plan/float8/refused", refused);
