@@ -1,4 +1,4 @@
-#include "plan/graph.h"
+#include "plan/graph-private.h"
 
 #include "plan/autocast.h"
 
@@ -68,7 +68,7 @@ uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_
     return graph->modules->len - 1;
 }
 
-static uint32_t add_value(PlanGraph *graph, PlanGraphValue value) {
+uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value) {
     uint32_t id = graph->values->len;
     if (value.base == PLAN_NONE) {
         value.base = id;
@@ -142,7 +142,7 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
     uint32_t no_copy = PLAN_NONE;
     g_array_append_val(graph->copies, no_copy);
     g_array_append_val(graph->parameters, parameter);
-    return add_value(
+    return plan_graph_add_value(
         graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
                                 .base = PLAN_NONE,
                                 .elements = parameter.elements,
@@ -169,23 +169,23 @@ void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
 }
 
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound) {
-    uint32_t value = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
-                                                       .base = PLAN_NONE,
-                                                       .elements = elements,
-                                                       .dtype = (uint8_t)dtype,
-                                                       .is_input = true,
-                                                       .bound = bound});
+    uint32_t value = plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                                  .base = PLAN_NONE,
+                                                                  .elements = elements,
+                                                                  .dtype = (uint8_t)dtype,
+                                                                  .is_input = true,
+                                                                  .bound = bound});
     g_array_append_val(graph->inputs, value);
     return value;
 }
 
 static uint32_t add_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint32_t behind) {
-    uint32_t value = add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
-                                                       .base = PLAN_NONE,
-                                                       .elements = elements,
-                                                       .dtype = (uint8_t)dtype,
-                                                       .is_input = true,
-                                                       .behind = behind});
+    uint32_t value = plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                                  .base = PLAN_NONE,
+                                                                  .elements = elements,
+                                                                  .dtype = (uint8_t)dtype,
+                                                                  .is_input = true,
+                                                                  .behind = behind});
     g_array_append_val(graph->buffers, value);
     return value;
 }
@@ -293,8 +293,8 @@ void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) 
                             .is_input = true};
     g_assert(graph->n_ropes < G_N_ELEMENTS(graph->ropes));
     PlanGraphRope *rope = &graph->ropes[graph->n_ropes++];
-    rope->cosines = add_value(graph, table);
-    rope->sines = add_value(graph, table);
+    rope->cosines = plan_graph_add_value(graph, table);
+    rope->sines = plan_graph_add_value(graph, table);
     rope->seq = seq;
     rope->dim = dim;
     rope->base = base;
@@ -335,17 +335,17 @@ void plan_graph_hold_argument(PlanGraph *graph, uint32_t value) {
     hold(graph, value, true);
 }
 
-static uint32_t add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
+uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
     PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, base);
-    return add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
-                                             .base = of.base,
-                                             .offset = of.offset + offset,
-                                             .elements = elements,
-                                             .dtype = of.dtype,
-                                             .requires_grad = of.requires_grad});
+    return plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                        .base = of.base,
+                                                        .offset = of.offset + offset,
+                                                        .elements = elements,
+                                                        .dtype = of.dtype,
+                                                        .requires_grad = of.requires_grad});
 }
 
-static uint32_t add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values) {
+uint32_t plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values) {
     op.module = current_module(graph);
     op.values = add_refs(graph, values, op.n_inputs + op.n_outputs);
     g_array_append_val(graph->ops, op);
@@ -413,7 +413,7 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
         bool casts = graph->autocasts && i < plan_autocast_n_results(kind);
         PlanDtype dtype =
             casts ? plan_autocast_result(graph, kind, i, values, n_inputs, dtypes[i]) : dtypes[i];
-        values[n_inputs + i] = add_value(
+        values[n_inputs + i] = plan_graph_add_value(
             graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                     .base = PLAN_NONE,
                                     .elements = elements[i],
@@ -427,7 +427,7 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
                       .attrs = graph->attrs->len};
     g_array_append_vals(graph->dims, dims, info->n_dims);
     g_array_append_vals(graph->attrs, attrs, info->n_attrs);
-    add_op(graph, op, values);
+    plan_graph_add_op(graph, op, values);
     if (graph->autocasts) {
         hold_what_was_cast(graph, inputs, values, n_inputs);
         plan_graph_let_go_of_casts(graph, inputs, values, n_inputs,
@@ -494,7 +494,7 @@ static void split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *c
     g_assert(n < PLAN_MAX_SLOTS);
     for (unsigned i = 0; i < n; i++) {
         values[1 + i] = ret_views[i] =
-            add_view(graph, x, in_rows ? width : rows * width, rows * cols[i]);
+            plan_graph_add_view(graph, x, in_rows ? width : rows * width, rows * cols[i]);
         width += cols[i];
     }
     int64_t dims[] = {(int64_t)rows, (int64_t)width};
@@ -504,7 +504,7 @@ static void split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *c
                       .dims = graph->dims->len,
                       .attrs = graph->attrs->len};
     g_array_append_vals(graph->dims, dims, G_N_ELEMENTS(dims));
-    add_op(graph, op, values);
+    plan_graph_add_op(graph, op, values);
 }
 
 void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
@@ -519,14 +519,14 @@ void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_
 
 static uint32_t add_view_op(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint64_t offset,
                             uint64_t elements, const int64_t *dims, unsigned n_dims) {
-    uint32_t values[] = {x, add_view(graph, x, offset, elements)};
+    uint32_t values[] = {x, plan_graph_add_view(graph, x, offset, elements)};
     PlanGraphOp op = {.kind = kind,
                       .n_inputs = 1,
                       .n_outputs = 1,
                       .dims = graph->dims->len,
                       .attrs = graph->attrs->len};
     g_array_append_vals(graph->dims, dims, n_dims);
-    add_op(graph, op, values);
+    plan_graph_add_op(graph, op, values);
     return values[1];
 }
 
@@ -571,178 +571,6 @@ uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
     uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);
     plan_graph_at(graph->values, PlanGraphValue, view)->requires_grad = false;
     return view;
-}
-
-/* ---- ops of several kernels, and layers that ranks share ------------------------------------ */
-
-/* An op of several kernels, whose outputs have storage of their own. */
-static void add_several(PlanGraph *graph, PlanGraphView kind, uint32_t *values, unsigned n_inputs,
-                        const PlanGraphValue *outputs, unsigned n_outputs, const int64_t *dims,
-                        unsigned n_dims) {
-    for (unsigned i = 0; i < n_outputs; i++) {
-        PlanGraphValue made = outputs[i];
-        made.parameter = made.base = PLAN_NONE;
-        values[n_inputs + i] = add_value(graph, made);
-    }
-    PlanGraphOp op = {.kind = kind,
-                      .n_inputs = n_inputs,
-                      .n_outputs = n_outputs,
-                      .dims = graph->dims->len,
-                      .attrs = graph->attrs->len};
-    g_array_append_vals(graph->dims, dims, n_dims);
-    add_op(graph, op, values);
-}
-
-static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
-                            const PlanGraphTokens *tokens, uint64_t elements) {
-    PlanGraphValue given = *plan_graph_at(graph->values, PlanGraphValue, x);
-    uint32_t values[2] = {x};
-    int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
-    PlanGraphValue made = {
-        .elements = elements, .dtype = given.dtype, .requires_grad = given.requires_grad};
-    add_several(graph, kind, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
-    return values[1];
-}
-
-uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    return move_tokens(graph, PLAN_GRAPH_SHARED_GATHER, x, tokens,
-                       tokens->batch * tokens->rows * tokens->width * graph->tensor);
-}
-
-uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    return move_tokens(graph, PLAN_GRAPH_SHARED_SCATTER, x, tokens,
-                       tokens->batch * tokens->rows * tokens->width);
-}
-
-static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint32_t of,
-                               const PlanGraphTokens *tokens) {
-    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, of)->elements;
-    uint32_t values[] = {x, add_view(graph, of, 0, elements)};
-    int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
-    PlanGraphOp op = {.kind = kind,
-                      .n_inputs = 1,
-                      .n_outputs = 1,
-                      .dims = graph->dims->len,
-                      .attrs = graph->attrs->len};
-    g_array_append_vals(graph->dims, dims, G_N_ELEMENTS(dims));
-    add_op(graph, op, values);
-    return values[1];
-}
-
-uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
-                                 const PlanGraphTokens *tokens) {
-    return view_of_tokens(graph, PLAN_GRAPH_SHARED_AGAIN, x, gathered, tokens);
-}
-
-uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    return view_of_tokens(graph, PLAN_GRAPH_SHARED_TAKEN, x, x, tokens);
-}
-
-uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    return move_tokens(graph, PLAN_GRAPH_SHARED_OWN, x, tokens,
-                       tokens->batch * tokens->rows * tokens->width);
-}
-
-uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols) {
-    PlanGraphTokens columns = {rows, 1, cols};
-    return move_tokens(graph, PLAN_GRAPH_SHARED_WHOLE, x, &columns, rows * cols * graph->tensor);
-}
-
-uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
-                                uint64_t width, uint64_t part, uint32_t *ret_mask) {
-    uint32_t values[4] = {table, index};
-    int64_t dims[] = {(int64_t)n, (int64_t)width, (int64_t)part};
-    PlanGraphValue made[] = {
-        {.elements = n * width,
-         .dtype = (uint8_t)graph->dtype,
-         .requires_grad = plan_graph_wants_gradient(graph, table)},
-        {.elements = n, .dtype = PLAN_UINT8},
-    };
-    add_several(graph, PLAN_GRAPH_SHARED_ROWS, values, 2, made, G_N_ELEMENTS(made), dims,
-                G_N_ELEMENTS(dims));
-    *ret_mask = values[3];
-    return values[2];
-}
-
-void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_t rows,
-                            uint64_t width) {
-    plan_graph_op(graph, PLAN_OP_ZERO_MASKED, (uint32_t[]){mask, x}, 2, NULL, NULL, 0,
-                  (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
-}
-
-uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
-                                uint64_t cols) {
-    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, logits)->dtype;
-    uint32_t values[5] = {logits, targets};
-    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
-    PlanGraphValue made[] = {{.elements = 1, .dtype = dtype, .requires_grad = true},
-                             {.elements = rows * cols, .dtype = dtype},
-                             {.elements = 1, .dtype = dtype}};
-    add_several(graph, PLAN_GRAPH_SHARED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
-                G_N_ELEMENTS(dims));
-    return values[2];
-}
-
-uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
-                                   const PlanGraphRing *ring, double scale) {
-    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, q_k_v[0])->dtype;
-    uint32_t values[7] = {q_k_v[0], q_k_v[1], q_k_v[2]};
-    uint64_t rows = (uint64_t)(ring->batch * ring->heads * ring->seq);
-    PlanGraphTokens tokens = {rows, 1, (uint64_t)ring->head_dim};
-    PlanGraphValue made[] = {
-        {.elements = rows * tokens.width, .dtype = dtype, .requires_grad = true},
-        {.elements = rows, .dtype = PLAN_FP32},
-        {.elements = dtype == PLAN_FP32 ? 1 : 2, .dtype = PLAN_INT64},
-        {.elements = 1, .dtype = PLAN_INT64}};
-    add_several(graph, PLAN_GRAPH_RING_ATTENTION, values, 3, made, 4, (const int64_t *)ring, 5);
-    g_array_append_val(graph->attrs, scale);
-    plan_graph_let_go_after(graph, values[5], values[6]);
-    plan_graph_let_go_after(graph, values[4], values[5]);
-    return move_tokens(graph, PLAN_GRAPH_RING_ROWS, values[3], &tokens, made[0].elements);
-}
-
-/* ---- linear layers in float8 ---------------------------------------------------------------- */
-
-/* The op that made x by a kernel that a compiler writes, from what backward has anyhow. */
-static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
-    for (uint32_t i = graph->ops->len; i-- > 0;) {
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
-        for (unsigned o = 0; o < op->n_outputs; o++) {
-            if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
-                bool is_maker = op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_ADD_RMSNORM ||
-                                op->kind == PLAN_OP_SWIGLU;
-                return is_maker ? (int64_t)i : -1;
-            }
-        }
-    }
-    return -1;
-}
-
-/* The layer before it, if that takes x too, has to leave what it cast. */
-static void share_cast(PlanGraph *graph, uint32_t x) {
-    if (graph->last_float8 == PLAN_NONE) {
-        return;
-    }
-    const PlanGraphOp *last = plan_graph_at(graph->ops, PlanGraphOp, graph->last_float8);
-    if (plan_graph_ref(graph, last->values) == x) {
-        PlanGraphFloat8Linear *d = (gpointer)&g_array_index(graph->dims, int64_t, last->dims);
-        d->again = 1;
-    }
-}
-
-uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
-                                  uint64_t n, uint64_t k) {
-    PlanGraphFloat8Linear d = {(int64_t)m, (int64_t)n, (int64_t)k, maker_of(graph, x), 0};
-    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, x)->dtype;
-    PlanGraphValue made[] = {{.elements = m * n, .dtype = dtype, .requires_grad = true},
-                             {.elements = 1, .dtype = PLAN_FP32},
-                             {.elements = n * k, .dtype = PLAN_E4M3}};
-    uint32_t values[5] = {x, weight};
-    share_cast(graph, x);
-    add_several(graph, PLAN_GRAPH_FLOAT8_LINEAR, values, 2, made, G_N_ELEMENTS(made),
-                (const int64_t *)&d, sizeof d / sizeof(int64_t));
-    graph->last_float8 = graph->ops->len - 1;
-    return values[2];
 }
 
 static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {

@@ -1,0 +1,10 @@
+/* plan/graph-private.h - how a graph grows. Inside plan/graph*.c only. */
+#pragma once
+
+#include "plan/graph.h"
+
+uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value);
+/* Of a value's elements, from offset on. */
+uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements);
+/* values: inputs, then outputs, some of which may be PLAN_NONE. Its number. */
+uint32_t plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values);
