@@ -25,31 +25,6 @@ typedef struct {
     gboolean json;
 } Options;
 
-/* What was asked for: a plan or network, and how it is played. */
-typedef struct {
-    CliPlanSource *source;
-    const char *name;
-    const ModelCluster *cluster;
-    const SimOptions *options;
-} Asked;
-
-/* Of a step of many passes some are planned, or all where those do not repeat. */
-static SimPrediction *play(const Asked *asked, Plan **plan, Trace *trace, GError **error) {
-    GError *refusal = NULL;
-    SimPrediction *prediction = sim_predict(*plan, asked->cluster, asked->options, trace, &refusal);
-    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
-        g_clear_error(&refusal);
-        plan_free(*plan);
-        *plan = cli_plan_source_load_for_one(asked->source, asked->name, &refusal);
-        prediction =
-            *plan ? sim_predict(*plan, asked->cluster, asked->options, trace, &refusal) : NULL;
-    }
-    if (!prediction) {
-        g_propagate_error(error, refusal);
-    }
-    return prediction;
-}
-
 static int predict(CliPlanSource *source, const char *name, Plan *loaded, const Options *options,
                    CliEveryRank *every) {
     g_autoptr(Plan) plan = loaded;
@@ -67,8 +42,8 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     if (!cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    Asked asked = {source, name, cluster, &sim_options};
-    g_autoptr(SimPrediction) prediction = play(&asked, &plan, trace, &error);
+    g_autoptr(SimPrediction) prediction =
+        cli_predict_whole_if_need_be(source, name, &plan, cluster, &sim_options, trace, &error);
     cli_every_rank_played(every);
     if (!prediction) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);

@@ -8,35 +8,52 @@ const char *cli_predict_other_dtype(const SimPrediction *prediction) {
     return is_float8 ? "choose --float8 none" : "choose another --param-dtype";
 }
 
-SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
-                                GError **error) {
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, error);
+/* Of a GPU that cannot compute in the plan's dtype nothing is told but that. */
+static SimPrediction *if_computed(SimPrediction *prediction, GError **error) {
     if (prediction != NULL && prediction->unsupported_dtype != NULL) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s cannot compute in %s; %s",
                     prediction->unsupported_on, prediction->unsupported_dtype,
                     cli_predict_other_dtype(prediction));
+        sim_prediction_free(prediction);
         return NULL;
     }
-    return g_steal_pointer(&prediction);
+    return prediction;
+}
+
+SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
+                                GError **error) {
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    return if_computed(sim_predict(plan, cluster, &options, trace, error), error);
+}
+
+SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *name, Plan **plan,
+                                            const ModelCluster *cluster, const SimOptions *options,
+                                            Trace *trace, GError **error) {
+    GError *refusal = NULL;
+    SimPrediction *prediction = sim_predict(*plan, cluster, options, trace, &refusal);
+    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
+        g_clear_error(&refusal);
+        plan_free(*plan);
+        *plan = cli_plan_source_load_for_one(source, name, &refusal);
+        prediction = *plan != NULL ? sim_predict(*plan, cluster, options, trace, &refusal) : NULL;
+    }
+    if (refusal != NULL) {
+        g_propagate_error(error, refusal);
+    }
+    return prediction;
 }
 
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error) {
-    g_autoptr(GError) refusal = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load_folded(source, name, &refusal);
-    SimPrediction *prediction =
-        plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
-    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
-        g_clear_error(&refusal);
-        plan_free(plan);
-        plan = cli_plan_source_load_for_one(source, name, &refusal);
-        prediction = plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
-    }
-    if (prediction == NULL) {
-        g_propagate_error(error, g_steal_pointer(&refusal));
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    g_autoptr(Plan) plan = cli_plan_source_load_folded(source, name, error);
+    if (plan == NULL) {
         return NULL;
     }
-    *ret_plan = g_steal_pointer(&plan);
+    SimPrediction *prediction = if_computed(
+        cli_predict_whole_if_need_be(source, name, &plan, cluster, &options, NULL, error), error);
+    if (prediction != NULL) {
+        *ret_plan = g_steal_pointer(&plan);
+    }
     return prediction;
 }

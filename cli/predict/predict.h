@@ -28,8 +28,14 @@ const char *cli_predict_other_dtype(const SimPrediction *prediction);
 SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
                                 GError **error);
 
-/* Likewise what a plan or network comes to, without a trace: of a step of many passes some are
- * planned (plan/fold.h), or all where those do not repeat. ret_plan: as it was played. */
+/* Plays *plan, which the source loaded folded (plan/fold.h) or not. One whose passes that are not
+ * written do not repeat others is loaded whole, and then that is *plan. */
+SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *name, Plan **plan,
+                                            const ModelCluster *cluster, const SimOptions *options,
+                                            Trace *trace, GError **error);
+
+/* As cli_predict_play() what a plan or network comes to, without a trace. ret_plan: as it was
+ * played. */
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error);
 
