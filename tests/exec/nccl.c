@@ -219,7 +219,13 @@ bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const Exec
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-static const Plan plan = {.world = 4, .axes = {1, 2, 2, 1, 1}}; /* 2 replicas of 2 shards */
+static const Plan plan = {.world = 4, /* 2 replicas of 2 shards */
+                          .axes = {[PLAN_AXIS_NONE] = 1,
+                                   [PLAN_AXIS_REPLICATE] = 2,
+                                   [PLAN_AXIS_SHARD] = 2,
+                                   [PLAN_AXIS_PART] = 1,
+                                   [PLAN_AXIS_TENSOR] = 1,
+                                   [PLAN_AXIS_CONTEXT] = 1}};
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
     memset(bytes, 42, sizeof(ncclUniqueId)); /* as rank 0 has it */
