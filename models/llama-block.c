@@ -44,15 +44,21 @@ static void declare_attention(const ModelLlama *llama, ModelLlamaBlock *block) {
     uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
     block->attn = model_llama_declare_module(llama, block->module, names->attn, "Attention",
                                              "LlamaAttention");
+    bool is_o_first = llama->transformers && llama->qkv != MODEL_QKV_APART; /* Phi-3's */
+    if (is_o_first) {
+        block->o = model_linear(w, block->attn, names->o, w->width, inner, false);
+    }
     if (llama->qkv == MODEL_QKV_APART) {
         block->q = model_linear(w, block->attn, names->q, inner, w->width, llama->qkv_bias);
         block->k = model_linear(w, block->attn, names->k, kv, w->width, llama->qkv_bias);
         block->v = model_linear(w, block->attn, names->v, kv, w->width, llama->qkv_bias);
     } else {
-        block->qkv = model_linear(w, block->attn, "qkv", model_llama_joined_width(llama), w->width,
-                                  llama->qkv_bias);
+        block->qkv = model_linear(w, block->attn, names->qkv, model_llama_joined_width(llama),
+                                  w->width, llama->qkv_bias);
     }
-    block->o = model_linear(w, block->attn, names->o, w->width, inner, false);
+    if (!is_o_first) {
+        block->o = model_linear(w, block->attn, names->o, w->width, inner, false);
+    }
     if (llama->qk_norm != MODEL_QK_NORM_NONE) {
         block->q_norm =
             model_rmsnorm_of(w, block->attn, "q_norm", qk_norm_width(llama, llama->heads));
@@ -70,14 +76,16 @@ static void declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *block
     }
     block->mlp = model_llama_declare_module(llama, block->module, names->mlp, "MLP", "SwiGlu");
     if (llama->gate_up_joined) {
-        block->gate_up = model_linear(w, block->mlp, "gate_up", 2 * llama->ffn, w->width, false);
+        block->gate_up =
+            model_linear(w, block->mlp, names->gate_up, 2 * llama->ffn, w->width, false);
     } else {
         block->gate = model_linear(w, block->mlp, names->gate, llama->ffn, w->width, false);
         block->up = model_linear(w, block->mlp, names->up, llama->ffn, w->width, false);
     }
     block->down = model_linear(w, block->mlp, names->down, w->width, llama->ffn, false);
+    const char *act = llama->gate_up_joined ? "activation_fn" : "act_fn"; /* Phi-3's; others' */
     block->act = llama->transformers
-                     ? plan_graph_module(w->graph, block->mlp, "act_fn", "SiLUActivation", false)
+                     ? plan_graph_module(w->graph, block->mlp, act, "SiLUActivation", false)
                      : PLAN_NONE;
 }
 
@@ -440,13 +448,15 @@ static ModelStream run_in_order(const ModelLlama *llama, const ModelLlamaBlock *
     g_assert_not_reached();
 }
 
-/* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's and
- * those with experts name positions before the tables, Llama's behind them. */
+/* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's,
+ * Granite's, Phi-3's and those with experts name positions before the tables, Llama's behind
+ * them. */
 static unsigned block_arguments(const ModelLlama *llama, const ModelLlamaBlock *block,
                                 uint32_t *ret_arguments) {
     const ModelRotary *rotary = rotary_of(llama, block);
     uint32_t mask = mask_of(llama, block);
-    bool is_before = mask != PLAN_NONE || llama->experts.n;
+    bool is_before =
+        mask != PLAN_NONE || llama->experts.n || llama->residual_scale || llama->gate_up_joined;
     uint32_t all[] = {is_before ? PLAN_NONE : llama->positions, rotary->cosines, rotary->sines,
                       is_before ? llama->positions : PLAN_NONE, mask};
     unsigned n = 0;

@@ -18,9 +18,11 @@ static const ModelLlamaNames own_names = {.embed = "embed",
                                           .k = "k",
                                           .v = "v",
                                           .o = "o",
+                                          .qkv = "qkv",
                                           .mlp = "mlp",
                                           .gate = "gate",
                                           .up = "up",
+                                          .gate_up = "gate_up",
                                           .down = "down",
                                           .norm_1 = "norm_1",
                                           .norm_2 = "norm_2",
@@ -32,9 +34,11 @@ static const ModelLlamaNames transformers_names = {.embed = "embed_tokens",
                                                    .k = "k_proj",
                                                    .v = "v_proj",
                                                    .o = "o_proj",
+                                                   .qkv = "qkv_proj",
                                                    .mlp = "mlp",
                                                    .gate = "gate_proj",
                                                    .up = "up_proj",
+                                                   .gate_up = "gate_up_proj",
                                                    .down = "down_proj",
                                                    .norm_1 = "input_layernorm",
                                                    .norm_2 = "post_attention_layernorm",
@@ -125,7 +129,9 @@ static uint32_t scale_logits(const ModelLlama *llama, uint32_t logits, uint32_t 
     }
     uint32_t scaled = model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, w->rows * llama->vocab,
                                        llama->logits_scale);
-    plan_graph_let_go_after(w->graph, sum, scaled);
+    if (sum != PLAN_NONE) {
+        plan_graph_let_go_after(w->graph, sum, scaled);
+    }
     return scaled;
 }
 
@@ -193,7 +199,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     plan_graph_enter(graph, model, &tokens, 1);
-    uint32_t embedded = run_embedding(llama, &embed, tokens);
+    uint32_t embedded = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
     ModelStream stream = {embedded, PLAN_NONE};
     plan_graph_hold(graph, embedded);
     llama->positions = model_transformers_positions(w);
@@ -203,8 +209,10 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
     uint32_t x, normed = model_run_last_norm(w, &norm, stream, MODEL_LLAMA_EPS, &x);
-    if (!llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD)) {
-        /* Qwen 2's and 3's have both in a dictionary, too. */
+    bool is_dense_qwen =
+        !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
+    if (is_dense_qwen || network->unturned_every) {
+        /* These and SmolLM3 have both in a dictionary, too. */
         plan_graph_let_go_after(graph, llama->positions, embedded);
     }
     if (llama->is_masked) {
@@ -212,7 +220,8 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     }
     plan_graph_leave(graph, &normed, 1);
     plan_graph_hold(graph, normed);
-    uint32_t logits = model_run_linear(w, &head, normed, llama->vocab, w->width);
+    uint32_t logits =
+        scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width), PLAN_NONE);
     (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
                                                                             targets, llama->vocab);
 }
@@ -222,6 +231,9 @@ static const char *transformers_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
            : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
+           : network->unturned_every                ? "SmolLM3"
+           : network->gate_up_joined                ? "Phi3"
+           : network->residual_scale                ? "Granite"
            : network->qkv_bias                      ? "Qwen2"
            : normed                                 ? "Qwen3"
                                                     : "Llama";

@@ -10,7 +10,8 @@ static const double MODEL_LLAMA_EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
 
 /* What modules are called. */
 typedef struct {
-    const char *embed, *attn, *q, *k, *v, *o, *mlp, *gate, *up, *down, *norm_1, *norm_2, *head;
+    const char *embed, *attn, *q, *k, *v, *o, *qkv, *mlp, *gate, *up, *gate_up, *down;
+    const char *norm_1, *norm_2, *head;
 } ModelLlamaNames;
 
 typedef struct {

@@ -63,10 +63,17 @@ static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, 
     return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads_of(a, which) * a->head_dim);
 }
 
-/* What of x is not turned, which is nothing, joined to what is: a copy. */
-static uint32_t join_rest(const ModelWalk *w, uint32_t turned, uint32_t x, uint64_t n) {
+/* What of x is not turned, which is nothing. */
+static uint32_t rest_of(const ModelWalk *w, uint32_t x) {
     uint32_t rest = plan_graph_rest(w->graph, x);
     plan_graph_let_go_after(w->graph, rest, x);
+    return rest;
+}
+
+/* A copy. */
+static uint32_t join_rest(const ModelWalk *w, const ModelAttention *a, uint32_t turned,
+                          uint32_t rest, char which) {
+    uint64_t n = w->rows * heads_of(a, which) * a->head_dim;
     return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){turned, rest}, 2,
                          &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n}, NULL);
 }
@@ -87,7 +94,7 @@ static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const Mode
     plan_graph_keep(w->graph, turned);
     plan_graph_let_go_after(w->graph, turned, other);
     *ret_last = rotary->ends_joined ? y : turned;
-    return rotary->ends_joined ? join_rest(w, y, whole, w->rows * heads * a->head_dim) : y;
+    return rotary->ends_joined ? join_rest(w, a, y, rest_of(w, whole), which) : y;
 }
 
 /* x * cos + half_turned(x) * sin, from left to right. */
@@ -222,11 +229,27 @@ static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const Mo
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
+/* Views of what is turned of x, which is all, and of what is not. */
+typedef struct {
+    uint32_t x, part, rest;
+} Ends;
+
+static Ends ends_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
+    uint32_t part = plan_graph_heads(w->graph, x, w->batch, w->seq, heads_of(a, which), a->head_dim,
+                                     PLAN_HEADS_AS_THEY_ARE);
+    return (Ends){x, part, rest_of(w, x)};
+}
+
 /* As one function for both, whose caller names what it returns as it named what it gave. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
-    uint32_t turned_q = rotate_in_order(w, rotary, a, *q, 'q');
-    uint32_t turned_k = rotate_in_order(w, rotary, a, *k, 'k');
+    bool joins = rotary->ends_joined;
+    Ends of_q = joins ? ends_of(w, a, *q, 'q') : (Ends){*q, *q, PLAN_NONE};
+    Ends of_k = joins ? ends_of(w, a, *k, 'k') : (Ends){*k, *k, PLAN_NONE};
+    uint32_t turned_q = rotate_in_order(w, rotary, a, of_q.part, 'q');
+    turned_q = joins ? join_rest(w, a, turned_q, of_q.rest, 'q') : turned_q;
+    uint32_t turned_k = rotate_in_order(w, rotary, a, of_k.part, 'k');
+    turned_k = joins ? join_rest(w, a, turned_k, of_k.rest, 'k') : turned_k;
     plan_graph_keep(w->graph, *q);
     plan_graph_keep(w->graph, *k);
     plan_graph_let_go_after(w->graph, *q, turned_k);

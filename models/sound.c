@@ -73,6 +73,23 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     return true;
 }
 
+/* What of transformers' modules was recorded. Phi-3's layers are joined, and so are the ends of
+ * what it turns. */
+static bool is_recorded_of_transformers(const ModelNetwork *network) {
+    bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
+    bool are_experts_theirs = !network->experts || (!network->shared_ffn && !network->qkv_bias &&
+                                                    !(is_mixtral && network->keeps_scores));
+    bool is_phi3 = network->gate_up_joined && network->qkv == MODEL_QKV_SLICED &&
+                   network->rope == MODEL_ROPE_PARTIAL;
+    bool is_apart = !network->gate_up_joined && network->qkv == MODEL_QKV_APART &&
+                    network->rope == MODEL_ROPE_REAL;
+    bool is_of_gemma =
+        network->norms_from_one || network->gate != MODEL_GATE_SILU || network->local_rope_base > 0;
+    return are_experts_theirs && (is_phi3 || is_apart) && !is_of_gemma && !network->kv_repeated &&
+           network->norm_at == MODEL_NORM_BEFORE && network->qk_norm != MODEL_QK_NORM_WIDTH &&
+           !network->scores_in_memory;
+}
+
 static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     if (network->kv_heads && network->heads % network->kv_heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
@@ -147,21 +164,13 @@ static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **
                                "rotary_share below 1 is known with attention's kernel alone; set "
                                "attention = kernel");
     }
-    bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
-    bool are_theirs = !network->experts || (!network->shared_ffn && !network->qkv_bias &&
-                                            !(is_mixtral && network->keeps_scores));
-    bool is_recorded = are_theirs && network->qkv == MODEL_QKV_APART && !network->kv_repeated &&
-                       network->rope == MODEL_ROPE_REAL && network->norm_at == MODEL_NORM_BEFORE &&
-                       !model_eager_alone(network) && network->qk_norm != MODEL_QK_NORM_WIDTH &&
-                       !network->scores_in_memory;
-    if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded) {
+    if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(network)) {
         return plan_ini_refuse(
             ini, plan_ini_find(ini, "network", "code"), error,
             "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
-            "3's (no shared one), with q, k and v by layers apart, groups of heads, attention's "
-            "kernel, real "
-            "rotary embedding, norms before and nothing of Granite, SmolLM3, Phi-3 or Gemma; set "
-            "code = own");
+            "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding, "
+            "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
+            "own");
     }
     if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,

@@ -83,13 +83,21 @@ def made_by_transformers(shape):
                                   "norm_topk_prob": shape.route_norm, "head_dim": shape.width // shape.heads}
     elif shape.experts:
         kind, own = "mixtral", {"num_local_experts": shape.experts, "intermediate_size": shape.expert_ffn}
+    elif shape.unturned_every:
+        kind, own = "smollm3", {**own, "no_rope_layer_interval": shape.unturned_every, "pad_token_id": None}
+    elif shape.gate_up == "joined":
+        kind, own = "phi3", {**own, "pad_token_id": None}
+    elif shape.residual_scale:
+        kind, own = "granite", {**own, "embedding_multiplier": shape.embed_scale, "logits_scaling": 1 / shape.logits_scale,
+                                "attention_multiplier": shape.attention_scale,
+                                "residual_multiplier": shape.residual_scale}
     if shape.experts:
         own["num_experts_per_tok"] = shape.experts_per_token
     config = AutoConfig.for_model(kind, hidden_size=shape.width, num_hidden_layers=shape.layers,
                                   num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,
                                   vocab_size=shape.vocab, max_position_embeddings=shape.seq, rms_norm_eps=1e-5,
                                   rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
-                                  use_cache=False, **own)
+                                  use_cache=False, tie_word_embeddings=shape.tied, **own)
     network = AutoModelForCausalLM.from_config(config)
     network.block_classes = (type(network.model.layers[0]),)
     return network
