@@ -234,14 +234,7 @@ static ModelStream run_block(const Decoder *d, const Block *block, ModelStream s
 
 static void emit(const ModelNetwork *network, const Names *names, uint64_t batch, uint64_t seq,
                  PlanGraph *graph) {
-    Decoder shape = {.walk = {.graph = graph,
-                              .batch = batch,
-                              .seq = seq,
-                              .rows = batch * seq,
-                              .width = network->width,
-                              .loss = network->loss,
-                              .loss_at = network->loss_at,
-                              .no_bias = network->no_bias},
+    Decoder shape = {.walk = model_walk(network, batch, seq, graph),
                      .names = names,
                      .heads = network->heads,
                      .kv_heads = network->kv_heads ? network->kv_heads : network->heads,

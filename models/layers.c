@@ -3,6 +3,19 @@
 #include "models/chunked-loss.h"
 #include "models/lora.h"
 
+ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    return (ModelWalk){.graph = graph,
+                       .batch = batch,
+                       .seq = seq,
+                       .rows = batch * seq,
+                       .width = network->width,
+                       .dropout = network->dropout,
+                       .loss = network->loss,
+                       .loss_at = network->loss_at,
+                       .no_bias = network->no_bias,
+                       .norms_from_one = network->norms_from_one};
+}
+
 /* ---- declaring ------------------------------------------------------------------------------ */
 
 static const double LAYERNORM_EPS = 1e-5; /* nn.LayerNorm's default */

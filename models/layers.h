@@ -18,6 +18,8 @@ typedef struct {
     bool norms_from_one; /* an RMSNorm's weights are what is added to one */
 } ModelWalk;
 
+ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
+
 /* Of a LoRA adapter (lora.h); rank 0: there is none. */
 typedef struct {
     uint32_t module, weight;

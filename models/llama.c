@@ -121,18 +121,13 @@ static uint32_t scale_embeddings(const ModelLlama *llama, uint32_t x) {
                               : x;
 }
 
-/* The last sum of the blocks goes after what it became. */
-static uint32_t scale_logits(const ModelLlama *llama, uint32_t logits, uint32_t sum) {
+static uint32_t scale_logits(const ModelLlama *llama, uint32_t logits) {
     const ModelWalk *w = &llama->walk;
     if (!llama->logits_scale) {
         return logits;
     }
-    uint32_t scaled = model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, w->rows * llama->vocab,
-                                       llama->logits_scale);
-    if (sum != PLAN_NONE) {
-        plan_graph_let_go_after(w->graph, sum, scaled);
-    }
-    return scaled;
+    return model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, w->rows * llama->vocab,
+                            llama->logits_scale);
 }
 
 static void make_mask(ModelLlama *llama) {
@@ -175,7 +170,10 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
-    uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets), stream.a);
+    uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets));
+    if (llama->logits_scale) { /* the last sum of the blocks goes after what it became */
+        plan_graph_let_go_after(graph, stream.a, logits);
+    }
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
     }
@@ -221,7 +219,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     plan_graph_leave(graph, &normed, 1);
     plan_graph_hold(graph, normed);
     uint32_t logits =
-        scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width), PLAN_NONE);
+        scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width));
     (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
                                                                             targets, llama->vocab);
 }
@@ -249,14 +247,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     bool is_masked = network->window_by == MODEL_WINDOW_BY_MASK && !graph->fused;
     bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
     ModelLlama shape = {
-        .walk = {.graph = graph,
-                 .batch = batch,
-                 .seq = seq,
-                 .rows = batch * seq,
-                 .width = network->width,
-                 .loss = network->loss,
-                 .loss_at = network->loss_at,
-                 .norms_from_one = network->norms_from_one},
+        .walk = model_walk(network, batch, seq, graph),
         .heads = network->heads / parts,
         .kv_heads = (network->kv_heads ? network->kv_heads : network->heads) / parts,
         .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,

@@ -229,27 +229,34 @@ static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const Mo
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-/* Views of what is turned of x, which is all, and of what is not. */
+/* What is turned of x, which is all, and what is joined to it, which is nothing; PLAN_NONE: nobody
+ * joins. */
 typedef struct {
-    uint32_t x, part, rest;
+    uint32_t part, rest;
 } Ends;
 
-static Ends ends_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
+static Ends ends_of(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                    uint32_t x, char which) {
+    if (!rotary->ends_joined) {
+        return (Ends){x, PLAN_NONE};
+    }
     uint32_t part = plan_graph_heads(w->graph, x, w->batch, w->seq, heads_of(a, which), a->head_dim,
                                      PLAN_HEADS_AS_THEY_ARE);
-    return (Ends){x, part, rest_of(w, x)};
+    return (Ends){part, rest_of(w, x)};
+}
+
+static uint32_t rotate_ends(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            const Ends *ends, char which) {
+    uint32_t turned = rotate_in_order(w, rotary, a, ends->part, which);
+    return ends->rest == PLAN_NONE ? turned : join_rest(w, a, turned, ends->rest, which);
 }
 
 /* As one function for both, whose caller names what it returns as it named what it gave. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
-    bool joins = rotary->ends_joined;
-    Ends of_q = joins ? ends_of(w, a, *q, 'q') : (Ends){*q, *q, PLAN_NONE};
-    Ends of_k = joins ? ends_of(w, a, *k, 'k') : (Ends){*k, *k, PLAN_NONE};
-    uint32_t turned_q = rotate_in_order(w, rotary, a, of_q.part, 'q');
-    turned_q = joins ? join_rest(w, a, turned_q, of_q.rest, 'q') : turned_q;
-    uint32_t turned_k = rotate_in_order(w, rotary, a, of_k.part, 'k');
-    turned_k = joins ? join_rest(w, a, turned_k, of_k.rest, 'k') : turned_k;
+    Ends of_q = ends_of(w, rotary, a, *q, 'q'), of_k = ends_of(w, rotary, a, *k, 'k');
+    uint32_t turned_q = rotate_ends(w, rotary, a, &of_q, 'q');
+    uint32_t turned_k = rotate_ends(w, rotary, a, &of_k, 'k');
     plan_graph_keep(w->graph, *q);
     plan_graph_keep(w->graph, *k);
     plan_graph_let_go_after(w->graph, *q, turned_k);

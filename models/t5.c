@@ -283,14 +283,7 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
-    T5 t5 = {.walk = {.graph = graph,
-                      .batch = batch,
-                      .seq = seq,
-                      .rows = batch * seq,
-                      .width = network->width,
-                      .loss = network->loss,
-                      .loss_at = network->loss_at,
-                      .dropout = network->dropout},
+    T5 t5 = {.walk = model_walk(network, batch, seq, graph),
              .heads = network->heads,
              .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
              .ffn = network->ffn,
