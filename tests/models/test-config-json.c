@@ -7,7 +7,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "models/network.h"
+#include "tests/models/parameters.h"
 
 static ModelNetwork *read_config(const char *text, GError **error) {
     g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
@@ -17,18 +17,6 @@ static ModelNetwork *read_config(const char *text, GError **error) {
     g_unlink(path);
     g_rmdir(folder);
     return network;
-}
-
-static uint64_t parameters_of(const ModelNetwork *network) {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(PlanGraph) graph =
-        model_network_emit(network, &(ModelPass){.batch = 1, .seq = 8}, &error);
-    g_assert_no_error(error);
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < graph->parameters->len; i++) {
-        total += plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
-    }
-    return total;
 }
 
 /* ---- published files ------------------------------------------------------------------------ */
