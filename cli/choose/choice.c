@@ -69,6 +69,11 @@ double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice) {
     return cli_choice_tokens_per_s(choice) / (double)choice->ranks;
 }
 
+double cli_choice_days(const CliChoice *choice, double tokens) {
+    static const double SECONDS_A_DAY = 86400;
+    return tokens / cli_choice_tokens_per_s(choice) / SECONDS_A_DAY;
+}
+
 void cli_choice_clear(CliChoice *choice) {
     g_clear_pointer(&choice->title, g_free);
     g_clear_pointer(&choice->settings, g_strfreev);

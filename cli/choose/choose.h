@@ -12,7 +12,8 @@
  * the optimizer alone) gets 16 bits by autocast where the others get them by mixed precision.
  *
  * Ranked are those that fit, the ones whose allocator gives memory back behind the others: by the
- * price of tokens, where every machine's is known; else by the tokens a second of a GPU.
+ * price of tokens, where every machine's is known; else by the tokens a second of a GPU. With a
+ * deadline only those that are done by then (deadline.c).
  *
  * Beside them stands the simplest strategy that fits on the first one's GPUs, tuned in batch and
  * checkpointing: DDP, or where that does not fit FSDP2 with all defaults.
@@ -33,6 +34,7 @@ typedef struct {
     const GPtrArray *clusters; /* ModelCluster, with their prices */
     const GArray *knobs;       /* CliKnob */
     uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
+    double tokens, most_days;  /* of the whole training, and its deadline; 0: not asked */
 } CliChooseAsked;
 
 /* A setting that was predicted. */
@@ -56,11 +58,13 @@ typedef struct {
 
 typedef struct {
     char **keys;         /* of the knobs, in their order */
-    GArray *choices;     /* CliChoice that fit, the first the best */
+    GArray *choices;     /* CliChoice that fit and are done in time, the first the best */
     CliChoice *baseline; /* NULL: none fits, or nothing does */
     CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
     GArray *ways;       /* CliWay: what makes that fit; NULL: something fits */
-    guint n_predicted;  /* the baseline's among them */
+    CliChoice *quickest; /* where what fits is never done in time; else NULL */
+    guint n_late;        /* fit, and are not done in time */
+    guint n_predicted;   /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
     char *refusal;  /* the first */
     bool took_bf16; /* param_dtype was not given */
@@ -69,6 +73,7 @@ typedef struct {
 
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */
 double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice);
+double cli_choice_days(const CliChoice *choice, double tokens);
 
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error);
 void cli_chosen_free(CliChosen *chosen); /* NULL is fine */
@@ -76,8 +81,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliChosen, cli_chosen_free)
 
 /* How choices are shown. */
 typedef struct {
-    guint top;     /* rows of one machine and number of GPUs, at most */
-    double tokens; /* of the whole training, for days and money; 0: not asked */
+    guint top; /* rows of one machine and number of GPUs, at most; 0: one, or of one place five */
+    double tokens, most_days; /* as asked */
     const char *network;
     const char *written; /* the strategy file that was written; NULL: none */
 } CliChooseView;

@@ -43,7 +43,7 @@ static void add_choice(JsonBuilder *json, const CliChoice *choice, const CliChoo
     trace_json_add_int(json, "alloc_retries", choice->retries);
     add_known(json, "kwh_per_billion_tokens", choice->kwh_per_billion);
     add_known(json, "price_per_billion_tokens", choice->price_per_billion);
-    add_known(json, "days", view->tokens / cli_choice_tokens_per_s(choice) / 86400);
+    add_known(json, "days", cli_choice_days(choice, view->tokens));
     add_known(json, "price", choice->price_per_billion * view->tokens / 1e9);
 }
 
@@ -68,6 +68,10 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
     trace_json_add_int(json, "n_not_fitting", chosen->n_not_fitting);
     trace_json_add_int(json, "n_left_out", chosen->n_left_out);
     trace_json_add_int(json, "n_refused", chosen->n_refused);
+    if (view->most_days > 0) {
+        trace_json_add_real(json, "most_days", view->most_days);
+        trace_json_add_int(json, "n_late", chosen->n_late);
+    }
     if (chosen->refusal != NULL) {
         trace_json_add_text(json, "first_refusal", chosen->refusal);
     }
@@ -81,7 +85,9 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
     }
     json_builder_end_array(json);
     add_one(json, "baseline", chosen->baseline, view);
-    add_one(json, "nearest", chosen->choices->len > 0 ? NULL : chosen->nearest, view);
+    add_one(json, "quickest", chosen->quickest, view);
+    add_one(json, "nearest", chosen->choices->len + chosen->n_late > 0 ? NULL : chosen->nearest,
+            view);
     if (chosen->ways != NULL) {
         cli_ways_add_json(json, chosen->ways);
     }

@@ -1,4 +1,4 @@
-/* cli/choose/private.h - one choice: predicted, described, cleared. */
+/* cli/choose/private.h - one choice: predicted, described, cleared; those in time. */
 #pragma once
 
 #include "cli/choose/choose.h"
@@ -6,6 +6,8 @@
 /* Predicts what the source says; settings stay NULL. Fails where that is refused. */
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
                         CliChoice *ret, GError **error);
+/* Leaves out what takes more days; what is left stays in its order. */
+void cli_chosen_keep_in_time(CliChosen *chosen, double tokens, double most_days);
 /* "key=value" of each key. Transfer full. */
 char **cli_choice_settings(char **keys, char **values);
 void cli_choice_clear(CliChoice *choice);

@@ -599,7 +599,11 @@ static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError
     g_ptr_array_add(clusters, (gpointer)best->cluster);
     for (guint i = 0; source != NULL && i < G_N_ELEMENTS(shardings); i++) {
         g_autoptr(GArray) knobs = simple_knobs(asked, shardings[i]);
-        CliChooseAsked simple = {source, asked->network, clusters, knobs, asked->global_batch};
+        CliChooseAsked simple = {.source = source,
+                                 .network = asked->network,
+                                 .clusters = clusters,
+                                 .knobs = knobs,
+                                 .global_batch = asked->global_batch};
         g_autoptr(CliChosen) found = search_all(&simple, NULL, error);
         if (found == NULL) {
             return false;
@@ -631,7 +635,13 @@ static void find_ways(CliChosen *chosen) {
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
     g_autoptr(CliProgress) progress = cli_progress_new("predicting settings");
     g_autoptr(CliChosen) chosen = search_all(asked, progress, error);
-    if (chosen == NULL || (chosen->choices->len > 0 && !find_baseline(asked, chosen, error))) {
+    if (chosen == NULL) {
+        return NULL;
+    }
+    if (asked->most_days > 0 && chosen->choices->len > 0) {
+        cli_chosen_keep_in_time(chosen, asked->tokens, asked->most_days);
+    }
+    if (chosen->choices->len > 0 && !find_baseline(asked, chosen, error)) {
         return NULL;
     }
     if (chosen->n_predicted == 0) {
@@ -642,7 +652,7 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
                           "multiple of --knob micro_batch=N times the GPUs");
         return NULL;
     }
-    if (chosen->choices->len == 0 && chosen->nearest != NULL) {
+    if (chosen->choices->len + chosen->n_late == 0 && chosen->nearest != NULL) {
         find_ways(chosen);
     }
     return g_steal_pointer(&chosen);
@@ -655,6 +665,8 @@ void cli_chosen_free(CliChosen *chosen) {
     g_array_unref(chosen->choices);
     cli_choice_free(chosen->baseline);
     cli_choice_free(chosen->nearest);
+    cli_choice_free(chosen->quickest);
+    g_clear_pointer(&chosen->ways, g_array_unref);
     g_strfreev(chosen->keys);
     g_free(chosen->refusal);
     g_free(chosen);

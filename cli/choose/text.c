@@ -5,21 +5,35 @@
 #include "cli/choose/choose.h"
 #include "cli/ways-to-fit.h"
 
-static const double GIB = 1024. * 1024 * 1024, SECONDS_A_DAY = 86400, BILLION = 1e9;
+static const double GIB = 1024. * 1024 * 1024, BILLION = 1e9, KWH_A_MWH = 1e3;
+
+enum {
+    MANY = 5 /* rows of one place */
+};
 
 static const CliChoice *choice_at(const CliChosen *chosen, guint i) {
     return &g_array_index(chosen->choices, CliChoice, i);
 }
 
+static bool are_of_one_place(const CliChosen *chosen) {
+    bool one = true;
+    for (guint i = 1; i < chosen->choices->len; i++) {
+        one &= choice_at(chosen, i)->cluster == choice_at(chosen, 0)->cluster &&
+               choice_at(chosen, i)->ranks == choice_at(chosen, 0)->ranks;
+    }
+    return one;
+}
+
 GArray *cli_chosen_shown(const CliChosen *chosen, guint top) {
     GArray *shown = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    guint most = top > 0 ? top : are_of_one_place(chosen) ? MANY : 1;
     for (guint i = 0; i < chosen->choices->len; i++) {
         const CliChoice *choice = choice_at(chosen, i);
         g_autofree char *place =
             g_strdup_printf("%s %" G_GUINT64_FORMAT, choice->cluster->name, choice->ranks);
         guint n = GPOINTER_TO_UINT(g_hash_table_lookup(seen, place));
-        if (n < top) {
+        if (n < most) {
             g_array_append_val(shown, i);
             g_hash_table_replace(seen, g_steal_pointer(&place), GUINT_TO_POINTER(n + 1));
         }
@@ -91,7 +105,8 @@ static void append_table(GString *text, const Table *table) {
 }
 
 typedef struct {
-    bool cluster, accumulate, energy, price, training;
+    bool cluster, accumulate, energy, price;
+    bool training; /* energy and price are of all of it, else of a billion tokens */
 } Columns;
 
 static Columns columns_of(const CliChosen *chosen, const GArray *shown, const CliChooseView *view) {
@@ -127,16 +142,13 @@ static void add_heads(Table *table, const CliChosen *chosen, const Columns *colu
     add_head(table, "reserved\n(GiB)", false);
     add_head(table, "of\n(GiB)", false);
     if (columns->energy) {
-        add_head(table, "kWh/1e9\ntokens", false);
+        add_head(table, columns->training ? "MWh" : "kWh/1e9\ntokens", false);
     }
     if (columns->price) {
-        add_head(table, "price/1e9\ntokens", false);
+        add_head(table, columns->training ? "price" : "price/1e9\ntokens", false);
     }
     if (columns->training) {
         add_head(table, "days", false);
-    }
-    if (columns->training && columns->price) {
-        add_head(table, "price", false);
     }
     add_head(table, "", true);
 }
@@ -183,19 +195,29 @@ static void add_row(Table *table, const CliChoice *choice, guint place, const Co
     add_cell(table, g_strdup_printf("%.1f", 100 * choice->works));
     add_cell(table, small_or_not((double)choice->reserved_bytes / GIB, 2));
     add_cell(table, g_strdup_printf("%.2f", (double)choice->allocator_bytes / GIB));
+    double billions = tokens / BILLION;
     if (columns->energy) {
-        add_cell(table, amount(choice->kwh_per_billion));
+        add_cell(table, amount(columns->training ? choice->kwh_per_billion * billions / KWH_A_MWH
+                                                 : choice->kwh_per_billion));
     }
     if (columns->price) {
-        add_cell(table, amount(choice->price_per_billion));
+        add_cell(table, columns->training ? number(choice->price_per_billion * billions, 0)
+                                          : amount(choice->price_per_billion));
     }
     if (columns->training) {
-        add_cell(table, amount(tokens / cli_choice_tokens_per_s(choice) / SECONDS_A_DAY));
-    }
-    if (columns->training && columns->price) {
-        add_cell(table, number(choice->price_per_billion * tokens / BILLION, 0));
+        add_cell(table, amount(cli_choice_days(choice, tokens)));
     }
     add_cell(table, note_on(choice));
+}
+
+static void append_rank(GString *text, const CliChosen *chosen, const CliChooseView *view) {
+    g_string_append_printf(text, ": the first is the best %s",
+                           chosen->by_price ? "by the price of its tokens"
+                                            : "by tokens a second of a GPU");
+    if (view->most_days > 0) {
+        g_string_append_printf(text, ", of what is done in %g days", view->most_days);
+    }
+    g_string_append_c(text, '\n');
 }
 
 static void append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view) {
@@ -203,6 +225,10 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
     g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
     Table table = {.cells = cells};
     Columns columns = columns_of(chosen, shown, view);
+    if (!columns.cluster) {
+        g_string_append_printf(text, " on %s", choice_at(chosen, 0)->cluster->name);
+    }
+    append_rank(text, chosen, view);
     add_heads(&table, chosen, &columns);
     for (guint i = 0; i < shown->len; i++) {
         guint place = g_array_index(shown, guint, i);
@@ -213,13 +239,17 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
 
 /* ---- beside it ---- */
 
-static void append_counts(GString *text, const CliChosen *chosen) {
+static void append_counts(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     g_string_append_printf(text, "%u setting%s predicted, %u of them too large",
                            chosen->n_predicted, chosen->n_predicted == 1 ? "" : "s",
                            chosen->n_not_fitting);
     if (chosen->n_left_out > 0) {
         g_string_append_printf(text, "; %u left out, for one that holds no more did not fit",
                                chosen->n_left_out);
+    }
+    if (chosen->n_late > 0) {
+        g_string_append_printf(text, "; %u take more than %g days", chosen->n_late,
+                               view->most_days);
     }
     if (chosen->n_refused > 0) {
         g_string_append_printf(text, "; %u refused (the first: %s)", chosen->n_refused,
@@ -278,6 +308,31 @@ static void append_none(GString *text, const CliChosen *chosen) {
     }
 }
 
+/* As many GPUs as would do if each stayed as quick, in whole nodes. */
+static uint64_t ranks_in_time(const CliChoice *choice, const CliChooseView *view) {
+    double times = cli_choice_days(choice, view->tokens) / view->most_days;
+    uint64_t of_node = choice->cluster->topology_gpus_per_node;
+    return (uint64_t)ceil((double)choice->ranks * times / (double)of_node) * of_node;
+}
+
+static void append_late(GString *text, const CliChosen *chosen, const CliChooseView *view) {
+    const CliChoice *quickest = chosen->quickest;
+    g_autofree char *all = g_strjoinv(" ", quickest->settings);
+    g_autofree char *options = cli_changes_as_options(all);
+    g_autofree char *days = amount(cli_choice_days(quickest, view->tokens));
+    uint64_t ranks = ranks_in_time(quickest, view);
+    gsize name = strcspn(quickest->cluster->name, ":");
+    g_string_append_printf(text,
+                           "nothing that fits is done in %g days; the quickest takes %s, on %s:\n"
+                           "%s, %.1f tokens/s/GPU\n"
+                           "%" G_GUINT64_FORMAT " GPUs would do if each stayed as quick: "
+                           "-n %" G_GUINT64_FORMAT " --cluster %.*s:%" G_GUINT64_FORMAT "\n",
+                           view->most_days, days, quickest->cluster->name, options,
+                           cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks,
+                           (guint64)ranks, (int)name, quickest->cluster->name,
+                           (guint64)(ranks / quickest->cluster->topology_gpus_per_node));
+}
+
 static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     const CliChoice *best = choice_at(chosen, 0);
     if (best->price_per_billion <= 0) {
@@ -299,17 +354,18 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
     g_autofree char *name = g_path_get_basename(view->network);
     g_string_append(text, name);
     if (chosen->choices->len > 0) {
-        g_string_append_printf(text, ": the first is the best %s\n",
-                               chosen->by_price ? "by the price of its tokens"
-                                                : "by tokens a second of a GPU");
         append_rows(text, chosen, view);
         append_baseline(text, chosen);
-        append_counts(text, chosen);
+        append_counts(text, chosen, view);
         append_next(text, chosen, view);
     } else {
         g_string_append(text, ": ");
-        append_none(text, chosen);
-        append_counts(text, chosen);
+        if (chosen->quickest != NULL) {
+            append_late(text, chosen, view);
+        } else {
+            append_none(text, chosen);
+        }
+        append_counts(text, chosen, view);
     }
     return g_string_free(text, FALSE);
 }

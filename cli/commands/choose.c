@@ -1,4 +1,5 @@
 /* cli/commands/choose.c - foreshard choose: which settings, on how many GPUs of which machine. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static const CliCommand command = {
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"
         "  foreshard choose llama3-8b --cluster a100-p4de --price a100-p4de=3.10 \\\n"
-        "      --cluster dgx-h100 --price dgx-h100=4.20 --tokens 2e12\n"
+        "      --cluster dgx-h100 --price dgx-h100=4.20 --tokens 2T --days 60\n"
         "  foreshard choose llama3-70b --cluster dgx-h100:64 --knob ranks=64,128,256,512 \\\n"
         "      --global-batch 512 --knob checkpointing=full,selective-op\n"
         "\n"
@@ -41,15 +42,21 @@ static const CliCommand command = {
 };
 
 #define NO_BATCH G_MININT64 /* --global-batch is not given */
+#define NO_TOP   G_MININT   /* nor --top */
 
 typedef struct {
     char **clusters, **prices, **knobs;
-    char *output;
+    char *output, *tokens_text;
     gint64 global_batch;
-    double tokens;
+    double tokens, days; /* days: INFINITY: not given */
     int top;
     gboolean json;
 } Options;
+
+/* 0: not asked. */
+static double most_days(const Options *options) {
+    return isfinite(options->days) ? options->days : 0;
+}
 
 /* ---- machines and their prices ---- */
 
@@ -184,11 +191,15 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
         }
     }
     if (options->output != NULL && !write) {
-        cli_complain(CLI_OK, "nothing fits, so %s was not written", options->output);
+        cli_complain(CLI_OK, "nothing %s, so %s was not written",
+                     chosen->quickest != NULL ? "is done in time" : "fits", options->output);
     }
     bool is_shown = write && !cli_output_is_standard(options->output);
-    CliChooseView view = {(guint)options->top, options->tokens, network,
-                          is_shown ? options->output : NULL};
+    CliChooseView view = {.top = options->top == NO_TOP ? 0 : (guint)options->top,
+                          .tokens = options->tokens,
+                          .most_days = most_days(options),
+                          .network = network,
+                          .written = is_shown ? options->output : NULL};
     g_autofree char *text =
         options->json ? cli_chosen_json(chosen, &view) : cli_chosen_text(chosen, &view);
     fprintf(cli_output_beside(options->output), "%s%s", text, options->json ? "\n" : "");
@@ -216,7 +227,13 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     uint64_t batch = options->global_batch == NO_BATCH ? 0 : (uint64_t)options->global_batch;
-    CliChooseAsked asked = {source, network, clusters, knobs, batch};
+    CliChooseAsked asked = {.source = source,
+                            .network = network,
+                            .clusters = clusters,
+                            .knobs = knobs,
+                            .global_batch = batch,
+                            .tokens = options->tokens,
+                            .most_days = most_days(options)};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
     return chosen != NULL ? show(chosen, options, network)
                           : cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -225,16 +242,39 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
 static const char *wrong_with(const Options *options) {
     return options->clusters == NULL
                ? "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
-           : options->top < 1 ? "--top takes a number from 1"
+           : options->top < 1 && options->top != NO_TOP ? "--top takes a number from 1"
            : options->global_batch < 1 && options->global_batch != NO_BATCH
                ? "--global-batch takes a number of sequences, from 1"
-           : !(options->tokens >= 0) ? "--tokens takes a number, as in 2e12"
+           : options->tokens_text != NULL && options->tokens <= 0
+               ? "--tokens takes a number, as in 2e12, 2T or 300B"
+           : !(options->days > 0) ? "--days takes a number of days, above 0"
+           : most_days(options) > 0 && options->tokens_text == NULL
+               ? "--days asks how long a training takes: give --tokens too, as in --tokens 2T"
            : options->output != NULL && options->json && cli_output_is_standard(options->output)
                ? "-o - and --json both ask for standard output; give -o a file"
                : NULL;
 }
 
+/* "2e12", or "2T": in thousands, millions, billions or trillions. 0: neither. */
+static double read_tokens(const char *text) {
+    static const struct {
+        const char *letters;
+        double factor;
+    } scales[] = {{"kK", 1e3}, {"mM", 1e6}, {"bBgG", 1e9}, {"tT", 1e12}};
+    gsize length = strlen(text);
+    g_autofree char *digits = g_strdup(text);
+    double factor = 1, number;
+    for (guint i = 0; length > 0 && i < G_N_ELEMENTS(scales); i++) {
+        if (strchr(scales[i].letters, text[length - 1]) != NULL) {
+            factor = scales[i].factor;
+            digits[length - 1] = '\0';
+        }
+    }
+    return plan_parse_double(digits, &number) && number > 0 ? factor * number : 0;
+}
+
 static void clear_options(Options *options) {
+    g_free(options->tokens_text);
     g_strfreev(options->clusters);
     g_strfreev(options->prices);
     g_strfreev(options->knobs);
@@ -243,7 +283,7 @@ static void clear_options(Options *options) {
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
 int cmd_choose(int argc, char **argv) {
-    g_auto(Options) options = {.top = 5, .global_batch = NO_BATCH};
+    g_auto(Options) options = {.top = NO_TOP, .global_batch = NO_BATCH, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
          "a machine: a name or a file, with :NODES for another number of nodes; again for others",
@@ -254,13 +294,17 @@ int cmd_choose(int argc, char **argv) {
          "KEY=V,V"},
         {"global-batch", 0, 0, G_OPTION_ARG_INT64, &options.global_batch,
          "sequences a step of all ranks, reached by accumulation", "N"},
-        {"tokens", 0, 0, G_OPTION_ARG_DOUBLE, &options.tokens,
-         "of the whole training: says days and price", "N"},
+        {"tokens", 0, 0, G_OPTION_ARG_STRING, &options.tokens_text,
+         "of the whole training, as in 2e12 or 2T: says days, energy and price", "N"},
+        {"days", 0, 0, G_OPTION_ARG_DOUBLE, &options.days,
+         "leave out what takes more of them for those tokens", "N"},
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.prices,
          "of a GPU and hour, of all machines or one, instead of the file's price_per_hour",
          "[C=]P"},
         {"top", 0, 0, G_OPTION_ARG_INT, &options.top,
-         "settings to show for each machine and number of GPUs (default 5)", "N"},
+         "settings to show for each machine and number of GPUs (default 1, or 5 where there is but "
+         "one of each)",
+         "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
          "write the best one's strategy, for --strategy; - is standard output", "FILE.ini"},
@@ -271,6 +315,7 @@ int cmd_choose(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
+    options.tokens = options.tokens_text != NULL ? read_tokens(options.tokens_text) : 0;
     const char *wrong = wrong_with(&options);
     return wrong != NULL ? cli_complain(CLI_BAD_INPUT, "%s", wrong)
                          : choose(argv[1], &options, source);

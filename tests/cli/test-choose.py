@@ -24,6 +24,12 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '--price', '-1'], 'what an hour of a GPU costs'),
     (['gpt-toy', '--cluster', 'a100-node', '--price', 'dgx-h100=2'], 'there is no --cluster dgx-h100'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '-5'], '--tokens takes a number'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', '2 trillion'], 'as in 2e12, 2T or 300B'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', 'T'], '--tokens takes a number'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', '0'], '--tokens takes a number'),
+    (['gpt-toy', '--cluster', 'a100-node', '--days', '30'], 'give --tokens too'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', '0'], 'a number of days, above 0'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', 'nan'], 'a number of days, above 0'),
     (['gpt-toy', '--cluster', 'a100-node', '--top', '-5'], '--top takes a number'),
     (['gpt-toy', '--cluster', 'a100-node', '-n', '8', '--global-batch', '7'], 'no batch divides'),
     (['gpt-toy', '--cluster', 'a100-node', '--global-batch', '8', '--accumulate', '2'],
@@ -129,8 +135,46 @@ def check_money(run):
     return said
 
 
+def check_deadline(run):
+    """Of all that fits those that are done in time, and no other; where none is, what is quickest."""
+    said = []
+    words = ['gpt2-xl', '--cluster', 'dgx-h100:4', '--top', '99', '--tokens', '1T']
+    everything = run.json('choose', *words)['choices']
+    days = sorted(row['days'] for row in everything)
+    limit = days[len(days) // 3]
+    kept = run.json('choose', *words, '--days', '%.17g' % limit)
+    wanted = [row['settings'] for row in everything if row['days'] <= limit]
+    if [row['settings'] for row in kept['choices']] != wanted or kept['n_late'] != len(days) - len(wanted):
+        said.append('%d in time and %d late, for %d of %d' % (len(kept['choices']), kept['n_late'],
+                                                              len(wanted), len(days)))
+    late = run.json('choose', *words, '--days', '%.17g' % (0.45 * days[0]))
+    if late['choices'] or late['quickest']['days'] != days[0] or 'nearest' in late:
+        said.append('none in time, and quickest is %s' % late.get('quickest', {}).get('days'))
+    status, out, err = run('choose', *words, '--days', '%.17g' % (0.45 * days[0]), '-o', 'late.ini')
+    # Of 32 GPUs 72 are 2.22 times as many: whole nodes, rounded up.
+    if status or 'nothing is done in time, so late.ini' not in err or '-n 72 --cluster dgx-h100:9' not in out:
+        said.append('%s%s' % (out, err))
+    more = run.json('choose', 'gpt2-xl', '-n', '72', '--cluster', 'dgx-h100:9', '--tokens', '1T', '--days',
+                    '%.17g' % (0.45 * days[0]))
+    if not more['choices']:
+        said.append('nor with 72 GPUs')
+    suffixed, plain = (run.json('choose', *words[:3], '-n', '8', '--tokens', text) for text in ('3B', '3e9'))
+    if suffixed != plain:
+        said.append('3B is not 3e9')
+    return said
+
+
+def check_rows_shown(run):
+    """Five of one place; the best of each of several."""
+    one = run.json('choose', 'gpt2-xl', '-n', '8', '--cluster', 'dgx-h100')['choices']
+    several = run.json('choose', 'gpt2-xl', '--cluster', 'dgx-h100:4')['choices']
+    ranks = sorted(row['ranks'] for row in several)
+    return [] if len(one) == 5 and ranks == [8, 16, 32] else ['%d rows; ranks %s' % (len(one), ranks)]
+
+
 def check_global_batch(run):
-    chosen = run.json('choose', 'gpt-toy', '--cluster', 'a100-roce', '--knob', 'ranks=4,8', '--global-batch', '32')
+    chosen = run.json('choose', 'gpt-toy', '--cluster', 'a100-roce', '--knob', 'ranks=4,8', '--global-batch', '32',
+                      '--top', '9')
     return ['%s makes %s' % (row['title'], row['tokens_per_step']) for row in chosen['choices']
             if row['ranks'] * row['micro_batch'] * row['accumulate'] != 32 or
             row['tokens_per_step'] != 32 * 32] or ([] if len(chosen['choices']) > 4 else ['few rows'])
@@ -222,6 +266,8 @@ def main(program, source):
         tap.case('is what predict says', check_against_predictions(run))
         tap.case('writes a strategy', check_strategy_file(run))
         tap.case('prices and days', check_money(run))
+        tap.case('a deadline', check_deadline(run))
+        tap.case('rows shown', check_rows_shown(run))
         tap.case('a global batch', check_global_batch(run))
         tap.case('nothing fits', check_nothing_fits(run))
         tap.case('few predictions', check_few_predictions(run))
