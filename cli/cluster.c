@@ -15,15 +15,34 @@ static ModelCluster *read_named(const char *name, GError **error) {
     return path != NULL ? model_cluster_read_file(path, error) : NULL;
 }
 
-/* What is behind the last colon, where that is nothing but a number; NULL: there is none. */
-static const char *nodes_of(const char *name) {
-    const char *colon = strrchr(name, ':');
-    bool any = colon != NULL && colon != name && colon[1] != '\0';
-    return any && strspn(colon + 1, "0123456789") == strlen(colon + 1) ? colon + 1 : NULL;
+/* "64", or "inter_node.nic_gb_per_s=100". */
+static bool is_change(const char *text) {
+    const char *equals = strchr(text, '=');
+    if (equals == NULL) {
+        return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+    }
+    gsize key = (gsize)(equals - text);
+    return memchr(text, '.', key) != NULL &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz_.0123456789") == key;
 }
 
-/* As if the file said so, but that it has no line to name. */
-static bool set_nodes(ModelCluster *cluster, const char *name, const char *text, GError **error) {
+/* How much of a name is ahead of the changes. */
+static gsize length_of_file(const char *name) {
+    g_autofree char *ahead = g_strdup(name);
+    char *colon = strrchr(ahead, ':');
+    while (colon != NULL && colon != ahead && is_change(colon + 1)) {
+        *colon = '\0';
+        colon = strrchr(ahead, ':');
+    }
+    return strlen(ahead);
+}
+
+static bool refuse(const ModelCluster *cluster, const char *wrong, GError **error) {
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "cluster %s: %s", cluster->name, wrong);
+    return false;
+}
+
+static bool set_nodes(ModelCluster *cluster, const char *text, GError **error) {
     uint64_t nodes;
     const char *wrong = NULL;
     if (!plan_parse_u64(text, &nodes) || nodes < 1 || nodes > MOST_NODES) {
@@ -35,28 +54,67 @@ static bool set_nodes(ModelCluster *cluster, const char *name, const char *text,
                 "cluster that has one";
     }
     if (wrong != NULL) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "cluster %s: %s", name, wrong);
-        return false;
+        return refuse(cluster, wrong, error);
     }
-    char *own_name = cluster->name, *own_title = cluster->title;
     cluster->topology_nodes = nodes;
-    cluster->name = g_strdup_printf("%s:%" G_GUINT64_FORMAT, own_name, (guint64)nodes);
-    cluster->title = g_strdup_printf("%s; here with %" G_GUINT64_FORMAT " node%s", own_title,
-                                     (guint64)nodes, nodes == 1 ? "" : "s");
-    g_free(own_name);
-    g_free(own_title);
     return true;
 }
 
+static bool set_number(ModelCluster *cluster, const char *key, const char *value, GError **error) {
+    if (g_str_equal(key, "topology.nodes")) {
+        return refuse(cluster, "write :NODES behind its name", error);
+    }
+    if (cluster->n_kinds > 0) {
+        return refuse(cluster, "its nodes are of several kinds; change a copy of its file", error);
+    }
+    g_autofree char *what = g_strdup_printf("cluster %s", cluster->name);
+    const PlanIni ini = {.file_name = what};
+    PlanIniEntry entry = {.section = "", .key = key, .value = value};
+    g_autoptr(GPtrArray) entries = g_ptr_array_new();
+    g_ptr_array_add(entries, &entry);
+    return model_cluster_set(cluster, key, &ini, &entry, error) &&
+           model_cluster_check_set(cluster, &ini, entries, error);
+}
+
+/* Its name says what it is not as in its file, so that a trace that names it does. */
+static void rename_changed(ModelCluster *cluster, const char *change, bool is_nodes) {
+    bool is_first = strchr(cluster->name, ':') == NULL;
+    char *own_name = cluster->name, *own_title = cluster->title;
+    cluster->name = g_strdup_printf("%s:%s", own_name, change);
+    cluster->title =
+        g_strdup_printf("%s%s%s%s", own_title, is_first ? "; here with " : ", ", change,
+                        !is_nodes                  ? ""
+                        : g_str_equal(change, "1") ? " node"
+                                                   : " nodes");
+    g_free(own_name);
+    g_free(own_title);
+}
+
+bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error) {
+    g_auto(GStrv) pair = g_strsplit(change, "=", 2);
+    bool is_nodes = pair[1] == NULL;
+    bool good =
+        is_nodes ? set_nodes(cluster, change, error) : set_number(cluster, pair[0], pair[1], error);
+    if (good) {
+        rename_changed(cluster, change, is_nodes);
+    }
+    return good;
+}
+
 ModelCluster *cli_cluster_read(const char *name, GError **error) {
-    const char *nodes = nodes_of(name);
-    if (nodes == NULL || g_file_test(name, G_FILE_TEST_EXISTS)) {
+    gsize length = length_of_file(name);
+    if (name[length] == '\0' || g_file_test(name, G_FILE_TEST_EXISTS)) {
         return read_named(name, error);
     }
-    g_autofree char *file = g_strndup(name, (gsize)(nodes - 1 - name));
+    g_autofree char *file = g_strndup(name, length);
+    g_auto(GStrv) changes = g_strsplit(name + length + 1, ":", -1);
     g_autoptr(ModelCluster) cluster = read_named(file, error);
-    return cluster != NULL && set_nodes(cluster, name, nodes, error) ? g_steal_pointer(&cluster)
-                                                                     : NULL;
+    for (guint i = 0; cluster != NULL && changes[i] != NULL; i++) {
+        if (!cli_cluster_change(cluster, changes[i], error)) {
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&cluster);
 }
 
 bool cli_cluster_check_nccl(const char *algo, const char *proto, GError **error) {

@@ -5,9 +5,12 @@
 
 #include "models/cluster.h"
 
-/* name: "dgx-h100", "./mine.ini"; with ":64" behind it the same machine of 64 nodes, whose name
- * then has that too. */
+/* name: "dgx-h100", "./mine.ini"; with ":64" behind it the same machine of 64 nodes, with
+ * ":inter_node.nic_gb_per_s=100" that number of its file changed, with several of these all. Its
+ * name then has them too. */
 ModelCluster *cli_cluster_read(const char *name, GError **error);
+/* One of these. */
+bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error);
 
 /* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */
 bool cli_cluster_check_nccl(const char *algo, const char *proto, GError **error);

@@ -35,7 +35,7 @@ bool plan_ini_refuse(const PlanIni *ini, const PlanIniEntry *entry, GError **err
     va_start(args, format);
     g_autofree char *message = g_strdup_vprintf(format, args);
     va_end(args);
-    if (entry) {
+    if (entry && entry->line > 0) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s:%u: %s", ini->file_name, entry->line,
                     message);
     } else {

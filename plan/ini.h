@@ -16,7 +16,7 @@ typedef struct {
     const char *section; /* "" before the first section */
     const char *key;
     const char *value;
-    unsigned line;
+    unsigned line; /* from 1; 0: it stands in no file */
 } PlanIniEntry;
 
 typedef struct {

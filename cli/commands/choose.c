@@ -148,6 +148,18 @@ static bool check_knob(const GArray *knobs, const CliKnob *knob, const PlanStrat
     return true;
 }
 
+static bool check_machine_knob(const CliKnob *knob, GError **error) {
+    static const char PREFIX[] = "cluster.";
+    if (!g_str_has_prefix(knob->key, PREFIX)) {
+        return true;
+    }
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--knob %s is of the machine; give one for each value, as in --cluster "
+                "NAME:%s=%s",
+                knob->key, knob->key + strlen(PREFIX), knob->values[0]);
+    return false;
+}
+
 static GArray *read_knobs(const Options *options, CliPlanSource *source, GError **error) {
     g_autoptr(GArray) knobs = cli_knobs_new();
     g_autoptr(CliPlanSource) trial = cli_plan_source_copy(source);
@@ -160,7 +172,8 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
         if (!cli_knob_read(options->knobs[i], &knob, error)) {
             return NULL;
         }
-        bool good = check_knob(knobs, &knob, &given, options->global_batch, error);
+        bool good = check_machine_knob(&knob, error) &&
+                    check_knob(knobs, &knob, &given, options->global_batch, error);
         g_array_append_val(knobs, knob);
         for (guint k = 0; good && knob.values[k] != NULL; k++) {
             good = cli_plan_source_set(trial, knob.key, knob.values[k], error);
@@ -286,7 +299,8 @@ int cmd_choose(int argc, char **argv) {
     g_auto(Options) options = {.top = NO_TOP, .global_batch = NO_BATCH, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
-         "a machine: a name or a file, with :NODES for another number of nodes; again for others",
+         "a machine: a name or a file, with :NODES for another number of nodes, "
+         ":SECTION.KEY=VALUE for another number of its file; again for others",
          "C"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &options.knobs,
          "a strategy key (or network.KEY) and values to try (default: sharding, checkpointing and "

@@ -236,8 +236,8 @@ int cmd_plot(int argc, char **argv) {
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank (default: the lowest recorded)",
          "N"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
-         "a strategy key (or network.KEY) and values to predict; the first is the x axis, others "
-         "make lines",
+         "a strategy key (or network.KEY, or cluster.SECTION.KEY) and values to predict; the first "
+         "is the x axis, others make lines",
          "KEY=V,V"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
          "the machine of predictions: a name or a file", "C"},

@@ -3,11 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/cluster.h"
 #include "cli/plot/pictures.h"
 #include "cli/predict/predict.h"
 #include "cli/validate/csv.h"
 #include "cli/validate/validate.h"
 #include "trace/summary.h"
+
+static const char CLUSTER_KEY[] = "cluster.";
 
 CliPoints *cli_points_new(bool one_series) {
     CliPoints *points = g_new0(CliPoints, 1);
@@ -126,16 +129,27 @@ static void add_prediction(CliPoints *points, char **values, const SimPrediction
     points->limit_bytes = (double)prediction->allocator_bytes;
 }
 
+/* A key of the strategy or, as "cluster.SECTION.KEY", of the cluster. */
+static bool set_key(CliPlanSource *source, ModelCluster *cluster, const char *key,
+                    const char *value, GError **error) {
+    if (!g_str_has_prefix(key, CLUSTER_KEY)) {
+        return cli_plan_source_set(source, key, value, error);
+    }
+    g_autofree char *change = g_strdup_printf("%s=%s", key + strlen(CLUSTER_KEY), value);
+    return cli_cluster_change(cluster, change, error);
+}
+
 static bool predict_one(CliPoints *points, CliPlanSource *source, const char *network,
                         const ModelCluster *cluster, char **values, GError **error) {
+    g_autoptr(ModelCluster) machine = model_cluster_copy(cluster);
     for (guint i = 0; i < points->knobs->len; i++) {
-        if (!cli_plan_source_set(source, knob_at(points, i)->key, values[i], error)) {
+        if (!set_key(source, machine, knob_at(points, i)->key, values[i], error)) {
             return false;
         }
     }
     g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        cli_predict_figures(source, network, cluster, &plan, error);
+        cli_predict_figures(source, network, machine, &plan, error);
     if (prediction == NULL) {
         g_prefix_error(error, "%s: ", label_of(points, values, 0));
         return false;
