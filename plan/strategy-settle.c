@@ -400,8 +400,7 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
         return "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
                "grad-op";
     }
-    return s->ranks > s->tensor ? NULL
-                                : "leaves FSDP2 one group, and nothing to shard; set sharding=none";
+    return NULL;
 }
 
 /* With eager kernels or compiled blocks, and none of the other keys. */

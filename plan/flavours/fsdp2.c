@@ -188,7 +188,11 @@ static void clip(PlanRun *run) {
         plan_clip_norm_of_2_4(run, ranks);
         return;
     }
-    plan_clip_norm(run, ranks > 1 ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, ranks);
+    if (ranks > 1) {
+        plan_clip_norm(run, PLAN_AXIS_SHARD, ranks);
+    } else {
+        plan_clip_whole(run);
+    }
 }
 
 /* Of its unit, in the network's order. */

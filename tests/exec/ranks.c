@@ -170,6 +170,7 @@ static const char *const with_llama[] = {
     "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --tensor-plan kempnerforge",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled --checkpointing full "
     "--tensor-plan kempnerforge",
+    "-n 2 --tensor 2 --micro-batch 6 --accumulate 2", /* FSDP2's group is one rank */
     "-n 2 --tensor 2 --micro-batch 12 --sharding none",
     "-n 2 --tensor 2 --micro-batch 6 --accumulate 2 --sharding none --optimizer-kernel fused "
     "--kernels compiled --compile network --tensor-plan kempnerforge --checkpointing full",

@@ -243,7 +243,6 @@ static void contradictions(void) {
         {"ranks=2 context=2 autocast=bf16", "context=2 is planned without autocast"},
         {"ranks=2 context=2 offload=params", "context=2 is planned without offload"},
         {"ranks=6 tensor=4", "tensor=4 needs ranks that it divides"},
-        {"ranks=2 tensor=2", "tensor=2 leaves FSDP2 one group"},
         {"ranks=2 tensor=2 sharding=none optimizer=sgd", "tensor=2 is planned without FSDP for"},
         {"ranks=2 tensor=2 sharding=none optimizer_kernel=loop",
          "tensor=2 is planned without FSDP"},
