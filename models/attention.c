@@ -278,6 +278,11 @@ bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char w
            (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
 }
 
+/* What was repeated gets its gradient as a sum, which lies head by head. */
+bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which) {
+    return which != 'q' && repeats(w, a);
+}
+
 /* The gradient of k is the transpose of what its product makes: even a single head's cannot be seen
  * as rows where there are several sequences. */
 static bool is_transposed(const ModelWalk *w, const ModelAttention *a, char which) {

@@ -52,7 +52,6 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
     graph->joins_blocks = graph->fused && !pass->is_checkpointed;
     graph->float8 = pass->float8;
-    graph->has_complex_ropes = network->rope == MODEL_ROPE_COMPLEX;
     graph->compiled_norm = pass->compiled_norm;
     graph->compiled_loss = pass->compiled_loss;
     graph->autocasts = pass->autocast != PLAN_AUTOCAST_NONE;

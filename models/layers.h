@@ -142,6 +142,7 @@ typedef struct {
 /* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
+bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which);
 /* The rows of q, k and v, each [rows, heads * head_dim], give back the same of the output. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v);
@@ -150,7 +151,7 @@ uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32
 
 typedef struct {
     uint32_t cosines, sines; /* as model_cast_tables() left them */
-    bool is_complex;         /* pairs are turned as complex numbers in fp32 */
+    bool is_complex;         /* pairs are turned as complex numbers in fp32, of one table */
     bool ends_joined;        /* what is turned is joined with what is not, which is nothing */
     uint64_t row;     /* elements from a token's heads to the next one's; 0: they are dense */
     uint64_t part;    /* of a head's numbers the first so many; 0: all */

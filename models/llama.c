@@ -152,7 +152,8 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     }
     /* Where ranks share sequences a table has the positions of the rank's tokens. */
     uint64_t positions = graph->context > 1 ? w->seq : network->seq;
-    plan_graph_rope(graph, positions, llama->head_dim, network->rope_base);
+    (llama->rotary.is_complex ? plan_graph_turns : plan_graph_rope)(
+        graph, positions, llama->head_dim, network->rope_base);
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
     }

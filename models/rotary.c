@@ -107,35 +107,49 @@ static uint32_t rotate_in_order(const ModelWalk *w, const ModelRotary *rotary,
 }
 
 static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
-                     uint64_t head_dim, PlanDtype dtype) {
+                     uint64_t head_dim) {
     uint64_t n = w->rows * heads * head_dim, stride = stride_of(rotary, heads, head_dim);
     return plan_graph_op(w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3,
-                         &dtype, &n, 1,
+                         &w->graph->dtype, &n, 1,
                          (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim,
                                      (int64_t)w->seq, 0, (int64_t)stride},
                          NULL);
 }
 
-static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
-                          uint64_t head_dim) {
-    uint32_t wide = model_run_widen(w, x);
-    return model_run_like(w, turn(w, rotary, wide, heads, head_dim, PLAN_FP32), x);
+/* x in fp32, its pairs multiplied; the gradient of what comes out is seen as complex numbers, for
+ * which it has to lie head by head. */
+static uint32_t turn_pairs(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                           uint32_t x, char which) {
+    uint64_t heads = heads_of(a, which), n = w->rows * heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)a->head_dim, (int64_t)w->seq,
+                      (int64_t)stride_of(rotary, heads, a->head_dim)};
+    PlanDtype wide = PLAN_FP32;
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_TURN, (uint32_t[]){x, rotary->cosines}, 2, &wide,
+                               &n, 1, dims, NULL);
+    bool lies = heads == 1 || w->seq == 1 || model_gradient_is_summed(w, a, which);
+    return plan_graph_heads(w->graph, y, w->batch, w->seq, heads, a->head_dim,
+                            lies ? PLAN_HEADS_AS_THEY_ARE : PLAN_HEADS_COPIED);
+}
+
+static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                          uint32_t x, char which) {
+    return model_run_like(w, turn_pairs(w, rotary, a, model_run_widen(w, x), which), x);
 }
 
 /* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
  * own; no compiler joins it with what is before and behind. Python's function holds what it made
  * until it returns, a compiler nothing. */
 static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
-                           uint32_t *q, uint32_t *k) {
+                           uint32_t *q, uint32_t *k, uint32_t v) {
     PlanGraph *graph = w->graph;
     if (graph->compiled) {
-        *q = turn_wide(w, rotary, *q, a->heads, a->head_dim);
-        *k = turn_wide(w, rotary, *k, a->kv_heads, a->head_dim);
+        *q = turn_wide(w, rotary, a, *q, 'q');
+        *k = turn_wide(w, rotary, a, *k, 'k');
         return;
     }
     uint32_t made[] = {model_run_widen(w, *q), model_run_widen(w, *k), 0, 0};
-    made[2] = turn(w, rotary, made[0], a->heads, a->head_dim, PLAN_FP32);
-    made[3] = turn(w, rotary, made[1], a->kv_heads, a->head_dim, PLAN_FP32);
+    made[2] = turn_pairs(w, rotary, a, made[0], 'q');
+    made[3] = turn_pairs(w, rotary, a, made[1], 'k');
     uint32_t turned_q = model_run_like(w, made[2], *q);
     uint32_t turned_k = model_run_like(w, made[3], *k);
     for (unsigned i = 0; i < G_N_ELEMENTS(made); i++) {
@@ -145,6 +159,7 @@ static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const 
     plan_graph_keep(graph, *k);
     plan_graph_let_go_after(graph, *q, made[3]);
     plan_graph_let_go_after(graph, *k, *q);
+    plan_graph_let_go_after(graph, v, turned_k);
     *q = turned_q;
     *k = turned_k;
 }
@@ -284,12 +299,12 @@ static void rotate_real(const ModelWalk *w, const ModelRotary *rotary, const Mod
 void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                   uint32_t *q, uint32_t *k, uint32_t v) {
     if (rotary->is_complex) {
-        rotate_complex(w, rotary, a, q, k);
+        rotate_complex(w, rotary, a, q, k, v);
     } else if (rotary->part) {
         rotate_parts(w, rotary, a, q, k, v);
     } else if (w->graph->fused) {
-        *q = turn(w, rotary, *q, a->heads, a->head_dim, w->graph->dtype);
-        *k = turn(w, rotary, *k, a->kv_heads, a->head_dim, w->graph->dtype);
+        *q = turn(w, rotary, *q, a->heads, a->head_dim);
+        *k = turn(w, rotary, *k, a->kv_heads, a->head_dim);
     } else if (rotary->is_together) {
         rotate_together(w, rotary, a, q, k, v);
     } else {

@@ -285,19 +285,28 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     }
 }
 
-void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) {
+static uint32_t add_table(PlanGraph *graph, uint64_t seq, uint64_t dim) {
     PlanGraphValue table = {.parameter = PLAN_NONE,
                             .base = PLAN_NONE,
                             .elements = seq * dim,
                             .dtype = PLAN_FP32,
                             .is_input = true};
+    return plan_graph_add_value(graph, table);
+}
+
+static void add_rope(PlanGraph *graph, PlanGraphRope rope) {
     g_assert(graph->n_ropes < G_N_ELEMENTS(graph->ropes));
-    PlanGraphRope *rope = &graph->ropes[graph->n_ropes++];
-    rope->cosines = plan_graph_add_value(graph, table);
-    rope->sines = plan_graph_add_value(graph, table);
-    rope->seq = seq;
-    rope->dim = dim;
-    rope->base = base;
+    graph->ropes[graph->n_ropes++] = rope;
+}
+
+void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) {
+    uint32_t cosines = add_table(graph, seq, dim), sines = add_table(graph, seq, dim);
+    add_rope(graph, (PlanGraphRope){cosines, sines, seq, dim, base});
+}
+
+void plan_graph_turns(PlanGraph *graph, uint64_t seq, uint64_t dim, double base) {
+    uint32_t turns = add_table(graph, seq, dim);
+    add_rope(graph, (PlanGraphRope){turns, turns, seq, dim, base});
 }
 
 void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base) {

@@ -148,7 +148,8 @@ typedef struct {
     const bool *joined;
 } PlanGraphTrained;
 
-/* The cosines and sines of rotary embedding [seq, dim], values that are made once. */
+/* The cosines and sines of rotary embedding [seq, dim], values that are made once; or one table of
+ * complex numbers, which is both. */
 typedef struct {
     uint32_t cosines, sines;
     uint64_t seq, dim;
@@ -171,7 +172,6 @@ struct _PlanGraph {
     GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
     PlanGraphRope ropes[2]; /* most have one or none */
     unsigned n_ropes;
-    bool has_complex_ropes; /* a table of complex numbers is both to a program that has it */
     /* Or, where each pass makes its own, the buffer that positions are multiplied by [dim / 2]. */
     uint32_t rope_frequencies;
     uint64_t rope_dim;
@@ -320,6 +320,8 @@ static inline const PlanGraphRing *plan_graph_ring_of(const PlanGraph *graph,
 }
 /* Declares the next of ropes. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
+/* The same, of complex numbers. */
+void plan_graph_turns(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* Declares rope_frequencies, between the parameters. */
 void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
 /* A local variable of a function that is no module holds the value until now. */

@@ -117,6 +117,10 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return slot == 1 || slot == 2 ? times(d[3], d[2])
                : is                   ? span(d[0], d[5], times(d[1], d[2]))
                                       : times(d[0], times(d[1], d[2]));
+    case PLAN_OP_TURN:
+        return slot == 1 ? times(d[3], d[2])
+               : is      ? span(d[0], d[4], times(d[1], d[2]))
+                         : times(d[0], times(d[1], d[2]));
     case PLAN_OP_ADD_RMSNORM:
     case PLAN_OP_ADD_LAYERNORM:
     case PLAN_OP_ADD_RMSNORM_BACKWARD:
@@ -261,6 +265,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_PAD_TARGETS:
     case PLAN_OP_DROP_FIRST:
         return times(d[0], is == (kind == PLAN_OP_PAD_TARGETS) ? d[1] : plus(d[1], 1));
+    case PLAN_OP_TURN_TABLE:
     case PLAN_OP_ROPE_TABLES:
     case PLAN_OP_SOFTMAX:
     case PLAN_OP_SOFTMAX_BACKWARD:
@@ -363,6 +368,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ONES_MASK:
     case PLAN_OP_SHIFT:
     case PLAN_OP_BACK:
+    case PLAN_OP_CONJUGATE:
     case PLAN_OP_COS:
     case PLAN_OP_SIN:
     case PLAN_OP_ABSOLUTE:

@@ -9,12 +9,16 @@ static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
 }
 
 static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
-    PlanTensor cosines = make_input(run, rope->cosines, "cos");
-    PlanTensor sines = make_input(run, rope->sines, "sin");
-    plan_builder_begin_op(&run->builder, PLAN_OP_ROPE_TABLES, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)rope->seq, (int64_t)rope->dim}, &rope->base);
-    plan_run_operand(run, cosines);
-    plan_run_operand(run, sines);
+    bool is_complex = rope->cosines == rope->sines;
+    PlanTensor first = make_input(run, rope->cosines, is_complex ? "turns" : "cos");
+    PlanTensor second = is_complex ? PLAN_NO_TENSOR : make_input(run, rope->sines, "sin");
+    plan_builder_begin_op(&run->builder, is_complex ? PLAN_OP_TURN_TABLE : PLAN_OP_ROPE_TABLES,
+                          PLAN_AXIS_NONE, (int64_t[]){(int64_t)rope->seq, (int64_t)rope->dim},
+                          &rope->base);
+    plan_run_operand(run, first);
+    if (!is_complex) {
+        plan_run_operand(run, second);
+    }
     plan_builder_launch(&run->builder, 0);
 }
 

@@ -120,6 +120,11 @@ static KernelCudaFault rope(const ExecTask *t, KernelCuda *k) {
                             &shape, dims(t)[4] != 0);
 }
 
+static KernelCudaFault turn(const ExecTask *t, KernelCuda *k) {
+    KernelCudaRope shape = rope_of(t, dim(t, 4));
+    return kernel_cuda_turn(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape);
+}
+
 static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride, bool apart) {
     KernelCudaRope shape = rope_of(t, stride);
     return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, apart);
@@ -339,6 +344,12 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
                                                   dim(t, 1), type);
     case PLAN_OP_ROPE_TABLES:
         return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);
+    case PLAN_OP_TURN_TABLE:
+        return kernel_cuda_turn_table(k, p[0], dim(t, 0), dim(t, 1), attr(t, 0));
+    case PLAN_OP_TURN:
+        return turn(t, k);
+    case PLAN_OP_CONJUGATE:
+        return kernel_cuda_conjugate(k, p[1], p[0], dim(t, 0));
     case PLAN_OP_ROPE_FREQUENCIES:
         return kernel_cuda_rope_frequencies(k, p[0], dim(t, 0), attr(t, 0));
     case PLAN_OP_SHIFT:

@@ -47,10 +47,11 @@ static bool is_table(PlanOpKind kind, const char *slot) {
            (g_str_equal(slot, "cos") || g_str_equal(slot, "sin") || g_str_equal(slot, "table"));
 }
 
-/* Angles are worked out in fp32 alone. */
+/* Angles are worked out in fp32 alone, and so are complex numbers. */
 static bool makes_angles(PlanOpKind kind) {
     return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_OUTER || kind == PLAN_OP_COS ||
-           kind == PLAN_OP_SIN;
+           kind == PLAN_OP_SIN || kind == PLAN_OP_TURN_TABLE || kind == PLAN_OP_TURN ||
+           kind == PLAN_OP_CONJUGATE;
 }
 
 /* Autocast adds what a product made in 16 bits to hidden states in fp32. */

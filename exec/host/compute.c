@@ -257,6 +257,15 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
             kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
         }
         return true;
+    case PLAN_OP_TURN_TABLE:
+        kernel_turn_table_f32(f32(t, 0), dim(t, 0), dim(t, 1), attr(t, 0));
+        return true;
+    case PLAN_OP_TURN:
+        exec_heads_turn(t);
+        return true;
+    case PLAN_OP_CONJUGATE:
+        kernel_conjugate_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        return true;
     case PLAN_OP_ROPE_FREQUENCIES:
     case PLAN_OP_SHIFT:
     case PLAN_OP_AS_NUMBER:

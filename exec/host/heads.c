@@ -6,6 +6,7 @@
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/matmul.h"
+#include "kernels/host/rope.h"
 
 /* ---- rotary embedding ----------------------------------------------------------------------- */
 
@@ -59,6 +60,13 @@ void exec_heads_table_mul_columns(const ExecTask *t) {
         kernel_mul_f32(f32(t, 2) + row * n, f32(t, 0) + row * dim(t, 4),
                        f32(t, 1) + row / heads % seq * n, n);
     }
+}
+
+void exec_heads_turn(const ExecTask *t) {
+    size_t heads = dim(t, 1), head_dim = dim(t, 2), seq = dim(t, 3), row = heads * head_dim;
+    KernelView y = {f32(t, 2), seq * row, row, head_dim};
+    KernelConstView x = {f32(t, 0), seq * dim(t, 4), dim(t, 4), head_dim};
+    kernel_turn_f32(y, x, f32(t, 1), dim(t, 0) / seq, heads, seq, head_dim);
 }
 
 void exec_heads_table_mul(const ExecTask *t) {

@@ -12,6 +12,7 @@ void exec_heads_negate_columns(const ExecTask *task);
 void exec_heads_join_columns(const ExecTask *task);
 void exec_heads_put_columns(const ExecTask *task);
 void exec_heads_table_mul_columns(const ExecTask *task);
+void exec_heads_turn(const ExecTask *task);
 void exec_heads_table_mul(const ExecTask *task);
 void exec_heads_table_mul_backward(const ExecTask *task);
 

@@ -107,6 +107,37 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* ---- neighbours as complex numbers ---------------------------------------------------------- */
+
+__global__ void __launch_bounds__(THREADS)
+    turn_table_kernel(float *turns, size_t seq, size_t dim, double base) {
+    size_t half = dim / 2;
+    FOR_WORK(size_t, i, seq * half) {
+        double angle = (double)(i / half) * pow(base, -2.0 * (double)(i % half) / (double)dim);
+        turns[2 * i] = (float)cos(angle);
+        turns[2 * i + 1] = (float)sin(angle);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    turn_kernel(float *y, const float *x, const float *turns, size_t rows, size_t heads,
+                size_t stride, size_t seq, size_t half) {
+    FOR_WORK(size_t, i, rows * half) {
+        size_t row = i / half, j = 2 * (i % half);
+        const float *in = x + head_in_row(row, heads, stride, 2 * half) + j;
+        const float *by = turns + row / heads % seq * 2 * half + j;
+        float real = in[0], imaginary = in[1];
+        y[2 * i] = real * by[0] - imaginary * by[1];
+        y[2 * i + 1] = real * by[1] + imaginary * by[0];
+    }
+}
+
+__global__ void __launch_bounds__(THREADS) conjugate_kernel(float *y, const float *x, size_t n) {
+    FOR_WORK(size_t, i, n) {
+        y[i] = i % 2 ? -x[i] : x[i];
+    }
+}
+
 bool aligned(const void *at) {
     return (uintptr_t)at % 16 == 0;
 }
@@ -180,4 +211,22 @@ KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, 
                           apart ? rope->dim : rope->stride, rope->dim, rope->seq);
         });
     });
+}
+
+KernelCudaFault kernel_cuda_turn_table(KernelCuda *lane, float *turns, size_t seq, size_t dim,
+                                       double base) {
+    return launch(lane, "turn_table", turn_table_kernel, dim3(grid_for(lane, seq * dim / 2)),
+                  dim3(THREADS), 0, turns, seq, dim, base);
+}
+
+KernelCudaFault kernel_cuda_turn(KernelCuda *lane, float *y, const float *x, const float *turns,
+                                 const KernelCudaRope *rope) {
+    size_t rows = rope->tokens * rope->heads, half = rope->dim / 2;
+    return launch(lane, "turn", turn_kernel, dim3(grid_for(lane, rows * half)), dim3(THREADS), 0, y,
+                  x, turns, rows, rope->heads, rope->stride, rope->seq, half);
+}
+
+KernelCudaFault kernel_cuda_conjugate(KernelCuda *lane, float *y, const float *x, size_t n) {
+    return launch(lane, "conjugate", conjugate_kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, y,
+                  x, n);
 }

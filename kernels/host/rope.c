@@ -80,3 +80,49 @@ KERNEL(void, kernel_rope_backward_f32)
         }
     }
 }
+
+/* ---- neighbours as complex numbers ---------------------------------------------------------- */
+
+KERNEL(void, kernel_turn_table_f32)(float *turns, size_t seq, size_t head_dim, double base) {
+    for (size_t j = 0; j < head_dim; j += 2) {
+        double frequency = pow(base, -(double)j / (double)head_dim);
+
+        for (size_t s = 0; s < seq; s++) {
+            turns[s * head_dim + j] = (float)cos((double)s * frequency);
+            turns[s * head_dim + j + 1] = (float)sin((double)s * frequency);
+        }
+    }
+}
+
+KERNEL(void, kernel_turn_f32)
+(KernelView y, KernelConstView x, const float *turns, size_t batch, size_t heads, size_t seq,
+ size_t head_dim) {
+    for (size_t b = 0; b < batch; b++) {
+        for (size_t s = 0; s < seq; s++) {
+            const float *by = turns + s * head_dim;
+
+            for (size_t h = 0; h < heads; h++) {
+                const float *in =
+                    x.data + b * x.batch_stride + s * x.seq_stride + h * x.head_stride;
+                float *out = y.data + b * y.batch_stride + s * y.seq_stride + h * y.head_stride;
+
+                KERNEL_LOOP
+                for (size_t j = 0; j < head_dim; j += 2) {
+                    float real = in[j];
+                    float imaginary = in[j + 1];
+
+                    out[j] = real * by[j] - imaginary * by[j + 1];
+                    out[j + 1] = real * by[j + 1] + imaginary * by[j];
+                }
+            }
+        }
+    }
+}
+
+KERNEL(void, kernel_conjugate_f32)(float *y, const float *x, size_t n) {
+    KERNEL_LOOP
+    for (size_t i = 0; i < n; i += 2) {
+        y[i] = x[i];
+        y[i + 1] = -x[i + 1];
+    }
+}

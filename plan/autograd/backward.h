@@ -116,6 +116,7 @@ void plan_join_columns_backward(const PlanBackward *b);
 void plan_negate_columns_backward(const PlanBackward *b);
 void plan_table_mul_columns_backward(const PlanBackward *b);
 void plan_table_mul_backward(const PlanBackward *b);
+void plan_turn_backward(const PlanBackward *b);
 void plan_sum_heads_backward(const PlanBackward *b);
 void plan_heads_copy_backward(const PlanBackward *b);
 void plan_heads_view_backward(const PlanBackward *b);

@@ -83,6 +83,24 @@ void plan_table_mul_columns_backward(const PlanBackward *b) {
     launch(b);
 }
 
+/* A product of complex numbers is turned back by the conjugate, which PyTorch writes to a table of
+ * its own each time. */
+void plan_turn_backward(const PlanBackward *b) {
+    PlanTensor back = like_input(b, 1, "turns_back");
+    begin(b, PLAN_OP_CONJUGATE, (int64_t[]){(int64_t)back.elements}, NULL);
+    value_operand(b, 1);
+    operand(b, back);
+    launch(b);
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_TURN,
+          (int64_t[]){dim(b, 0), dim(b, 1), dim(b, 2), dim(b, 3), dim(b, 1) * dim(b, 2)}, NULL);
+    operand(b, b->dy[0]);
+    operand(b, back);
+    operand(b, b->dx[0]);
+    launch(b);
+    plan_run_unref(b->run, back);
+}
+
 /* ---- attention with its scores in memory ---------------------------------------------------- */
 
 /* The gradient comes dense, with its heads apart or not. */

@@ -516,6 +516,9 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_ROPE:
         plan_rope_backward(b);
         return;
+    case PLAN_OP_TURN:
+        plan_turn_backward(b);
+        return;
     case PLAN_OP_SWIGLU:
         plan_swiglu_backward(b);
         return;
@@ -546,6 +549,7 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_PAD_TARGETS:
     case PLAN_OP_DROP_FIRST:
     case PLAN_OP_ROPE_TABLES:
+    case PLAN_OP_TURN_TABLE:
     case PLAN_OP_ROPE_FREQUENCIES:
     case PLAN_OP_SHIFT:
     case PLAN_OP_AS_NUMBER:
@@ -694,6 +698,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_SOFTMAX] = {1, {1}},
         [PLAN_OP_MASKED_FILL] = {1, {1}},
         [PLAN_OP_ROPE] = {2, {1, 2}},
+        [PLAN_OP_TURN] = {1, {1}},
         [PLAN_OP_SWIGLU] = {2, {0, 1}},
         [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
         [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},

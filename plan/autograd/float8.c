@@ -250,9 +250,6 @@ static bool keeps_turned(PlanRun *run, const PlanGraphOp *op) {
     g_autofree bool *is_known = g_new0(bool, graph->values->len);
     g_autoptr(GArray) is_parameter = g_array_new(FALSE, FALSE, sizeof(bool));
     Given given = {.is_parameter = is_parameter};
-    for (unsigned i = 0; i < graph->n_ropes && graph->has_complex_ropes; i++) {
-        is_known[graph->ropes[i].sines] = true;
-    }
     uint32_t block = block_of(graph, op->module), weight = plan_graph_ref(graph, op->values + 1);
     const PlanGraphOp *first = plan_graph_at(graph->ops, PlanGraphOp, 0), *o = op;
     while (o > first && block_of(graph, o[-1].module) == block) {

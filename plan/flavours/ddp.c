@@ -178,7 +178,9 @@ static GArray *buffers_of(const PlanGraph *graph) {
     GArray *buffers = new_list();
     for (unsigned i = 0; i < graph->n_ropes; i++) {
         g_array_append_val(buffers, graph->ropes[i].cosines);
-        g_array_append_val(buffers, graph->ropes[i].sines);
+        if (graph->ropes[i].sines != graph->ropes[i].cosines) {
+            g_array_append_val(buffers, graph->ropes[i].sines);
+        }
     }
     g_array_append_vals(buffers, graph->buffers->data, graph->buffers->len);
     return buffers;
@@ -188,10 +190,12 @@ static bool has_rotary_buffers(const PlanGraph *graph) {
     return graph->n_ropes || graph->rope_frequencies != PLAN_NONE;
 }
 
-/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
-static void broadcast_buffers(PlanRun *run) {
-    g_autoptr(GArray) buffers = buffers_of(run->graph);
+/* One by itself is flat as it is. */
+static PlanTensor flattened(PlanRun *run, const GArray *buffers) {
     int64_t n = 0;
+    if (buffers->len == 1) {
+        return plan_run_ref(run, plan_run_value(run, g_array_index(buffers, uint32_t, 0)));
+    }
     for (uint32_t i = 0; i < buffers->len; i++) {
         n += (int64_t)plan_run_value(run, g_array_index(buffers, uint32_t, i)).elements;
     }
@@ -202,6 +206,14 @@ static void broadcast_buffers(PlanRun *run) {
     }
     plan_run_operand(run, flat);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
+    return flat;
+}
+
+/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
+static void broadcast_buffers(PlanRun *run) {
+    g_autoptr(GArray) buffers = buffers_of(run->graph);
+    PlanTensor flat = flattened(run, buffers);
+    int64_t n = (int64_t)flat.elements;
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
     plan_builder_begin_op(&run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
                           (int64_t[]){n, (int64_t)run->strategy->ranks}, (double[]){0});
@@ -209,7 +221,7 @@ static void broadcast_buffers(PlanRun *run) {
     plan_builder_launch(&run->builder, LANE_REDUCE);
     plan_builder_wait_lane(&run->builder, LANE_COMPUTE, LANE_REDUCE);
     uint64_t offset = 0;
-    for (uint32_t i = 0; i < buffers->len; i++) {
+    for (uint32_t i = 0; i < buffers->len && buffers->len > 1; i++) {
         offset = copy_back(run, flat, offset, g_array_index(buffers, uint32_t, i));
     }
     plan_run_unref(run, flat);

@@ -146,6 +146,35 @@ static void test_rope(const DeviceCase *c) {
     }
 }
 
+/* Neighbours as complex numbers, of a part of longer rows, too. */
+static void test_turn(void) {
+    enum {
+        TOKENS = 14,
+        HEADS = 3,
+        DIM = 10,
+        SEQ = 7,
+        ROW = HEADS * DIM + 4,
+        N = TOKENS * HEADS * DIM
+    };
+    DeviceCase fp32 = {KERNEL_CUDA_F32, 0, 0};
+    g_autofree float *x = device_random(&fp32, TOKENS * ROW, -2, 2, 3);
+    float turns[SEQ * DIM], back[SEQ * DIM], want[N];
+    KernelCudaRope rope = {TOKENS, HEADS, DIM, SEQ, ROW, KERNEL_CUDA_F32, KERNEL_CUDA_F32};
+    float *table = device_new_floats(SEQ * DIM), *other = device_new_floats(SEQ * DIM);
+    float *y = device_new_floats(N);
+    kernel_turn_table_f32(turns, SEQ, DIM, 10000);
+    kernel_conjugate_f32(back, turns, SEQ * DIM);
+    kernel_turn_f32(kernel_view_bshd(want, SEQ, HEADS, DIM),
+                    (KernelConstView){x, SEQ * ROW, ROW, DIM}, turns, TOKENS / SEQ, HEADS, SEQ,
+                    DIM);
+    DEVICE_OK(kernel_cuda_turn_table(device_lane, table, SEQ, DIM, 10000));
+    device_close_floats("turn table", table, turns, SEQ * DIM, 1e-7, 1e-7);
+    DEVICE_OK(kernel_cuda_conjugate(device_lane, other, table, SEQ * DIM));
+    device_close_floats("conjugate", other, back, SEQ * DIM, 1e-7, 1e-7);
+    DEVICE_OK(kernel_cuda_turn(device_lane, y, device_put(&fp32, x, TOKENS * ROW), table, &rope));
+    device_close_floats("turn", y, want, N, 1e-6, 1e-6);
+}
+
 /* Tables made op by op are the tables: of positions from 3 on. */
 static void test_tables_of_ops(void) {
     enum {
@@ -579,6 +608,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/embedding/bias-backward", test_bias_backward);
     DEVICE_TEST("/kernels-cuda/rope/whole", test_rope);
     DEVICE_TEST("/kernels-cuda/rope/pieces", test_rope_pieces);
+    DEVICE_TEST_ONCE("/kernels-cuda/rope/turn", test_turn);
     DEVICE_TEST_ONCE("/kernels-cuda/rope/tables-of-ops", test_tables_of_ops);
     DEVICE_TEST_ONCE("/kernels-cuda/labels", test_labels);
     DEVICE_TEST("/kernels-cuda/columns", test_columns);

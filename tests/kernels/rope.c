@@ -88,9 +88,57 @@ static void test_tables(void) {
     check_close("rope sin", sin_table, want_sin, SEQ * WIDTH, 1e-7, 1e-8);
 }
 
+/* ---- neighbours as complex numbers ---------------------------------------------------------- */
+
+static void turn(const double *in, double *out, gpointer data) {
+    const float *turns = data;
+    for (size_t i = 0; i < N; i += 2) {
+        size_t at = i / (WIDTH * HEADS) % SEQ * WIDTH + i % WIDTH;
+        double real = (double)turns[at], imaginary = (double)turns[at + 1];
+
+        out[i] = in[i] * real - in[i + 1] * imaginary;
+        out[i + 1] = in[i] * imaginary + in[i + 1] * real;
+    }
+}
+
+/* A random table, and the conjugate for the gradient. */
+static void test_turn(void) {
+    g_autofree float *turns = check_random(SEQ * WIDTH, -1, 1, 5);
+    g_autofree float *back = check_poisoned(SEQ * WIDTH);
+    g_autofree float *x = check_random(N, -2, 2, 6), *dy = check_random(N, -2, 2, 7);
+    g_autofree float *y = check_poisoned(N), *dx = check_poisoned(N);
+    g_autofree double *wide = check_doubles(x, N), *want = g_new(double, N);
+
+    turn(wide, want, turns);
+    kernel_turn_f32(kernel_view_bshd(y, SEQ, HEADS, WIDTH),
+                    kernel_const_view_bshd(x, SEQ, HEADS, WIDTH), turns, BATCH, HEADS, SEQ, WIDTH);
+    check_close("turn", y, want, N, 1e-6, 1e-6);
+    kernel_conjugate_f32(back, turns, SEQ * WIDTH);
+    check_guard("conjugate", back, SEQ * WIDTH);
+    kernel_turn_f32(kernel_view_bshd(dx, SEQ, HEADS, WIDTH),
+                    kernel_const_view_bshd(dy, SEQ, HEADS, WIDTH), back, BATCH, HEADS, SEQ, WIDTH);
+    check_gradient("turn backward", dx, turn, turns, wide, N, dy, N, 1e-6, 1e-6);
+}
+
+static void test_turn_table(void) {
+    g_autofree float *turns = check_poisoned(SEQ * WIDTH);
+    g_autofree double *want = g_new(double, SEQ *WIDTH);
+
+    for (size_t i = 0; i < SEQ * WIDTH; i++) {
+        size_t j = i % WIDTH / 2;
+        double angle = (double)(i / WIDTH) / pow(10000.0, (double)(2 * j) / (double)WIDTH);
+
+        want[i] = i % 2 ? sin(angle) : cos(angle);
+    }
+    kernel_turn_table_f32(turns, SEQ, WIDTH, 10000.0);
+    check_close("turn table", turns, want, SEQ * WIDTH, 1e-7, 1e-8);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/rope/forward-backward", test_forward_backward);
     g_test_add_func("/kernels/rope/tables", test_tables);
+    g_test_add_func("/kernels/rope/turn", test_turn);
+    g_test_add_func("/kernels/rope/turn-table", test_turn_table);
     return g_test_run();
 }
