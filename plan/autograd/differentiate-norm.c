@@ -57,7 +57,7 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
         b->dx[1] = whole; /* one column: nothing was broadcast */
         return;
     }
-    if (by_column) {
+    if (!broadcast_first) {
         plan_give_own_dtype(b, 0); /* the engine takes one input after the other */
     }
     b->dx[1] = in_dtype_of_result(b, 1, by_column ? "dcolumn" : "drow");
