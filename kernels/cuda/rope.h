@@ -40,9 +40,10 @@ KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *l
 KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, const void *table,
                                       const KernelCudaRope *rope, bool apart);
 
-/* Neighbours in a head as complex numbers: turns [seq, dim] holds exp(i position * base^(-2 j / dim)),
- * real and imaginary parts side by side, all in fp32. The table; y = x turns, where x may be a part
- * of longer rows (stride elements from a token to the next); and y = the conjugate of n numbers. */
+/* Neighbours in a head as complex numbers: turns [seq, dim] holds exp(i position * base^(-2 j /
+ * dim)), real and imaginary parts side by side, all in fp32. The table; y = x turns, where x may be
+ * a part of longer rows (stride elements from a token to the next); and y = the conjugate of n
+ * numbers. */
 KernelCudaFault kernel_cuda_turn_table(KernelCuda *lane, float *turns, size_t seq, size_t dim,
                                        double base);
 KernelCudaFault kernel_cuda_turn(KernelCuda *lane, float *y, const float *x, const float *turns,
