@@ -12,6 +12,8 @@ def prepare(recorder, options):
     set_rotate_method(options.rotate)
     tensor_parallel.prepare(recorder)
     recorder.joins_flat_gradients = False
+    if options.compile:  # a program waits where it issues, and holds what it reads by itself
+        return
     _wait_where_the_ring_does()
     _hold_until_waited_for(recorder)
 
