@@ -272,7 +272,7 @@ static uint32_t run_ring(const ModelWalk *w, const ModelAttention *a, uint32_t q
  * kernel needs heads repeated, those of k and v are copied. A single head is apart as it is. */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
     if (a->ring) {
-        return which != 'q' && a->kv_heads > 1;
+        return !w->graph->compiled && which != 'q' && a->kv_heads > 1;
     }
     return a->in_memory && w->seq > 1 && (which == 'q' ? a->heads : a->kv_heads) > 1 &&
            (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
@@ -295,10 +295,11 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
     bool turned = a->turned_together && which != 'v' && heads > 1;
     bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) || turned ||
                                  is_transposed(w, a, which));
-    PlanGraphHeads mode = model_gradient_is_apart(w, a, which)   ? PLAN_HEADS_APART
-                          : a->ring && which == 'q' && heads > 1 ? PLAN_HEADS_OF_RING
-                          : copied                               ? PLAN_HEADS_COPIED
-                                                                 : PLAN_HEADS_AS_THEY_ARE;
+    PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
+                          : a->ring && !w->graph->compiled && which == 'q' && heads > 1
+                              ? PLAN_HEADS_OF_RING
+                          : copied ? PLAN_HEADS_COPIED
+                                   : PLAN_HEADS_AS_THEY_ARE;
     return plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim, mode);
 }
 

@@ -213,7 +213,9 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
         why = "a window of attention; set window = 0";
     } else if (model_eager_alone(n)) {
         why = model_eager_alone(n);
-    } else if (n->qkv != MODEL_QKV_APART || n->kv_repeated || n->rope != MODEL_ROPE_REAL) {
+    } else if (n->qkv != MODEL_QKV_APART || n->rope == MODEL_ROPE_PARTIAL ||
+               (s->kernels == PLAN_KERNELS_EAGER &&
+                (n->kv_repeated || n->rope == MODEL_ROPE_COMPLEX))) {
         why = "q, k and v of one layer, k and v repeated, or another rotary embedding; set qkv = "
               "apart, kv = grouped and rope = real";
     } else if (n->qk_norm != MODEL_QK_NORM_NONE) {

@@ -260,7 +260,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .qkv_bias = network->qkv_bias,
         .qk_norm = network->qk_norm,
         .kv_repeated = network->kv_repeated && network->kv_heads &&
-                       network->kv_heads < network->heads && !graph->fused,
+                       network->kv_heads < network->heads && (!graph->fused || graph->context > 1),
         .norm_at = network->norm_at,
         .gate = network->gate,
         .gate_up_joined = network->gate_up_joined,

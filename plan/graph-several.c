@@ -116,15 +116,20 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
 uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
                                    const PlanGraphRing *ring, double scale) {
     uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, q_k_v[0])->dtype;
-    uint32_t values[7] = {q_k_v[0], q_k_v[1], q_k_v[2]};
+    uint32_t values[9] = {q_k_v[0], q_k_v[1], q_k_v[2]};
     uint64_t rows = (uint64_t)(ring->batch * ring->heads * ring->seq);
     PlanGraphTokens tokens = {rows, 1, (uint64_t)ring->head_dim};
     PlanGraphValue made[] = {
         {.elements = rows * tokens.width, .dtype = dtype, .requires_grad = true},
         {.elements = rows, .dtype = PLAN_FP32},
         {.elements = dtype == PLAN_FP32 ? 1 : 2, .dtype = PLAN_INT64},
-        {.elements = 1, .dtype = PLAN_INT64}};
-    add_several(graph, PLAN_GRAPH_RING_ATTENTION, values, 3, made, 4, (const int64_t *)ring, 5);
+        {.elements = 1, .dtype = PLAN_INT64},
+        {.elements =
+             2 * graph->context * plan_graph_at(graph->values, PlanGraphValue, q_k_v[1])->elements,
+         .dtype = dtype},
+        {.elements = rows * tokens.width, .dtype = dtype}};
+    add_several(graph, PLAN_GRAPH_RING_ATTENTION, values, 3, made, graph->compiled ? 6 : 4,
+                (const int64_t *)ring, 5);
     g_array_append_val(graph->attrs, scale);
     plan_graph_let_go_after(graph, values[5], values[6]);
     plan_graph_let_go_after(graph, values[4], values[5]);

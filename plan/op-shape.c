@@ -195,6 +195,15 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return times(times(d[0], d[1]), d[is ? 2 : 3]);
     case PLAN_OP_MUL_HEADS:
         return times(times(d[0], d[1]), times(d[2], slot == 1 ? 1 : d[3]));
+    case PLAN_OP_MERGE_TURN: {
+        uint64_t rows = times(d[0], times(d[2], d[slot == 2 || slot == 3 ? 4 : 1]));
+        return g_str_has_suffix(name, "lse") ? rows : times(rows, d[3]);
+    }
+    case PLAN_OP_ADD_KEYS:
+        return name[0] == 'd' ? times(d[0], times(d[3], d[2]))
+                              : times(times(2, d[0]), times(d[1], d[2]));
+    case PLAN_OP_ADD_QUERIES:
+        return times(times(d[0], d[2]), d[slot == 1 ? 3 : slot == 2 ? 4 : 1]);
     case PLAN_OP_JOIN:
         return slot == 2 ? times(2, d[0]) : d[0];
     case PLAN_OP_MEAN:
@@ -616,6 +625,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
          d[2] > d[1]) ||
         (kind == PLAN_OP_SUB_ROWS && (d[4] > d[2] || d[4] > d[3])) ||
         (kind == PLAN_OP_PUT_ROWS && d[3] > d[2]) || (kind == PLAN_OP_LAST_ROWS && d[3] > d[2]) ||
+        (kind == PLAN_OP_MERGE_TURN && d[4] > d[1]) || (kind == PLAN_OP_ADD_KEYS && d[3] > d[1]) ||
+        (kind == PLAN_OP_ADD_QUERIES && (d[3] > d[1] || d[4] > d[1])) ||
         (kind == PLAN_OP_ADD_ROWS && leaves_rows(d[4], d[2], d[3])) ||
         ((kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) &&
          (d[5] > d[3] || d[6] > d[3] || (d[7] && (d[5] < d[3] || d[6] < d[3])))) ||

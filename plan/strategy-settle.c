@@ -464,8 +464,9 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
         why = "needs ranks that it divides; change one of them";
     } else if (s->tensor > 1) {
         why = "is not planned beside tensor; set tensor=1";
-    } else if (s->kernels != PLAN_KERNELS_EAGER) {
-        why = "is planned with PyTorch's ops; set kernels=eager";
+    } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
+        why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
+              "with compile=block";
     } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
         why =
             "is planned with blocks that are checkpointed whole or not; set checkpointing=full or "

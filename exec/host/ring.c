@@ -130,23 +130,89 @@ static void mul_heads(const ExecTask *t) {
     }
 }
 
-static void sigmoid(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = 1 / (1 + expf(-f32(t, 0)[i]));
-    }
+static float logistic(float x) {
+    return 1 / (1 + expf(-x));
 }
 
 /* Of large numbers of either sign, too. */
+static float log_logistic(float x) {
+    return fminf(x, 0) - log1pf(expf(-fabsf(x)));
+}
+
+static void sigmoid(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        f32(t, 1)[i] = logistic(f32(t, 0)[i]);
+    }
+}
+
 static void log_sigmoid(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
-        float x = f32(t, 0)[i];
-        f32(t, 1)[i] = fminf(x, 0) - log1pf(expf(-fabsf(x)));
+        f32(t, 1)[i] = log_logistic(f32(t, 0)[i]);
     }
 }
 
 static void join(const ExecTask *t) {
     kernel_copy_f32(f32(t, 2), f32(t, 0), dim(t, 0));
     kernel_copy_f32(f32(t, 2) + dim(t, 0), f32(t, 1), dim(t, 0));
+}
+
+/* ---- a compiler's --------------------------------------------------------------------------- */
+
+/* y is out where the other turn has none of a token's queries. */
+static void merge_turn(const ExecTask *t) {
+    size_t rows = dim(t, 1), heads = dim(t, 2), width = dim(t, 3), n = dim(t, 4);
+    size_t before = rows - n;
+    for (size_t at = 0; at < dim(t, 0) * rows * heads; at++) {
+        size_t head = at % heads, row = at / heads % rows, sequence = at / heads / rows;
+        size_t of_lse = (sequence * heads + head) * rows + row;
+        float *y = f32(t, 4) + at * width, lse = f32(t, 1)[of_lse];
+        const float *out = f32(t, 0) + at * width;
+        if (row < before) {
+            kernel_copy_f32(y, out, width);
+            f32(t, 5)[of_lse] = lse;
+            continue;
+        }
+        size_t in_block = (sequence * n + row - before) * heads + head;
+        const float *block = f32(t, 2) + in_block * width;
+        float less = f32(t, 3)[(sequence * heads + head) * n + row - before] - lse;
+        float weight = logistic(less);
+        for (size_t i = 0; i < width; i++) {
+            y[i] = out[i] - weight * (out[i] - block[i]);
+        }
+        f32(t, 5)[of_lse] = lse - log_logistic(-less);
+    }
+}
+
+/* Keys' half and then values'. */
+static void add_keys(const ExecTask *t) {
+    size_t inner = dim(t, 2), all = dim(t, 1) * inner, n = dim(t, 3) * inner;
+    size_t half = dim(t, 0) * all;
+    bool came = operand(t, 0).buffer != PLAN_NONE;
+    if (came) {
+        kernel_copy_f32(f32(t, 3), f32(t, 0), 2 * half);
+    } else {
+        kernel_zero_f32(f32(t, 3), 2 * half);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        for (size_t o = 0; o < dim(t, 0); o++) {
+            kernel_add_inplace_f32(f32(t, 3) + i * half + o * all, f32(t, 1 + i) + o * n, n);
+        }
+    }
+}
+
+static void add_queries(const ExecTask *t) {
+    size_t inner = dim(t, 2), all = dim(t, 1) * inner;
+    if (operand(t, 0).buffer != PLAN_NONE) {
+        kernel_copy_f32(f32(t, 3), f32(t, 0), dim(t, 0) * all);
+    } else {
+        kernel_zero_f32(f32(t, 3), dim(t, 0) * all);
+    }
+    for (unsigned i = 1; i < 3; i++) {
+        size_t n = dim(t, 2 + i) * inner;
+        for (size_t o = 0; o < dim(t, 0) && operand(t, i).buffer != PLAN_NONE; o++) {
+            kernel_add_inplace_f32(f32(t, 3) + (o + 1) * all - n, f32(t, i) + o * n, n);
+        }
+    }
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
@@ -179,6 +245,15 @@ void exec_ring_compute(const ExecTask *t) {
         return;
     case PLAN_OP_LOG_SIGMOID:
         log_sigmoid(t);
+        return;
+    case PLAN_OP_MERGE_TURN:
+        merge_turn(t);
+        return;
+    case PLAN_OP_ADD_KEYS:
+        add_keys(t);
+        return;
+    case PLAN_OP_ADD_QUERIES:
+        add_queries(t);
         return;
     case PLAN_OP_JOIN:
         join(t);

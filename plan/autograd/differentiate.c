@@ -356,7 +356,7 @@ static void view(const PlanBackward *b) {
         plan_float8_backward(b);
         return;
     case PLAN_GRAPH_RING_ATTENTION:
-        plan_ring_backward(b);
+        (b->run->graph->compiled ? plan_ring_compiled_backward : plan_ring_backward)(b);
         return;
     case PLAN_GRAPH_RING_ROWS:
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
@@ -720,9 +720,9 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_ROWS_OF] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
-    static const Saved nothing, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
-                                of_shared_loss = {3, {1, 4, 3}},
-                                of_ring = {7, {1, 0, 2, 4, 3, 6, 5}};
+    static const Saved nothing,
+        row_first = {2, {0, 1}}, of_shared_rows = {1, {1}}, of_shared_loss = {3, {1, 4, 3}},
+        of_ring = {7, {1, 0, 2, 4, 3, 6, 5}}, of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
     /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
      * made again. */
     static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
@@ -730,10 +730,11 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
     }
     if (op->kind >= PLAN_N_OP_KINDS) {
-        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS      ? &of_shared_rows
-               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS    ? &of_shared_loss
-               : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ? &of_ring
-                                                                      : &nothing;
+        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
+               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss
+               : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION
+                   ? (graph->compiled ? &of_compiled_ring : &of_ring)
+                   : &nothing;
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */

@@ -241,7 +241,7 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         plan_float8_forward(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION) {
-        plan_ring_forward(run, op);
+        (run->graph->compiled ? plan_ring_compiled_forward : plan_ring_forward)(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS) {
         plan_ring_rows_forward(run, op);
     } else if (op->kind >= PLAN_N_OP_KINDS) {

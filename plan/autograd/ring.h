@@ -32,5 +32,8 @@ static inline bool plan_ring_joins(const PlanRun *run) {
 
 void plan_ring_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_ring_backward(const PlanBackward *b);
+/* The same inside of a compiled block, which gives what was gathered, too. */
+void plan_ring_compiled_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_ring_compiled_backward(const PlanBackward *b);
 /* What attention gave, in rows of tokens: copied where it lies head by head. */
 void plan_ring_rows_forward(PlanRun *run, const PlanGraphOp *op);

@@ -189,6 +189,8 @@ static const char *const with_sequences_shared[] = {
     "-n 2 --context 2 --micro-batch 4",
     "-n 3 --context 3 --micro-batch 4 --checkpointing full --sharding grad-op",
     "-n 4 --context 2 --micro-batch 1 --accumulate 2 --accumulate-sync every",
+    "-n 2 --context 2 --micro-batch 4 --kernels compiled",
+    "-n 3 --context 3 --micro-batch 2 --accumulate 2 --kernels compiled --checkpointing full",
     NULL,
 };
 
@@ -401,6 +403,8 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 3 --context 3 --micro-batch 2 --network-key seq=48 --param-dtype bf16 --clip "
         "1",
         "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",
+        "llama-toy -n 3 --context 3 --network-key seq=48 --param-dtype bf16 --kernels compiled "
+        "--network-key kv=repeated --checkpointing full",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",

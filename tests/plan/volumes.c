@@ -173,6 +173,24 @@ static void shared_sequences(void) {
     g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
 }
 
+/* A compiler keeps what was gathered; of keys and values that are repeated (LLAMA's twice) that is
+ * as much more, and so is what is passed on. */
+static void shared_sequences_in_blocks(void) {
+    g_autoptr(Plan) eager = test_plan(LLAMA, "ranks=6 " RING);
+    g_autoptr(Plan) grouped = test_plan(LLAMA, "ranks=6 kernels=compiled " RING);
+    g_autoptr(Plan) repeated = test_plan(LLAMA "kv=repeated\n", "ranks=6 kernels=compiled " RING);
+    TestCounts a = test_count_steady(eager), b = test_count_steady(grouped);
+    TestCounts c = test_count_steady(repeated);
+    g_assert_cmpuint(a.bytes[PLAN_OP_PASS_ON], ==, b.bytes[PLAN_OP_PASS_ON]);
+    g_assert_cmpuint(2 * b.bytes[PLAN_OP_PASS_ON], ==, c.bytes[PLAN_OP_PASS_ON]);
+    g_assert_cmpuint(a.n[PLAN_OP_ALL_GATHER], ==, b.n[PLAN_OP_ALL_GATHER] + 2);
+    g_assert_cmpuint(a.n[PLAN_OP_ATTENTION_PART], ==, b.n[PLAN_OP_ATTENTION_PART]);
+    for (uint32_t r = 0; r < grouped->n_roles; r++) {
+        g_assert_cmpfloat(attention_flops(&grouped->roles[r]), ==,
+                          attention_flops(&eager->roles[0]));
+    }
+}
+
 /* 2 copies, each over 3 ranks; and parts of 2 ranks of 4. */
 static void groups_of_ranks(void) {
     static const struct {
@@ -215,6 +233,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
     g_test_add_func("/plan/volumes/shared layers", shared_layers);
     g_test_add_func("/plan/volumes/shared sequences", shared_sequences);
+    g_test_add_func("/plan/volumes/shared sequences in blocks", shared_sequences_in_blocks);
     g_test_add_func("/plan/volumes/groups of ranks", groups_of_ranks);
     return g_test_run();
 }
