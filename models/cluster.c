@@ -383,6 +383,7 @@ double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype) {
     case PLAN_E4M3:
     case PLAN_E5M2:
         return cluster->device_matmul_fp8_tflops * 1e12;
+    case PLAN_FP64:
     case PLAN_INT64:
     case PLAN_INT32:
     case PLAN_UINT8:

@@ -180,6 +180,29 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
     return true;
 }
 
+/* The product in float8 takes sides that 16 divides, of each rank's part. */
+static bool parts_can_be_in_float8(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    uint64_t head_dim = n->head_dim ? n->head_dim : n->width / n->heads;
+    uint64_t kv_heads = n->kv_heads ? n->kv_heads : n->heads;
+    const struct {
+        const char *name;
+        uint64_t side;
+    } parts[] = {{"width", n->width},
+                 {"a rank's part of q", n->heads * head_dim / s->tensor},
+                 {"a rank's part of k", kv_heads * head_dim / s->tensor},
+                 {"a rank's part of ffn", n->ffn / s->tensor}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (parts[i].side % 16) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s: float8 beside tensor multiplies sides that 16 divides, and %s is "
+                        "%" G_GUINT64_FORMAT "; set another tensor, or float8 = none",
+                        n->name, parts[i].name, parts[i].side);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What a compiler or ranks that share layers make of a mask was not recorded. */
 static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     uint64_t seq = s->seq ? s->seq : n->seq;
@@ -250,5 +273,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&
            (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
-           (strategy->tensor <= 1 || can_be_shared(network, strategy, error));
+           (strategy->tensor <= 1 || can_be_shared(network, strategy, error)) &&
+           (strategy->tensor <= 1 || !strategy->float8 ||
+            parts_can_be_in_float8(network, strategy, error));
 }

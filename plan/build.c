@@ -52,6 +52,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
                      PlanArena *arena, uint32_t rank) {
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
     run->float8 = PLAN_NO_FLOAT8_INPUT;
+    run->float8_gradient_scale = PLAN_NO_TENSOR;
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder, arena);
     run->builder.fills = strategy->deterministic == PLAN_DETERMINISTIC_YES;

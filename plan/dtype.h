@@ -17,6 +17,7 @@ typedef enum {
     PLAN_INT32,
     PLAN_E4M3, /* float8: 4 bits of exponent, 3 of mantissa */
     PLAN_E5M2,
+    PLAN_FP64, /* largest numbers that ranks agree on, and nothing else */
     PLAN_N_DTYPES
 } PlanDtype;
 

@@ -34,14 +34,51 @@ static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
     return values[1];
 }
 
+/* The op that made x by a kernel that a compiler writes, from what backward has anyhow. */
+static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
+    for (uint32_t i = graph->ops->len; i-- > 0;) {
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        for (unsigned o = 0; o < op->n_outputs; o++) {
+            if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
+                bool is_maker = op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_ADD_RMSNORM ||
+                                op->kind == PLAN_OP_SWIGLU;
+                return is_maker ? (int64_t)i : -1;
+            }
+        }
+    }
+    return -1;
+}
+
+/* Whether what is gathered, or comes back to what was scattered, is in float8. */
+static bool gathers_float8(const PlanGraph *graph) {
+    return graph->float8 == PLAN_FLOAT8_TENSORWISE &&
+           plan_graph_is_in_block(graph, plan_graph_module_now(graph));
+}
+
+static uint32_t gather_float8(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    uint32_t values[2] = {x};
+    int64_t dims[] = {
+        (int64_t)tokens->batch, (int64_t)tokens->rows,
+        (int64_t)tokens->width, [PLAN_GRAPH_GATHER_IS_NORMS] = maker_of(graph, x) >= 0};
+    PlanGraphValue made = {.elements = tokens->batch * tokens->rows * tokens->width * graph->tensor,
+                           .dtype = PLAN_E4M3,
+                           .requires_grad = true};
+    add_several(graph, PLAN_GRAPH_SHARED_GATHER_FLOAT8, values, 1, &made, 1, dims,
+                G_N_ELEMENTS(dims));
+    return values[1];
+}
+
 uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    return move_tokens(graph, PLAN_GRAPH_SHARED_GATHER, x, tokens,
-                       tokens->batch * tokens->rows * tokens->width * graph->tensor);
+    return gathers_float8(graph)
+               ? gather_float8(graph, x, tokens)
+               : move_tokens(graph, PLAN_GRAPH_SHARED_GATHER, x, tokens,
+                             tokens->batch * tokens->rows * tokens->width * graph->tensor);
 }
 
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    return move_tokens(graph, PLAN_GRAPH_SHARED_SCATTER, x, tokens,
-                       tokens->batch * tokens->rows * tokens->width);
+    PlanGraphView kind =
+        gathers_float8(graph) ? PLAN_GRAPH_SHARED_SCATTER_FLOAT8 : PLAN_GRAPH_SHARED_SCATTER;
+    return move_tokens(graph, kind, x, tokens, tokens->batch * tokens->rows * tokens->width);
 }
 
 static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint32_t of,
@@ -138,21 +175,6 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
 
 /* ---- linear layers in float8 ---------------------------------------------------------------- */
 
-/* The op that made x by a kernel that a compiler writes, from what backward has anyhow. */
-static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
-    for (uint32_t i = graph->ops->len; i-- > 0;) {
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
-        for (unsigned o = 0; o < op->n_outputs; o++) {
-            if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
-                bool is_maker = op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_ADD_RMSNORM ||
-                                op->kind == PLAN_OP_SWIGLU;
-                return is_maker ? (int64_t)i : -1;
-            }
-        }
-    }
-    return -1;
-}
-
 /* The layer before it, if that takes x too, has to leave what it cast. */
 static void share_cast(PlanGraph *graph, uint32_t x) {
     if (graph->last_float8 == PLAN_NONE) {
@@ -168,13 +190,17 @@ static void share_cast(PlanGraph *graph, uint32_t x) {
 uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
                                   uint64_t n, uint64_t k) {
     PlanGraphFloat8Linear d = {(int64_t)m, (int64_t)n, (int64_t)k, maker_of(graph, x), 0};
-    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, x)->dtype;
-    PlanGraphValue made[] = {{.elements = m * n, .dtype = dtype, .requires_grad = true},
-                             {.elements = 1, .dtype = PLAN_FP32},
-                             {.elements = n * k, .dtype = PLAN_E4M3}};
-    uint32_t values[5] = {x, weight};
+    bool is_shared = graph->tensor > 1, by_rows = graph->float8 == PLAN_FLOAT8_ROWWISE;
+    uint64_t shared_scales = by_rows ? k : 1;
+    PlanDtype shared_dtype = by_rows ? graph->dtype : PLAN_FP32;
+    PlanGraphValue made[] = {{.elements = m * n, .dtype = graph->dtype, .requires_grad = true},
+                             {.elements = is_shared ? shared_scales : 1, .dtype = PLAN_FP32},
+                             {.elements = n * k, .dtype = PLAN_E4M3},
+                             {.elements = m * k, .dtype = PLAN_E4M3},
+                             {.elements = shared_scales, .dtype = shared_dtype}};
+    uint32_t values[7] = {x, weight};
     share_cast(graph, x);
-    add_several(graph, PLAN_GRAPH_FLOAT8_LINEAR, values, 2, made, G_N_ELEMENTS(made),
+    add_several(graph, PLAN_GRAPH_FLOAT8_LINEAR, values, 2, made, is_shared ? 5 : 3,
                 (const int64_t *)&d, sizeof d / sizeof(int64_t));
     graph->last_float8 = graph->ops->len - 1;
     return values[2];

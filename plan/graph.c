@@ -236,7 +236,7 @@ void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *ar
     plan_graph_at(graph->steps, PlanGraphStep, graph->steps->len - 1)->takes_over = true;
 }
 
-static uint32_t current_module(const PlanGraph *graph) {
+uint32_t plan_graph_module_now(const PlanGraph *graph) {
     g_assert(graph->frames->len >= 2);
     return g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
 }
@@ -272,7 +272,7 @@ void plan_graph_return(PlanGraph *graph) {
 }
 
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
-    uint32_t module = current_module(graph), enter = pop_frame(graph);
+    uint32_t module = plan_graph_module_now(graph), enter = pop_frame(graph);
     uint32_t return_step = graph->steps->len - 1;
     add_step(graph, PLAN_STEP_LEAVE, module, results, n);
     PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
@@ -355,7 +355,7 @@ uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, u
 }
 
 uint32_t plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values) {
-    op.module = current_module(graph);
+    op.module = plan_graph_module_now(graph);
     op.values = add_refs(graph, values, op.n_inputs + op.n_outputs);
     g_array_append_val(graph->ops, op);
     uint32_t step = graph->steps->len;

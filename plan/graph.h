@@ -29,6 +29,8 @@
  *                   tokens whose rows it has not; the gradient of the whole table
  *   SHARED_OWN      of all ranks' tokens its own; gradients that make a journey to all and back
  *   SHARED_WHOLE    of some columns on each rank all; its own columns of a gradient
+ *   SHARED_GATHER_FLOAT8, SHARED_SCATTER_FLOAT8  the same of tokens, or their gradients, that are
+ *                   cast to float8 before they are gathered (autograd/float8-shared.c)
  *   SHARED_LOSS     of logits of which each rank has some columns: cross entropy's mean, the
  *                   logarithms, and how many targets count
  * and without a kernel forward:
@@ -36,7 +38,8 @@
  *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
  * Of a linear layer in float8 (autograd/float8.c), also several: casts, and the product of what
  * they make:
- *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; dx and dw
+ *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; where ranks share it also
+ *                   its input's cast and scale; dx and dw
  * Of sequences that ranks share (autograd/ring.c), several too:
  *   RING_ATTENTION  of a rank's queries, to all ranks' keys and values: o, the logarithms of its
  *                   sums, and the random state of the last turn
@@ -58,6 +61,8 @@ typedef enum {
     PLAN_GRAPH_SHARED_OWN,
     PLAN_GRAPH_SHARED_WHOLE,
     PLAN_GRAPH_SHARED_ROWS,
+    PLAN_GRAPH_SHARED_GATHER_FLOAT8,
+    PLAN_GRAPH_SHARED_SCATTER_FLOAT8,
     PLAN_GRAPH_SHARED_LOSS,
     PLAN_GRAPH_FLOAT8_LINEAR,
     PLAN_GRAPH_RING_ATTENTION,
@@ -296,6 +301,11 @@ void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_
                             uint64_t width);
 uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
                                 uint64_t cols);
+/* Of SHARED_GATHER_FLOAT8's dims, behind the tokens': whether a norm made them, and looks for the
+ * largest number. */
+enum {
+    PLAN_GRAPH_GATHER_IS_NORMS = 3
+};
 /* The product of x [m, k] and a weight [n, k], both cast to float8. */
 typedef struct {
     int64_t m, n, k;

@@ -547,7 +547,8 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
             return g_strdup_printf("operand %s reaches beyond b%u", info->name, o.buffer);
         }
         bool takes_any = kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) ||
-                         (kind == PLAN_OP_ALL_GATHER && b->dtype == PLAN_UINT8);
+                         (kind == PLAN_OP_ALL_GATHER &&
+                          (b->dtype == PLAN_UINT8 || plan_dtype_is_float8((PlanDtype)b->dtype)));
         if (!takes_any &&
             ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask ||
              (b->dtype == PLAN_INT32) != wants_int32 ||

@@ -277,6 +277,8 @@ static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
     if (s->float8 != PLAN_FLOAT8_TENSORWISE) {
         why = "has one scale a weight, which each rank knows before its rows are cast; set "
               "float8=tensorwise";
+    } else if (s->tensor > 1) {
+        why = "is planned of layers that no ranks share; set tensor=1";
     } else if (!shards) {
         why = "is FSDP2's, among ranks that shard; set flavour=fsdp2 and more ranks";
     } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
@@ -311,8 +313,11 @@ static bool float8_is_known(const PlanStrategy *s, GError **error) {
               "model_dtype=bf16) and autocast=none";
     } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
         why = "is planned of PyTorch's FSDP, DDP and one rank; set sharding=full, or none";
-    } else if (s->tensor > 1) {
-        why = "is planned of layers that no ranks share; set tensor=1";
+    } else if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
+        why = "beside tensor is planned of FSDP2; set flavour=fsdp2 with fewer ranks to share a "
+              "layer, or tensor=1";
+    } else if (s->tensor > 1 && s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
+        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan";
     } else if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
         why = "by rows is planned of FSDP2, DDP and one rank, for what the compiler keeps of "
               "FSDP1's views is not known; set flavour=fsdp2, or float8=tensorwise";

@@ -69,8 +69,9 @@ static ncclDataType_t type_of(PlanDtype dtype) {
         return ncclInt32;
     case PLAN_UINT8:
         return ncclUint8;
-    case PLAN_E4M3: /* no plan sends it */
+    case PLAN_E4M3: /* no plan that a GPU takes sends them */
     case PLAN_E5M2:
+    case PLAN_FP64:
     case PLAN_N_DTYPES:
         break;
     }

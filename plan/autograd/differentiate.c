@@ -349,6 +349,8 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_SHARED_OWN:
     case PLAN_GRAPH_SHARED_WHOLE:
     case PLAN_GRAPH_SHARED_ROWS:
+    case PLAN_GRAPH_SHARED_GATHER_FLOAT8:
+    case PLAN_GRAPH_SHARED_SCATTER_FLOAT8:
     case PLAN_GRAPH_SHARED_LOSS:
         plan_shared_backward(b);
         return;
@@ -726,6 +728,10 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
      * made again. */
     static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
+    static const Saved of_shared_float8[] = {{5, {0, 3, 4, 5, 6}}, {4, {3, 4, 5, 6}}};
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && graph->tensor > 1) {
+        return &of_shared_float8[!plan_float8_takes_own(graph, op)];
+    }
     if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
     }

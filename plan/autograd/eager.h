@@ -167,10 +167,14 @@ extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp
 typedef struct {
     uint32_t value; /* PLAN_NONE: nothing */
     bool turned;
-    PlanTensor cast, scale;
+    PlanTensor cast, scale, kept, kept_scale; /* those kept for backward, where it is shared */
 } PlanFloat8Input;
 #define PLAN_NO_FLOAT8_INPUT                                                                       \
-    ((PlanFloat8Input){.value = PLAN_NONE, .cast = PLAN_NO_TENSOR, .scale = PLAN_NO_TENSOR})
+    ((PlanFloat8Input){.value = PLAN_NONE,                                                         \
+                       .cast = PLAN_NO_TENSOR,                                                     \
+                       .scale = PLAN_NO_TENSOR,                                                    \
+                       .kept = PLAN_NO_TENSOR,                                                     \
+                       .kept_scale = PLAN_NO_TENSOR})
 
 struct _PlanRun {
     PlanBuilder builder;
@@ -215,6 +219,7 @@ struct _PlanRun {
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 
     PlanFloat8Input float8;
+    PlanTensor float8_gradient_scale; /* of a gradient that was gathered so, for its layer */
 
     PlanTensor *gradients;         /* .grad of each whole parameter */
     PlanTensor *incoming;          /* what a parameter's accumulation waits with */

@@ -23,6 +23,15 @@ void plan_float8_backward(const PlanBackward *b);
 /* Whether it takes what SwiGLU made, which a block that is computed again need not have: the kernel
  * of SwiGLU's gradients makes it. */
 bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op);
+/* Of layers that ranks share (float8-shared.c): tokens and gradients that are gathered in float8;
+ * what a layer casts again whose result was kept; whether its weight's scale is kept in a block
+ * that is computed again, for a compiler repeats no collective; by rows, whether it asks for its
+ * input again, which no gather made. */
+void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op);
+void plan_float8_gather_gradient(const PlanBackward *b);
+void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
+bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op);
+bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op);
 /* Lets go of a cast that a layer left for another, which does not run. */
 void plan_float8_forget(PlanRun *run);
 

@@ -57,8 +57,8 @@ static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     if (last && is_behind) {
         last = plan_graph_at(run->graph->ops, PlanGraphOp, c->last_selected);
     }
-    if (last && (is_behind || (c->last_selected == c->last_op && !keeps_an_output(run, last) &&
-                               run->graph->tensor == 1))) {
+    if (last && run->graph->tensor == 1 &&
+        (is_behind || (c->last_selected == c->last_op && !keeps_an_output(run, last)))) {
         for (unsigned i = 0; i < last->n_outputs; i++, c->n_kept--) {
             plan_run_unref(run, run->kept.items[--run->kept.len]);
         }
@@ -92,12 +92,30 @@ static bool selects(const PlanRun *run) {
     return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
 }
 
+/* Of a layer in float8 that ranks share the weight's scale, of whatever is computed again. */
+static void keep_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
+    if (plan_float8_keeps_scale(run, op)) {
+        uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, scale));
+        plan_vector_push(&run->kept, tensor);
+        c->n_kept++;
+    }
+}
+
+static void take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
+    if (plan_float8_keeps_scale(run, op)) {
+        uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
+        run->storage_of_value[scale] = run->kept.items[c->next_kept++].storage;
+    }
+}
+
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
+    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
     if (!selects(run) || !is_selected(run, op)) {
+        keep_scale(run, c, op);
         return;
     }
-    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
     c->last_selected = op_id;
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
@@ -232,6 +250,19 @@ static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
     return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
 }
 
+/* Layers in float8 that ranks share: what a chosen one cast, and the scale that another kept. */
+static void cast_again(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op, bool is_kept) {
+    if (!op || run->graph->tensor == 1 || (PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+        return;
+    }
+    if (is_kept) {
+        plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
+        plan_float8_cast_again(run, op);
+    } else {
+        take_scale(run, c, op);
+    }
+}
+
 void plan_run_recompute(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &run->checkpoints.items[id];
     const PlanGraph *graph = run->graph;
@@ -265,6 +296,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
             } else {
                 plan_run_step(run, i);
             }
+            cast_again(run, c, op, is_kept);
         }
         uint32_t node_id = is_op ? run->node_of_op[step->index] : PLAN_NONE;
         if (node_id != PLAN_NONE) {

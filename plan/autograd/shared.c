@@ -1,4 +1,5 @@
 #include "plan/autograd/shared.h"
+#include "plan/autograd/float8.h"
 
 /* ---- the words ------------------------------------------------------------------------------ */
 
@@ -377,7 +378,9 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanGraphView kind = (PlanGraphView)op->kind;
     if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
         gives(run, op, 0, gathered(run, &tokens, given(run, op, 0)));
-    } else if (kind == PLAN_GRAPH_SHARED_SCATTER) {
+    } else if (kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
+        plan_float8_gather_tokens(run, op);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
         gives(run, op, 0, scattered(run, &tokens, given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
         gives(run, op, 0, own_of(run, &tokens, given(run, op, 0)));
@@ -398,10 +401,13 @@ static PlanTensor gathered_and_cut(PlanRun *run, const Tokens *t, PlanTensor dy)
 void plan_shared_backward(const PlanBackward *b) {
     Tokens tokens = tokens_of(b->run->graph, b->op);
     PlanGraphView kind = (PlanGraphView)b->op->kind;
-    if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN) {
+    if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN ||
+        kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
         b->dx[0] = scattered(b->run, &tokens, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_TAKEN) {
         b->dx[0] = gathered(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
+        plan_float8_gather_gradient(b);
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
         b->dx[0] = gathered_and_cut(b->run, &tokens, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_WHOLE) {

@@ -208,10 +208,12 @@ typedef struct {
     uint64_t bytes;
 } Collective;
 
+/* A compiler has some in place. */
 static Collective recorded_collective(JsonArray *order, unsigned i) {
     JsonArray *item = json_array_get_array_element(order, i);
     bool has_unit = !json_array_get_null_element(item, 1);
-    return (Collective){.kind = json_array_get_string_element(item, 0),
+    const char *kind = json_array_get_string_element(item, 0);
+    return (Collective){.kind = g_str_equal(kind, "all_reduce_") ? "all_reduce" : kind,
                         .unit = has_unit ? json_array_get_string_element(item, 1) : "",
                         .bytes = (uint64_t)json_array_get_int_element(item, 2),
                         .phase = json_array_get_string_element(item, 4)};

@@ -175,6 +175,86 @@ static void keeps_some(void) {
     }
 }
 
+/* ---- of layers that ranks share -------------------------------------------------------------- */
+
+#define SHARED "ranks=4 tensor=2 kernels=compiled param_dtype=bf16 float8="
+
+/* Collectives over the ranks that share layers, of so many bytes; 0: of any. */
+static unsigned n_shared(const Plan *plan, PlanPhase phase, PlanOpKind kind, uint64_t bytes) {
+    const PlanRole *role = &plan->roles[0];
+    unsigned n = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        if (instr->kind != PLAN_LAUNCH || instr->phase != phase) {
+            continue;
+        }
+        const PlanOp *op = &role->ops[instr->arg];
+        n += op->kind == kind && op->axis == PLAN_AXIS_TENSOR &&
+             (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes((PlanDtype)op->dtype) == bytes;
+    }
+    return n;
+}
+
+/* A toy of 8 tokens, of which a rank has 4: tokens and gradients are gathered in a byte a number, and
+ * gradients scattered in two. Each input's, weight's and gradient's scale is joined once, but for a
+ * gathered one's, which is joined before. */
+static void shared_tensorwise(void) {
+    const uint64_t tokens = 8 * 64, scale = 8;
+    g_autoptr(Plan) plan = test_plan(TOY(96), SHARED "tensorwise");
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_FORWARD, PLAN_OP_ALL_GATHER, tokens), ==,
+                     BLOCKS * 2);
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_BACKWARD, PLAN_OP_ALL_GATHER, tokens), ==,
+                     BLOCKS * 2);
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_FORWARD, PLAN_OP_ALL_REDUCE, scale), ==,
+                     BLOCKS * (INPUTS + LAYERS));
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_BACKWARD, PLAN_OP_ALL_REDUCE, scale), ==,
+                     BLOCKS * LAYERS);
+    g_autoptr(Plan) again = test_plan(TOY(96), SHARED "tensorwise checkpointing=full");
+    unsigned joined = n_shared(again, PLAN_PHASE_RECOMPUTE, PLAN_OP_ALL_REDUCE, scale) +
+                      n_shared(again, PLAN_PHASE_BACKWARD, PLAN_OP_ALL_REDUCE, scale);
+    g_assert_cmpuint(joined, ==, BLOCKS * (INPUTS + LAYERS + LAYERS));
+}
+
+/* By rows tokens stay in two bytes; a scale for each token is joined before o and down, and of dq,
+ * dk, dv, dgate and dup; one for each of a weight's rows before o and down, and for each of its
+ * columns of the five others, of which two are no parameters to the compiler and found once more. */
+static void shared_by_rows(void) {
+    const uint64_t tokens = 2 * 8 * 64, of_tokens = 8 * 8, of_width = 8 * 64;
+    g_autoptr(Plan) plan = test_plan(TOY(96), SHARED "rowwise");
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_FORWARD, PLAN_OP_ALL_GATHER, tokens), ==,
+                     BLOCKS * 2 + 1); /* the head's */
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_FORWARD, PLAN_OP_ALL_REDUCE, of_tokens), ==,
+                     BLOCKS * 2);
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_FORWARD, PLAN_OP_ALL_REDUCE, of_width), ==,
+                     BLOCKS * LAYERS);
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_BACKWARD, PLAN_OP_ALL_REDUCE, of_tokens), ==,
+                     BLOCKS * 5);
+    g_assert_cmpuint(n_shared(plan, PLAN_PHASE_BACKWARD, PLAN_OP_ALL_REDUCE, of_width), ==,
+                     BLOCKS * 2);
+}
+
+/* A compiler repeats no collective, and so keeps what hangs on them: a byte for each number of a
+ * rank's part of the weights (by rows those that it does not take for parameters, and o's and
+ * down's), of all tokens twice; tensorwise of what o and down take, too. */
+static void shared_keeps_casts(void) {
+    const uint64_t weights = (4 * 64 * 64 + 3 * 96 * 64) / 2, tokens = 2 * 8 * 64;
+    g_autoptr(Plan) tensorwise = test_plan(TOY(96), SHARED "tensorwise");
+    g_assert_cmpuint(left_by_forward(tensorwise), ==,
+                     BLOCKS * (weights + tokens + 8 * 64 / 2 + 8 * 96 / 2));
+    g_autoptr(Plan) rows = test_plan(TOY(96), SHARED "rowwise");
+    g_assert_cmpuint(left_by_forward(rows), ==, BLOCKS * (weights - 2 * 64 * 64 / 2 + tokens));
+    static const char *const again[] = {
+        SHARED "tensorwise checkpointing=full", SHARED "tensorwise checkpointing=selective-op",
+        SHARED "rowwise checkpointing=full", SHARED "rowwise checkpointing=selective-op"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(again); i++) {
+        g_autoptr(Plan) plan = test_plan(TOY(96), again[i]);
+        g_autoptr(GError) error = NULL;
+        g_assert_true(plan_check(plan, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(left_by_forward(plan), ==, 0);
+    }
+}
+
 /* Reads back from its text as it was. */
 static void written(void) {
     g_autoptr(Plan) plan = test_plan(TOY(96), WORDS "tensorwise checkpointing=selective-op "
@@ -226,6 +306,17 @@ static void refused(void) {
         {"family=llama\nffn=32\n",
          "kernels=compiled param_dtype=bf16 ranks=3 float8_gather=precomputed",
          "float8_gather wants shards of one size, and a weight's 16 rows do not divide by 3 ranks"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 ranks=4 tensor=2 float8_gather=yes",
+         "float8_gather is planned of layers that no ranks share"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled model_dtype=bf16 tensor=2 sharding=none flavour=plain",
+         "float8 beside tensor is planned of FSDP2"},
+        {"family=llama\nffn=32\n",
+         "kernels=compiled param_dtype=bf16 ranks=4 tensor=2 tensor_plan=kempnerforge",
+         "float8 is planned of torchtitan's way"},
+        {"family=llama\nffn=32\n", "kernels=compiled param_dtype=bf16 ranks=4 tensor=2",
+         "multiplies sides that 16 divides, and a rank's part of q is 8"},
         {"family=gpt\n", "kernels=compiled param_dtype=bf16", "float8 does not know a family"},
         {"family=llama\nffn=32\nqkv_bias=yes\n", "kernels=compiled param_dtype=bf16",
          "float8 does not know biases"},
@@ -250,6 +341,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/float8/gathered", gathered);
     g_test_add_func("/plan/float8/scales live on", scales_live_on);
     g_test_add_func("/plan/float8/some copies of weights are kept", keeps_some);
+    g_test_add_func("/plan/float8/shared, one scale a tensor", shared_tensorwise);
+    g_test_add_func("/plan/float8/shared, by rows", shared_by_rows);
+    g_test_add_func("/plan/float8/casts that are kept of shared layers", shared_keeps_casts);
     g_test_add_func("/plan/float8/written", written);
     g_test_add_func("/plan/float8/refused", refused);
     return g_test_run();

@@ -108,8 +108,8 @@ def run_text(text):
     """The function `call` of a generated module, its kernels standing still."""
     text = text[text.index("class Runner"):text.index("runner = Runner(")]
     space = {name: Nothing() for name in re.findall(r"(\w+)\.run\(", text)}
-    space.update(torch=torch, extern_kernels=Nothing(), assert_size_stride=Nothing(), assert_alignment=Nothing(),
-                 empty_strided=torch.empty_strided, nothing=contextlib.nullcontext, get_raw_stream=lambda device: 0,
+    space.update(torch=torch, aten=torch.ops.aten, extern_kernels=Nothing(), assert_size_stride=Nothing(),
+                 assert_alignment=Nothing(), empty_strided=torch.empty_strided, nothing=contextlib.nullcontext, get_raw_stream=lambda device: 0,
                  reinterpret_tensor=lambda x, size, stride, offset=0: x.as_strided(
                      size, stride, x.storage_offset() + offset))
     exec(text, space)

@@ -47,17 +47,21 @@ def share_layers(network, mesh, options):
         "norm": SequenceParallel(),
         "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate() if whole_loss else Shard(-1),
                                 use_local_output=whole_loss)})
+    columns, rows, gather = ColwiseParallel, RowwiseParallel, PrepareModuleInput
+    if options.float8 == "tensorwise":  # which torchtitan gathers in float8; by rows it keeps to PyTorch's own
+        from torchao.float8.float8_tensor_parallel import (Float8ColwiseParallel, Float8RowwiseParallel,
+                                                           PrepareFloat8ModuleInput)
+        columns, rows, gather = Float8ColwiseParallel, Float8RowwiseParallel, PrepareFloat8ModuleInput
     for block in network.layers:
         parallelize_module(block, mesh, {
             "norm_1": SequenceParallel(),
-            "attn": PrepareModuleInput(input_layouts=(Shard(1), None, None),
-                                       desired_input_layouts=(Replicate(), None, None)),
-            "attn.q": ColwiseParallel(), "attn.k": ColwiseParallel(), "attn.v": ColwiseParallel(),
-            "attn.o": RowwiseParallel(output_layouts=Shard(1)),
+            "attn": gather(input_layouts=(Shard(1), None, None), desired_input_layouts=(Replicate(), None, None)),
+            "attn.q": columns(), "attn.k": columns(), "attn.v": columns(),
+            "attn.o": rows(output_layouts=Shard(1)),
             "norm_2": SequenceParallel(),
-            "mlp": PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
-            "mlp.gate": ColwiseParallel(), "mlp.up": ColwiseParallel(),
-            "mlp.down": RowwiseParallel(output_layouts=Shard(1))})
+            "mlp": gather(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
+            "mlp.gate": columns(), "mlp.up": columns(),
+            "mlp.down": rows(output_layouts=Shard(1))})
 
 
 def _share_blocks_alone(network, mesh):
