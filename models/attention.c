@@ -17,14 +17,30 @@ static bool repeats(const ModelWalk *w, const ModelAttention *a) {
             plan_graph_product_dtype(w->graph) == PLAN_FP32);
 }
 
+static uint32_t repeat(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint64_t stride,
+                       PlanRepeated place) {
+    uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
+                      (int64_t)a->head_dim, place,           (int64_t)stride};
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &dtype, &elements, 1, dims, NULL);
+}
+
 /* Only the flash kernel knows groups of heads: elsewhere PyTorch repeats the heads of k and v. */
 static uint32_t repeat_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x,
                              uint64_t stride) {
-    uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
-    int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
-                      (int64_t)a->head_dim, a->in_memory,    (int64_t)stride};
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
-    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &dtype, &elements, 1, dims, NULL);
+    return repeat(w, a, x, stride, a->in_memory ? PLAN_REPEATED_APART : PLAN_REPEATED_INSIDE);
+}
+
+/* With the scores in memory gradients come with heads apart, but for k's of one sequence. */
+static bool comes_apart(const ModelWalk *w, const ModelAttention *a, char which) {
+    return a->in_memory && w->seq > 1 && (which != 'k' || (!a->k_inside && w->batch > 1));
+}
+
+uint32_t model_repeat_before(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
+    bool apart = comes_apart(w, a, which);
+    return repeat(w, a, x, which == 'k' ? a->k_stride : a->v_stride,
+                  apart ? PLAN_REPEATED_GRADIENT_APART : PLAN_REPEATED_INSIDE);
 }
 
 /* 16-bit goes to the flash kernel; fp32, and what has a bias, to the memory-efficient one, which
@@ -268,19 +284,23 @@ static uint32_t run_ring(const ModelWalk *w, const ModelAttention *a, uint32_t q
     return plan_graph_ring_attention(w->graph, (uint32_t[]){q, k, v}, &ring, a->scale);
 }
 
-/* With the scores in memory gradients come with heads apart, but for k's of one sequence; where the
- * kernel needs heads repeated, those of k and v are copied. A single head is apart as it is. */
+/* What was repeated gets its gradient as a sum, which lies head by head. */
+bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which) {
+    return which != 'q' && repeats(w, a);
+}
+
+/* Where the kernel needs heads repeated, gradients of k and v are copied, too; sums of what was
+ * repeated before lie in rows of tokens. A single head is apart as it is. */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
     if (a->ring) {
         return !w->graph->compiled && which != 'q' && a->kv_heads > 1;
     }
-    return a->in_memory && w->seq > 1 && (which == 'q' ? a->heads : a->kv_heads) > 1 &&
-           (which != 'k' || (!a->k_inside && w->batch > 1) || repeats(w, a));
-}
-
-/* What was repeated gets its gradient as a sum, which lies head by head. */
-bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which) {
-    return which != 'q' && repeats(w, a);
+    if (a->groups_alone && which != 'q') {
+        return false;
+    }
+    bool summed = model_gradient_is_summed(w, a, which);
+    return (which == 'q' ? a->heads : a->kv_heads) > 1 &&
+           (comes_apart(w, a, which) || (a->in_memory && w->seq > 1 && summed));
 }
 
 /* The gradient of k is the transpose of what its product makes: even a single head's cannot be seen

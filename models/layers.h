@@ -143,6 +143,9 @@ typedef struct {
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which);
+/* Each head of 'k' or 'v' for every query head of its group, in rows of tokens, where that is done
+ * before attention (groups_alone). */
+uint32_t model_repeat_before(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);
 /* The rows of q, k and v, each [rows, heads * head_dim], give back the same of the output. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                              uint32_t v);

@@ -226,22 +226,12 @@ static Heads run_joined_layer(const ModelLlama *llama, const ModelLlamaBlock *bl
     return (Heads){parts[0], parts[1], parts[2]};
 }
 
-static uint32_t repeat_heads(const ModelLlama *llama, uint32_t x, uint64_t stride) {
-    const ModelWalk *w = &llama->walk;
-    uint64_t n = w->rows * llama->heads * llama->head_dim;
-    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &w->graph->dtype, &n, 1,
-                         (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)llama->kv_heads,
-                                     (int64_t)(llama->heads / llama->kv_heads),
-                                     (int64_t)llama->head_dim, false, (int64_t)stride},
-                         NULL);
-}
-
 /* Each head of k and v for every query head of its group, in rows of tokens; attention then knows
  * no groups. */
 static void repeat_k_and_v(const ModelLlama *llama, ModelAttention *attention, Heads *h) {
     PlanGraph *graph = llama->walk.graph;
-    uint32_t k = repeat_heads(llama, h->k, attention->k_stride);
-    uint32_t v = repeat_heads(llama, h->v, attention->v_stride);
+    uint32_t k = model_repeat_before(&llama->walk, attention, h->k, 'k');
+    uint32_t v = model_repeat_before(&llama->walk, attention, h->v, 'v');
     plan_graph_keep(graph, h->k);
     plan_graph_let_go_after(graph, h->k, h->v);
     h->k = k;

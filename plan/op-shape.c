@@ -631,6 +631,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         (kind == PLAN_OP_ADD_ROWS && leaves_rows(d[4], d[2], d[3])) ||
         ((kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) &&
          (d[5] > d[3] || d[6] > d[3] || (d[7] && (d[5] < d[3] || d[6] < d[3])))) ||
+        (kind == PLAN_OP_TURN && (d[0] % d[3] || d[2] % 2)) ||
+        ((kind == PLAN_OP_REPEAT_HEADS || kind == PLAN_OP_SUM_HEADS) && d[5] >= PLAN_N_REPEATED) ||
         (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
     if (beyond) {
         return g_strdup("its dims contradict each other");

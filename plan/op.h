@@ -41,6 +41,15 @@ typedef enum {
     PLAN_REDUCTION_MAX /* of an all-reduce alone */
 } PlanReduction;
 
+/* Where heads that are repeated lie, and their gradient unless it says otherwise: inside rows of
+ * tokens, or head by head. */
+typedef enum {
+    PLAN_REPEATED_INSIDE,
+    PLAN_REPEATED_APART,
+    PLAN_REPEATED_GRADIENT_APART, /* it alone; its sum lies inside */
+    PLAN_N_REPEATED
+} PlanRepeated;
+
 typedef enum {
     PLAN_SLOT_READ = 1,
     PLAN_SLOT_WRITE = 2,

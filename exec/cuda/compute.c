@@ -90,11 +90,12 @@ static KernelCudaHeads heads_of(const ExecTask *t) {
 /* dims: batch seq heads repeats dim apart ... */
 static KernelCudaFault repeats(const ExecTask *t, KernelCuda *k) {
     KernelCudaHeads heads = {dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 4), type_at(t, 0)};
-    bool apart = dims(t)[5] != 0;
+    bool apart = dims(t)[5] == PLAN_REPEATED_APART;
     gpointer *p = t->pointers;
     return t->op->kind == PLAN_OP_REPEAT_HEADS
                ? kernel_cuda_repeat_heads(k, p[1], p[0], &heads, dim(t, 6), dim(t, 3), apart)
-               : kernel_cuda_sum_heads(k, p[1], p[0], &heads, dim(t, 3), apart);
+               : kernel_cuda_sum_heads(k, p[1], p[0], &heads, dim(t, 3),
+                                       dims(t)[5] != PLAN_REPEATED_INSIDE, apart);
 }
 
 static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {

@@ -102,18 +102,21 @@ void exec_heads_repeat_heads(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
         size_t head = i % (heads * repeats), token = i / (heads * repeats);
         size_t from = token * dim(t, 6) + head / repeats * dim(t, 4);
-        size_t to = head_row(t, token / seq, token % seq, head, heads * repeats, dims(t)[5]);
+        size_t to = head_row(t, token / seq, token % seq, head, heads * repeats,
+                             dims(t)[5] == PLAN_REPEATED_APART);
         kernel_copy_f32(f32(t, 1) + to, f32(t, 0) + from, dim(t, 4));
     }
 }
 
 void exec_heads_sum_heads(const ExecTask *t) {
     size_t seq = dim(t, 1), heads = dim(t, 2), repeats = dim(t, 3), n = dim(t, 4);
+    bool from_apart = dims(t)[5] != PLAN_REPEATED_INSIDE;
+    bool to_apart = dims(t)[5] == PLAN_REPEATED_APART;
     kernel_zero_f32(f32(t, 1), dim(t, 0) * seq * heads * n);
     for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
         size_t head = i % (heads * repeats), token = i / (heads * repeats);
-        size_t from = head_row(t, token / seq, token % seq, head, heads * repeats, dims(t)[5]);
-        size_t to = head_row(t, token / seq, token % seq, head / repeats, heads, dims(t)[5]);
+        size_t from = head_row(t, token / seq, token % seq, head, heads * repeats, from_apart);
+        size_t to = head_row(t, token / seq, token % seq, head / repeats, heads, to_apart);
         kernel_add_inplace_f32(f32(t, 1) + to, f32(t, 0) + from, n);
     }
 }

@@ -33,14 +33,14 @@ __global__ void __launch_bounds__(THREADS)
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    sum_kernel(T *y, const T *x, Shape s, size_t repeats, bool apart) {
+    sum_kernel(T *y, const T *x, Shape s, size_t repeats, bool x_apart, bool y_apart) {
     FOR_WORK(size_t, i, s.batch * s.seq * s.heads * s.dim) {
         size_t j = i % s.dim, row = i / s.dim;
-        size_t head = apart ? row / s.seq % s.heads : row % s.heads;
-        size_t token = apart ? row / s.seq / s.heads * s.seq + row % s.seq : row / s.heads;
+        size_t head = y_apart ? row / s.seq % s.heads : row % s.heads;
+        size_t token = y_apart ? row / s.seq / s.heads * s.seq + row % s.seq : row / s.heads;
         float sum = 0;
         for (size_t r = 0; r < repeats; r++) {
-            sum += widen(x[head_row(s, token, head * repeats + r, s.heads * repeats, apart) + j]);
+            sum += widen(x[head_row(s, token, head * repeats + r, s.heads * repeats, x_apart) + j]);
         }
         narrow(&y[i], sum);
     }
@@ -148,11 +148,12 @@ KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *
 }
 
 KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
-                                      const KernelCudaHeads *heads, size_t repeats, bool apart) {
+                                      const KernelCudaHeads *heads, size_t repeats, bool x_apart,
+                                      bool y_apart) {
     return with_type(heads->type, [&](auto t) {
         using T = decltype(t);
         return launch_for(lane, "sum_heads", elements_of(heads), sum_kernel<T>, (T *)y,
-                          (const T *)x, shape_of(heads), repeats, apart);
+                          (const T *)x, shape_of(heads), repeats, x_apart, y_apart);
     });
 }
 

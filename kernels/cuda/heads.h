@@ -20,9 +20,10 @@ typedef struct {
 KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *x,
                                          const KernelCudaHeads *heads, size_t row_stride,
                                          size_t repeats, bool apart);
-/* The gradient of it: sums over repeats in their order; x and y both lie apart or inside. */
+/* The gradient of it: sums over repeats in their order; either lies apart or inside. */
 KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
-                                      const KernelCudaHeads *heads, size_t repeats, bool apart);
+                                      const KernelCudaHeads *heads, size_t repeats, bool x_apart,
+                                      bool y_apart);
 /* y apart from x inside rows that lie row_stride apart; back: y inside (dense) from x apart. */
 KernelCudaFault kernel_cuda_heads_copy(KernelCuda *lane, void *y, const void *x,
                                        const KernelCudaHeads *heads, size_t row_stride, bool back);

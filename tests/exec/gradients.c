@@ -262,6 +262,8 @@ static void joined_q_k_and_v(void) {
         {"eager", "kv_heads=4\nqkv=sliced\nattention=math\n"},
         {"eager", "kv_heads=1\nqkv=joined\n"},
         {"eager", "kv=repeated\nqkv=joined\n"},
+        {"eager", "kv=repeated\nattention=math\n"},
+        {"eager", "kv=repeated\nqkv=joined\nattention=math\n"},
         {"compiled", "qkv=joined\nrope=partial\n"},
         {"fused", "qkv=sliced\nrope=partial\n"},
         {"fused", "kv_heads=4\nqkv=joined\n"},

@@ -183,7 +183,7 @@ static void test_heads(const DeviceCase *c) {
                                          SOME,  seq,   1, true, t,   0};
         DEVICE_OK(
             kernel_cuda_repeat_heads(l, a.out[0], a.in, &shape, shape.heads * shape.dim, 2, false));
-        DEVICE_OK(kernel_cuda_sum_heads(l, a.out[0], a.in, &shape, 2, true));
+        DEVICE_OK(kernel_cuda_sum_heads(l, a.out[0], a.in, &shape, 2, true, true));
         DEVICE_OK(kernel_cuda_heads_copy(l, a.out[0], a.in, &shape, SOME, false));
         DEVICE_OK(kernel_cuda_rope(l, a.out[0], a.in, a.in, a.in, &rope, false));
         DEVICE_OK(kernel_cuda_attention_forward(l, a.out[0], a.floats, a.in, a.in, a.in, NULL,

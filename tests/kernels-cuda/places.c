@@ -379,7 +379,7 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
     g_autofree float *x = device_random(c, n, -1, 1, 1), *dy = device_random(c, many, -1, 1, 2);
     g_autofree float *strided = device_random(c, h.batch * h.seq * row, -1, 1, 3);
     g_autofree float *lent = g_new(float, many), *lent_rows = g_new(float, many),
-                     *sums = g_new0(float, n);
+                     *sums = g_new0(float, n), *elsewhere = g_new0(float, n);
     g_autofree float *taken = g_new(float, n), *back = g_new(float, n);
     void *dlent = device_new(c, many), *dsums = device_new(c, n), *dtaken = device_new(c, n);
     for (size_t i = 0; i < h.batch * h.seq * h.heads * repeats * dim; i++) {
@@ -389,6 +389,7 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
         lent[from] = x[place(&h, h.heads, false, b, t, head / repeats, j)];
         lent_rows[from] = strided[token * row + head / repeats * dim + j];
         sums[place(&h, h.heads, apart, b, t, head / repeats, j)] += dy[from];
+        elsewhere[place(&h, h.heads, !apart, b, t, head / repeats, j)] += dy[from];
         if (head % repeats == 0) {
             size_t own = head / repeats;
             taken[place(&h, h.heads, true, b, t, own, j)] = strided[token * row + own * dim + j];
@@ -403,9 +404,11 @@ static void check_heads(const DeviceCase *c, size_t dim, size_t repeats, bool ap
                                        device_put(c, strided, h.batch * h.seq * row), &h, row,
                                        repeats, apart));
     device_equal("repeat heads of long rows", c, dlent, lent_rows, many);
-    DEVICE_OK(
-        kernel_cuda_sum_heads(device_lane, dsums, device_put(c, dy, many), &h, repeats, apart));
+    void *ddy = device_put(c, dy, many);
+    DEVICE_OK(kernel_cuda_sum_heads(device_lane, dsums, ddy, &h, repeats, apart, apart));
     device_close("sum heads", c, dsums, sums, n, 1e-6, 1e-6);
+    DEVICE_OK(kernel_cuda_sum_heads(device_lane, dsums, ddy, &h, repeats, apart, !apart));
+    device_close("sum heads to another place", c, dsums, elsewhere, n, 1e-6, 1e-6);
     DEVICE_OK(kernel_cuda_heads_copy(
         device_lane, dtaken, device_put(c, strided, h.batch * h.seq * row), &h, row, false));
     device_equal("heads copy", c, dtaken, taken, n);
